@@ -100,7 +100,7 @@ def test_a_judge_that_guesses_moved_though_its_mean_did_not(tmp_path):
 def test_what_only_one_set_has_is_counted(tmp_path):
     old = grades(tmp_path / "old")
     part = found(old, grades(tmp_path / "new", queries=range(25)))
-    assert part.notes == ("75 of 450 judgments are in OLD alone",)
+    assert part.notes == ("75 of 450 grades are in OLD alone",)
     assert not part.complete
     with pytest.raises(InputError, match="no judge is in both"):
         found(old, grades(tmp_path / "other", judges=("dora",)))
@@ -125,12 +125,57 @@ def votes(path, first):
 def test_votes_show_a_new_love_for_what_is_shown_first(tmp_path):
     drifted = found(votes(tmp_path / "old", {}), votes(tmp_path / "new", {"anna": 0.7}))
     assert ("anna", "level") in moves(drifted)
-    assert drifted.votes
+    assert {one.judged for one in drifted.moves} == {"votes"}
     (anna,) = [one for one in drifted.moves if (one.judge, one.what) == ("anna", "level")]
     assert anna.old == pytest.approx(0, abs=0.2)
     assert anna.change > 0.4
     with pytest.raises(InputError, match="one kind"):
         found(votes(tmp_path / "votes", {}), grades(tmp_path / "grades"))
+
+
+def test_votes_that_changed_are_found_beside_grades_that_did_not(tmp_path):
+    """Runs such as those of lean have both."""
+    for name, first in (("old", {}), ("new", {"anna": 0.7})):
+        grades(tmp_path / name)
+        votes(tmp_path / name, first)
+    drifted = found(str(tmp_path / "old"), str(tmp_path / "new"))
+    assert {(one.judge, one.judged) for one in drifted.moves if one.moved} == {("anna", "votes")}
+    assert {one.judged for one in drifted.changes} == {"votes"}
+    assert drifted.complete
+    assert main(["drift", str(tmp_path / "old"), str(tmp_path / "new")]) == 4
+    # all tests are corrected together
+    judges = [one for one in drifted.moves if one.judge != PANEL]
+    assert min(one.p_holm for one in judges) == pytest.approx(12 * min(one.p for one in judges))
+
+
+def test_a_kind_of_judgments_that_cannot_be_compared_is_named(tmp_path):
+    old, new = grades(tmp_path / "old"), grades(tmp_path / "new")
+    votes(tmp_path / "new", {})
+    alone = found(old, new)
+    assert len(alone.notes) == 1
+    assert "votes" in alone.notes[0]
+    assert not alone.complete
+    votes(tmp_path / "old", {})
+    table = pq.read_table(tmp_path / "old" / "votes.parquet")
+    others = table.set_column(3, "judge", pa.array(["dora"] * len(table)))
+    pq.write_table(others, tmp_path / "old" / "votes.parquet")
+    apart = found(old, new)
+    assert {one.judged for one in apart.moves} == {"grades"}
+    assert not apart.complete
+
+
+def test_kappa_of_votes_takes_a_tie_for_no_half_of_a_win(tmp_path):
+    """A slight win is a win. A quarter is alike, where chance gives 5/16."""
+    cells = [(-1, 0), (-0.3, 1), (0, 0), (1, -1)]
+    for at, name in enumerate(("old", "new")):
+        rows = [
+            Vote(f"q{q}", f"a{n}", f"b{n}", "anna", float(-cell[at]), False, "", "k")
+            for q in range(8)
+            for n, cell in enumerate(cells)
+        ]
+        write(tmp_path / name / "votes.parquet", rows, Vote)
+    drifted = found(str(tmp_path / "old"), str(tmp_path / "new"))
+    assert drifted.moves[0].kappa == pytest.approx(1 - 0.75 / (1 - 5 / 16))
 
 
 @pytest.mark.parametrize("column", ["grade", "judge"])

@@ -35,14 +35,15 @@ def is_significant(p_holm: float) -> bool:
 class JudgeMovement:
     """Change of a judge, or of the mean of the panel, in one respect.
 
-    ``what``: ``level``, its mean grade, or for votes its preference for the document shown first;
-    ``with others``, how far it agrees with the other judges' old judgments of a query's items.
-    ``same`` is the share of unchanged judgments, ``kappa`` Cohen's kappa of old and new (quadratic
-    for grades). p is of the paired randomisation test over queries, corrected over all judges by
-    Holm.
+    ``judged``: ``grades`` or ``votes``. ``what``: ``level``, its mean grade, or for votes its
+    preference for the document shown first; ``with others``, how far it agrees with the other
+    judges' old judgments of a query's items. ``same`` is the share of unchanged judgments,
+    ``kappa`` Cohen's kappa of old and new (quadratic for grades, of the winner or a tie for votes).
+    p is of the paired randomisation test over queries, corrected over all tests by Holm.
     """
 
     judge: str
+    judged: str
     what: str
     old: float
     new: float
@@ -64,9 +65,10 @@ class JudgeMovement:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A judgment that changed."""
+    """A judgment that changed, one of the ``grades`` or ``votes``."""
 
     judge: str
+    judged: str
     query_id: str
     item: str
     old: float
@@ -80,7 +82,6 @@ class Drift:
     moves: tuple[JudgeMovement, ...]
     changes: tuple[Change, ...]
     notes: tuple[str, ...]
-    votes: bool
 
     @property
     def moved(self) -> bool:
@@ -116,39 +117,49 @@ def drift(options: DriftOptions) -> Drift:
     """
     if options.out and not _TAKEN.isdisjoint(list_directory(options.out) or ()):
         raise OptionError(f"{options.out} holds other results; name another --out")
-    judgments = read_shared(options.old, options.new)
-    tests = [*_measure_movements(judgments, options)]
+    kinds, notes = read_shared(options.old, options.new)
+    count = sum(2 * judgments.rows["judge"].nunique() for judgments in kinds)
+    tests = [test for each in kinds for test in _measure_movements(each, count, options)]
+    tests.sort(key=lambda test: test.judge == PANEL)
     # The panel is their mean, not a further test.
     judges = [test for test in tests if test.judge != PANEL]
     corrected = holm(np.array([test.p for test in judges]))
     moves = [replace(test, p_holm=float(p)) for test, p in zip(judges, corrected, strict=True)]
     moves += [replace(test, p_holm=test.p) for test in tests[len(judges) :]]
-    rows = judgments.rows.assign(size=(judgments.rows["new"] - judgments.rows["old"]).abs())
+    rows = pd.concat([each.rows.assign(judged=_judged(each)) for each in kinds])
+    rows = rows.assign(size=(rows["new"] - rows["old"]).abs())
     rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
-    columns = [rows[name].tolist() for name in ("judge", "query_id", "item", "old", "new")]
+    columns = [
+        rows[name].tolist() for name in ("judge", "judged", "query_id", "item", "old", "new")
+    ]
     changes = [Change(*row) for row in zip(*columns, strict=True)]
-    result = Drift(tuple(moves), tuple(changes), judgments.notes, judgments.votes)
+    result = Drift(tuple(moves), tuple(changes), notes)
     if options.out:
         _write(options.out, options, result)
     return result
 
 
+def _judged(judgments: SharedJudgments) -> str:
+    return "votes" if judgments.votes else "grades"
+
+
 def _measure_movements(
-    judgments: SharedJudgments, options: DriftOptions
+    judgments: SharedJudgments, tests: int, options: DriftOptions
 ) -> Iterator[JudgeMovement]:
-    rows = judgments.rows
-    tests = 2 * rows["judge"].nunique()
+    rows, judged = judgments.rows, _judged(judgments)
     for judge, group in rows.groupby("judge"):
-        name = str(judge), "level"
+        name = str(judge), judged, "level"
         yield _measure_movement(name, group, group[["old", "new"]], tests, options)
         word = _others_mean(judgments, group, rows[rows["judge"] != judge])
         if word.notna().any():
             subset = group[word.notna()]
             follows = subset[["old", "new"]].mul(word[subset.index], axis=0)
-            yield _measure_movement((name[0], "with others"), subset, follows, tests, options)
+            yield _measure_movement(
+                (name[0], judged, "with others"), subset, follows, tests, options
+            )
     if rows["judge"].nunique() > 1 and not judgments.votes:
         panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
-        yield _measure_movement((PANEL, "level"), panel, panel[["old", "new"]], 1, options)
+        yield _measure_movement((PANEL, judged, "level"), panel, panel[["old", "new"]], 1, options)
 
 
 def _others_mean(judgments: SharedJudgments, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
@@ -166,7 +177,7 @@ def _others_mean(judgments: SharedJudgments, rows: pd.DataFrame, others: pd.Data
 
 
 def _measure_movement(
-    name: tuple[str, str],
+    name: tuple[str, str, str],
     rows: pd.DataFrame,
     values: pd.DataFrame,
     tests: int,
@@ -181,7 +192,8 @@ def _measure_movement(
     )
     return JudgeMovement(
         judge=name[0],
-        what=name[1],
+        judged=name[1],
+        what=name[2],
         old=float(by_query["old"].mean()),
         new=float(by_query["new"].mean()),
         change=change,
@@ -190,20 +202,21 @@ def _measure_movement(
         p=float(randomisation_test_for_many(PairedRows(apart), tests, **numbers)[0]),
         p_holm=1.0,
         same=float((rows["old"] == rows["new"]).mean()),
-        kappa=_kappa(rows["old"].to_numpy(), rows["new"].to_numpy()),
+        kappa=_kappa(rows["old"].to_numpy(), rows["new"].to_numpy(), votes=name[1] == "votes"),
         judgments=len(rows),
         queries=len(by_query),
     )
 
 
-def _kappa(old: Floats, new: Floats) -> float:
-    """Compute Cohen's kappa with quadratic weights, of values rounded to whole numbers."""
-    steps = np.rint(np.stack([old, new])).astype(np.int64)
+def _kappa(old: Floats, new: Floats, *, votes: bool) -> float:
+    """Compute Cohen's kappa: quadratic, of whole grades; or nominal, of who won or tied."""
+    values = np.stack([old, new])
+    steps = (np.sign(values) if votes else np.rint(values)).astype(np.int64)
     steps -= steps.min()
     size = int(steps.max()) + 1
     table = np.zeros((size, size))
     np.add.at(table, (steps[0], steps[1]), 1.0)
-    return float(kappa.values(table, "quadratic")) if size > 1 else np.nan
+    return float(kappa.values(table, "nominal" if votes else "quadratic")) if size > 1 else np.nan
 
 
 def tables_of(found: Drift) -> dict[str, pa.Table]:
@@ -223,7 +236,6 @@ def record_of(drift: Drift, options: DriftOptions) -> dict[str, Any]:
         "complete": drift.complete,
         "moved": drift.moved,
         "needed": drift.needed,
-        "votes": drift.votes,
         "judges": [asdict(move) for move in drift.moves],
         "notes": list(drift.notes),
     }

@@ -19,7 +19,7 @@ _LEAST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SharedJudgments:
-    """Judgments that are in both sets: columns judge, query_id, item, turned, old, new.
+    """Judgments of one kind that are in both sets: judge, query_id, item, turned, old, new.
 
     For votes, ``old`` and ``new`` are the preference for the document shown first, from -1 to 1; an
     item is a pair in the order in which it was shown, and ``turned`` the pair in the other order.
@@ -27,36 +27,63 @@ class SharedJudgments:
 
     rows: pd.DataFrame
     votes: bool
-    notes: tuple[str, ...]
-    """where the two sets differ"""
 
 
-def read_shared(old: str, new: str) -> SharedJudgments:
-    """Read the judgments that two sets share.
+def read_shared(old: str, new: str) -> tuple[list[SharedJudgments], tuple[str, ...]]:
+    """Read the judgments that two sets share, of each kind that both have.
+
+    Returns:
+        Grades, votes, or both; and notes where the sets differ.
 
     Raises:
-        InputError: a set has no judgments, or they differ in kind or share too few.
+        InputError: a set has no judgments, or of no kind do the two share enough.
     """
-    kinds, tables = zip(*(_read(url) for url in (old, new)), strict=True)
-    if kinds[0] != kinds[1]:
-        raise InputError(f"{old} has {kinds[0]} and {new} has {kinds[1]}: drift compares one kind")
-    notes, shared = [], sorted({*tables[0]["judge"]} & {*tables[1]["judge"]})
-    for which, url, table in zip(("OLD", "NEW"), (old, new), tables, strict=True):
+    was, now = _read(old), _read(new)
+    shared, notes, errors = list[SharedJudgments](), list[str](), list[InputError]()
+    for kind in _RECORDS:
+        if kind in was and kind in now:
+            try:
+                shared.append(_share(kind, (old, was[kind]), (new, now[kind]), notes))
+            except InputError as error:
+                errors.append(error)
+        elif kind in was or kind in now:
+            has, lacks = ("OLD", "NEW") if kind in was else ("NEW", "OLD")
+            notes.append(f"{has} has {kind}, and {lacks} has none: they are not compared")
+    if not shared:
+        if errors:
+            raise errors[0]
+        raise InputError(
+            f"{old} has {', '.join(was)} and {new} has {', '.join(now)}: drift compares one kind"
+        )
+    notes += [f"not compared: {error}" for error in errors]
+    return shared, (*dict.fromkeys(notes), *_asked_otherwise(old, new))
+
+
+def _share(
+    kind: str, old: tuple[str, pd.DataFrame], new: tuple[str, pd.DataFrame], notes: list[str]
+) -> SharedJudgments:
+    """Return the judgments of one kind that both sets have; add to the notes what one has alone."""
+    tables = old[1], new[1]
+    shared = sorted({*tables[0]["judge"]} & {*tables[1]["judge"]})
+    for which, (url, table) in zip(("OLD", "NEW"), (old, new), strict=True):
         if alone := sorted({*table["judge"]} - {*shared}):
             notes.append(f"only {which} has the judges {', '.join(alone)}")
         if not shared:
             raise InputError(f"{url}: no judge is in both sets: {', '.join(alone)}")
-    tables = tuple(table[table["judge"].isin(shared)] for table in tables)
+    tables = tables[0][tables[0]["judge"].isin(shared)], tables[1][tables[1]["judge"].isin(shared)]
     keys = ["judge", "query_id", "item", "turned"]
     rows = tables[0].merge(tables[1], on=keys, suffixes=("_old", "_new"))
     rows = rows.rename(columns={"value_old": "old", "value_new": "new"}).sort_values(keys)
-    for which, table in zip(("OLD", "NEW"), tables, strict=True):
-        if lost := len(table) - len(rows):
-            notes.append(f"{lost:,} of {len(table):,} judgments are in {which} alone")
+    what = kind.removesuffix(".parquet")
+    lost = [
+        f"{len(table) - len(rows):,} of {len(table):,} {what} are in {which} alone"
+        for which, table in zip(("OLD", "NEW"), tables, strict=True)
+        if len(table) > len(rows)
+    ]
     if len(rows) < _LEAST * max(1, min(map(len, tables))):
-        raise InputError(f"{old} and {new} share too few judgments: {'; '.join(notes)}")
-    notes += _asked_otherwise(old, new)
-    return SharedJudgments(rows.reset_index(drop=True), kinds[0] == VOTES, tuple(notes))
+        raise InputError(f"{old[0]} and {new[0]} share too few {what}: {'; '.join(lost)}")
+    notes += lost
+    return SharedJudgments(rows.reset_index(drop=True), kind == VOTES)
 
 
 def _asked_otherwise(*urls: str) -> Iterator[str]:
@@ -69,14 +96,22 @@ def _asked_otherwise(*urls: str) -> Iterator[str]:
         yield f"the option {name} was {change}"
 
 
-def _read(url: str) -> tuple[str, pd.DataFrame]:
-    """Return the kind of judgments, and columns judge, query_id, item, value; average repeats."""
+def _read(url: str) -> dict[str, pd.DataFrame]:
+    """Return the judgments of a set by kind: judge, query_id, item, value; average repeats."""
     refuse_unfinished(url)
     files: Collection[str] = list_directory(url) or ()
-    kind = next((name for name in (GRADES, VOTES) if name in files or url.endswith(name)), None)
-    if kind is None:
+    kinds = [name for name in _RECORDS if name in files or url.endswith(name)]
+    if not kinds:
         raise InputError(f"{url}: no {GRADES} or {VOTES}; name one, or the --out of annotate")
-    place = url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}"
+    sets = {
+        kind: _read_kind(url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}", kind)
+        for kind in kinds
+    }
+    # A run without a single vote may have an empty table of them.
+    return {kind: rows for kind, rows in sets.items() if len(rows)} or sets
+
+
+def _read_kind(place: str, kind: str) -> pd.DataFrame:
     record, columns = _RECORDS[kind]
     table = StoredTable(place, schema_of(record)).read(["judge", "query_id", *columns])
     if any(column.null_count for column in table.columns):
@@ -92,7 +127,7 @@ def _read(url: str) -> tuple[str, pd.DataFrame]:
         frame = frame.rename(columns={"doc_id": "item", "grade": "value"})
         frame["turned"] = frame["item"]
     keys = ["judge", "query_id", "item", "turned"]
-    return kind, frame.groupby(keys, as_index=False)["value"].mean()
+    return frame.groupby(keys, as_index=False)["value"].mean()
 
 
 _RECORDS: Mapping[str, tuple[type, list[str]]] = {

@@ -38,7 +38,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
         title=f"What changed in {counted(len(judges), 'judge')}",
         tiles=[headline(source, record), ("queries", f"{queries:,}")],
         lead=[lead],
-        sections=[_judges_section(rows, votes=record["votes"]), _changes_section(source)],
+        sections=[_judges_section(rows), _changes_section(source)],
         notes=notes,
         made=(
             f"zelo-ray {record['version']} drift: {without_credentials(options['old'])} against "
@@ -63,13 +63,20 @@ def _moved(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
-    level = "preference for what is shown first" if votes else "mean grade"
+_WHAT = {
+    ("grades", "level"): "mean grade",
+    ("votes", "level"): "preference for what is shown first",
+    ("grades", "with others"): "agreement with others' grades",
+    ("votes", "with others"): "agreement with others' votes",
+}
+
+
+def _judges_section(rows: Sequence[Row]) -> Section:
     cells: list[Cells] = [
         [
             TextCell(row["judge"]),
             "changed" if is_significant(row["p_holm"]) else "not significant",
-            level if row["what"] == "level" else "agreement with others",
+            _WHAT[row["judged"], row["what"]],
             format_estimate(row["change"], row["low"], row["high"], "+z.3f"),
             format_number(row["p_holm"], ".2g"),
             format_number(row["old"]),
@@ -89,7 +96,8 @@ def _judges_section(rows: Sequence[Row], *, votes: bool) -> Section:
         "Change: new minus old, a mean over queries with its 95% interval. p: paired "
         "randomisation test over queries, after Holm's correction for all judges. Agreement with "
         "others: how far a judge agrees with the other judges' old judgments. Same, kappa: a "
-        "judge's new judgments against its old ones."
+        "judge's new judgments against its old ones; kappa is quadratic for grades, and of votes "
+        "that of the winner or a tie."
     )
     columns = ("judge", "result", "in what", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="drift.parquet")
@@ -103,18 +111,18 @@ def _changes_section(source: Source) -> Section | None:
         return None
     cells: list[Cells] = [
         [
-            *(TextCell(row[name]) for name in ("judge", "query_id", "item")),
+            *(TextCell(row[name]) for name in ("judge", "judged", "query_id", "item")),
             format_number(row["old"], "g"),
             format_number(row["new"], "g"),
         ]
         for row in rows
     ]
-    columns = ("judge", "query", "item", "old", "new")
+    columns = ("judge", "of its", "query", "item", "old", "new")
     table = ReportTable(
         columns,
         cells,
         "",
-        frozenset(columns[3:]),
+        frozenset(columns[4:]),
         open_rows=_CHANGES,
         file="changes.parquet",
         total=len(changes),
@@ -125,7 +133,7 @@ def _changes_section(source: Source) -> Section | None:
 DRIFT_REPORT = ReportKind(
     "drift.json",
     ("drift.json", "*.parquet"),
-    frozenset({"judges", "needed", "options", "votes"}),
+    frozenset({"judges", "needed", "options"}),
     {"drift": (JudgeMovement,), "changes": (Change,)},
     build_report,
     headline,
