@@ -138,16 +138,24 @@ def write_rows(out, options, scores, record, **tables):
 
 def by_judge(tables):
     """What a summary says of each judge, from the rows of tables by name."""
-    judged, failed, reasons = {}, {}, {}
+    judged, failed, reasons, keys = {}, {}, {}, {}
     for name, rows in tables.items():
         for row in rows:
             counts = (failed if name == "failures" else judged).setdefault(row.judge, {})
             kind = row.status if name == "failures" else name
             counts[kind] = counts.get(kind, 0) + 1
+            if name != "failures":
+                keys.setdefault(row.judge, set()).add(getattr(row, "key", id(row)))
             if name == "failures":
                 reason = f"{row.judge}: {row.status}, {row.reason}"
                 reasons[reason] = reasons.get(reason, 0) + 1
-    return {"judgments_by_judge": judged, "failures_by_judge": failed, "reasons": reasons}
+    answers = {judge: len(of_judge) for judge, of_judge in keys.items()}
+    return {
+        "judgments_by_judge": judged,
+        "answers_by_judge": answers,
+        "failures_by_judge": failed,
+        "reasons": reasons,
+    }
 
 
 def write_contests(out, say="", told=TOURNAMENTS, **options):

@@ -25,11 +25,15 @@ from tests.builders import (
     send_away,
 )
 from tests.fakes import Fakes
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
+from zelo_ray.engine.build_results import build_results_from_steps
+from zelo_ray.engine.write_results import ResultCounts, ResultTables
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.groups import _connected, count_groups, draw_groups
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
 from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.formats.pools import Line
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, load_protocol
@@ -37,6 +41,7 @@ from zelo_ray.protocols.listwise_votes import group_order
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Pool, Score, Vote, read_response
+from zelo_ray.reports.warning_codes import WarningCode
 
 PROTOCOL = load_protocol("listwise-votes")
 PANEL = build_panel(("openai:a@http://localhost/v1", "openai:b@http://localhost/v1"), {}, {})
@@ -165,6 +170,33 @@ def test_what_is_no_order_of_the_group_is_a_failure_of_its_documents(order):
     (failure,) = step.failures
     assert isinstance(failure, Failure)
     assert (failure.status, sorted(failure.doc_ids)) == ("invalid", ["d0", "d1", "d2"])
+
+
+def test_half_of_the_orders_missing_is_half_of_the_answers():
+    """An order is 28 rows of votes, and a lost one is a single failure."""
+    options = options_of(protocol="listwise-votes")
+    pools = [pool_of(range(16), query_id=f"q{n}", query=f"question {n}?") for n in range(8)]
+
+    def half(request):
+        return order_by_worth(request) if int(request.key[:8], 16) % 2 else "no order"
+
+    steps = [play(PROTOCOL, options, pool, PANEL, half)[0] for pool in pools]
+    lines = [Line("in.jsonl", 1, b"{}", pool) for pool in pools]
+    written, parts = ResultTables.for_options(options), []
+    for at in (slice(5), slice(5, 8)):
+        block = build_results_from_steps(lines[at], steps[at], options)
+        parts.append(ResultCounts())
+        parts[-1].add(block, written)
+    counts = ResultCounts.from_json(parts[0].to_json())
+    counts.join(parts[1])
+    summary = counts.summary("")
+    asked = PROTOCOL.count(pools[0], PANEL, options)
+    for judge, answers in summary.answers_by_judge.items():
+        assert answers == summary.judgments_by_judge[judge]["votes"] / 28
+        assert answers + summary.failures_by_judge[judge]["invalid"] == 8 * asked[judge]
+    warned = [one for one in warn_of_asking(summary) if one.code is WarningCode.ANSWERS_MISSING]
+    assert len(warned) == 2
+    assert all(0.3 < one.values["share"] < 0.7 for one in warned)
 
 
 def test_two_repeats_show_reversed_orders_and_take_most_from_a_judge_of_places():

@@ -49,8 +49,8 @@ def shows(warnings, wanted):
 @pytest.mark.parametrize(
     ("above", "below", "said"),
     [
-        ({"failures_by_judge": {"x": {"invalid": 21}}, "judgments_by_judge": {"x": {"votes": 79}}},
-         {"failures_by_judge": {"x": {"invalid": 5}}, "judgments_by_judge": {"x": {"votes": 95}}},
+        ({"failures_by_judge": {"x": {"invalid": 21}}, "answers_by_judge": {"x": 79}},
+         {"failures_by_judge": {"x": {"invalid": 5}}, "answers_by_judge": {"x": 95}},
          "21% of x's answers are missing (21 invalid)"),
         ({"unscored": {"q": NO_VOTES}, "queries": 9}, {"queries": 9}, "1 query has no scores"),
         ({"disabled": {"x": Disabled(StopReason.FATAL, "no money")}}, {}, "x stopped (no money)"),
@@ -187,6 +187,11 @@ def test_more_queries_are_counted_after_the_correction():
     assert "about 410 queries" in said
     assert "in 80% of bake-offs" in said
     assert "about 880 queries" in contest(compared(), compared=45), "3.26 + 0.84 errors, not 1.96"
+    for level, half in ((0.8, 1.2816), (0.99, 2.5758)):
+        one = compared()
+        reach = (one.high - one.low) / 2 / 1.96 * half
+        wide = replace(one, low=one.difference - reach, high=one.difference + reach)
+        assert "about 410 queries" in contest(wide, confidence=level)
     near = replace(compared(), p=0.03)
     said = contest(near, compared(), compared=20)
     assert "p = 0.03 before the correction for 20" in said

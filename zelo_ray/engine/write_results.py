@@ -71,6 +71,8 @@ class Summary:
     """queries with scores, but without absolute ones"""
     judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     """by judge, how many judgments of it each table holds"""
+    answers_by_judge: dict[str, int] = field(default_factory=dict)
+    """by judge, how many of its requests gave judgments: an answer may give many rows"""
     failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     """by judge, how many of its requests ended with which status, without a judgment"""
     notes: list[str] = field(default_factory=list)
@@ -154,6 +156,7 @@ class ResultCounts:
     ungraded: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
+    answers_by_judge: dict[str, int] = field(default_factory=dict)
     failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     unscored: dict[str, Unscored] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
@@ -195,10 +198,22 @@ class ResultCounts:
             self._add_reasons(Counter(map(_failure_reason, failures)))
             for failure in failures:
                 _count(self.failures_by_judge, failure["judge"], failure["status"])
+        answers = list[pa.Table]()
         for name in written.judgments:
-            judges = pc.struct_field(pc.list_flatten(block[name]), "judge")
+            lists = block[name].combine_chunks()
+            rows = pc.list_flatten(lists)
+            judges = pc.struct_field(rows, "judge")
             for row in judges.value_counts().to_pylist():
                 _count(self.judgments_by_judge, row["values"], name, row["counts"])
+            has_key = rows.type.get_field_index("key") >= 0  # a debate has several
+            keys = pc.struct_field(rows, "key") if has_key else pa.array(map(str, range(len(rows))))
+            query = pc.list_parent_indices(lists)
+            answers.append(pa.table({"query": query, "judge": judges, "key": keys}))
+        if answers:
+            requests = pa.concat_tables(answers).group_by(["query", "judge", "key"]).aggregate([])
+            for row in requests["judge"].value_counts().to_pylist():
+                judge, times = row["values"], row["counts"]
+                self.answers_by_judge[judge] = self.answers_by_judge.get(judge, 0) + times
         query_ids, reasons = block["query_id"].to_pylist(), block["unscored"].to_pylist()
         rows = zip(query_ids, reasons, strict=True)
         self.unscored |= _unscored_in({query_id: row for query_id, row in rows if row})
@@ -209,6 +224,8 @@ class ResultCounts:
             if isinstance(value := getattr(later, figure.name), int):
                 setattr(self, figure.name, getattr(self, figure.name) + value)
         self._add_reasons(later.reasons)
+        for judge, times in later.answers_by_judge.items():
+            self.answers_by_judge[judge] = self.answers_by_judge.get(judge, 0) + times
         for name in ("judgments_by_judge", "failures_by_judge"):
             for judge, counts in getattr(later, name).items():
                 for kind, count in counts.items():

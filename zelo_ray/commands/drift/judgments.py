@@ -127,7 +127,8 @@ def _read_kind(place: str, kind: str) -> pd.DataFrame:
         frame = frame.rename(columns={"doc_id": "item", "grade": "value"})
         frame["turned"] = frame["item"]
     keys = ["judge", "query_id", "item", "turned"]
-    return frame.groupby(keys, as_index=False)["value"].mean()
+    means: pd.DataFrame = frame.groupby(keys, as_index=False)["value"].mean()
+    return means
 
 
 _RECORDS: Mapping[str, tuple[type, list[str]]] = {

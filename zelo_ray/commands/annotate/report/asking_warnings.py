@@ -112,7 +112,7 @@ def _missing(summary: Summary) -> Iterator[ResultWarning]:
         if reason and reason.is_over_budget:  # another warning covers it
             statuses.pop("failed", None)
         missing = sum(statuses.values())
-        requests = missing + sum(judged.get(judge, {}).values())
+        requests = missing + summary.answers_by_judge.get(judge, 0)
         if not missing or wilson_interval(missing, requests)[0] <= LOST:
             continue
         kinds = sorted(statuses, key=lambda status: -statuses[status])
