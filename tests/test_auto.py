@@ -9,8 +9,10 @@ from tests import builders
 from tests.builders import judge_of, pool_of, truly
 from tests.test_lean import tables_of
 from zelo_ray.errors import OptionError
+from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import auto, load_annotate
 from zelo_ray.protocols.auto import AutoOptions
+from zelo_ray.records import Failure
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 POOL = pool_of([(7 * place) % 25 / 8 for place in range(25)])
@@ -75,6 +77,20 @@ def test_a_run_says_what_was_chosen():
     )
     (fit,) = auto.PROTOCOL.fit([step.judgments], options, learned)
     assert len(fit.scores) == 25
+
+
+@pytest.mark.parametrize("silent", [(), ("gemini:three",), ("gemini:three", "openai:one")])
+def test_a_run_says_what_was_asked_whoever_answered(silent):
+    options = options_of(calls_per_document=4)
+
+    def some(request):
+        return "no answer" if request.judge.name in silent else truly(request)
+
+    step, _ = builders.play(auto.PROTOCOL, options, POOL, PANEL, some)
+    tables = tables_of([step]) | {"failures": table_of(step.failures, Failure)}
+    assert {*tables} == {*auto.PROTOCOL.learned_from(options)}
+    learned = auto.learn(tables, options)
+    assert "3 grades by different judges and 1 ring" in learned.notes[0]
 
 
 @pytest.mark.parametrize("judges", [1, 2, 3, 5])

@@ -200,6 +200,17 @@ def test_the_widest_differences_are_shown_with_their_documents():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("measures", "relevant_from"),
+    [((), 2.0), (("nDCG@10", "R@10"), 1.0), (("nDCG@10",), 2.0), (("P(rel=3)@5",), 3.0)],
+)
+def test_a_contrast_marks_what_the_other_figures_count_as_relevant(measures, relevant_from):
+    arms = (entry_of("good", all_like("abcd")), entry_of("bad", all_like("dcba")))
+    outcome = contest_of(*arms, measures=measures)
+    record = build_record(outcome, build_contrasts(outcome, {}), {})
+    assert record["summary"]["truth"]["relevant_from"] == relevant_from
+
+
 def test_documents_that_nobody_judged_are_holes():
     outcome = contest_of(entry_of("arm", {"q3": "xaby"}), entry_of("other", all_like("abcd")))
     assert [(h.run, h.query_id, h.doc_id, h.rank) for h in outcome.unjudged] == [

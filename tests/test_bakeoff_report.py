@@ -136,7 +136,7 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
     }
     missing = [int(np.sum(~row)) for row in answered]
     summary = {
-        "truth": {"queries": queries, "documents": 1234, "kind": "grades"},
+        "truth": {"queries": queries, "documents": 1234, "kind": "grades", "relevant_from": 1},
         "rankers": [
             {
                 "name": arm,
@@ -303,9 +303,13 @@ def test_undefined_values_and_an_arm_that_never_ran_are_shown_as_such(tmp_path):
     assert len(page.chart("difficulty", 0)[0][1]["data"][1]["y"]) == 7
 
 
+SCALES = (("scores", None), ("grades", 4.0))
+
+
 def test_relevance_is_marked_only_where_it_has_a_threshold(tmp_path):
-    truth = {"queries": 60, "documents": 1234, "kind": "scores"}
-    for marks, summed in ((2, {}), (0, {"truth": truth})):
+    truth = {"queries": 60, "documents": 1234}
+    scores, high = ({**truth, "kind": kind, "relevant_from": n} for kind, n in SCALES)
+    for marks, summed in ((2, {}), (0, {"truth": scores}), (0, {"truth": high})):
         write_bakeoff(tmp_path, **summed)
         write_report(str(tmp_path))
         page = Page((tmp_path / "report.html").read_text())

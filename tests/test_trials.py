@@ -443,6 +443,12 @@ def test_what_is_not_known_is_never_nothing():
     assert outcome.trials[0].figures["calls_per_correct"].value == 8 / 5
 
 
+def test_where_nothing_was_compared_nobody_is_best():
+    assert outcome_of({"silent": [-1] * 8}).best == ""
+    assert outcome_of({}).best == ""
+    assert outcome_of().best == "debate"
+
+
 def test_one_that_judged_a_few_items_stands_below_the_others():
     """Right on all of four items is no better than right on 5 of 8: they may be the easy ones."""
     words = {"whole": [2, 2, 0, 0, 0, 1, 1, 2], "few": [2, 2, 2, 0, -1, -1, -1, -1]}

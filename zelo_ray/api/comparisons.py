@@ -39,13 +39,13 @@ class ProtocolComparison(Results):
     ``systems`` has the orders of ``runs`` by each protocol's labels; it is empty without them.
 
     Attributes:
-        best: the protocol that agrees with people most.
+        best: the protocol that agrees with people most; "" if nothing could be compared.
     """
 
     @property
     def best(self) -> str:
-        """Return the protocol that agrees with people most."""
-        return next((row["protocol"] for row in self.trials), "zelo")
+        """Return the protocol that agrees with people most; "" if nothing could be compared."""
+        return next((row["protocol"] for row in self.trials if row["judged"]), "")
 
 
 class Tuning(Results):

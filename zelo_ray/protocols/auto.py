@@ -34,10 +34,8 @@ class AutoOptions(LeanOptions):
 def learn(tables: Mapping[str, pa.Table], options: AutoOptions) -> lean.LearnedJudges:
     """Learn how the judges answer, and say what was chosen, and why."""
     learned = lean.learn(tables, options)
-    names = {
-        *pc.unique(tables["votes"]["judge"]).to_pylist(),
-        *pc.unique(tables["grades"]["judge"]).to_pylist(),
-    }
+    # A judge that answered nothing was asked, too.
+    names = {name for table in tables.values() for name in _judges(table)}
     grades, rings = options.first_round(len(names))
     note = (
         f"auto: of {options.calls_per_document:g} calls a document {counted(grades, 'grade')} by "
@@ -47,4 +45,14 @@ def learn(tables: Mapping[str, pa.Table], options: AutoOptions) -> lean.LearnedJ
     return replace(learned, notes=(note, *learned.notes))
 
 
-PROTOCOL = replace(lean.PROTOCOL, name="auto", options=AutoOptions, learn=learn)
+def _judges(table: pa.Table) -> list[str]:
+    return pc.unique(table["judge"]).to_pylist() if "judge" in table.column_names else []
+
+
+PROTOCOL = replace(
+    lean.PROTOCOL,
+    name="auto",
+    options=AutoOptions,
+    learn=learn,
+    fits_from=("votes", "grades", "failures"),
+)

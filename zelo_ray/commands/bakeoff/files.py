@@ -19,6 +19,7 @@ from zelo_ray.commands.bakeoff.outcome import (
     UnjudgedDocument,
     Unranked,
 )
+from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import ResultsWriter
@@ -39,6 +40,7 @@ def build_record(
         "documents": len(outcome.truth.relevance),
         "kind": outcome.truth.kind,
         "fractional": bool((outcome.truth.relevance % 1 != 0).any()),
+        "relevant_from": find_threshold(outcome.measures, outcome.truth),
         "digest": outcome.truth_digest,
     }
     rankers = [

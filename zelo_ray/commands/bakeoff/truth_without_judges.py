@@ -86,7 +86,7 @@ class TruthRun:
         if wanted := protocol.learned_from(options):
             if "scores" in wanted:
                 tables["scores"] = _scores(pools, protocol, options, None)
-            inputs = {name: tables[name] for name in wanted}
+            inputs = {name: tables[name] for name in wanted if name in tables}
             human = read_human_grades(options)
             inputs |= {} if human is None else {"human": human}
             learned = protocol.learn(inputs, options) if protocol.learn else None

@@ -81,8 +81,8 @@ class ProtocolsOutcome:
 
     @property
     def best(self) -> str:
-        """Return the protocol that agrees most with people."""
-        return next((trial.protocol for trial in self.ranked), "zelo")
+        """Return the protocol that agrees most with people; "" if none judged what they did."""
+        return next((trial.protocol for trial in self.ranked if trial.judged), "")
 
     @property
     def ranked(self) -> list[ProtocolTrial]:

@@ -28,6 +28,8 @@ def run(options: CompareProtocolsOptions, watch: Watch) -> Report:
     with remove_folders_if_refused(options.out, options.ledger_dir):
         outcome = measure_protocols(options, watch)
     report = COMPARE_PROTOCOLS_REPORT.read(options.out)
+    if not outcome.best:
+        return report
     return replace(report, next_step=partial(_next_step, options, outcome.best))
 
 

@@ -157,14 +157,14 @@ def difficulty_section(results: BakeoffResults) -> Section | None:
 def contrasts_section(results: BakeoffResults) -> Section | None:
     """Show where two rankers differ most, with their documents side by side."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    # Scores have no threshold: their 0 depends on the query's other documents.
-    marked = results.summary["truth"]["kind"] != "scores"
+    # None where nothing says it: the 0 of scores depends on the query's other documents.
+    relevant_from = results.summary["truth"].get("relevant_from")
     for contrast in results.run.get("contrasts") or []:
         sides = [
             (
                 contrast[f"run_{side}"],
                 contrast[f"value_{side}"],
-                _by_rank(contrast["documents"], f"rank_{side}", marked),
+                _by_rank(contrast["documents"], f"rank_{side}", relevant_from),
             )
             for side in ("a", "b")
         ]
@@ -181,7 +181,7 @@ def contrasts_section(results: BakeoffResults) -> Section | None:
 
 
 def _by_rank(
-    documents: Sequence[Mapping[str, Any]], rank: str, marked: bool
+    documents: Sequence[Mapping[str, Any]], rank: str, relevant_from: float | None
 ) -> list[dict[str, Any]]:
     ranked = [document for document in documents if document[rank] is not None]
     ranked.sort(key=lambda document: document[rank])
@@ -191,7 +191,9 @@ def _by_rank(
             "doc_id": short(d["doc_id"], 60),
             "text": short(d["text"], 300),
             "relevance": "?" if d["relevance"] is None else f"{d['relevance']:.3g}",
-            "relevant": marked and (d["relevance"] or 0) > 0,
+            "relevant": relevant_from is not None
+            and d["relevance"] is not None
+            and d["relevance"] >= relevant_from,
         }
         for d in ranked
     ]

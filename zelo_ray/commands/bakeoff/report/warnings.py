@@ -43,6 +43,7 @@ class RankerFigures:
         ranked: by ranker, how many documents its first `DEPTH` are in all; where that is not known,
             `DEPTH` for each query that it ranked.
         compared: how many comparisons p is corrected for.
+        confidence: of the intervals of the rivals.
         any_significant: whether any two rankers are significantly different.
         cautions: reasons why scores or grades may mislead.
         asked: the rankers that were asked, not read from run files: they can be asked again.
@@ -57,6 +58,7 @@ class RankerFigures:
     unjudged: Mapping[str, int] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
     compared: int = 1
+    confidence: float = 0.95
     any_significant: bool = False
     cautions: Sequence[Caution] = ()
     asked: Collection[str] = ()
@@ -149,7 +151,7 @@ def _describe_needed_queries(figures: RankerFigures) -> str:
             f"for {counted(figures.compared, 'comparison')}: name fewer measures or rankers, or "
             "add queries"
         )
-    needed = _count_needed_queries(nearest, figures.compared)
+    needed = _count_needed_queries(nearest, figures.compared, figures.confidence)
     if not isfinite(needed) or needed > _MOST:
         return "No realistic number of queries would make it significant"
     rounded = int(float(f"{needed:.2g}"))
@@ -161,11 +163,11 @@ def _describe_needed_queries(figures: RankerFigures) -> str:
     )
 
 
-def _count_needed_queries(comparison: Comparison, compared: int) -> float:
+def _count_needed_queries(comparison: Comparison, compared: int, confidence: float) -> float:
     """Count the queries that find such a difference with `POWER`, each test at .05 / compared."""
     if not comparison.difference:
         return inf
-    error = (comparison.high - comparison.low) / 2 / _NORMAL.inv_cdf(0.975)
+    error = (comparison.high - comparison.low) / 2 / _NORMAL.inv_cdf((1 + confidence) / 2)
     reach = _NORMAL.inv_cdf(1 - ALPHA / 2 / max(compared, 1)) + _NORMAL.inv_cdf(POWER)
     return comparison.queries * (reach * error / comparison.difference) ** 2
 
@@ -248,6 +250,7 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
         unjudged=unjudged,
         ranked=results.documents(DEPTH),
         compared=len(rows),
+        confidence=results.run["options"]["confidence"],
         any_significant=any(
             significance_of(row).is_significant for row in rows if row.measure == measure
         ),
