@@ -552,21 +552,34 @@ def test_the_documented_call_runs():
 def test_measures_are_titled_as_people_write_them():
     names = ["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"]
     titles = title_measures(names)
-    assert list(titles.values()) == ["nDCG@10", "Pairs", "R@10", "Judged@10"]
+    assert list(titles.values()) == ["nDCG(dcg='zelo')@10", "Pairs", "R@10", "Judged@10"]
     assert describe_measures(titles) == [
-        "nDCG@10: gains are from zELO scores.",
+        "nDCG(dcg='zelo')@10: gains are from zELO scores.",
         "R@10: the 5 most relevant documents of a query count.",
     ]
     titles = title_measures(["nDCG@10", "AP(rel=2)", "RR(rel=2)@10", "R(rel=2)@20"])
     assert list(titles.values()) == ["nDCG@10", "AP", "RR@10", "R@20"]
     assert describe_measures(titles) == ["AP, RR@10, R@20: documents are relevant from 2 on."]
-    assert title_measure("nDCG(dcg='exp-log2')@5") == "nDCG@5 (gains are 2^relevance - 1)"
+    assert title_measure("R(k_gt=5)@10").startswith("R@10 (")
+
+
+def test_two_measures_of_one_report_never_have_one_name():
+    names = ["R(k_gt=5)@10", "R(rel=2)@10", "AP(rel=2)"]
+    assert list(title_measures(names).values()) == [*names[:2], "AP"]
+
+
+@pytest.mark.parametrize("gains", ["zelo", "exp-log2"])
+def test_measures_of_other_gains_never_have_one_name(gains):
+    """Nor where one report shows one, and another the other."""
+    other = f"nDCG(dcg='{gains}')@10"
+    assert title_measures([other])[other] == other
+    assert title_measures(["nDCG@10"]) == {"nDCG@10": "nDCG@10"}
+    assert title_measure(other).startswith(f"{other} (gains are")
 
 
 @pytest.mark.parametrize(
     "names",
     [
-        ["nDCG@10", "nDCG(dcg='zelo')@10"],  # two that would have one title
         ["RBP(p=0.5,rel=2)@10"],  # no words for p
         ["nDCG(gains={1:0,2:1,3:7})@10"],
         ["no_such_module:MEASURE@10"],

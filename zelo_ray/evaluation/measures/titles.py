@@ -1,4 +1,4 @@
-"""Write measures as people say them: ``nDCG@10``, and once in words what its parameters mean."""
+"""Write measures as people say them: ``R@10``, and once in words what its parameters mean."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,8 +9,9 @@ from zelo_ray.evaluation.measures import load_measure, parse_measure
 def title_measures(names: Iterable[str]) -> dict[str, str]:
     """Return the title of each measure of a report, by its name.
 
-    A title has no parameters where `describe_measures` has words for them, and no other measure
-    would have the same title.
+    A title has no parameters where `describe_measures` has words for them, unless these are other
+    gains (``nDCG(dcg='zelo')@10`` is never called ``nDCG@10``, which other reports show), or
+    another measure would have the same title.
 
     Args:
         names: of measures, such as ``nDCG(dcg='zelo')@10``.
@@ -21,39 +22,40 @@ def title_measures(names: Iterable[str]) -> dict[str, str]:
 
 
 def title_measure(name: str) -> str:
-    """Return a measure with what its parameters mean, such as ``nDCG@10 (gains are …)``."""
+    """Return a measure with what its parameters mean, such as ``R@10 (documents …)``."""
     title = title_measures([name])[name]
-    return f"{title} ({'; '.join(_meanings(name))})" if title != name else name
+    meanings = _all_meanings(name)
+    return f"{title} ({'; '.join(meanings)})" if meanings else name
 
 
 def describe_measures(titles: Mapping[str, str]) -> list[str]:
-    """Return sentences with what the parameters mean that titles leave out, such as ``nDCG@10: …``.
+    """Return sentences with what the parameters of measures mean, such as ``R@10: …``.
 
     Args:
         titles: of measures, by their names.
     """
     by_meaning: dict[str, list[str]] = {}
     for name, title in titles.items():
-        if title != name:
-            by_meaning.setdefault("; ".join(_meanings(name)), []).append(title)
+        if meanings := _all_meanings(name):
+            by_meaning.setdefault("; ".join(meanings), []).append(title)
     return [f"{', '.join(named)}: {meaning}." for meaning, named in by_meaning.items()]
 
 
 def _shorten(name: str) -> str:
-    try:
-        measure = parse_measure(name)
-    except MeasureError:  # of a plug-in that is not here any more
+    if not _all_meanings(name):
         return name
-    if len(_meanings(name)) < len(measure.parameters):
+    measure = parse_measure(name)
+    if "dcg" in dict(measure.parameters):
         return name
     return measure.name if measure.cutoff is None else f"{measure.name}@{measure.cutoff}"
 
 
-def _meanings(name: str) -> list[str]:
-    measure = parse_measure(name)
+def _all_meanings(name: str) -> list[str]:
+    """Return what each parameter means, in words; empty unless there are words for all."""
+    try:
+        measure = parse_measure(name)
+    except MeasureError:  # of a plug-in that is not here any more
+        return []
     kinds = load_measure(measure.name).parameters
-    return [
-        meaning
-        for parameter, value in measure.parameters
-        if (meaning := kinds[parameter].describe(value))
-    ]
+    meanings = [kinds[parameter].describe(value) for parameter, value in measure.parameters]
+    return [meaning for meaning in meanings if meaning] if all(meanings) else []
