@@ -13,7 +13,13 @@ from zelo_ray.commands.bakeoff.files import build_record, write_outcome
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.query_traits import LENGTH, SCRIPT, describe_query
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.commands.bakeoff.significance import Significance, significance_of, swap_rankers
+from zelo_ray.commands.bakeoff.report.results import BakeoffResults
+from zelo_ray.commands.bakeoff.significance import (
+    Significance,
+    count_tested,
+    significance_of,
+    swap_rankers,
+)
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY, RELEVANT
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
@@ -21,6 +27,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Document, Pool
+from zelo_ray.reports.source import Source
 
 QUERIES = [f"q{n}" for n in range(12)]
 BROAD = [f"q{n}" for n in range(40)]
@@ -198,6 +205,23 @@ def test_the_widest_differences_are_shown_with_their_documents():
     assert first == {
         "doc_id": "a", "text": "text of a", "relevance": 3.0, "rank_a": 1, "rank_b": 4
     }  # fmt: skip
+
+
+def test_a_measure_by_which_all_are_equal_is_no_comparison(tmp_path):
+    """R@4 of four documents is 1 whatever the order, and P@4 a half."""
+    arms = [entry_of(order, all_like(order)) for order in ("abcd", "dcba", "badc")]
+    outcome = contest_of(*arms, measures=("nDCG@10", "R@4", "P(rel=2)@4", "R@2"))
+    report = report_of(outcome, tmp_path)
+    results = BakeoffResults(Source(str(tmp_path)), report.record)
+    assert results.equal_measures == ["R@4", "P@4"]
+    rows = [row for rows in results.comparisons.values() for row in rows]
+    # R@2 has one of two equal pairs: {a, b} are the first two of both
+    assert (len(rows), count_tested(rows)) == (12, 5)
+    alone = contest_of(*arms, measures=("nDCG@10", "R@2"))
+    of = {(row.run_a, row.run_b, row.measure): row.p_holm for row in outcome.comparisons}
+    for row in alone.comparisons:
+        assert of[row.run_a, row.run_b, row.measure] == row.p_holm
+    assert "R@4 and P@4" in report.table("differences").caption
 
 
 @pytest.mark.parametrize(

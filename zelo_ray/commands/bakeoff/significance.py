@@ -1,5 +1,6 @@
 """Decide whether a difference is significant, and if not, why not."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum, auto
 from math import isnan
@@ -46,6 +47,14 @@ def significance_of(comparison: Comparison) -> Significance:
     if comparison.kin:
         return Significance.ONLY_BY_OWN_FAMILY
     return Significance.ABOVE if comparison.difference > 0 else Significance.BELOW
+
+
+def count_tested(comparisons: Iterable[Comparison]) -> int:
+    """Count the comparisons that Holm's correction counts: of rankers that differ on any query."""
+    return sum(
+        not isnan(row.p_holm) and (row.estimate != "panel" or row.wins + row.losses > 0)
+        for row in comparisons
+    )
 
 
 def swap_rankers(one: Comparison) -> Comparison:

@@ -8,7 +8,7 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.report.leaderboard import join_names
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults, comparisons_by_rival
-from zelo_ray.commands.bakeoff.significance import Significance, significance_of
+from zelo_ray.commands.bakeoff.significance import Significance, count_tested, significance_of
 from zelo_ray.evaluation.regression_gate import POWER, GateDecision
 from zelo_ray.reports.parts import Section, Sentences
 
@@ -76,7 +76,7 @@ def explain_beside_table(results: BakeoffResults, gates: Sequence[GateDecision])
         if row and (case := _beside(gate, significance_of(row))):
             cases.setdefault(case, []).append(gate.run)
     first = gates[0]
-    tested = sum(not isnan(row.p_holm) for row in by_estimate)
+    tested = count_tested(by_estimate)
     for case, names in sorted(cases.items(), key=lambda pair: pair[0].value):
         yield _explain(case, join_names(names), len(names) > 1, first, tested)
 

@@ -1,6 +1,7 @@
 """Show which ranker leads a bake-off, which differences are significant, and what is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from zelo_ray.commands.bakeoff.report.results import (
 from zelo_ray.commands.bakeoff.significance import (
     ALPHA,
     Significance,
+    count_tested,
     significance_of,
     swap_rankers,
 )
@@ -264,13 +266,17 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
     numbers = ["A minus B", "p (Holm)", "P(A beats B)", *in_draws]
     numbers += ["wins / ties / losses", *(["queries"] if has_gaps else [])]
     significant = sum(significance_of(row).is_significant for row in rows)
-    tested = sum(len(of_measure) for of_measure in results.comparisons.values())
+    tested = count_tested(chain.from_iterable(results.comparisons.values()))
+    equal = ""
+    if results.equal_measures:
+        names = join_names(results.equal_measures)
+        equal = f" By {names} all rankers are equal on every query; that is no comparison."
     caption = (
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
         f"{'is' if 1 in (significant, len(rows)) else 'are'} significant (paired randomisation "
         f"test over queries, p < {ALPHA} after Holm's correction for "
         f"{counted(tested, 'comparison')} by all measures; an interval is of one difference by "
-        "itself). comparisons.parquet has all measures."
+        f"itself).{equal} comparisons.parquet has all measures."
     )
     columns = ["A", "B", "significance", *numbers]
     return ReportTable(

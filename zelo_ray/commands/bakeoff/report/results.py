@@ -109,6 +109,15 @@ class BakeoffResults:
         return {measure: rows for measure, rows in by_measure.items() if rows}
 
     @cached_property
+    def equal_measures(self) -> list[str]:
+        """Return the measures by which all rankers are equal on every query."""
+        return [
+            measure
+            for measure, rows in self.comparisons.items()
+            if not any(row.wins or row.losses for row in rows) and any(row.queries for row in rows)
+        ]
+
+    @cached_property
     def all_comparisons(self) -> list[Comparison]:
         """Return the comparisons as stored, those by people's labels too."""
         return [Comparison(**row) for row in self.with_titles(self.source.rows("comparisons"))]

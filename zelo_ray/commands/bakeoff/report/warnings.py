@@ -8,7 +8,12 @@ from statistics import NormalDist
 
 from zelo_ray.commands.bakeoff.outcome import Caution
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults, closest_first
-from zelo_ray.commands.bakeoff.significance import ALPHA, Significance, significance_of
+from zelo_ray.commands.bakeoff.significance import (
+    ALPHA,
+    Significance,
+    count_tested,
+    significance_of,
+)
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_interval
 from zelo_ray.formats.interchange.suspicious_scores import SHARE
@@ -249,7 +254,7 @@ def _ranker_figures(results: BakeoffResults) -> RankerFigures:
         missing=results.unanswered,
         unjudged=unjudged,
         ranked=results.documents(DEPTH),
-        compared=len(rows),
+        compared=count_tested(rows),
         confidence=results.run["options"]["confidence"],
         any_significant=any(
             significance_of(row).is_significant for row in rows if row.measure == measure
