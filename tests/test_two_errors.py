@@ -1,5 +1,6 @@
 """Both errors of a score are told apart wherever they are told."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import parsed, pool_of, results_of, write_run
+from tests.builders import options_of, parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
 from zelo_ray.api.bakeoff import qrels_table
+from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
@@ -18,6 +20,7 @@ from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.interchange.trec import read_trec_qrels
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.tables import table_of
+from zelo_ray.protocols import shared_error
 from zelo_ray.protocols.protocol import describe_errors
 from zelo_ray.records import AbsoluteScore, Score
 
@@ -45,6 +48,31 @@ def test_the_page_and_explain_tell_both(run):
     assert "more calls do not reduce" in page.words("scores")
     assert page.packed[0, "documents"][0][6]["truth_error"] > page.packed[0, "documents"][0][3]
     assert ABOUT_PEOPLE in explain(str(run), "q1", "d1").split("\n\n")[2].splitlines()[0]
+
+
+def test_without_a_label_of_people_the_error_about_them_is_called_assumed(run):
+    """On terminal and page, in --json, and by explain; with labels nowhere."""
+    for learned in (False, True):
+        record = json.loads((run / "run.json").read_text())
+        record["summary"] |= {"is_truth_error_learned": learned, "truth_error": 1.5}
+        (run / "run.json").write_text(json.dumps(record))
+        write_report(str(run))
+        page, told = page_of(run), explain(str(run), "q1", "d1")
+        tiles = dict(ANNOTATE_REPORT.read(str(run)).tiles)
+        assert ("assumed error about people" in tiles) is not learned
+        assert ("error about people" in tiles) is learned
+        for words in (page.words("scores"), page.words("queries"), told):
+            assert ("assumed" in words) is not learned
+
+
+@pytest.mark.parametrize(("grades", "is_learned"), [((0, 3, 1, 2), True), ((2, 2, 2, 2), False)])
+def test_labels_that_order_nothing_leave_the_error_assumed(grades, is_learned):
+    ids = {"query_id": ["q"] * 4, "doc_id": [*"abcd"]}
+    scores = pa.table({**ids, "score": [-1.0, 1.0, 0.0, 0.0], "std_error": [0.5] * 4})
+    human = pa.table({**ids, "relevance": [float(grade) for grade in grades]})
+    learned = shared_error.learn({"scores": scores, "human": human}, options_of(human="labels"))
+    assert (learned.shared is not None) is is_learned
+    assert learned.notes
 
 
 def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):

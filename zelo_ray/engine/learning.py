@@ -119,4 +119,5 @@ def learn_and_score(
         again(learned),
         sweeps=first.sweeps,
         notes=list(learned.notes),
+        is_truth_error_learned=learned.shared is not None,
     )

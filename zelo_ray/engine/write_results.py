@@ -65,6 +65,8 @@ class Summary:
     """mean standard error of the scores: how far another draw of the same answers might lie"""
     truth_error: float | None = None
     """mean error of the scores about people, which has besides what judges get wrong together"""
+    is_truth_error_learned: bool = False
+    """whether people's labels say what judges get wrong together; else that is an assumption"""
     ambiguous: int = 0
     """graded documents on which the panel is split"""
     ungraded: int = 0

@@ -59,7 +59,9 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     names = ("score", "std_error", "relevance")
     columns = (pc.fill_null(joined[name], np.nan).to_numpy() for name in names)
     shared = learn_share(query, *columns)
-    return Learned(shared=shared.value, notes=(_describe_share(shared),))
+    return Learned(
+        shared=shared.value if shared.queries else None, notes=(_describe_share(shared),)
+    )
 
 
 LEARNING: Final[dict[str, Any]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from zelo_ray.commands.explain import meetings, queries
@@ -42,6 +43,8 @@ class _Query:
     """its texts, if the run has them"""
     raters: tuple[Rater, ...]
     """the measured severity and weight of judges that graded"""
+    is_truth_error_learned: bool
+    """whether people's labels say what judges get wrong together"""
 
     @property
     def texts(self) -> dict[str, str]:
@@ -83,6 +86,9 @@ class _Query:
         text = kind.explain if isinstance(kind.explain, str) else kind.explain(self.outcome.options)
         if text and self.outcome.scores:
             yield f"{text[0].upper()}{text[1:].rstrip('.')}."
+        errors = [score.truth_error for score in self.outcome.scores.values()]
+        if any(map(isfinite, errors)) and not self.is_truth_error_learned:
+            yield "The error about people is assumed: no label of people shows it in this run."
 
     def narrative(self, doc_id: str | None) -> Iterator[Iterable[str]]:
         """Yield the judgments, kind by kind: all, or those about a document."""
@@ -340,6 +346,7 @@ def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
         unscored.get("message", ""),
         read_pool(out, query_id),
         _raters(out),
+        run.get("summary", {}).get("is_truth_error_learned", False),
     )
 
 

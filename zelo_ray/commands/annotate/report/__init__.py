@@ -83,7 +83,7 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
     yield "documents scored", scored if scored == documents else f"{scored} of {documents}"
     yield f"{results.protocol.noun}s", f"{summary.judgments:,}"
     yield "standard error", _in(summary.std_error, unit)
-    yield "error about people", _in(summary.truth_error, unit)
+    yield results.error_about_people, _in(summary.truth_error, unit)
     for name, count in (
         ("split documents", summary.ambiguous),
         ("failed requests", summary.failures),

@@ -252,7 +252,8 @@ def _notes(
     if results.graded:
         notes.append((scores.means("score"), "mean {:.2f}".format))
     notes.append((scores.means("std_error"), "± {:.2f}".format))
-    notes.append((scores.means("truth_error"), "about people ± {:.2f}".format))
+    assumed = "" if results.summary.is_truth_error_learned else ", assumed"
+    notes.append((scores.means("truth_error"), f"about people ± {{:.2f}}{assumed}".format))
     notes.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
     notes.append((results.panel.by_query, "judges agree on {:.0%}".format))
     return notes

@@ -91,6 +91,8 @@ class AnnotateResults:
         self.source, self.run = source, run
         self.options: Mapping[str, Any] = run["options"]
         self.summary = Summary.from_record(source.out, run["summary"])
+        learned = self.summary.is_truth_error_learned
+        self.error_about_people = f"{'' if learned else 'assumed '}error about people"
 
     @cached_property
     def protocol(self) -> Protocol:

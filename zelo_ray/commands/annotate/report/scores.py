@@ -19,6 +19,10 @@ _BOTH = (
     " It is about repeating the same judges. The error about people also includes errors that all "
     "judges share, which more calls do not reduce."
 )
+_ASSUMED = (
+    " How large these are is assumed, since no label of people shows it in this run: grades of "
+    "people (--human) would."
+)
 
 
 def scores_section(results: AnnotateResults) -> Section | None:
@@ -55,8 +59,10 @@ def _errors(results: AnnotateResults, called: str, caption: str) -> Chart:
     panel = histogram(scores.finite_values("std_error"), f"{called}, in {unit}", "documents")
     if not len(beyond := scores.finite_values("truth_error")):
         return Chart({"": panel}, caption.replace(_BOTH, ""))
-    people = histogram(beyond, f"error about people, in {unit}", "documents")
-    return Chart({"the panel's own": panel, "about people": people}, caption, "error")
+    people = histogram(beyond, f"{results.error_about_people}, in {unit}", "documents")
+    learned = results.summary.is_truth_error_learned
+    name, caption = ("about people", caption) if learned else ("assumed", caption + _ASSUMED)
+    return Chart({"the panel's own": panel, name: people}, caption, "error")
 
 
 def _chart_comparisons(results: AnnotateResults) -> list[Chart]:
