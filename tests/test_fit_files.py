@@ -1,6 +1,7 @@
 """Forms of files with comparisons, what is wrong with them, and what a person sees."""
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from tests.games import baseball, citations, run, write
 from zelo_ray import cli, fit_votes
 from zelo_ray.errors import InputError, OptionError
+
+CASES = Path(__file__).parent / "golden" / "cases"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +132,40 @@ PQ, AB = {"winner": "p", "loser": "q"}, {"a": "p", "b": "q"}
 def test_what_makes_no_sense_is_told(row, options, says):
     with pytest.raises((InputError, OptionError), match=says):
         fit_votes([row], **options)
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [("winners-ambiguous", 3), ("winners-numbers-one-odd", 12), ("winners-one-odd-row", 12)],
+)
+def test_one_odd_winner_is_named_and_turns_no_other_row(capsys, case, line):
+    """All rows but the last name an item; read by columns, half of them would turn round."""
+    path = CASES / f"{case}.csv"
+    status, out, err = run(capsys, path)
+    assert (status, out) == (1, "")
+    assert f"{path.name}:{line}:" in err
+
+
+@pytest.mark.parametrize(
+    ("winners", "row"),
+    [
+        (["x", "y"] * 250 + ["X"], 501),
+        (["x", "y", "model_b", "x", "tie"], 3),
+        (["left", "right", "tie", "tie", "x", "left"], 5),
+        (["tie", "tie", "tie", "left", "z"], 5),
+    ],
+)
+def test_the_row_that_is_not_as_the_others_is_named(winners, row):
+    rows = [{"left": "x", "right": "y", "winner": winner} for winner in winners]
+    with pytest.raises(InputError, match=f": row {row}: the winner"):
+        fit_votes(rows)
+
+
+def test_a_row_that_reads_in_two_ways_is_refused_where_columns_are_named():
+    rows = [{"a": f"{n}", "b": f"{n + 1}", "winner": "1"} for n in range(5, 9)]
+    assert fit_votes(rows).to_pandas().doc_id.tolist() == ["5", "6", "7", "8", "9"]
+    with pytest.raises(InputError, match=r"row 5: .* may be a column"):
+        fit_votes([*rows, {"a": "2", "b": "1", "winner": "1"}])
 
 
 @pytest.mark.parametrize(

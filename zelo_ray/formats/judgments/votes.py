@@ -340,20 +340,26 @@ def _named_sides(table: pa.Table, columns: ComparisonColumns, place: Place) -> F
         by_name.append(-1.0 if cell == item_a else 1.0 if cell == item_b else tie)
         by_word.append(sides.get(normalize_name(cell or ""), tie))
     answered = [row for row, cell in enumerate(cells) if cell is not None]
-    chosen = by_name if all(by_name[row] is not None for row in answered) else by_word
-    preference = np.full(len(cells), np.nan)
+    names, words = (sum(bool(side) for side in sides) for sides in (by_name, by_word))
+    unnamed = sum(by_name[row] is None for row in answered)
+    chosen = by_name if names > min(unnamed, words) else by_word  # as most rows read: one odd row
+    preference = np.full(len(cells), np.nan)  # must not turn the others round
     for row in answered:
         if (side := chosen[row]) is None:
             raise InputError(
                 f"{place(row)}: the {name} {cells[row]!r} is neither {a} nor {b}, nor what they "
                 "name, nor a tie"
+                if by_word[row] is None
+                else f"{place(row)}: the {name} {cells[row]!r} is not what {a} or {b} names, as in "
+                "most other rows: write all in one way"
             )
-        if chosen is by_name and by_word[row] not in (None, side):
+        preference[row] = side
+    for row in answered:
+        if None not in (by_name[row], by_word[row]) and by_name[row] != by_word[row]:
             raise InputError(
                 f"{place(row)}: the {name} {cells[row]!r} may be a column or what one names: "
                 "rename the columns"
             )
-        preference[row] = side
     return preference
 
 
