@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import read_pools
@@ -18,7 +19,7 @@ from zelo_ray.formats.judgments.qrels import (
     read_qrels,
 )
 from zelo_ray.formats.tables import schema_of, table_of
-from zelo_ray.records import Document, Pool, Qrel, Score
+from zelo_ray.records import Document, GradedScore, Pool, Qrel, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]
 
@@ -49,6 +50,47 @@ def test_results_are_read_with_their_errors(out, name):
     rows = [tuple(row.values()) for row in truth.to_pylist()]
     assert [row[:3] for row in rows] == PAIRS
     assert all(math.isnan(e) if name.startswith("annotated") else e == 0.25 for *_, e in rows)
+
+
+BOTH = [("d1", 17.2, 0), ("d2", 3.1, 3), ("d3", None, 2)]
+
+
+@pytest.mark.parametrize(
+    "name", ["grade", "relevance", "rating", "label", "rel", "judgment", "Grade"]
+)
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_the_grades_of_a_table_or_of_pools_count_and_not_the_scores_beside_them(
+    tmp_path, name, form
+):
+    """Such as those of BM25 beside people's grades."""
+    path = tmp_path / f"truth.{form}"
+    if form == "jsonl":
+        documents = [{"id": d, "content": d, "score": s, name: g} for d, s, g in BOTH]
+        line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+        path.write_text(json.dumps(line) + "\n")
+    else:
+        table = pa.table({"query_id": ["q"] * 3, "doc_id": [d for d, _, _ in BOTH]})
+        table = table.append_column("score", [[s for _, s, _ in BOTH]])
+        table = table.append_column(name, [[g for *_, g in BOTH]])
+        write = csv.write_csv if form == "csv" else pq.write_table
+        write(table, path)
+    assert read_qrels(str(path))["relevance"].to_pylist() == [0, 3, 2]
+
+
+def test_the_scores_of_a_graded_run_count_and_not_what_they_come_to(tmp_path):
+    scores = [
+        GradedScore("q", d, s, 0.1, 3, 1, grade=round(s), median=1, majority=1,
+                    disagreement=0.0, ambiguous=False)
+        for d, s in (("d1", 2.4), ("d2", 1 / 3))
+    ]  # fmt: skip
+    pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
+    documents = [
+        {"id": s.doc_id, "content": "?", "score": s.score, "grade": s.grade} for s in scores
+    ]
+    line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+    (tmp_path / "renamed.jsonl").write_text(json.dumps(line) + "\n")
+    for name in ("scores.parquet", "renamed.jsonl"):
+        assert read_qrels(str(tmp_path / name))["relevance"].to_pylist() == [2.4, 1 / 3]
 
 
 @pytest.mark.parametrize("text", ["", "what is this?\n", "1 2 3 4 5 6\n", '{"a": 1}\n', "[1]\n"])

@@ -41,6 +41,8 @@ _TYPES: Mapping[str, pa.DataType] = {
 }
 _ERRORS = ("std_error", "truth_error")
 _POOLED = frozenset(schema_of(GradedScore).names)
+_ROUNDING = 0.5 + 1e-9
+"""The largest difference of a score from its nearest whole grade."""
 KNOWN_GRADES = (
     "the --out of annotate; tables (Parquet, CSV, TSV, JSON) of query_id, doc_id and grade, "
     "relevance, rating, label or score; JSON by query and document; pools whose documents have "
@@ -135,7 +137,8 @@ def scored_documents(
 ) -> Iterator[tuple[str, str, float, float]]:
     """Yield query, document, score and NaN of each document of pools that has a score or a grade.
 
-    A label counts before a score, and this before the grade of a panel, as in tables.
+    A label counts before a score. So does a grade, unless the grades of the whole file are what its
+    scores come to, as those of a panel are that annotate writes.
 
     Args:
         source: the pools.
@@ -147,8 +150,9 @@ def scored_documents(
     """
     listed = find_list_column(source.names, columns) or "documents"
     names = {role: columns.get(role, "") for role in ("grade", "score")}
+    rows, grades, are_rounded = list[tuple[str, str, float, float]](), dict[int, float](), True
     for place, row in source.rows():
-        query = row.get(columns.get("query", "query"))
+        query = row.get(columns.get("query", "query"), value_of(row, "query"))
         if isinstance(query, Mapping):  # whose id comes first, as in pools that annotate reads
             query_id = value_of(query, "query_id", *IDS)
         else:
@@ -161,26 +165,34 @@ def scored_documents(
         for document in documents:
             if not isinstance(document, Mapping):
                 raise InputError(f"{place}: a document is not an object of an id and a score")
-            score = _score_of(document, names, as_run=as_run)
+            score, grade = _score_of(document, names, as_run=as_run)
             if score is not None:
                 is_plain = source.kind == "pools"
                 doc_id = value_of(document, "doc_id", *IDS) if is_plain else None
                 doc_id = _first_id(document, "doc_id", columns) if doc_id is None else doc_id
-                yield _id(place, query_id), _id(place, doc_id), _number(place, score), math.nan
+                number = _number(place, score)
+                if grade is not None:
+                    grades[len(rows)] = _number(place, grade)
+                    are_rounded = are_rounded and abs(number - grades[len(rows)]) <= _ROUNDING
+                rows.append((_id(place, query_id), _id(place, doc_id), number, math.nan))
+    for at, (query_id, doc_id, score, error) in enumerate(rows):
+        yield query_id, doc_id, score if are_rounded else grades.get(at, score), error
 
 
-def _score_of(document: Mapping[str, Any], names: Mapping[str, str], *, as_run: bool) -> Any:
-    """Return the label of a document, else its score, else the grade of a panel."""
+def _score_of(
+    document: Mapping[str, Any], names: Mapping[str, str], *, as_run: bool
+) -> tuple[Any, Any]:
+    """Return the label of a document, else its score or grade; and the grade beside a score."""
     if as_run:
-        return document.get(names["score"], value_of(document, "score"))
+        return document.get(names["score"], value_of(document, "score")), None
     for name in (names["grade"], names["score"]):
         if document.get(name) is not None:
-            return document[name]
+            return document[name], None
     labels = {name: value for name, value in document.items() if normalize_name(name) != "grade"}
-    for value in (value_of(labels, "grade"), value_of(document, "score")):
-        if value is not None:
-            return value
-    return value_of(document, "grade")
+    if (label := value_of(labels, "grade")) is not None:
+        return label, None
+    score, grade = value_of(document, "score"), value_of(document, "grade")
+    return (grade, None) if score is None else (score, grade)
 
 
 def _first_id(row: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> Any:
@@ -238,13 +250,13 @@ def _read_table(
 def _value_column(source: FileProbe, roles: Mapping[str, str], prefer: Preference) -> str | None:
     """Return the column of the grade.
 
-    A column called relevance, rating or label is the grade. Beside a score, grade is what a panel's
-    grades come to: the score counts as truth, and the grade among judges.
+    A column called relevance, rating or label is the grade. In the scores of annotate, grade is
+    what a panel's grades come to: the score counts as truth, and the grade among judges.
     """
     grade, score = roles.get("grade"), roles.get("score")
     if grade and prefer == "scores" and normalize_name(grade) == "grade":
         relevance = (name for name in source.names if normalize_name(name) == "relevance")
-        return next(relevance, score or grade)
+        return next(relevance, score if {*source.names} >= _POOLED else grade)
     return grade or score
 
 
