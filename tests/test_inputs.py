@@ -12,7 +12,8 @@ import pytest
 from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.input import InputOptions, convert_inputs
+from zelo_ray.formats.input import InputOptions, convert_inputs, pools_of
+from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.row_places import RowPlaces
 
 WIDE = [
@@ -135,6 +136,36 @@ def test_answers_beside_a_list_of_documents_are_no_documents(tmp_path):
     rows = [{"question": "q", "contexts": ["a", "b"], "answer": "x", "response": "y"}]
     (found,), _ = brought(tmp_path, put(tmp_path / "a.jsonl", lines(rows)))
     assert [d["content"] for d in found["documents"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "scores"),
+    [
+        ("a.csv", "query;doc_id;text;score\nq;d1;x;1,5\nq;d2;y;-,5\nq;d3;z; 2 \n", [1.5, None, 2]),
+        ("a.tsv", "query\tdoc_id\ttext\tscore\nq\td1\tx\t12.5\nq\td2\ty\tNA\nq\td3\tz\t1_0\n",
+         [12.5, None, None]),
+        ("a.json", json.dumps([{"question": "q", "ctxs": [
+            {"id": "d1", "text": "x", "score": "12.5"}, {"id": "d2", "text": "y", "score": 3},
+            {"id": "d3", "text": "z", "score": "high"}]}]), [12.5, 3, None]),
+    ],
+)  # fmt: skip
+def test_a_score_that_is_written_as_text_counts_and_what_is_none_is_said(
+    tmp_path, name, text, scores
+):
+    path = tmp_path / name
+    path.write_text(text)
+    notes = ConversionNotes()
+    (pool,) = pools_of([str(path)], InputOptions(), notes)[1]
+    assert [document.get("score") for document in pool["documents"]] == scores
+    noted = sum(notes.counts.get(what, 0) for what in notes.counts if "score" in what)
+    assert noted == scores.count(None) - text.count("NA")
+
+
+def test_a_score_that_may_be_a_fraction_or_thousands_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("query;doc_id;text;score\nq;d1;x;1,5\nq;d2;y;1,500\n")
+    with pytest.raises(InputError, match=r"a.csv:3: .*thousands"):
+        [*pools_of([str(path)], InputOptions(), ConversionNotes())[1]]
 
 
 def test_columns_in_place_of_rows(tmp_path):

@@ -26,6 +26,7 @@ from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import InputOptions, convert_inputs
+from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.options import ConvertOptions
 
 __all__ = ["folder"]
@@ -60,6 +61,33 @@ def test_the_error_says_which_flags_to_add(folder, capsys, monkeypatch):
     assert main([*words, "--corpus", "corpus.jsonl", "--queries", "queries.tsv"]) == 0
     assert "TREC run: 2 queries, 6 documents" in capsys.readouterr().out
     assert not (folder / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "head"),
+    [
+        ("corpus", "docid\ttitle\tabstract"),
+        ("corpus", "title\tabstract\tdoc_id"),
+        ("corpus", "_id\tabstract"),
+        ("queries", "qid\tutterance"),
+    ],
+)
+def test_a_head_that_calls_the_text_by_an_unknown_name_is_no_text(tmp_path, part, head):
+    path, cells = tmp_path / "texts.tsv", head.split("\t")
+    path.write_text(f"{head}\n" + "\t".join(f"{cell} one" for cell in cells) + "\n")
+    with pytest.raises(InputError, match=rf"texts.tsv:2: has no text .*{cells[-1]}"):
+        [*read_texts(str(path), part)]
+    text = "utterance" if part == "queries" else "abstract"
+    (document,) = read_texts(str(path), part, columns={"text": text})
+    assert document.content.endswith(f"{text} one")
+
+
+@pytest.mark.parametrize("text", ["d1\thello there\n", "q1\ttopic\n", "d1\tx\tA title\ttext\n"])
+def test_lines_without_a_head_are_texts(tmp_path, text):
+    path = tmp_path / "texts.tsv"
+    path.write_text(text)
+    (document,) = read_texts(str(path), "corpus")
+    assert (document.id, document.content) == (text[:2], text[3:-1])
 
 
 def test_what_lacks_a_text_or_a_candidate_is_named(folder):

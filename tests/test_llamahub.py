@@ -12,6 +12,8 @@ from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats import fastchat
+from zelo_ray.formats.input import InputOptions, pools_of
+from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.interchange.llamahub import make_example_pools, read_examples
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.pools import LineLimits, read_lines
@@ -152,6 +154,13 @@ def test_an_empty_answer_is_left_out_and_noted(tmp_path):
     assert [pool.query_id for pool in filled.pools] == ["1:b:c"]
     assert len(labels) == 1
     assert filled.notes == ["left out pairs with an empty answer: 1 (1:a:b)"]
+
+
+def test_several_files_are_refused_whose_queries_are_numbered_alike(tmp_path, small):
+    again = tmp_path / "again.json"
+    again.write_bytes(Path(small).read_bytes())
+    with pytest.raises(InputError, match=r"again.json: one file"):
+        [*pools_of([str(small), str(again)], InputOptions(), ConversionNotes())[1]]
 
 
 def test_convert_writes_pools_that_annotate_reads(tmp_path, small):

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.builders import write_lines
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input import InputOptions, pools_of
+from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.interchange.mteb import read_rows, write_rows
 from zelo_ray.formats.probe import probe
 
@@ -33,6 +35,18 @@ def as_rows(pools, qrels):
         )
         for pool in pools
     ]
+
+
+def test_no_pool_of_several_files_is_lost_and_none_has_an_id_of_one_file_alone(tmp_path):
+    places = [str(write_lines(tmp_path / f"{name}.jsonl", ROWS)) for name in "ab"]
+    pools = [*pools_of(places, InputOptions(), ConversionNotes())[1]]
+    assert [pool["query"]["id"] for pool in pools] == [
+        f"{n}-query{m}" for n in (1, 2) for m in (1, 2)
+    ]
+    ids = {(pool["query"]["id"], doc["id"]) for pool in pools for doc in pool["documents"]}
+    assert len(ids) == 12
+    alone = {row["query_id"] for row in read(places[1])[1].to_pylist()}
+    assert alone == {"query1", "query2"}  # as truth, they match none of the pools by mistake
 
 
 def test_read(tmp_path):

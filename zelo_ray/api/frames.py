@@ -202,7 +202,7 @@ def _of_rows(
     if lacking := [role for role in ("query", "content") if role not in columns]:
         raise _missing_column_error(lacking[0], names)
     places = RowPlaces()
-    table = long.gather_columns(every, {**columns, **_field_columns(names, *shown)}, places)
+    table = long.gather_columns(every, {**columns, **_field_columns(names, *shown)}, places, notes)
     return long.make_long_pools(table, places, notes)
 
 

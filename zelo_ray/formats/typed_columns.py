@@ -188,7 +188,7 @@ def _value(cell: tuple[str, str], role: str, value: Any, of: pa.DataType, form: 
     elif role in _COUNTS and str(value).lower() in ("true", "false"):
         read = float(str(value).lower() == "true")
     elif isinstance(value, str):
-        read = _number(what, value.strip(), form)
+        read = parse_number(what, value, has_commas=form.has_commas)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         read = float(value)
     if read is None:
@@ -196,13 +196,19 @@ def _value(cell: tuple[str, str], role: str, value: Any, of: pa.DataType, form: 
     return read
 
 
-def _number(what: str, text: str, form: _CellForm) -> float | None:
+def parse_number(what: str, text: str, *, has_commas: bool = False) -> float | None:
     """Parse a number; return None if the text is none.
+
+    Args:
+        what: the place and column of the text.
+        text: which may stand between blanks.
+        has_commas: whether its comma stands before a fraction.
 
     Raises:
         InputError: its comma may stand before a fraction or after the thousands.
     """
-    if form.has_commas and _COMMA.fullmatch(text):
+    text = text.strip()
+    if has_commas and _COMMA.fullmatch(text):
         if _THOUSANDS.fullmatch(text):
             raise InputError(
                 f"{what} {text!r} may be a fraction or thousands: write it without the comma, or "

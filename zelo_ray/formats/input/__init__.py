@@ -408,11 +408,14 @@ def _pools_of_files(
     """Yield the pools of files of one kind."""
     first = held[0]
     if first.kind == "mteb":
-        for file in held:
-            yield from pools_as_lines(mteb.read_rows(file.probe, input_options.show)[0], notes)
+        for number, file in enumerate(held, 1):
+            prefix = f"{number}-" if held[1:] else ""
+            pools = mteb.read_rows(file.probe, input_options.show, prefix)[0]
+            yield from pools_as_lines(pools, notes)
     elif first.kind == "llamahub":
-        for file in held:
-            yield from pools_as_lines(llamahub.make_example_pools(file.probe.place)[0], notes)
+        for file in held[1:]:  # by its queries' numbers, judgments of a file find its pools
+            raise InputError(f"{file.probe.place}: one file of {file.kind_name} at a time")
+        yield from pools_as_lines(llamahub.make_example_pools(first.probe.place)[0], notes)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.probe.rows() for e in held)
         yield from assistants.make_assistant_pools(rows, notes, input_options.show)
@@ -446,8 +449,11 @@ def _pools_of_rows(
         shown = [name for name in input_options.show_metadata if name in file.probe.names]
         wanted = {**file.columns, **fields, **long.document_field_columns(shown)}
         rows = file.probe.rows([*dict.fromkeys(wanted.values())])
-        are_cells = file.probe.texts_alone
-        tables.append(long.gather_columns(rows, wanted, places, are_cells=are_cells))
+        form = {
+            "are_cells": file.probe.texts_alone,
+            "has_commas": file.probe.has_decimal_commas,
+        }
+        tables.append(long.gather_columns(rows, wanted, places, notes, **form))
     table = pa.concat_tables(tables, promote_options="default")
     input_options.refuse_missing_columns([name for source in held for name in source.probe.names])
     more = (

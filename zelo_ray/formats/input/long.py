@@ -16,6 +16,7 @@ from zelo_ray.formats.interchange.query_fields import merge_fields, select_field
 from zelo_ray.formats.interchange.texts import has_visible_text, with_title
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
 from zelo_ray.formats.pools import LINE_FIELDS, hash_id
+from zelo_ray.formats.typed_columns import is_missing, parse_number
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document
 
@@ -78,8 +79,10 @@ def gather_columns(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
     columns: Mapping[str, str],
     places: RowPlaces,
+    notes: ConversionNotes,
     *,
     are_cells: bool = False,
+    has_commas: bool = False,
 ) -> pa.Table:
     """Gather the wanted columns of rows by role: ids and texts as text, metadata as JSON.
 
@@ -89,7 +92,9 @@ def gather_columns(
         rows: where each stands, and the row.
         columns: by role, the name of its column.
         places: learns where the rows stand.
+        notes: what is left out.
         are_cells: whether they are cells, around whose ids and queries blanks do not count.
+        has_commas: whether numbers may have a comma before their fraction.
 
     Raises:
         InputError: an id or a text is of another type.
@@ -104,6 +109,8 @@ def gather_columns(
             value = row.get(name)
             if are_cells and role in _STRIPPED and isinstance(value, str):
                 value = value.strip() or None
+            if role == "score":
+                value = finite_score(place, value, notes, has_commas=has_commas)
             held[role].append(None if value is None else _cell(place, role, name, value))
         if number % _ROWS == 0:
             batches.append(pa.record_batch(held, schema=schema))
@@ -260,7 +267,7 @@ def id_text(value: Any) -> str | None:
 
 def _cell(place: str, role: str, name: str, value: Any) -> Any:
     if role == "score":
-        return _score(value)
+        return value
     if role.startswith((_ABOUT, _OF_DOCUMENT)):
         return select_fields({name: value}, (name,)).get(name)
     if role == "metadata":
@@ -279,13 +286,21 @@ def _cell(place: str, role: str, name: str, value: Any) -> Any:
     return text.encode("utf-8", "replace").decode()  # Arrow holds no half of a character
 
 
-def _score(value: Any) -> float | None:
-    """Return a finite number; None for any other value, such as the text of a cell."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
+def finite_score(
+    place: str, value: Any, notes: ConversionNotes, *, has_commas: bool = False
+) -> float | None:
+    """Return the score of a document as a finite number, or None; note what is none."""
+    if is_missing(value):
         return None
-    return number if np.isfinite(number) else None
+    number: float | None = None
+    if isinstance(value, str):
+        number = parse_number(f"{place}: score", value, has_commas=has_commas)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = value
+    if number is not None and np.isfinite(number):
+        return number
+    notes.note_left_out("scores that are not numbers", place)
+    return None
 
 
 def _metadata(value: Any) -> str | None:

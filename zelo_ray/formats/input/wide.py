@@ -5,7 +5,7 @@ from typing import Any
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import IDS, NAMES, value_of
-from zelo_ray.formats.input.long import ConversionNotes, Pool, id_text
+from zelo_ray.formats.input.long import ConversionNotes, Pool, finite_score, id_text
 from zelo_ray.formats.interchange.query_fields import DESCRIBED, other_fields, select_fields
 from zelo_ray.formats.interchange.texts import has_visible_text, with_title
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
@@ -92,7 +92,7 @@ def _documents(
         raise InputError(f"{place}: the documents are a {kind}; write a list, even of one document")
     documents: dict[str, Pool] = {}
     for item in value or ():
-        document = _document(place, item, columns, show_metadata)
+        document = _document(place, item, columns, notes, show_metadata)
         if document is None:
             has = f" (fields {', '.join(item)})" if isinstance(item, Mapping) else ""
             notes.note_left_out("documents without a text", f"{place}{has}")
@@ -112,7 +112,11 @@ def _documents(
 
 
 def _document(
-    place: str, item: Any, columns: Mapping[str, str], show_metadata: Sequence[str]
+    place: str,
+    item: Any,
+    columns: Mapping[str, str],
+    notes: ConversionNotes,
+    show_metadata: Sequence[str],
 ) -> Pool | None:
     if isinstance(item, str) or item is None:
         return {"id": "", "content": item} if has_visible_text(item or "") else None
@@ -135,9 +139,8 @@ def _document(
     metadata = {**document.metadata, **shown, **_without_nulls(fields)}
     entry: Pool = {"id": doc_id, "content": document.content}
     entry |= {"metadata": metadata} if metadata else {}
-    score = held.get("score")
-    is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    return entry | ({"score": score} if is_number else {})
+    score = finite_score(place, held.get("score"), notes)
+    return entry if score is None else entry | {"score": score}
 
 
 def _without_doc(item: Mapping[str, Any]) -> dict[str, Any]:

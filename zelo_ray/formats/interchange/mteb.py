@@ -25,7 +25,9 @@ from zelo_ray.formats.probe import FileProbe
 from zelo_ray.records import Document, Pool
 
 
-def read_rows(source: FileProbe, show: Sequence[str] = ()) -> tuple[FilledPools, pa.Table]:
+def read_rows(
+    source: FileProbe, show: Sequence[str] = (), prefix: str = ""
+) -> tuple[FilledPools, pa.Table]:
     """Read the rows of a file as pools, and their truth: 1 or 0.
 
     A row's query is called ``query1`` and so on, its documents ``query1-00001``; their order is
@@ -36,13 +38,14 @@ def read_rows(source: FileProbe, show: Sequence[str] = ()) -> tuple[FilledPools,
     Args:
         source: the file, probed.
         show: further columns to keep of the query; its description and narrative are kept anyway.
+        prefix: what ids begin with, to tell several files apart.
 
     Raises:
         InputError: a row is not of this kind.
     """
     pools, judged, odd, blank = [], [], [], []
     for number, (place, row) in enumerate(source.rows(), 1):
-        query_id = f"query{number}"
+        query_id = f"{prefix}query{number}"
         query = "\n".join(_texts(place, row, "query"))
         graded = [(text, 1.0) for text in _texts(place, row, "positive")]
         graded += [(text, 0.0) for text in _texts(place, row, "negative")]

@@ -32,6 +32,8 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
     "queries": ("topics",),
 }
 """Other names of the parts of a collection."""
+_LINE = 2
+"""The cells of a line without a header: an id and a text."""
 _UNNAMED: Mapping[str, str] = MappingProxyType({})
 
 
@@ -98,7 +100,8 @@ def columns_in(url: str, part: str, columns: Collection[str]) -> list[str]:
 def _is_table(source: FileProbe, part: str, columns: Iterable[str] = ()) -> bool:
     """Return whether a file has columns with names, rather than lines of ``id<TAB>text``.
 
-    A header of two words may be a line of an id and a text: only known names tell.
+    A header of two words may be a line of an id and a text: only known names tell. That of the id
+    does where it stands first or has two neighbours, whatever the text is called.
     """
     if source.form == "broken":
         return is_jsonl(source.place)
@@ -108,7 +111,8 @@ def _is_table(source: FileProbe, part: str, columns: Iterable[str] = ()) -> bool
     has_text = any(
         normalize_name(name) in map(normalize_name, _TEXTS[part]) for name in source.names
     )
-    return (has_id and has_text) or not {*source.names}.isdisjoint(columns)
+    has_head = has_text or len(source.names) > _LINE or _is_id(source.names[0], part)
+    return (has_id and has_head) or not {*source.names}.isdisjoint(columns)
 
 
 def _is_id(name: str, part: str) -> bool:
