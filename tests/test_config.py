@@ -62,6 +62,25 @@ def test_a_variable_that_cannot_be_read_is_one_line_that_names_it(name, text):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "given"),
+    [
+        ("report", "index", {"dir": ["out"]}),
+        ("size", "out", {}),
+        ("agree", "out", {"sources": ["a"]}),
+        ("drift", "out", {"old": "a", "new": "b"}),
+        ("compare-labels", "out", {"old": "a", "new": "b"}),
+        ("fit", "out", {"source": "a.csv"}),
+    ],
+)
+def test_a_variable_does_not_have_a_command_write_what_it_need_not(command, name, given):
+    """`ZELO_RAY_INDEX` is meant for `pools`, and `ZELO_RAY_OUT` for `annotate`."""
+    environ = {f"ZELO_RAY_{name.upper()}": "products.csv"}
+    assert getattr(load_options(COMMANDS[command], given, environ), name) is None
+    options = load_options(COMMANDS[command], {**given, name: "here.csv"}, environ)
+    assert getattr(options, name) == "here.csv"
+
+
 def test_a_variable_that_no_command_knows_is_an_error_that_names_the_nearest():
     says = r"^ZELO_RAY_CYCLE: .* mean 'ZELO_RAY_CYCLES'\?\)$"
     with pytest.raises(OptionError, match=says):

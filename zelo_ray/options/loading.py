@@ -17,7 +17,7 @@ from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
-from zelo_ray.options.places import FROM_USER
+from zelo_ray.options.places import FROM_USER, Place
 from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
@@ -58,6 +58,8 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "sample": SampleOptions,
 }
 _PREFIX = "ZELO_RAY_"
+_PLACES_WRITTEN = ("out", "index")
+"""Options that say where to write; a variable is meant for a command that needs one."""
 Kind = TypeVar("Kind", bound=CommandOptions)
 
 
@@ -130,7 +132,9 @@ def _from_variables(
     kind: type[CommandOptions], environ: Mapping[str, str], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     texts = {
-        name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.applicable_options(values)
+        name: environ.get(f"{_PREFIX}{name.upper()}")
+        for name in kind.applicable_options(values)
+        if name not in _PLACES_WRITTEN or kind.model_fields[name].annotation != Place | None
     }
     return {name: _from_variable(kind, name, text) for name, text in texts.items() if text}
 
