@@ -13,6 +13,7 @@ import pytest
 from zelo_ray.engine import lock as claim_module
 from zelo_ray.engine.lock import RUN_LOCK, claim_folder
 from zelo_ray.errors import InputError, LockError
+from zelo_ray.formats.run_record import find_owner
 
 HOLD = """
 import sys
@@ -227,6 +228,45 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "annotate"}')
     with claim_folder(str(tmp_path)):
         pass
+
+
+KINDS = ("annotate", "bakeoff", "protocols", "tune", "probe", "label", "agree", "compare", "drift")
+FILES = {
+    "label": ("label.json", "answers.jsonl"),
+    "annotate": ("run.json",),
+    "bakeoff": ("run.json",),
+    **{kind: (f"{kind}.json",) for kind in KINDS[2:] if kind != "label"},
+}
+
+
+@pytest.mark.parametrize("owner", KINDS)
+def test_a_folder_belongs_to_one_command(tmp_path, owner):
+    for name in FILES[owner]:
+        (tmp_path / name).write_text(f'{{"kind": "{owner}"}}')
+        assert [kind for kind in KINDS if not find_owner(str(tmp_path), kind)] == [owner]
+        for kind in KINDS:
+            if kind != owner:
+                with pytest.raises(LockError, match="another --out"):
+                    claim_folder(str(tmp_path), kind=kind).__enter__()
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        (tmp_path / name).unlink()
+
+
+def test_results_do_not_go_where_the_labels_lie_that_they_are_made_of(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "contest" / "labels").mkdir(parents=True)
+    labels = tmp_path / "contest" / "labels.csv"
+    labels.write_text("query_id,doc_id,grade\n")
+    for human in (labels, "contest/labels.csv", "./contest/../contest/labels.csv", "contest"):
+        for out in ("contest", "contest/", tmp_path / "contest"):
+            assert find_owner(str(out), "bakeoff", human=str(human))
+            with pytest.raises(LockError, match="another --out"):
+                claim_folder(str(out), kind="bakeoff", human=str(human)).__enter__()
+    assert not find_owner("contest", "bakeoff", human="contest/labels")  # in a folder of their own
+    assert not find_owner("results", "bakeoff", human=str(labels))
+    (tmp_path / "contest" / "systems.parquet").touch()
+    assert find_owner("contest", "agree", sources=["contest/systems.parquet"])
+    assert not find_owner("contest", "agree", sources=["contest/labels.csv"])
 
 
 @pytest.mark.parametrize("data", [b"", b"[1]", b"\xff\xfe"], ids=repr)

@@ -303,5 +303,5 @@ def test_status_lines_and_files(tmp_path, capsys):
     assert main(["drift", old, grades(tmp_path / "part", queries=range(25))]) == 3
     assert main(["drift", old, str(tmp_path)]) == 1
     (out / "run.json").write_text("{}")
-    with pytest.raises(OptionError, match="other results"):
+    with pytest.raises(OptionError, match="another --out"):
         found(old, new, out=str(out))

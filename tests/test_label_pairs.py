@@ -108,6 +108,23 @@ def test_a_run_that_compared_nothing_and_other_kinds_of_samples_are_refused():
         drawn(run=None, pairs=False, contest="contest")
 
 
+def files_in(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("words", [("--human", "pairs"), ("--human", "elsewhere"), ()])
+def test_no_results_are_written_over_a_sample(capsys, words):
+    """Nor over its chances to be drawn, in `pairs.parquet`, by a table of that name."""
+    for out in ("pairs", "elsewhere"):
+        drawn(out=out)
+    before = files_in("pairs")
+    assert {"label.json", "pairs.parquet"} < before.keys()
+    capsys.readouterr()
+    assert cli.main(["agree", "out/votes.parquet", *words, "--out", "pairs"]) == 2
+    assert capsys.readouterr().err.endswith("another --out\n")
+    assert files_in("pairs") == before
+
+
 def test_preferences_are_no_grades(capsys):
     drawn()
     with pytest.raises(InputError, match="which of two documents is better, and graded none"):

@@ -54,7 +54,8 @@ def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[No
         LockError: another run holds it, or another command than ``kind`` left its results there.
     """
     with contextlib.ExitStack() as claims:
-        claims.enter_context(claim_folder(options.out, watch.say, kind))
+        human = getattr(options, "human", None)
+        claims.enter_context(claim_folder(options.out, watch.say, kind, human))
         if options.ledger_dir != options.out:
             claims.enter_context(claim_folder(options.ledger_dir, watch.say, None))
         _tidy_ledgers(options.ledger_dir)

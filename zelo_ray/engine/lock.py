@@ -22,7 +22,8 @@ from pathlib import Path
 import fsspec
 
 from zelo_ray.errors import LockError, ZeloError
-from zelo_ray.formats.files import name_file_in_errors, read_record
+from zelo_ray.formats.files import name_file_in_errors
+from zelo_ray.formats.run_record import find_owner
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
@@ -34,17 +35,12 @@ _WORTHLESS = re.compile(
 """What is there before anything is asked."""
 
 
-def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
-    if kind and fs.exists(f"{path}/run.json"):
-        recorded_kind = read_record(f"{out.rstrip('/')}/run.json").get("kind")
-        if recorded_kind != kind:
-            whose = recorded_kind or "another program"
-            raise LockError(f"{out} holds the results of {whose}; name another --out")
-
-
 @contextlib.contextmanager
 def claim_folder(
-    out: str, say: Callable[[str], None] = print, kind: str | None = "annotate"
+    out: str,
+    say: Callable[[str], None] = print,
+    kind: str | None = "annotate",
+    human: str | None = None,
 ) -> Iterator[None]:
     """Lock ``out`` while the context lasts.
 
@@ -52,13 +48,15 @@ def claim_folder(
         out: output directory (made if missing) or URL.
         say: told, in one line, when there is something to wait for.
         kind: the command that runs; results of another are left alone. None: it writes none here.
+        human: the place of people's labels that it reads.
 
     Raises:
-        LockError: another run holds it, or another command has left its results there.
+        LockError: another run holds it, or it holds what another command or people left there.
         InputError: whose results there are cannot be told.
     """
+    if kind and (owned := find_owner(out, kind, human)):
+        raise LockError(f"{out} holds {owned}; name another --out")
     fs, path = fsspec.url_to_fs(out)
-    _refuse_others(fs, path, out, kind)
     if "file" not in fs.protocol:
         with _claim_object(fs, f"{path}/{RUN_LOCK}", out, say):
             yield

@@ -70,7 +70,7 @@ _UNREAD = {
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
 DATASET = "ir_datasets:"
-RESULTS, SAMPLE_RECORD = "scores.parquet", "label.json"
+RESULTS, SAMPLE_RECORD, ANSWERS = "scores.parquet", "label.json", "answers.jsonl"
 """The files by which directories of annotate and of label are recognised."""
 MTEB_COLUMNS = frozenset({"query", "positive", "negative"})
 LLAMAHUB_COLUMNS = frozenset({"query", "answer", "second_answer", "reference_score"})

@@ -1,17 +1,29 @@
 """Read and write the record of a run, ``run.json``: once when calls begin, and at the end."""
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import fsspec
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.probe import ANSWERS, SAMPLE_RECORD
 from zelo_ray.formats.results import write_json
 
 RUN, PROTOCOLS, PROBE, TUNE = "run.json", "protocols.json", "probe.json", "tune.json"
+RECORD_OF_KIND: Mapping[str, str] = {
+    **dict.fromkeys(("annotate", "bakeoff"), RUN),
+    "protocols": PROTOCOLS,
+    "tune": TUNE,
+    "probe": PROBE,
+    **{kind: f"{kind}.json" for kind in ("agree", "compare", "drift")},
+}
+"""By kind of results, the file that says whose the other files of a folder are."""
+_OF_PEOPLE = (SAMPLE_RECORD, ANSWERS)
+"""Files of which each says that a folder holds a sample for people, or their labels."""
 COMMAND_OF_KIND = {"protocols": "compare-protocols", "compare": "compare-labels"}
 """The command that writes results of a kind, if it has another name."""
 _RESULTS = frozenset(
@@ -48,6 +60,40 @@ def earlier_tables(out: str) -> set[str]:
     """Return the names of the tables of judgments of the finished run before an unfinished one."""
     before = (_read(out, RUN) or {}).get("before") or {}
     return {*before.get("judgments", ())}
+
+
+def find_owner(out: str, kind: str, human: str | None = None, sources: Iterable[str] = ()) -> str:
+    """Return what a folder holds that results of a kind must not replace; empty if nothing.
+
+    Args:
+        out: directory or URL.
+        kind: of the results that are to be written there.
+        human: the place of people's labels that are read.
+        sources: places of other judgments that are read, of which a table may have a name of ours.
+
+    Raises:
+        InputError: whose results there are cannot be told.
+    """
+    folder = _absolute(out)
+    for place in (*([human] if human else ()), *sources):
+        path = _absolute(place)
+        inside = path.rpartition("/")[0] == folder and (place == human or path.endswith(".parquet"))
+        if path == folder or (inside and list_directory(place) is None):
+            return f"judgments ({place})"
+    names = {*(list_directory(out) or ())}
+    if kind != "label" and not names.isdisjoint(_OF_PEOPLE):
+        return "people's labels"
+    for owner, name in RECORD_OF_KIND.items():
+        if name in names and name != RUN and owner != kind:
+            return f"the results of {COMMAND_OF_KIND.get(owner, owner)}"
+    ran = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") if RUN in names else kind
+    return "" if ran == kind else f"the results of {ran or 'another program'}"
+
+
+def _absolute(place: str) -> str:
+    """Return a place in a form that can be compared."""
+    place = place.removeprefix("file://")
+    return place.rstrip("/") if "://" in place else os.path.realpath(place)
 
 
 def record_of_results(out: str) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.all_judgments import AllJudgments, read_all_judgments
 from zelo_ray.formats.probe import refuse_unused_columns
 from zelo_ray.formats.results import write_json, write_tables
-from zelo_ray.formats.run_record import RUN, refuse_unfinished
+from zelo_ray.formats.run_record import RUN, find_owner, refuse_unfinished
 from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
@@ -47,7 +47,6 @@ SECTIONS: tuple[Callable[[AllJudgments, AgreeOptions], MeasuredTables], ...] = (
     measure_leaderboards,
 )
 
-_TAKEN = {"run.json", "compare.json"}
 _OF_ONE_JUDGE = "leaderboards"
 """The table that has rows even if no two raters can be compared."""
 
@@ -108,10 +107,10 @@ def named_places(options: AgreeOptions) -> list[str]:
 
 def _refuse_taken(options: AgreeOptions) -> None:
     """Refuse an ``out`` that holds judgments: the tables would replace or be taken for them."""
-    out = options.out
-    sources = {split_name(source)[1].rstrip("/") for source in options.sources}
-    if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(list_directory(out) or ())):
-        raise OptionError(f"{out} already holds judgments or results; name another --out")
+    if not options.out:
+        return
+    if owned := find_owner(options.out, "agree", options.human, named_places(options)):
+        raise OptionError(f"{options.out} holds {owned}; name another --out")
 
 
 def _record(

@@ -18,7 +18,6 @@ from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.judgments.graded import has_grades, read_graded
@@ -26,6 +25,7 @@ from zelo_ray.formats.judgments.qrels import has_pools, read_qrels
 from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.results import write_json, write_tables
+from zelo_ray.formats.run_record import find_owner
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
@@ -34,7 +34,6 @@ from zelo_ray.options import CompareLabelsOptions
 _CUTS = {"old": "positive", "new": "relevant"}
 """By side, the option with the lowest relevant label."""
 _TEXT = 80
-_TAKEN = {"run.json", "agree.json"}
 
 
 def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[str, pa.Table]]:
@@ -48,11 +47,12 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         OptionError: ``out`` holds other results, or the measure is unknown.
         InputError: an input cannot be read, or no query has both labels.
     """
-    if options.out and not _TAKEN.isdisjoint(list_directory(options.out) or ()):
-        raise OptionError(f"{options.out} holds other results; name another --out")
+    places = (options.old, options.new, *options.runs)
+    if options.out and (owned := find_owner(options.out, "compare", None, places)):
+        raise OptionError(f"{options.out} holds {owned}; name another --out")
     measure = parse_measure(options.measure)
     columns = split_columns(options.columns)
-    refuse_unused_columns(columns, [options.old, options.new, *options.runs])
+    refuse_unused_columns(columns, places)
     old, new = (read_qrels(place, columns) for place in (options.old, options.new))
     ranked = _runs(options)
     runs = without_ranks(ranked)

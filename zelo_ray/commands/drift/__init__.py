@@ -15,15 +15,14 @@ from zelo_ray.evaluation.agreement import kappa
 from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import randomisation_test_for_many
 from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
-from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.results import write_json, write_tables
+from zelo_ray.formats.run_record import find_owner
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options.drift import DriftOptions
 
 SURE = 0.05
 """Changes with a smaller p (after Holm's correction) are significant."""
 PANEL = "(panel)"
-_TAKEN = {"run.json", "agree.json", "compare.json"}
 
 
 def is_significant(p_holm: float) -> bool:
@@ -115,9 +114,10 @@ def drift(options: DriftOptions) -> Drift:
         OptionError: ``out`` holds other results.
         InputError: an input cannot be read, or the two share too few judgments.
     """
-    if options.out and not _TAKEN.isdisjoint(list_directory(options.out) or ()):
-        raise OptionError(f"{options.out} holds other results; name another --out")
-    kinds, notes = read_shared(options.old, options.new)
+    places = (options.old, options.new)
+    if options.out and (owned := find_owner(options.out, "drift", None, places)):
+        raise OptionError(f"{options.out} holds {owned}; name another --out")
+    kinds, notes = read_shared(*places)
     count = sum(2 * judgments.rows["judge"].nunique() for judgments in kinds)
     tests = [test for each in kinds for test in _measure_movements(each, count, options)]
     tests.sort(key=lambda test: test.judge == PANEL)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from zelo_ray.engine.durable import sync_folder
 from zelo_ray.formats.judgments.answers import (
-    ANSWERS,
     CurrentAnswers,
     PersonsAnswer,
     current_answers,
     read_answers,
 )
+from zelo_ray.formats.probe import ANSWERS
 
 _TORN = "answers.torn"
 

@@ -16,8 +16,7 @@ import orjson
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, open_for_reading
 from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, Ids, LabelUnit
-
-ANSWERS = "answers.jsonl"
+from zelo_ray.formats.probe import ANSWERS
 
 
 @dataclass(frozen=True, slots=True)

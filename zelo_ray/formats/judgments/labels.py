@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import read_record
 from zelo_ray.formats.judgments.answers import (
-    ANSWERS,
     CurrentAnswers,
     PersonsAnswer,
     answers_in,
@@ -27,7 +26,7 @@ from zelo_ray.formats.judgments.grades import (
     unknown_judgments_error,
 )
 from zelo_ray.formats.judgments.label_units import DOCUMENT, TOP, UNITS, Ids, LabelUnit
-from zelo_ray.formats.probe import SAMPLE_RECORD
+from zelo_ray.formats.probe import ANSWERS, SAMPLE_RECORD
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import table_of_rows
 
