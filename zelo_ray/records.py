@@ -16,8 +16,10 @@ from pydantic_core.core_schema import ErrorType
 from zelo_ray.request_key import hash_request, judge_prefix
 from zelo_ray.wrapping import Wrap, unwrap_answer
 
-Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed"]
-"""How a call ended. Only ``ok`` can become a judgment; ``failed``: no answer came at all."""
+Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed", "blank"]
+"""How a call ended. Only ``ok`` can become a judgment; ``failed``: no answer came at all;
+``blank``: white space filled the answer up to its limit, as it would again. New ones come last, as
+the index of a ledger numbers them."""
 
 
 @dataclass(frozen=True, slots=True)

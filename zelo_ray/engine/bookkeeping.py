@@ -1,7 +1,9 @@
 """Keep replies before use and say what they cost, for both ways of filling the ledger."""
 
 import asyncio
+import contextlib
 import dataclasses
+import re
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +21,21 @@ from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import Answer, CallTiming, Judge, Reply, Usage, read_response_and_wraps
+from zelo_ray.records import (
+    Answer,
+    CallTiming,
+    Judge,
+    Reply,
+    Usage,
+    read_response_and_wraps,
+    response_schema,
+)
 from zelo_ray.wrapping import unwrap_answer
 
 _NO_TOKENS = "reports no tokens"
 _QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
+_BLANKS = re.compile(r"(?:\s|\\[nrt]){50}\\?\Z")  # as they are, or as in a string of JSON
+_ALL_BLANKS = "white space up to the limit in place of the rest of the answer"
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
@@ -162,11 +174,15 @@ def check_answer(
     """Read an answer, which is invalid if it does not read as the verdict asked for.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
-    Where the prompt is not at hand any more (None), so is talk about any object.
+    Where the prompt is not at hand any more (None), so is talk about any object. Servers that keep
+    to a schema may fill an answer with white space up to the limit: an object that was whole before
+    it counts, and one that was not is ``blank``.
 
     Raises:
         Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
     """
+    if verdict is not None and answer.status == "truncated" and response_schema(verdict):
+        answer = _without_blanks(verdict, answer)
     if answer.status != "ok" or verdict is None:
         return CheckedAnswer(answer)
     try:
@@ -183,6 +199,19 @@ def check_answer(
     if wraps:
         reason = f"read without its {', '.join(wraps)}" + (f"; {reason}" if reason else "")
     return CheckedAnswer(dataclasses.replace(answer, reason=reason, parsed=True), wraps=wraps)
+
+
+def _without_blanks(verdict: type[BaseModel], answer: Answer) -> Answer:
+    """Return an answer that was cut off as ``ok`` if it was whole by then, or as ``blank``."""
+    text = answer.text.rstrip()
+    with contextlib.suppress(Exception):  # a user's own reader may raise anything
+        outcome, wraps = read_response_and_wraps(verdict, text)
+        if not (isinstance(outcome, str) or "talk" in wraps):
+            return dataclasses.replace(answer, status="ok", text=text)
+    if not _BLANKS.search(answer.text):
+        return answer
+    reason = f"{answer.reason}; {_ALL_BLANKS}".removeprefix("; ")
+    return dataclasses.replace(answer, status="blank", text=text, reason=reason)
 
 
 def _is_quoted(text: str, shown: str | None) -> bool:

@@ -34,7 +34,7 @@ from zelo_ray.records import Judge
 
 KEY = "standing"
 _NOT_RESULTS = (RUN, "report.html")
-_FINAL = {"refused", "filtered", "truncated", "invalid"}
+_FINAL = {"refused", "filtered", "truncated", "invalid", "blank"}
 """How a request failed that a later run does not ask again."""
 _PIECE = 2**20
 _AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS

@@ -27,12 +27,14 @@ _HELP: dict[Status, dict[str, str]] = {
         "response_format": "set response_format to json_object, none or json_schema",
         "max_output_tokens": "raise max_output_tokens if it thinks for long",
     },
+    "blank": {"response_format": "set response_format to json_object or none"},
 }
 """What helps against answers that end so, by the option of a judge that has it."""
 _ELSE: dict[Status, str] = {
     "refused": "the model declines such texts; choose another one",
     "filtered": "a filter stops such texts; choose another model",
     "failed": "its server takes no such request",
+    "blank": "choose another model, or a server that does not fill answers with white space",
 }
 
 

@@ -69,7 +69,8 @@ def after_annotate(
         return repeat_command(words, without=("--pilot",))
     if summary.disabled or fruitless:
         return _without_judges(summary, options, words, fruitless)
-    if summary.failures and not options.retry_failures:
+    statuses = {status for counts in summary.failures_by_judge.values() for status in counts}
+    if summary.failures and statuses != {"blank"} and not options.retry_failures:
         return repeat_command(words, "--retry-failures")
     if not summary.scored:
         return command_of("doctor", *_judges(options.judges), "--out", options.out)

@@ -23,6 +23,8 @@ _MEND = {
     "truncated": "Ask again with --retry-failures and a longer answer (max_output_tokens in "
     "judge_options), or put another model in its place",
     "failed": _AGAIN,
+    "blank": "Set another response_format (json_object or none, in judge_options), or put another "
+    "model in its place: the same request would end so again",
 }
 _LACK_DOCUMENTS = {UnscoredReason.NO_DOCUMENTS, UnscoredReason.TOO_FEW_DOCUMENTS}
 _OF_MANY = {
@@ -74,6 +76,8 @@ def _unscored(summary: Summary, coverage: float) -> Iterator[ResultWarning]:
         advice = "Give these queries documents: the section names them all"
     elif any(reason.is_over_budget for reason in summary.disabled.values()):
         advice = _BUDGET
+    elif statuses == {"blank"}:
+        advice = _MEND["blank"]
     elif statuses:
         advice = _AGAIN if statuses == {"failed"} else "Ask again with --retry-failures"
     values = {
