@@ -16,6 +16,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.fakes import Fakes, Fault
+from tests.fakes.scripted import Scripted
+from tests.provider_calls import completion
 from zelo_ray import cli, doctor
 from zelo_ray.commands.doctor import server
 from zelo_ray.commands.doctor.finding import Finding
@@ -86,6 +88,19 @@ def test_a_call_tells_status_tokens_and_dollars(found, fakes, monkeypatch):
     assert "tokens in" in told
     assert "$0.0" in told
     assert len(fakes.journal) == 1
+
+
+@pytest.mark.parametrize(("most", "state"), [(2050, "wrong"), (32_000, "ok")])
+def test_a_server_that_cuts_prompts_is_wrong(found, most, state):
+    def script(body):
+        characters = sum(len(message["content"]) for message in body["messages"])
+        return completion(
+            usage={"prompt_tokens": min(characters // 5, most), "completion_tokens": 9}
+        )
+
+    with Scripted(script) as server:
+        judge = f"openai:m@{server.url}/v1"
+        assert found(judge, ask=True)[f"call to {judge}"][0] == state
 
 
 def test_without_ask_nobody_is_called(found, fakes, monkeypatch):

@@ -310,7 +310,8 @@ def test_batches_themselves_say_so_too(provider, error, kind, words):
 def run(tmp_path, script, **fields):
     with Scripted(script) as server:
         name = f"openai:m@{server.url}/v1"
-        asker = ask([pool_of()], tmp_path / "out", {}, judges=(name,), **fields)
+        given = {"judges": (name,), "keep_asking": True, **fields}  # all prompts have 90 tokens
+        asker = ask([pool_of()], tmp_path / "out", {}, **given)
         return asker, server.bodies
 
 

@@ -1,14 +1,25 @@
 """Servers as people have them, through the real clients: what they do is called what it is."""
 
+import json
 from collections import Counter
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
-from tests.builders import THREE, ask, key_for, options_of, pool_of, send_away, verdict
+from tests.builders import THREE, ask, key_for, line_of, options_of, pool_of, send_away, verdict
 from tests.fakes import Fault
 from tests.fakes.scripted import Scripted
 from tests.provider_calls import VERDICT, candidate, completion, message_of, one
+from zelo_ray.cli import main
+from zelo_ray.commands.annotate.report.answering_models import list_models
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.engine.bookkeeping import statuses_to_retry
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.protocols.server_figures import ServerFigures
+from zelo_ray.reasons import StopReason
+from zelo_ray.records import Document, Pool
+from zelo_ray.reports.warning_codes import WarningCode
 
 CUT = {  # an answer that was cut off at its limit
     "openai": lambda text: completion("length", text),
@@ -17,6 +28,16 @@ CUT = {  # an answer that was cut off at its limit
 }
 OPEN = VERDICT[:-1]
 IN_A_STRING = '{"reasoning": "because'
+
+
+def honest(said):
+    """A server that says always the same, and counts the tokens of its prompts."""
+
+    def script(body):
+        characters = sum(len(message["content"]) for message in body["messages"])
+        return said | {"usage": {"prompt_tokens": characters // 4, "completion_tokens": 9}}
+
+    return script
 
 
 def asked(out, script, **fields):
@@ -54,14 +75,14 @@ def test_an_answer_that_was_cut_off_elsewhere_stays_so(text):
 
 
 def test_blanks_are_paid_for_once(tmp_path):
-    asker, bodies = asked(tmp_path, CUT["openai"](OPEN + "\n" * 400))
+    asker, bodies = asked(tmp_path, honest(CUT["openai"](OPEN + "\n" * 400)))
     assert len(bodies) == len(asker.books) == 6
     assert {(row.status, row.final) for row in asker.books} == {("blank", True)}
 
 
 def test_a_judge_that_fills_answers_with_blanks_is_told_of_the_option_that_helps(tmp_path):
     pools = [pool_of(range(8), query_id=f"q{number}") for number in range(2)]
-    with Scripted(CUT["openai"](OPEN + "\n" * 400)) as server:
+    with Scripted(honest(CUT["openai"](OPEN + "\n" * 400))) as server:
         name = f"openai:m@{server.url}/v1"
         asker = ask(pools, tmp_path, {}, judges=(name,))
         assert len(server.bodies) == 20
@@ -84,3 +105,158 @@ def test_batches_end_in_blanks_as_calls_do(fakes, environ, tmp_path, provider, t
     assert {(row.status, row.final) for row in batcher.books} == {(status, True)}
     assert len(batcher.books) == 6
     assert len(fakes.store.batches) == 1
+
+
+# Prompts that the server cut
+
+
+def counting(tokens_of):
+    """A server whose answers count the tokens of their prompts so; none of it is read."""
+
+    def script(body):
+        characters = sum(len(message["content"]) for message in body["messages"])
+        usage = {"prompt_tokens": tokens_of(characters), "completion_tokens": 9}
+        return completion(content=VERDICT, usage=usage)
+
+    return script
+
+
+def pools_of(characters, spread=0):
+    """Two pools of six documents of about so many characters, and some more each."""
+    return [
+        Pool(
+            f"q{number}",
+            f"question {number}",
+            tuple(
+                Document(f"d{j}", f"[[worth={j}]]" + " a word" * ((characters + j * spread) // 7))
+                for j in range(6)
+            ),
+        )
+        for number in range(3)
+    ]
+
+
+NUMBERS = count()
+CUTTING = {
+    "to a few tokens, texts of one length": (lambda n: min(n // 4, 2050), pools_of(9000)),
+    "to a bit less, texts of any length": (lambda n: min(n // 4, 2050), pools_of(4000, 900)),
+    "some of the prompts alone": (lambda n: min(n // 4, 1300), pools_of(1500, 600)),
+    "by a proxy that counts nothing": (lambda _: 7, pools_of(300)),
+}
+
+
+@pytest.mark.parametrize(("tokens_of", "pools"), CUTTING.values(), ids=CUTTING)
+def test_a_judge_whose_server_cuts_prompts_is_stopped_among_its_first(tmp_path, tokens_of, pools):
+    with Scripted(counting(tokens_of)) as server:
+        judges = (f"openai:m@{server.url}/v1",)
+        asker = ask(pools, tmp_path, {}, judges=judges, limits={judges[0]: {"concurrency": 4}})
+        (why,) = asker.disabled.values()
+        assert why.code is StopReason.CUT_PROMPTS
+        assert len(server.bodies) <= 20
+        more = ask(pools, tmp_path, {}, judges=judges, run_id="on", keep_asking=True)
+        assert not more.disabled
+        assert len({row.key for row in more.books}) == 45
+
+
+@pytest.mark.parametrize(
+    ("tokens_of", "pools"),
+    [
+        (lambda n: n // 4, pools_of(9000, 900)),
+        (lambda n: n // 4, pools_of(9000)),
+        (lambda n: n // 7, pools_of(3000, 90)),
+        (lambda _: 0, pools_of(9000)),
+        (lambda n: n // 4 if next(NUMBERS) % 4 else 12, pools_of(3000, 100)),
+    ],
+    ids=["whole", "of one length", "long words", "uncounted", "some of a cache"],
+)
+def test_one_whose_server_reads_them_whole_is_asked_on(tmp_path, tokens_of, pools):
+    with Scripted(counting(tokens_of)) as server:
+        asker = ask(pools, tmp_path, {}, judges=(f"openai:m@{server.url}/v1",))
+    assert not asker.disabled
+    assert len(asker.books) == 45
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_batches_tell_that_prompts_were_cut(fakes, environ, tmp_path, provider):
+    fakes.lengths = SimpleNamespace(of_input=lambda _: 2050, spoken=fakes.lengths.spoken)
+    pools = [*pools_of(9000, 900), *map(pool_of, [range(20)])]
+    (batcher,) = send_away(pools, tmp_path, key_for(environ, provider)).values()
+    (why,) = batcher.disabled.values()
+    assert why.code is StopReason.CUT_PROMPTS
+    assert len(batcher.books) == 20, "the large batch does not follow"
+
+
+def test_figures_of_servers_add_up_in_any_order():
+    answers = [("m", 2050, 9000 + 300 * number) for number in range(8)]
+    answers += [("n", 900, 3600), ("m", 0, 0), ("", 800, 3000)]
+    whole, halves = ServerFigures(), [ServerFigures(), ServerFigures()]
+    for number, answer in enumerate(answers):
+        whole.take(*answer)
+        halves[number % 2].take(*answer)
+    for first, second in (halves, halves[::-1]):
+        summed = ServerFigures()
+        summed.add(first)
+        summed.add(second)
+        assert summed == whole
+    assert (whole.models, whole.cut_to) == ({"m": 9, "n": 1}, 2050)
+
+
+# Answers by another model
+
+ASKED = "openai:qwen/qwen3-32b@http://host/v1"
+
+
+@pytest.mark.parametrize(
+    ("judge", "models", "named", "warned"),
+    [
+        (ASKED, {"qwen/qwen3-32b": 9}, False, False),
+        (ASKED, {"Qwen3-32B": 9}, False, False),
+        (ASKED, {"qwen3-32b-2026-10-01": 9}, True, False),
+        (ASKED, {"qwen3-32b": 5, "meta/llama-3.2-1b-fallback": 4}, True, True),
+        (ASKED, {"meta/llama-3.2-1b-fallback": 9}, True, True),
+        (ASKED, {"qwen3-8b": 9}, True, True),
+        ("openai:gpt-6-luna", {"gpt-6-luna-2026-09-30": 9}, True, False),
+        ("openai:gpt-6-luna", {"gpt-6-luna-2026-09-30": 5, "gpt-6-luna-2026-11-20": 4}, True, True),
+        ("gemini:gemini-flash-latest", {"gemini-3.5-flash": 9}, True, False),
+        ("azure:our-deployment", {"gpt-6-luna": 9}, True, False),
+        ("openai:mine@http://host/v1", {"/models/q4.gguf": 9}, True, False),
+    ],
+)
+def test_models_that_answered_are_named_and_others_than_asked_are_warned_of(
+    judge, models, named, warned
+):
+    summary = Summary("out", servers={judge: ServerFigures(models)})
+    codes = [warning.code for warning in warn_of_asking(summary)]
+    assert codes == [WarningCode.ANOTHER_MODEL] * warned
+    assert bool(list_models(judge, models)) is named
+
+
+@pytest.mark.ray
+def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, capsys):
+    """Also where all answers are recorded: the second time nobody is asked."""
+    numbers = count()
+
+    def script(body):
+        model = "meta/llama-3.2-1b-fallback" if next(numbers) % 2 else "qwen/qwen3-32b"
+        usage = {"prompt_tokens": 2050, "completion_tokens": 9}
+        return completion(content=VERDICT, usage=usage) | {"model": model}
+
+    lines = tmp_path / "in.jsonl"
+    lines.write_bytes(b"\n".join(map(line_of, pools_of(9000))))
+    with Scripted(script) as server:
+        judge, out = f"openai:qwen/qwen3-32b@{server.url}/v1", tmp_path / "out"
+        words = ["annotate", str(lines), "--judges", judge, "--out", str(out)]
+        assert main([*words, "--json"]) == 1
+        capsys.readouterr()
+        assert len(server.bodies) <= 20
+        for more in (["--keep-asking"], ["--keep-asking", "--verbose"]):
+            assert main([*words, *more, "--json"]) == 0
+            told = json.loads(capsys.readouterr().out)
+            codes = {warning["code"].upper() for warning in told["warnings"]}
+            assert codes >= {"PROMPTS_CUT", "ANOTHER_MODEL"}, codes
+            record = json.loads((out / "run.json").read_text())
+            models = record["summary"]["servers"][judge]["models"]
+            assert sum(models.values()) == 45
+            assert len(models) == 2
+            assert "llama-3.2-1b-fallback" in (out / "report.html").read_text()
+        assert len(server.bodies) == 45

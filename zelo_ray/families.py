@@ -38,6 +38,8 @@ Lexical judges see the same words, and favour each other: with them as truth 113
 differences on TREC DL 2019 were wrong, and none of the 88 between other rankers
 (`benchmarks/kin.py`).
 """
+FAMILIES = frozenset(_LINES)
+"""The families that are known; any other name is a family of its own."""
 _VENDORS = {
     "openai": "gpt",
     "anthropic": "claude",

@@ -25,6 +25,8 @@ class StopReason(StrEnum):
     """it charged more for a call than was reserved"""
     NO_JUDGMENT = "no judgment"
     """none of its first answers was a judgment"""
+    CUT_PROMPTS = "cut prompts"
+    """its server reads only the beginning of prompts"""
     NO_BATCH = "no batch"
     """no batch can be created, or batch after batch gives no answer"""
     ERROR = "error"

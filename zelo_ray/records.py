@@ -522,6 +522,7 @@ class Reply(NamedTuple):
     was kept, so that its fields are known to have one value each. ``seconds``, ``load_seconds``,
     ``device`` and ``in_flight`` are as in `CallTiming`, of the call that this row is of: 0 or empty
     where it is not known, as in batches and in rows of earlier versions.
+    ``prompt_characters`` is how long the prompt was; 0 for rerankers, and where it is not known.
     """
 
     key: str
@@ -548,6 +549,7 @@ class Reply(NamedTuple):
     load_seconds: float = 0.0
     device: str = ""
     in_flight: int = 0
+    prompt_characters: int = 0
 
     @classmethod
     def without_call(

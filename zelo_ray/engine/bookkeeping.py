@@ -76,6 +76,7 @@ class LedgerWriter:
         batch: str = "",
         limit: int = 0,
         timing: CallTiming | None = None,
+        characters: int = 0,
     ) -> float | None:
         """Write the reply durably; return its price in US dollars, None if it is unknown.
 
@@ -112,6 +113,7 @@ class LedgerWriter:
             load_seconds=round(timed.load_seconds, 6),
             device=timed.device,
             in_flight=timed.in_flight,
+            prompt_characters=characters,
         )
         receipt = asyncio.get_running_loop().create_future()
         self._waiting.append((reply, receipt))
@@ -240,6 +242,16 @@ def overcharged(what: str, spent: float, reserved: float) -> Disabled:
 def format_dollars(dollars: float) -> str:
     """Format an amount of US dollars, small ones to a hundredth of a cent."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
+
+
+def cuts_prompts(tokens: int) -> Disabled:
+    """Return the reason to ask a judge nothing more whose server cuts prompts to so many tokens."""
+    return Disabled(
+        StopReason.CUT_PROMPTS,
+        f"its server counts {tokens:,} tokens where prompts are longer, so it seems to cut them; "
+        "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx), or show less of "
+        "documents (--document-tokens); or ask on all the same with --keep-asking",
+    )
 
 
 def describe_possibly_billed(dollars: float, uncounted: Mapping[str, float]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from zelo_ray.formats.pools import Line, annotate_line
@@ -34,6 +35,7 @@ def results_schema(options: AnnotateOptions) -> pa.Schema:
             ("scores", many(protocol.scores_of(options).record)),
             ("unscored", pa.struct([("code", pa.string()), ("message", pa.string())])),
             ("missing", pa.int64()),
+            ("servers", pa.large_binary()),
         ]
     )
 
@@ -114,6 +116,7 @@ def build_results_from_steps(
         "scores": _lists(scores, kind.record),
         "unscored": [reason and asdict(reason) for reason in why],
         "missing": [len(step.missing) for step in steps],
+        "servers": [orjson.dumps(step.servers) for step in steps],
     }
     return pa.table(columns, schema=results_schema(options))
 

@@ -8,6 +8,7 @@ from zelo_ray.engine.bookkeeping import (
     LedgerWriter,
     budget_used_up,
     check_answer,
+    cuts_prompts,
     name_error,
     overcharged,
 )
@@ -20,7 +21,13 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.prompt_cache import GoOn
 from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.request_state import NO_BOUND, Channel, RequestState, with_limit
-from zelo_ray.engine.tokens import bound_tokens, measure_request, raise_limit
+from zelo_ray.engine.tokens import (
+    bound_tokens,
+    measure_request,
+    prompt_characters,
+    raise_limit,
+)
+from zelo_ray.engine.trial import FIRST
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
@@ -117,7 +124,8 @@ class JudgeCaller(RequestRunner[Channel]):
                     if wait:
                         await self.sleep(wait)
         finally:
-            self._give_up(channel, channel.trial.end(effort.last_answer))
+            in_doubt = channel.server.is_in_doubt
+            self._give_up(channel, channel.trial.end(effort.last_answer, in_doubt=in_doubt))
 
     def _limit_of(self, request: Request, channel: Channel, effort: RequestState) -> int:
         """Return the number of tokens that an answer may have.
@@ -363,7 +371,12 @@ class JudgeCaller(RequestRunner[Channel]):
             final=effort.ended,
             limit=request.output_limit or 0,
             timing=effort.timing,
+            characters=(characters := prompt_characters(request)),
         )
+        channel.server.take(answer.model, answer.usage.input_tokens, characters)
+        tokens = 0 if self.options.keep_asking else channel.server.cut_to
+        if tokens and channel.server.prompts <= FIRST:
+            self.disable_judge(channel.judge.name, cuts_prompts(tokens))
         if effort.ended:
             reason = strip_name(answer.reason, channel.judge.name)
             channel.tally.count_ended(answer.status, reason, self.clock.date(), effort.wraps)

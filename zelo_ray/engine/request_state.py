@@ -10,6 +10,7 @@ from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Bound, Estimates, RequestSize
 from zelo_ray.engine.trial import FirstRequests
+from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.providers import Connection, Provider
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Answer, CallTiming, Judge, Request
@@ -34,6 +35,7 @@ class Channel:
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held by a first call that goes alone"""
     tally: Tally = field(default_factory=Tally)
+    server: ServerFigures = field(default_factory=ServerFigures)
     has_judged: bool = False
     """whether it has given a judgment, now or in an earlier run"""
     disabled: Disabled | None = None

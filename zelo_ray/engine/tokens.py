@@ -190,6 +190,11 @@ def measure_request(request: Request) -> RequestSize:
     return charged
 
 
+def prompt_characters(request: Request) -> int:
+    """Return the characters of a prompt; 0 for rerankers, which read and count parts of it."""
+    return 0 if is_reranker(request.judge.provider) else len(request.system) + len(request.user)
+
+
 def _bytes(text: str) -> int:
     return len(text.encode(errors="replace"))
 

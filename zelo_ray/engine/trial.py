@@ -58,18 +58,19 @@ class FirstRequests:
             await self._room.wait()
         self._asked += 1
 
-    def end(self, answer: Answer | None) -> Disabled | None:
+    def end(self, answer: Answer | None, *, in_doubt: bool = False) -> Disabled | None:
         """Take in how a request ended.
 
         Args:
             answer: the last one that the server gave to it; None where it gave none.
+            in_doubt: whether it may not have read the whole prompt, so that more have to tell.
 
         Returns:
             The reason to ask the judge nothing more; None where there is none.
         """
         if self.passed:
             return None
-        if answer is None:
+        if answer is None or (answer.status == "ok" and in_doubt):
             self._asked -= 1
             self._room.set()
         elif answer.status == "ok":

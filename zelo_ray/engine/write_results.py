@@ -21,6 +21,7 @@ from zelo_ray.formats.run_record import earlier_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, load_protocol
+from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
 
@@ -77,6 +78,8 @@ class Summary:
     """by judge, how many of its requests gave judgments: an answer may give many rows"""
     failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     """by judge, how many of its requests ended with which status, without a judgment"""
+    servers: dict[str, ServerFigures] = field(default_factory=dict)
+    """by judge, which models gave its answers, and what is known of its prompts' tokens"""
     notes: list[str] = field(default_factory=list)
     """what else there is to know of how judges were measured, and of the ledger"""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -93,6 +96,7 @@ class Summary:
             for judge, row in figures.get("disabled", {}).items()
         }
         plain["unscored"] = _unscored_in(figures.get("unscored", {}))
+        plain["servers"] = _servers_in(figures.get("servers", {}))
         return cls(out, **plain)
 
     @property
@@ -107,6 +111,11 @@ def _unscored_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Unscored]:
         query_id: Unscored(UnscoredReason(row["code"]), row["message"])
         for query_id, row in rows.items()
     }
+
+
+def _servers_in(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, ServerFigures]:
+    """Return what is known of the judges' servers, from rows as of JSON."""
+    return {judge: ServerFigures(**row) for judge, row in rows.items()}
 
 
 def _failure_reason(failure: Mapping[str, Any]) -> str:
@@ -160,6 +169,7 @@ class ResultCounts:
     judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     answers_by_judge: dict[str, int] = field(default_factory=dict)
     failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
+    servers: dict[str, ServerFigures] = field(default_factory=dict)
     unscored: dict[str, Unscored] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
     """numbers that add up to the sum of the standard errors, of twice a float's precision"""
@@ -172,6 +182,7 @@ class ResultCounts:
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` gives."""
         figures = orjson.loads(text)
+        figures["servers"] = _servers_in(figures["servers"])
         return cls(**{**figures, "unscored": _unscored_in(figures["unscored"])})
 
     def to_json(self) -> str:
@@ -216,6 +227,8 @@ class ResultCounts:
             for row in requests["judge"].value_counts().to_pylist():
                 judge, times = row["values"], row["counts"]
                 self.answers_by_judge[judge] = self.answers_by_judge.get(judge, 0) + times
+        for servers in block["servers"].to_pylist():
+            self._add_servers(_servers_in(orjson.loads(servers)))
         query_ids, reasons = block["query_id"].to_pylist(), block["unscored"].to_pylist()
         rows = zip(query_ids, reasons, strict=True)
         self.unscored |= _unscored_in({query_id: row for query_id, row in rows if row})
@@ -232,6 +245,7 @@ class ResultCounts:
             for judge, counts in getattr(later, name).items():
                 for kind, count in counts.items():
                     _count(getattr(self, name), judge, kind, count)
+        self._add_servers(later.servers)
         self.unscored |= later.unscored
         self.errors, self.beyond = self.errors + later.errors, self.beyond + later.beyond
 
@@ -239,6 +253,10 @@ class ResultCounts:
         for reason, count in reasons.items():
             if reason in self.reasons or len(self.reasons) < _REASONS:
                 self.reasons[reason] = self.reasons.get(reason, 0) + count
+
+    def _add_servers(self, servers: Mapping[str, ServerFigures]) -> None:
+        for judge, figures in servers.items():
+            self.servers.setdefault(judge, ServerFigures()).add(figures)
 
     def summary(self, out: str) -> Summary:
         """Return these figures as the summary of a run."""

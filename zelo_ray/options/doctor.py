@@ -23,7 +23,7 @@ class DoctorOptions(CommandOptions):
     out: Place | None = Field(None, description="directory or URL that a run is to write to")
     ask: Annotated[bool, MONEY] = Field(
         False,
-        description="make one small call to each judge, which costs less than a cent with most "
+        description="make one call to each judge, which costs less than a cent with most "
         "models",
     )
     no_ray: Annotated[bool, RUNNING] = Field(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import AnyRequest, Failure, Reply, Request, RequestPlan
 
@@ -49,6 +50,8 @@ class Step:
     missing: tuple[Request, ...] = ()
     reply_counts: Mapping[str, int] = field(default_factory=dict)
     """recorded replies by judge, also in rounds that still wait for other judges"""
+    servers: Mapping[str, ServerFigures] = field(default_factory=dict)
+    """by judge, what came with the replies, once all are there"""
 
 
 class PlanError(Exception):
@@ -68,13 +71,17 @@ class Progress:
         self._remember, self._plan = remember, dict[tuple[Any, ...], tuple[str, bool]]()
         self.rounds = dict[str, int]()
         """the round, from 1, of each request so far, by key; empty unless it remembers requests"""
+        self._servers = dict[str, ServerFigures]()
         self._part = _Part(rounds, self._note, self._number if remember else _ignore)
 
     def _number(self, requests: Sequence[AnyRequest], number: int) -> None:
         for request in requests:
             self.rounds.setdefault(request.key, number)
 
-    def _note(self, requests: Sequence[AnyRequest]) -> None:
+    def _note(self, requests: Sequence[AnyRequest], replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            figures = self._servers.setdefault(reply.judge, ServerFigures())
+            figures.take(reply.model, reply.input_tokens, reply.prompt_characters)
         _sort(requests, self._keys)
         self._plan.update(_plan_of(requests))
         if self._remember:
@@ -119,6 +126,7 @@ class Progress:
             judgments=tuple(row for row in self._part.result if not isinstance(row, Failure)),
             failures=tuple(row for row in self._part.result if isinstance(row, Failure)),
             reply_counts=reply_counts,
+            servers=self._servers,
         )
 
 
@@ -128,7 +136,7 @@ class _Part:
     def __init__(
         self,
         rounds: Rounds,
-        note: Callable[[Sequence[AnyRequest]], None],
+        note: Callable[[Sequence[AnyRequest], Sequence[Reply]], None],
         number: Callable[[Sequence[AnyRequest], int], None],
         round_number: int = 0,
     ) -> None:
@@ -157,8 +165,9 @@ class _Part:
             self._present = [request for request, is_there in pairs if is_there]
             if any(request.judge.name not in disabled for request in missing):
                 return missing
-            self._note(self._present)
-            answers = iter(replies.read([request.key for request in self._present]))
+            present = replies.read([request.key for request in self._present])
+            self._note(self._present, present)
+            answers = iter(present)
             self._send([next(answers) if ready else _unasked(r, disabled) for r, ready in pairs])
         return ()
 

@@ -52,6 +52,23 @@ class WarningCode(Enum):
         "{consequence}",
         "{advice}",
     )
+    PROMPTS_CUT = (
+        80,
+        "judges",
+        "The server of {judge} counted {tokens:,} tokens at most, also of longer prompts",
+        "it has probably read only a part of them, and judged what it has not read",
+        (
+            "Give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx) or show less of "
+            "documents (--document-tokens), and judge anew with another --out"
+        ),
+    )
+    ANOTHER_MODEL = (
+        70,
+        "judges",
+        "{judge} was answered by {models}",
+        "its judgments are not those of the model that you asked, or of several",
+        "Turn off fallbacks at the server or name the model that answers, and judge anew",
+    )
     LINES_REJECTED = (
         50,
         "rejected",

@@ -9,10 +9,11 @@ from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.commands.doctor.server import check_server
 from zelo_ray.engine.bookkeeping import check_answer, format_dollars
 from zelo_ray.engine.sample_input import NoReplies
-from zelo_ray.engine.tokens import Estimates, measure_request
+from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.providers import (
     Fatal,
     Refused,
@@ -32,7 +33,10 @@ _SECONDS = 60.0
 _POOL = Pool(
     "doctor",
     "how to remove a tick",
-    (Document("a", "Remove a tick with tweezers."), Document("b", "The clock ticks.")),
+    (
+        Document("a", "Remove a tick with tweezers. " * 500),  # long: a server may cut prompts
+        Document("b", "The clock ticks. " * 900),
+    ),
 )
 
 
@@ -154,6 +158,12 @@ async def _ask(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     if not (used.has_tokens or load_provider(judge.provider).free):
         tokens = "it reports no tokens: under --max-usd each call counts at its limit"
     summary = f"{answer.status} in {took:.1f} s, {tokens}"
+    figures = ServerFigures()
+    figures.take(reply.model, used.input_tokens, prompt_characters(request))
+    if figures.is_in_doubt:
+        short = f"{summary}: so few tokens of a long prompt that the server seems to cut prompts"
+        do = "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
+        return Finding(what, "wrong", short, do)
     if answer.status == "ok":
         return Finding(what, "ok", summary)
     why = wrong or answer.reason

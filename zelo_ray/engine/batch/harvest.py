@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState
-from zelo_ray.engine.bookkeeping import check_answer, name_error, overcharged
+from zelo_ray.engine.bookkeeping import check_answer, cuts_prompts, name_error, overcharged
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.ledger import Ledger
@@ -89,6 +89,8 @@ class Harvester:
             Retry: the results broke off; what came is kept, and comes but once.
         """
         keys, recorded_keys = set(part.keys), self._state.recorded_parts.setdefault(batch.id, set())
+        is_first = not channel.server.prompts
+        characters = dict(zip(part.keys, part.characters, strict=False))
         fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
         try:
             async for results in _in_blocks(channel.client.results(batch.id)):
@@ -99,7 +101,10 @@ class Harvester:
                 ]
                 foreign += sum(key not in keys for key, _ in results)
                 await asyncio.gather(
-                    *(self._take(channel, part, key, result) for key, result in matches)
+                    *(
+                        self._take(channel, part, key, result, characters.get(key, 0))
+                        for key, result in matches
+                    )
                 )
                 recorded_keys.update(key for key, _ in matches)
                 fatal = next(
@@ -135,6 +140,9 @@ class Harvester:
         reason = Disabled(StopReason.FATAL, fatal) if fatal else None
         if not (reason or channel.proven):
             reason = gives_no_judgment(channel.judge, channel.fruitless)
+        tokens = 0 if self._state.options.keep_asking else channel.server.cut_to
+        if not reason and tokens and is_first:
+            reason = cuts_prompts(tokens)
         if not reason and channel.barren >= _BARREN:
             what = f"{_BARREN} batches gave no result: {batch.reason or why}"
             reason = Disabled(StopReason.NO_BATCH, what)
@@ -162,7 +170,12 @@ class Harvester:
             await self._state.close(channel, part, "void")
 
     async def _take(
-        self, channel: BatchedJudge, part: BatchPart, key: str, outcome: Outcome
+        self,
+        channel: BatchedJudge,
+        part: BatchPart,
+        key: str,
+        outcome: Outcome,
+        characters: int = 0,
     ) -> None:
         """Keep one result; if a retry may succeed, keep it only where it was billed."""
         if isinstance(outcome, Fatal):
@@ -203,7 +216,9 @@ class Harvester:
                 final=final,
                 batch=part.batch,
                 limit=part.limit,
+                characters=characters,
             )
+            channel.server.take(answer.model, answer.usage.input_tokens, characters)
             likely = part.dollars / part.requests
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent

@@ -30,7 +30,9 @@ class BatchPart:
     ``key_variable`` is where the judge's key is found, if not in its provider's usual variable.
     ``opening`` is what their prompts begin with (0: they differ), ``limit`` how many tokens each
     answer may have (0: as the judge's options say), ``bound`` how many the prompts take together at
-    most; ``lost`` are dollars that may have been billed for answers that cannot be had any more.
+    most; ``lost`` are dollars that may have been billed for answers that cannot be had any more;
+    ``characters`` are the lengths of the prompts in the order of ``keys``, empty in records of
+    earlier versions.
     """
 
     mark: str
@@ -50,6 +52,7 @@ class BatchPart:
     limit: int = 0
     bound: int = 0
     lost: float = 0.0
+    characters: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Remember how many there were: keys are dropped when nothing is to come any more."""
@@ -64,7 +67,7 @@ class BatchPart:
 _NUMBER = (int, float)
 _KINDS = {
     **dict.fromkeys(("mark", "judge", "verdict", "state", "batch", "key_variable"), (str,)),
-    **dict.fromkeys(("keys", "candidates"), (list,)),
+    **dict.fromkeys(("keys", "candidates", "characters"), (list,)),
     **dict.fromkeys(("size", "tokens", "dollars", "intended_at", "requests"), _NUMBER),
 }
 """What the fields of a record are."""
@@ -95,7 +98,7 @@ class Parts:
         Raises:
             LedgerError: it could not be written.
         """
-        fields = asdict(part) | ({} if part.is_open else {"keys": []})
+        fields = asdict(part) | ({} if part.is_open else {"keys": [], "characters": []})
         write_durably(self._fs, f"{self._folder}/{part.mark}.json", orjson.dumps(fields))
 
 

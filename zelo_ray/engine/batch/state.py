@@ -15,6 +15,7 @@ from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.providers import Batches, BatchLimits
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Answer, Judge
@@ -31,6 +32,7 @@ class Spool:
     opening: int
     """of all prompts; 0 once they have several"""
     keys: list[str] = field(default_factory=list)
+    characters: list[int] = field(default_factory=list)
     bytes: int = 0
     size: int = 0
     bound: int = 0
@@ -76,6 +78,7 @@ class BatchedJudge:
     """whether nothing more is sent while its open batches have not proven that"""
     fruitless: list[Answer] = field(default_factory=list)
     """what it answered until then"""
+    server: ServerFigures = field(default_factory=ServerFigures)
     created: bool = False
     """whether a batch of this run was created or found"""
     disabled: Disabled | None = None

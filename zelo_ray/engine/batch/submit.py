@@ -12,7 +12,7 @@ from zelo_ray.engine.batch.state import BatchedJudge, BatchState, Spool
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request
+from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request, prompt_characters
 from zelo_ray.engine.trial import FIRST
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.pricing import highest_price
@@ -81,6 +81,7 @@ class Sender:
         spool = channel.spools[alike]
         spool.file.write(data)
         spool.keys.append(request.key)
+        spool.characters.append(prompt_characters(request))
         spool.bytes += len(data)
         spool.size += size
         spool.bound += bound.tokens
@@ -90,7 +91,7 @@ class Sender:
         channel.credit -= dollars if capped else 0.0
         channel.asked.add(request.key)
         if len(spool.keys) == FIRST:
-            spool.first = replace(spool, keys=list(spool.keys))
+            spool.first = replace(spool, keys=list(spool.keys), characters=list(spool.characters))
         return True
 
     def _limited(self, channel: BatchedJudge, request: Request) -> Request:
@@ -178,6 +179,7 @@ class Sender:
             bound=spool.bound,
             intended_at=0.0,
             key_variable=state.options.api_key_env.get(channel.judge.name, ""),
+            characters=spool.characters,
         )
 
         def has_room() -> bool:

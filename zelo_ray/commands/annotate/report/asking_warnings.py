@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from zelo_ray.commands.annotate.report.answering_models import is_another_model, list_models
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.wilson import wilson_interval
 from zelo_ray.formats.wording import counted
@@ -51,6 +52,7 @@ def warn_of_asking(
     yield from _unscored(summary, coverage)
     yield from _stopped(summary)
     yield from _missing(summary)
+    yield from _servers(summary)
     if summary.rejected:
         lines = counted(summary.rejected, "invalid input line was", "invalid input lines were")
         first = f" (first {short(first_rejected, _REASON)})" if first_rejected else ""
@@ -132,6 +134,16 @@ def _missing(summary: Summary) -> Iterator[ResultWarning]:
             "advice": _MEND.get(kinds[0], _ANOTHER),
         }
         yield ResultWarning(WarningCode.ANSWERS_MISSING, values, share + 20 * (share >= 0.5))
+
+
+def _servers(summary: Summary) -> Iterator[ResultWarning]:
+    """Yield a warning for each judge whose server cuts prompts, or lets another model answer."""
+    for judge, figures in summary.servers.items():
+        if tokens := figures.cut_to:
+            yield ResultWarning(WarningCode.PROMPTS_CUT, {"judge": judge, "tokens": tokens})
+        if is_another_model(judge, figures.models):
+            values = {"judge": judge, "models": list_models(judge, figures.models)}
+            yield ResultWarning(WarningCode.ANOTHER_MODEL, values)
 
 
 def _listed(names: Sequence[str]) -> str:

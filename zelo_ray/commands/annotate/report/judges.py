@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report import effective
+from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.results import AnnotateResults
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.wilson import wilson_intervals
 from zelo_ray.formats.wording import counted
 from zelo_ray.providers.registry import judges_without_prompt
@@ -39,7 +41,7 @@ def judges_section(results: AnnotateResults) -> Section:
         *("cost", "per 1,000", "known", "asked", "ok", "retries", "tokens in", "cached"),
         *("tokens out", "read without"),
     )
-    columns = ("judge", *results.kinds, *statuses, *now, "family")
+    columns = ("judge", *results.kinds, *statuses, *now, "family", "answered by")
     rows: list[Cells] = []
     for name in dict.fromkeys([*tallies, *judged, *failed]):
         counts = judged.get(name, {}) | failed.get(name, {})
@@ -51,6 +53,7 @@ def judges_section(results: AnnotateResults) -> Section:
                 *tables,
                 *spent,
                 TextCell(", ".join(sorted(effective.family_of(name)))),
+                TextCell(_answered_by(name, summary)),
             ]
         )
     indices = [i for i in range(len(columns)) if any(row[i] not in ("0", "") for row in rows)]
@@ -59,13 +62,18 @@ def judges_section(results: AnnotateResults) -> Section:
         shown,
         [[row[i] for i in indices] for row in rows],
         _caption(results),
-        frozenset(shown) - {"judge", "read without", "family"},
+        frozenset(shown) - {"judge", "read without", "family", "answered by"},
     )
     stopped = [
         f"Stopped using {', '.join(judges)} ({reason.message})."
         for reason, judges in judges_by_reason(summary.disabled).items()
     ]
     return Section("judges", "Judges", (*([Sentences(stopped)] if stopped else []), table))
+
+
+def _answered_by(judge: str, summary: Summary) -> str:
+    figures = summary.servers.get(judge)
+    return list_models(judge, figures.models) if figures else ""
 
 
 def _caption(results: AnnotateResults) -> str:
