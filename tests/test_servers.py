@@ -6,17 +6,19 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from aiohttp import web
 
 from tests.builders import THREE, ask, key_for, line_of, options_of, pool_of, send_away, verdict
 from tests.fakes import Fault
 from tests.fakes.scripted import Scripted
-from tests.provider_calls import VERDICT, candidate, completion, message_of, one
+from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
 from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.engine.bookkeeping import statuses_to_retry
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.protocols.server_figures import ServerFigures
+from zelo_ray.providers import Fatal, Retry
 from zelo_ray.reasons import StopReason
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.warning_codes import WarningCode
@@ -260,3 +262,90 @@ def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, capsys):
             assert len(models) == 2
             assert "llama-3.2-1b-fallback" in (out / "report.html").read_text()
         assert len(server.bodies) == 45
+
+
+# A stream that was not asked for, and a redirect
+
+PIECES = [
+    {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": VERDICT}}]},
+    {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}}]},
+]
+EVENTS = "".join(f"data: {json.dumps(piece)}\n\n" for piece in PIECES)
+STREAMS = {
+    "events": (200, {"Content-Type": "text/event-stream"}, f"{EVENTS}data: [DONE]\n\n"),
+    "events with names": (200, {}, f"event: message_start\n{EVENTS}"),
+    "lines of JSON": (200, {}, "\n".join(map(json.dumps, PIECES))),
+    "a list": (200, {}, json.dumps(PIECES)),
+}
+
+
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize("said", STREAMS.values(), ids=STREAMS)
+def test_a_stream_is_called_one(provider, said):
+    answer = one(provider, said)
+    assert answer.status == "invalid"
+    assert "stream" in answer.reason
+    assert answer.judge_fault
+
+
+def test_an_error_in_a_stream_is_that_error():
+    event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    error = one("anthropic", (200, {}, f"event: error\ndata: {json.dumps(event)}\n\n"))
+    assert isinstance(error, Retry)
+    assert "overloaded_error" in str(error)
+
+
+def test_a_server_that_streams_is_asked_once(tmp_path):
+    asker, bodies = asked(tmp_path, STREAMS["events"])
+    assert len(bodies) == 1
+    assert "stream" in asker.stopped
+
+
+def test_one_that_streams_now_and_then_loses_those_answers_and_says_so(tmp_path):
+    whole, numbers = honest(completion()), count()
+
+    def script(body):
+        return whole(body) if next(numbers) < 3 else STREAMS["events"]
+
+    asker, _ = asked(tmp_path, script)
+    final = [row for row in asker.books if row.final]
+    assert Counter(row.status for row in final) == {"ok": 3, "invalid": 3}
+    assert all("stream" in row.reason for row in final if row.status == "invalid")
+
+
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_named_and_nobody_else_gets_key_or_prompt(provider, status):
+    with Scripted({}) as other:
+        to = f"{other.url.replace('127.0.0.1', 'localhost')}/v2?key=secret#there"
+        error = one(provider, (status, {"Location": to}, "moved"))
+        assert not other.bodies
+    assert isinstance(error, Fatal)
+    assert f"{to.partition('?')[0]}" in str(error)
+    assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("to", "shown"),
+    [
+        ("/v2/chat", "to /v2/chat,"),
+        ("https://me:pass@host/v1", "to https://host/v1,"),
+        ("", "(307"),
+    ],
+)
+def test_a_redirect_to_a_place_in_another_form_is_one_too(to, shown):
+    error = one("openai", (307, {"Location": to} if to else {}, ""))
+    assert isinstance(error, Fatal)
+    assert shown in str(error)
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_batches_are_not_looked_for_elsewhere(provider):
+    with Canned({}) as other, Canned({}) as server:
+        moved = web.Response(status=307, headers={"Location": f"{other.url}/v2?key=secret"})
+        paths = ("/batches/b", "/v1/messages/batches/b", "/v1/b")
+        server.answers = dict.fromkeys(paths, moved)
+        error = run(provider, server.url, lambda client: client.look("b"))
+        assert not other.asked
+    assert isinstance(error, Fatal)
+    assert f"{other.url}/v2," in str(error)

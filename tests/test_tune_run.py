@@ -34,15 +34,16 @@ PROPOSED = {
 def reply(asked):
     """A grade by the truth where the instructions say the magic words, and by chance without."""
     system, user = (message["content"] for message in asked["messages"])
+    used = {"prompt_tokens": len(system + user) // 5, "completion_tokens": 7}
     if "You improve the instructions" in system:
-        return completion(content=json.dumps(PROPOSED))
+        return completion(content=json.dumps(PROPOSED), usage=used)
     truth = int(re.search(r"\[\[grade=(\d)\]\]", user)[1])
     text = user.rpartition("[document ")[2].partition("]\n")[2]  # without the code of its markers
     text = text.partition("[end of document")[0]
     chance = hashlib.sha256((system[-40:] + text).encode()).digest()[0] % 4
     grade = truth if MAGIC in system else chance
     said = {"facets_covered": [], "facets_missing": [], "rationale": "Seen.", "grade": grade}
-    return completion(content=json.dumps(said))
+    return completion(content=json.dumps(said), usage=used)
 
 
 class Model:

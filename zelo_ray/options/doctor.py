@@ -23,8 +23,7 @@ class DoctorOptions(CommandOptions):
     out: Place | None = Field(None, description="directory or URL that a run is to write to")
     ask: Annotated[bool, MONEY] = Field(
         False,
-        description="make one call to each judge, which costs less than a cent with most "
-        "models",
+        description="make one call to each judge, which costs less than a cent with most models",
     )
     no_ray: Annotated[bool, RUNNING] = Field(
         False, description="do not test whether Ray starts, which takes seconds"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.records import Status
@@ -24,6 +25,7 @@ _DELAYS = ("retry_after", "retryAfter", "retry_after_seconds", "retryDelay")
 _NO_CODES = {"error", "0", "200", "ok", "success", "none", "null", "false"}
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _HTTP = range(300, 600)
+_REDIRECTS = range(300, 400)
 
 # An output limit may be too large for one prompt only, which is no reason to stop.
 _LIMITS = {"max_tokens", "max_completion_tokens", "maxOutputTokens"}
@@ -72,7 +74,7 @@ class Fault:
     that the server asks for, in seconds. ``place`` is the path to the field of the request that
     caused the error, and ``flaw`` what is wrong with it. ``page`` tells that the response is an
     HTML page, whose title is the message. ``ends`` is how the request ends if no further attempt
-    helps.
+    helps. ``redirects_to`` is the address that a redirect names, without its query.
     """
 
     http_status: int
@@ -83,6 +85,7 @@ class Fault:
     flaw: Flaw = "value"
     page: bool = False
     ends: Status = "failed"
+    redirects_to: str = ""
 
 
 def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = None) -> Fault:
@@ -117,7 +120,14 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
         place=place,
         flaw=flaw,
         page=page,
+        redirects_to=_place_of((headers or {}).get("location", "")) if status in _REDIRECTS else "",
     )
+
+
+def _place_of(location: str) -> str:
+    """Return an address without what may be secret in it: a password, a query."""
+    place = urlsplit(location)
+    return place._replace(netloc=place.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def fault_in(body: Any) -> Fault | None:

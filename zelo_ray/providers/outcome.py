@@ -42,6 +42,11 @@ _NO_KEY = (
 _UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
 _NO_ANSWER = "a response without an answer in it"
 _CHECK_URL = "check the base URL"
+_EVENTS = ("data:", "event:", "id:", "retry:")  # how a stream of server-sent events begins
+_STREAMED = (
+    "the answer came as a stream of pieces, for which it was not asked; turn streaming off at the "
+    "server, or leave stream out of extra_body"
+)
 _FIREWALL = (
     "a firewall or a login page answered, and not the API; let this machine through, or check the "
     "base URL and the proxy"
@@ -244,6 +249,10 @@ def read_response(
         body = json.loads(response) if isinstance(response, str) else response
     with contextlib.suppress(*MALFORMED):
         usage = reading.usage(body)
+    if pieces := _pieces_of_stream(body):
+        if fault := next(filter(None, map(fault_in, pieces)), None):
+            return classify_fault(fault, caller)
+        return Answer("invalid", "", usage, reason=_STREAMED, judge_fault=_STREAMED)
     refused = fault_in(body)
     read: Answer | Fault | None = refused
     if refused is None:
@@ -263,6 +272,22 @@ def read_response(
     elif isinstance(outcome, Refused) and usage != Usage():
         return Answer(outcome.status, "", usage, reason=str(outcome))
     return outcome
+
+
+def _pieces_of_stream(body: Any) -> list[Any]:
+    """Return the pieces of a body that came as events, as lines of JSON or as a list; else none."""
+    if not isinstance(body, str):
+        return body if isinstance(body, list) and fault_in(body) is None else []
+    lines = [line for line in map(str.strip, body.splitlines()) if line]
+    if lines and lines[0].startswith(_EVENTS):
+        lines = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
+    elif len(lines) < 2 or not all(line.startswith("{") for line in lines):
+        return []
+    pieces = list[Any]()
+    for line in lines:
+        with contextlib.suppress(ValueError):  # such as [DONE]
+            pieces.append(json.loads(line))
+    return pieces
 
 
 def classify_fault(
@@ -299,7 +324,12 @@ def classify_fault(
     filtered = status in caller.filter_statuses or any(code in marks for code in _FILTERED)
     if filtered and status == 403 and not caller.is_existing_batch:
         return Refused(detail, "filtered", name=name)
-    if advice := _advice(fault, caller, status, marks, text):
+    place = redact(fault.redirects_to, caller.prompts or (), keys)
+    if advice := (
+        f"the server redirects to {place}, where no key or prompt is sent; {_CHECK_URL}"
+        if place
+        else _advice(fault, caller, status, marks, text)
+    ):
         return Fatal(f"{advice} ({detail})", name=name)
     if status == 0 or status in _RETRY or status in caller.retry_statuses or status >= 500:
         if not (fault.http_status or lacking):

@@ -123,7 +123,7 @@ def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic
         base_url=settings.base_url,
         timeout=httpx2.Timeout(timeout, connect=CONNECT_SECONDS),
         max_retries=0,
-        http_client=anthropic.DefaultAioHttpClient(),
+        http_client=anthropic.DefaultAioHttpClient(follow_redirects=False),
     )
 
 

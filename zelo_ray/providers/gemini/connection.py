@@ -124,8 +124,10 @@ class Client:
         if self._session is None:
             connector = self._aiohttp.TCPConnector(limit=0)
             timeout = self._aiohttp.ClientTimeout(total=self._timeout)
+            trace = self._aiohttp.TraceConfig()
+            trace.on_request_redirect.append(self._refuse_redirect)
             self._session = self._aiohttp.ClientSession(
-                connector=connector, timeout=timeout, trust_env=True
+                connector=connector, timeout=timeout, trust_env=True, trace_configs=[trace]
             )
         return self._session
 
@@ -151,6 +153,13 @@ class Client:
                 )
         return self._client
 
+    async def _refuse_redirect(self, _session: object, _context: object, params: Any) -> None:
+        """Raise an error in place of a redirect, with which aiohttp would send the key along."""
+        response = params.response
+        raise self._aiohttp.ClientResponseError(
+            response.request_info, (), status=response.status, headers=response.headers
+        )
+
     async def aclose(self) -> None:
         """Close the sockets."""
         if self._client is not None:
@@ -162,9 +171,12 @@ class Client:
 
 def find_fault(error: Exception) -> Fault | None:
     """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
+    import aiohttp  # noqa: PLC0415 - paid where it is used
     from google.auth import exceptions  # noqa: PLC0415 - paid where it is used
     from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
+    if isinstance(error, aiohttp.ClientResponseError) and 300 <= error.status < 400:
+        return read_fault(None, error.status, error.headers)
     if isinstance(error, exceptions.GoogleAuthError):  # of Vertex AI's credentials, with no status
         passes = error.retryable or isinstance(error, exceptions.TransportError)
         return Fault(503 if passes else 401, codes=(type(error).__name__,))

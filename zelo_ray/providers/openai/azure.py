@@ -61,7 +61,7 @@ def _open_dated(settings: Settings, url: str, version: str) -> "openai.AsyncAzur
         base_url=url,
         timeout=httpx2.Timeout(settings.timeout, connect=CONNECT_SECONDS),
         max_retries=0,
-        http_client=openai.DefaultAioHttpClient(),
+        http_client=openai.DefaultAioHttpClient(follow_redirects=False),
     )
 
 

@@ -187,7 +187,7 @@ def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
         base_url=settings.base_url,
         timeout=httpx2.Timeout(timeout, connect=CONNECT_SECONDS),
         max_retries=0,
-        http_client=openai.DefaultAioHttpClient(),
+        http_client=openai.DefaultAioHttpClient(follow_redirects=False),
     )
 
 
