@@ -28,7 +28,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
-from zelo_ray.formats.judgments.all_judgments import AllJudgments, read_all_judgments
+from zelo_ray.formats.judgments.all_judgments import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.formats.probe import refuse_unused_columns
 from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.run_record import RUN, find_owner, refuse_unfinished
@@ -86,7 +86,7 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
             )
         verdicts = read_all_judgments(sources, scales=options.scales, columns=columns, **settings)
     verdicts = leave_out_examples(verdicts, options)
-    notes = (*verdicts.notes, *note_seen_labels(verdicts, options))
+    notes = (*verdicts.notes, *_note_weights(verdicts), *note_seen_labels(verdicts, options))
     verdicts = replace(verdicts, notes=notes)
     sections = [section(verdicts, options) for section in SECTIONS]
     tables = {name: table for section in sections for name, table in section.tables.items()}
@@ -97,6 +97,17 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
         write_tables(options.out, tables)
         write_json(options.out, "agree.json", record)
     return MeasuredAgreement(record, tables)
+
+
+def _note_weights(verdicts: AllJudgments) -> Iterator[str]:
+    """Yield how figures are weighted, if labels were drawn with unequal chances."""
+    if verdicts.weights:
+        yield (
+            f"{HUMAN}: labels, drawn with unequal chances, count 1 / probability: agreement "
+            "and leniency are about all that they were drawn from. Not weighted, and so about the "
+            "labels alone, are confusions, preference for length, how often people say what the "
+            "panel says, and the order of runs"
+        )
 
 
 def named_places(options: AgreeOptions) -> list[str]:

@@ -56,6 +56,9 @@ class _GradeMatrix:
         # the mean of several grades of a judge for a document; NaN where there is none
         self._means = {name: self._mean(*arrays) for name, arrays in self._rows.items()}
         self._people = len(verdicts.human) > 0
+        self._weights = np.ones(len(self._items))  # of what people graded
+        if verdicts.weights:
+            self._weights = np.array([verdicts.weights.get(item, 0.0) for item in self._items])
         self._panel = verdicts.panel
         judges = np.array([self._means[name] for name in self._panel])
         judges = judges.reshape(len(self._panel), len(self._items))  # also for an empty panel
@@ -95,8 +98,9 @@ class _GradeMatrix:
         items = np.flatnonzero(~np.isnan(apart))
         if not items.size:
             return
-        sums = np.bincount(self._query[items], apart[items], self._queries)
-        counts = np.bincount(self._query[items], minlength=self._queries).astype(np.float64)
+        weights = self._weights[items] if whom == HUMAN else np.ones(len(items))
+        sums = np.bincount(self._query[items], weights * apart[items], self._queries)
+        counts = np.bincount(self._query[items], weights, self._queries)
         yield make_bias(
             judge,
             "leniency",

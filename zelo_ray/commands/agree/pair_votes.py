@@ -10,7 +10,7 @@ from zelo_ray.evaluation.agreement.counts import Floats, RatingMatrix
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.pairs import find_orientation, verdict_ratings
 from zelo_ray.evaluation.agreement.votes import Ballots, encode_votes, judge_verdicts
-from zelo_ray.formats.judgments.all_judgments import AllJudgments
+from zelo_ray.formats.judgments.all_judgments import AllJudgments, weights_of
 from zelo_ray.options import AgreeOptions
 
 
@@ -18,7 +18,8 @@ from zelo_ray.options import AgreeOptions
 class PairVotes:
     """Votes of people, who are the first judge, and of judges.
 
-    ``verdicts`` are of shape [judges, pairs], and ``ratings`` the same on the scale of verdicts.
+    ``verdicts`` are of shape [judges, pairs], and ``ratings`` the same on the scale of verdicts,
+    with the weights of the pairs.
     """
 
     ballots: Ballots
@@ -34,5 +35,11 @@ def collect_pair_votes(verdicts: AllJudgments, options: AgreeOptions) -> PairVot
     single = reduce_repeats(cast, lenient=options.lenient)
     of_judges = judge_verdicts(single if options.lenient else cast)[1:]
     pair_words = np.concatenate([judge_verdicts(single)[:1], of_judges])
-    ratings = verdict_ratings(cast, pair_words, find_orientation(cast, verdicts.human_votes))
+    weights = None
+    if verdicts.weights:
+        by_row = weights_of(verdicts.human_votes, verdicts.weights)
+        weights = np.zeros(len(cast.pairs))
+        weights[cast.pair[: len(by_row)]] = by_row  # people's votes come first
+    turn = find_orientation(cast, verdicts.human_votes)
+    ratings = verdict_ratings(cast, pair_words, turn, weights)
     return PairVotes(cast, single, pair_words, ratings)

@@ -10,7 +10,13 @@ from zelo_ray.evaluation.agreement import (
     measure_agreement,
     ratings_of,
 )
-from zelo_ray.formats.judgments.all_judgments import HUMAN, PANEL, WITH_HUMAN, AllJudgments
+from zelo_ray.formats.judgments.all_judgments import (
+    HUMAN,
+    PANEL,
+    WITH_HUMAN,
+    AllJudgments,
+    weights_of,
+)
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
@@ -18,7 +24,9 @@ from zelo_ray.options import AgreeOptions
 def measure_raters(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:
     """Measure the agreement of every two raters, and of the panel as a whole."""
     people = len(verdicts.human) > 0
-    ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
+    weights = weights_of(verdicts.human, verdicts.weights) if verdicts.weights and people else None
+    table = pa.concat_tables([verdicts.human, verdicts.grades])
+    ratings = ratings_of(table, verdicts.levels, weights)
     coefficients, confused = measure_agreement(
         ratings,
         {PANEL: verdicts.panel, WITH_HUMAN: (HUMAN, *verdicts.panel) if people else ()},

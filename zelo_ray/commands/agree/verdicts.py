@@ -7,6 +7,7 @@ import numpy as np
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.commands.agree.pair_votes import collect_pair_votes
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
+from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.estimates import estimate_share
 from zelo_ray.evaluation.agreement.pairs import (
@@ -34,7 +35,7 @@ def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredT
         ratings = pair_votes.ratings
         agreed = [
             *agreement_with_people(ratings, _NAMED, **options.interval_settings),
-            *_by_votes(pair_votes.without_repeats, options),
+            *_by_votes(pair_votes.without_repeats, ratings.weights, options),
         ]
         judges = _best_first(agreed)
         apart = compare_raters(ratings, judges, _NAMED, **options.interval_settings)
@@ -48,15 +49,16 @@ def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredT
     return MeasuredTables(tables, missing)
 
 
-def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
+def _by_votes(cast: Ballots, weights: Floats | None, options: AgreeOptions) -> Iterator[Agreement]:
     """Yield each judge's agreement with the people, vote by vote."""
     for row, judge in enumerate(cast.judges[1:], 1):
-        table = cross_votes(cast, 0, row)
-        for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
+        table, plain = cross_votes(cast, 0, row, weights), cross_votes(cast, 0, row)
+        for scale, part in ((VOTES, slice(None)), (VOTES_DECIDED, slice(None, None, 2))):
+            counts = table[:, part, part]
             same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
             agreement = estimate_share(same, totals, **options.interval_settings)
             ends = (agreement.value, agreement.low, agreement.high)
-            items = round(float(totals.sum()))
+            items = round(float(plain[:, part, part].sum()))
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, agreement.queries)
 
 

@@ -47,6 +47,7 @@ def describe_left_out(items: LabelledItems, human: str, limit: int | None) -> It
         limit: how many documents of a query took part; None: all.
     """
     people = items.people
+    yield from people.notes
     if alone := people.judgment_count - items.judgments_in_input:
         what = "pairs" if people.kind == "votes" else "documents"
         where = f"among the first {limit} documents of a query" if limit else "in the input"

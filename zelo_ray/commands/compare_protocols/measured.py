@@ -90,7 +90,10 @@ def measure(
     names, query = np.unique([item.query_id for item in items], return_inverse=True)
     query_ids: list[str] = names.tolist()
     verdicts = np.array([[item.verdict for item in items], *words.values()], dtype=np.int16)
-    ratings = RatingMatrix((HUMAN, *words), verdicts, query.astype(np.int64), 3)
+    weights = np.array([item.weight for item in items])
+    is_even = len(np.unique(weights)) < 2
+    places = query.astype(np.int64)
+    ratings = RatingMatrix((HUMAN, *words), verdicts, places, 3, None if is_even else weights)
     chance = {"resamples": resamples, "seed": seed}
     raters = words if compared is None else compared
     differences = [

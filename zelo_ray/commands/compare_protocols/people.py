@@ -1,7 +1,7 @@
 """Read people's judgments of pairs of documents: votes, or grades."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
 from types import MappingProxyType
@@ -23,12 +23,16 @@ from zelo_ray.formats.judgments.scales import check_preferences
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair of documents with people's verdict, as in `agreement.pairs`."""
+    """A pair of documents with people's verdict, as in `agreement.pairs`.
+
+    ``weight``: how many pairs it stands for, where people's labels were drawn with unequal chances.
+    """
 
     query_id: str
     doc_id_a: str
     doc_id_b: str
     verdict: int
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,9 @@ class People:
 
     verdicts: Mapping[str, Mapping[tuple[str, str], int]]
     grades: Mapping[str, Mapping[str, float]]
+    weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    """see `all_judgments.people_weights`"""
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -69,11 +76,18 @@ class People:
         pool_ids = set(doc_ids)
         for pair, word in self.verdicts.get(query_id, {}).items():
             if pool_ids.issuperset(pair):
-                yield Item(query_id, *pair, word)
+                weight = self.weights.get((query_id, *sorted(pair)), 1.0)
+                yield Item(query_id, *pair, word, weight)
         grades = self.grades.get(query_id, {})
         for a, b in combinations([doc_id for doc_id in doc_ids if doc_id in grades], 2):
             if grades[a] != grades[b]:
-                yield Item(query_id, a, b, A_BETTER if grades[a] > grades[b] else B_BETTER)
+                weight = self.weigh(query_id, a) * self.weigh(query_id, b)
+                verdict = A_BETTER if grades[a] > grades[b] else B_BETTER
+                yield Item(query_id, a, b, verdict, weight)
+
+    def weigh(self, query_id: str, doc_id: str) -> float:
+        """Return how many documents a graded one stands for."""
+        return self.weights.get((query_id, doc_id), 1.0)
 
 
 def read_people(
@@ -100,11 +114,15 @@ def read_people(
     part = all_judgments.read_people(url, pattern, turn, columns)
     if turn is not None and not part.is_of_turn:
         raise InputError(f"{url}: {all_judgments.NO_TURN}")
-    return (
-        People(_words(check_preferences(part)), {})
-        if part.votes
-        else People({}, _grades(part.table))
-    )
+    weights, notes = all_judgments.people_weights(part), part.notes
+    if weights:
+        how = "labels, drawn with unequal chances, count 1 / probability in figures of agreement"
+        notes += (
+            f"{url}: {how}; numbers of pairs, and the cost of a correct one, are plain counts",
+        )
+    if part.votes:
+        return People(_words(check_preferences(part)), {}, weights, notes)
+    return People({}, _grades(part.table), weights, notes)
 
 
 def _words(votes: pa.Table) -> dict[str, dict[tuple[str, str], int]]:

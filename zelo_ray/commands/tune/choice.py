@@ -92,6 +92,11 @@ def credit_pairs(
     return credits_or_nan
 
 
+def weights_of(items: Sequence[Item]) -> Floats:
+    """Return how many pairs each stands for, [items]."""
+    return np.array([item.weight for item in items], dtype=np.float64)
+
+
 def choose(
     items: Sequence[Item],
     verdicts: Mapping[str, Sequence[int]],
@@ -108,10 +113,12 @@ def choose(
         measure: what is compared.
     """
     counted = {name: credit_pairs(items, row, measure) for name, row in verdicts.items()}
-    judged = {name: int((~np.isnan(row)).sum()) for name, row in counted.items()}
-    eligible = [name for name, number in judged.items() if number >= MOST * len(items)]
+    judged = {name: ~np.isnan(row) for name, row in counted.items()}
+    eligible = [name for name, mask in judged.items() if mask.sum() >= MOST * len(items)]
+    weights = weights_of(items)
     shares = {
-        name: float(np.nansum(counted[name])) / max(1, judged[name]) for name in eligible or counted
+        name: float(np.nansum(weights * counted[name])) / max(1, float(weights[judged[name]].sum()))
+        for name in eligible or counted
     }
     best = max(shares.values())
     return next(name for name, share in shares.items() if share >= best - TIE)
@@ -154,8 +161,11 @@ def measure_gain(
     names = np.array([item.query_id for item in items])[in_common]
     query_ids, query = np.unique(names, return_inverse=True)
 
+    weights = weights_of(items)
+
     def sums(values: Floats) -> Floats:
-        return np.bincount(query, values[in_common], len(query_ids)).astype(np.float64)
+        weighted = (weights * values)[in_common]
+        return np.bincount(query, weighted, len(query_ids)).astype(np.float64)
 
     apart, pairs = sums(credit - credit_as_it_is), sums(np.ones(len(items)))
     total = max(1.0, float(pairs.sum()))

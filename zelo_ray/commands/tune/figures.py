@@ -10,7 +10,7 @@ from zelo_ray.commands.compare_protocols.costs import Bill, bills_by_query
 from zelo_ray.commands.compare_protocols.measured import measure
 from zelo_ray.commands.compare_protocols.people import People
 from zelo_ray.commands.compare_protocols.system_order import read_scores
-from zelo_ray.commands.tune.choice import credit_pairs
+from zelo_ray.commands.tune.choice import credit_pairs, weights_of
 from zelo_ray.commands.tune.halves import Half
 from zelo_ray.commands.tune.outcome import CandidateFigures
 from zelo_ray.commands.tune.runs import CandidateRuns
@@ -86,8 +86,9 @@ def concordance_of(half: Half, verdicts: Sequence[int], *, resamples: int, seed:
     """Estimate the share of a half's pairs that are ordered as people do, a tie counting half."""
     credit = credit_pairs(half.items, verdicts)
     query = np.unique([item.query_id for item in half.items], return_inverse=True)[1]
-    right = np.bincount(query, np.nan_to_num(credit))
-    judged = np.bincount(query, (~np.isnan(credit)).astype(np.float64))
+    weights = weights_of(half.items)
+    right = np.bincount(query, weights * np.nan_to_num(credit))
+    judged = np.bincount(query, weights * ~np.isnan(credit))
     return estimate_share(right, judged, resamples=resamples, seed=seed)
 
 
@@ -105,20 +106,21 @@ def kappa_of_grades(
     if load_protocol(plan.protocol).score.scale != GRADES:
         return _UNKNOWN
     graded = {item.query_id for item in half.items} & people.grades.keys()
-    scores, pairs = read_scores(plan.out), list[tuple[str, int, int]]()
+    scores, pairs = read_scores(plan.out), list[tuple[str, int, int, float]]()
     for query_id in sorted(graded):
         for doc_id, grade in people.grades[query_id].items():
             score = scores.get(query_id, {}).get(doc_id, nan)
             if not lowest <= grade <= highest:
                 return _UNKNOWN
             if isfinite(score):
-                pairs.append((query_id, round(grade), round(score)))
+                pairs.append((query_id, round(grade), round(score), people.weigh(query_id, doc_id)))
     if not pairs:
         return _UNKNOWN
-    query_ids, by_people, by_run = zip(*pairs, strict=True)
+    query_ids, by_people, by_run, of_people = zip(*pairs, strict=True)
     queries = np.unique(query_ids, return_inverse=True)[1].astype(np.int64)
     grades = np.array([by_people, by_run], np.int16)
-    ratings = RatingMatrix((HUMAN, "run"), grades, queries, highest - lowest + 1)
+    weights = np.array(of_people) if people.weights else None
+    ratings = RatingMatrix((HUMAN, "run"), grades, queries, highest - lowest + 1, weights)
     rows, _ = measure_agreement(ratings, {}, _KAPPA, thresholds=(), resamples=resamples, seed=seed)
     return next((Estimate(row.value, row.low, row.high, row.queries) for row in rows), _UNKNOWN)
 

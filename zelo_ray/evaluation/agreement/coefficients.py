@@ -1,7 +1,7 @@
 """Compute the coefficients of pairs of raters and of panels, on the scale and binarised."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isnan
 from typing import Literal, Protocol
@@ -113,6 +113,8 @@ def measure_agreement(
         of_two = {n: c for n, c in coefficients.items() if c.raters != "many"}
         for scale, counts in binarised_scales(count_pair(ratings, a, b), ratings.levels, cuts):
             records += _measure((*names, scale), counts, of_two, resamples, seed)
+        plain = count_pair(replace(ratings, weights=None), a, b)  # a confusion counts judgments
+        for scale, counts in binarised_scales(plain, ratings.levels, cuts):
             confused += _cells(names, scale, counts)
     of_many = {n: c for n, c in coefficients.items() if c.raters != "two"}
     for panel, raters in panels.items():

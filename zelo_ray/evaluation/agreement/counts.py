@@ -1,7 +1,8 @@
 """Count judgments by query: confusions of two raters, coincidences of many."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +25,26 @@ Kind = Literal["confusion", "by_items", "by_ratings"]
 class RatingMatrix:
     """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
-    ``queries`` is [items], numbers in the order of the query ids.
+    ``queries`` is [items], numbers in the order of the query ids. ``weights`` is [items]: how many
+    items each one that the first rater judged stands for, where these were drawn with unequal
+    chances. Figures of the first rater are weighted by them; other raters judged what they judged.
     """
 
     raters: tuple[str, ...]
     grades: NDArray[np.int16]
     queries: Ints
     levels: int
+    weights: Floats | None = None
+
+    def choose(self, rows: Sequence[int], items: Any = slice(None)) -> "RatingMatrix":
+        """Return some raters, of whom the first is that of all, on some items."""
+        return replace(
+            self,
+            raters=tuple(self.raters[row] for row in rows),
+            grades=self.grades[rows][:, items],
+            queries=self.queries[items],
+            weights=None if self.weights is None else self.weights[items],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +60,7 @@ class Counts:
         return len(next(iter(self.tables.values())))
 
 
-def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
+def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> RatingMatrix:
     """Build a matrix of grades; several grades of a rater for an item become one.
 
     That is their median; of two middle ones their mean, and a half goes to the even grade.
@@ -54,6 +68,7 @@ def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
     Args:
         grades: query_id, doc_id, judge and grade, from 0 to ``levels`` - 1.
         levels: how many grades there are.
+        weights: of the first rows, which are all of one rater; None: not weighted.
 
     Returns:
         Raters in the order in which they first appear; items by query_id and doc_id.
@@ -70,11 +85,16 @@ def ratings_of(grades: pa.Table, levels: int) -> RatingMatrix:
     lower, upper = at[starts + (sizes - 1) // 2], at[starts + sizes // 2]
     matrix = np.full(len(raters) * len(pairs), -1, np.int16)
     matrix[cells[lower]] = np.rint((values[lower] + values[upper]) / 2)
+    of_items = None
+    if weights is not None:
+        of_items = np.zeros(len(pairs))
+        of_items[of_item[: len(weights)]] = weights
     return RatingMatrix(
         tuple(raters.tolist()),
         matrix.reshape(len(raters), len(pairs)),
         pairs // width,
         levels,
+        of_items,
     )
 
 
@@ -84,7 +104,8 @@ def count_pair(ratings: RatingMatrix, a: int, b: int) -> Counts:
     names, queries = np.unique(ratings.queries[items], return_inverse=True)
     levels = ratings.levels
     cells = (queries * levels + ratings.grades[a, items]) * levels + ratings.grades[b, items]
-    counted = np.bincount(cells, minlength=len(names) * levels**2).astype(np.float64)
+    weights = ratings.weights[items] if ratings.weights is not None and 0 in (a, b) else None
+    counted = np.bincount(cells, weights, len(names) * levels**2).astype(np.float64)
     return Counts({"confusion": counted.reshape(len(names), levels, levels)}, len(items))
 
 
@@ -92,6 +113,11 @@ def count_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
     """Count the coincidences of raters, by their rows, on items that at least two judged."""
     grades = ratings.grades[rows]
     several = np.flatnonzero((grades >= 0).sum(axis=0) >= 2)
+    weights = np.ones(len(several))
+    if ratings.weights is not None and 0 in rows:
+        # what the first rater did not judge is stood for by what it judged
+        several = several[ratings.grades[0, several] >= 0]
+        weights = ratings.weights[several]
     names, queries = np.unique(ratings.queries[several], return_inverse=True)
     levels = ratings.levels
     counted = np.stack([(grades[:, several] == level).sum(axis=0) for level in range(levels)], 1)
@@ -100,7 +126,7 @@ def count_panel(ratings: RatingMatrix, rows: Ints) -> Counts:
     by_ratings = np.zeros_like(by_items)
     for k in range(levels):
         for m in range(levels):
-            pairs = counted[:, k] * (counted[:, m] - (k == m))
+            pairs = weights * counted[:, k] * (counted[:, m] - (k == m))
             by_items[:, k, m] = np.bincount(queries, pairs / (sizes * (sizes - 1)), len(names))
             by_ratings[:, k, m] = np.bincount(queries, pairs / (sizes - 1), len(names))
     return Counts({"by_items": by_items, "by_ratings": by_ratings}, len(several))

@@ -89,10 +89,7 @@ def differences(
 
 def _common(ratings: RatingMatrix, rows: Sequence[int]) -> RatingMatrix:
     """Return some raters, on the items that all of them judged."""
-    grades = ratings.grades[rows]
-    judged = (grades >= 0).all(axis=0)
-    names = tuple(ratings.raters[row] for row in rows)
-    return RatingMatrix(names, grades[:, judged], ratings.queries[judged], ratings.levels)
+    return ratings.choose(rows, (ratings.grades[rows] >= 0).all(axis=0))
 
 
 def _measure(

@@ -5,6 +5,7 @@ both decided, 0 is B and 1 is A.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -28,16 +29,19 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 """The scales of single votes, where each vote of one rater is compared with each of the other."""
 
 
-def verdict_ratings(cast: Ballots, words: Floats, turn: Ints) -> RatingMatrix:
+def verdict_ratings(
+    cast: Ballots, words: Floats, turn: Ints, weights: Floats | None = None
+) -> RatingMatrix:
     """Build ratings from raters' verdicts on pairs.
 
     Args:
         cast: the votes; its queries are in the order of their ids.
         words: their verdicts, from `votes.words`, [raters, pairs].
         turn: from `find_orientation`, [pairs].
+        weights: of the pairs that the first rater judged, [pairs]; None: not weighted.
     """
     grades = np.where(np.isnan(words), -1, np.nan_to_num(words * turn) + 1).astype(np.int16)
-    return RatingMatrix(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
+    return RatingMatrix(tuple(cast.judges), grades, cast.pairs[:, 0], 3, weights)
 
 
 def find_orientation(cast: Ballots, people: pa.Table) -> Ints:
@@ -72,8 +76,7 @@ def agreement_with_people(
         By rater, scale (`WITH_TIES`, `A_OR_NOT`, `DECIDED`) and coefficient.
     """
     for row in range(1, len(ratings.raters)):
-        names = (ratings.raters[0], ratings.raters[row])
-        two = RatingMatrix(names, ratings.grades[[0, row]], ratings.queries, ratings.levels)
+        two = ratings.choose([0, row])
         for judgments in (two, _decided(two)):
             yield from measure_agreement(
                 *(judgments, {}, coefficients),
@@ -116,4 +119,4 @@ def compare_raters(
 def _decided(ratings: RatingMatrix) -> RatingMatrix:
     """Return the ratings without ties."""
     grades = np.array([0, -1, 1, -1], np.int16)[ratings.grades]  # -1, the last, stays -1
-    return RatingMatrix(ratings.raters, grades, ratings.queries, 2)
+    return replace(ratings, grades=grades, levels=2)

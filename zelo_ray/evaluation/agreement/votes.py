@@ -171,13 +171,14 @@ def count_circular(cast: Ballots, preferences: Floats) -> Ints:
     return counts
 
 
-def cross_votes(cast: Ballots, one: int, other: int) -> Floats:
+def cross_votes(cast: Ballots, one: int, other: int, weights: Floats | None = None) -> Floats:
     """Count, by query, how often two judges' votes on the same pair have which signs.
 
     On each pair, every vote of the judge with more votes counts once, in equal shares against the
     votes of the other. So a judge's vote is compared with that of every person, as in FastChat
     (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), where people are one judge
     here; and n votes against m do not count n times m. `confusion` takes one verdict per judge.
+    ``weights`` are of the pairs.
 
     Returns:
         Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
@@ -186,6 +187,8 @@ def cross_votes(cast: Ballots, one: int, other: int) -> Floats:
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
     products = first[:, :, np.newaxis] * second[:, np.newaxis, :]
     shares: Floats = products / np.maximum(fewer, 1)[:, np.newaxis, np.newaxis]
+    if weights is not None:
+        shares *= weights[:, np.newaxis, np.newaxis]
     totals = np.zeros((len(cast.query_ids), 3, 3))
     np.add.at(totals, cast.pairs[:, 0], shares)
     return totals

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import file_stem, list_directory
@@ -29,6 +31,7 @@ from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options.places import split_name
 from zelo_ray.options.scales import Scale
 
+Floats = NDArray[np.float64]
 _OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
 _NO_DATA = (
     *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
@@ -64,6 +67,8 @@ class AllJudgments:
     """Judges that are the combined grades of a graded run's panel."""
     human_votes: pa.Table = field(default_factory=HUMAN_VOTES.empty_table)
     """The votes of all people, in the columns of ``HUMAN_VOTES``."""
+    weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    """See `people_weights`."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -143,8 +148,11 @@ def read_all_judgments(
             graded.append(check_grades(url, part, levels, notes, clip=clip))
         pooled += pc.unique(part.table["judge"]).to_pylist() if part.pooled else []
     grades, voices = GRADES.empty_table(), HUMAN_VOTES.empty_table()
+    weights: Mapping[tuple[str, ...], float] = {}
     if human is not None:
         part = read_people(human, people, turn, columns)
+        weights = people_weights(part)
+        notes += part.notes
         turned |= part.is_of_turn
         notes += [_unanswered(human, part)] if part.missing else []
         if part.votes:
@@ -163,7 +171,7 @@ def read_all_judgments(
         note = f"{human}: its grades name the better document of {pairs} that judges voted on"
         notes += [note] if len(voices) else []
     tables = (pa.concat_tables(graded), votes, grades)
-    verdicts = AllJudgments(*tables, levels, tuple(notes), tuple(pooled), voices)
+    verdicts = AllJudgments(*tables, levels, tuple(notes), tuple(pooled), voices, weights)
     _refuse_unknown(scales, verdicts)
     return verdicts
 
@@ -215,6 +223,40 @@ def read_people(
         else pa.array([str(row) for row in range(len(part.table))], pa.string())
     )
     return replace(part, table=assign_judge(part.table.append_column("rater", names), HUMAN))
+
+
+def people_weights(part: JudgmentsFile) -> dict[tuple[str, ...], float]:
+    """Return 1 / probability of the documents or pairs that people judged; none if all are equal.
+
+    By query_id and doc_id, or query_id and both ids of a pair in their order. Weighted so, figures
+    of a drawn sample are about all that it was drawn from (Horvitz & Thompson 1952, JASA 47:663).
+    """
+    if "probability" not in part.table.column_names:
+        return {}
+    chances = part.table["probability"].to_numpy()
+    if len(np.unique(chances)) < 2:
+        return {}
+    return dict(zip(_keys(part.table), (1 / chances).tolist(), strict=True))
+
+
+def weights_of(table: pa.Table, weights: Mapping[tuple[str, ...], float]) -> Floats:
+    """Return the weight of each row of people's grades or votes, [rows].
+
+    Two documents that were drawn each by itself weigh as a pair what both weigh.
+    """
+    of_documents = any(len(key) == _DOCUMENT for key in weights)
+    if "doc_id" in table.column_names or not of_documents:
+        return np.array([weights[key] for key in _keys(table)], dtype=np.float64)
+    return np.array([weights[q, a] * weights[q, b] for q, a, b in _keys(table)], dtype=np.float64)
+
+
+_DOCUMENT = 2  # the ids of a query and a document
+
+
+def _keys(table: pa.Table) -> list[tuple[str, ...]]:
+    names = ("doc_id",) if "doc_id" in table.column_names else ("doc_id_a", "doc_id_b")
+    query_ids, *sides = (table[name].to_pylist() for name in ("query_id", *names))
+    return [(query, *sorted(ids)) for query, *ids in zip(query_ids, *sides, strict=True)]
 
 
 def _unanswered(url: str, part: JudgmentsFile) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import columns_in, has_answer
 from zelo_ray.formats.files import read_record
-from zelo_ray.formats.judgments.answers import CurrentAnswers, answers_in, valid_answers
+from zelo_ray.formats.judgments.answers import PersonsAnswer, answers_in, valid_answers
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
     open_judgments,
@@ -18,12 +18,19 @@ from zelo_ray.formats.judgments.grades import (
     unknown_judgments_error,
 )
 from zelo_ray.formats.judgments.label_units import PAIR
-from zelo_ray.formats.judgments.labels import grades_table, unit_of_sample
+from zelo_ray.formats.judgments.labels import check_probabilities, read_sample, unit_of_sample
 from zelo_ray.formats.judgments.votes import VOTES, as_votes, merge_orders, read_vote_rows
 from zelo_ray.formats.probe import SAMPLE_RECORD, FileProbe
 from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.formats.typed_columns import Place
+from zelo_ray.formats.wording import counted
 
+_GRADES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("query_id", "doc_id", "judge")),
+        ("grade", pa.float64()),
+    ]
+)
 _ALSO = (
     "such tables with a judge in each row, or a column a rater",
     "tables of two items (doc_id_a and doc_id_b, a and b ...) and preference, winner or wins",
@@ -48,6 +55,8 @@ class JudgmentsFile:
     missing: int = 0
     is_of_turn: bool = False
     """whether its rows are of the turn that was asked for"""
+    notes: tuple[str, ...] = ()
+    """what a reader should know of it"""
 
     @property
     def votes(self) -> bool:
@@ -91,7 +100,11 @@ def read_judgments(
         raise unknown_judgments_error(source, *_ALSO)
     graded = np.flatnonzero(pc.is_valid(rows.table["grade"]).to_numpy(zero_copy_only=False))
     part = rows.take(graded)
-    table = part.table.select(["query_id", "doc_id", "judge", "grade"])
+    names = ["query_id", "doc_id", "judge", "grade"]
+    if part.table["probability"].null_count < len(part.table):
+        check_probabilities(part)
+        names.append("probability")
+    table = part.table.select(names)
     table = table if part.names_judges else assign_judge(table, judge)
     return JudgmentsFile(
         table,
@@ -110,25 +123,41 @@ def assign_judge(table: pa.Table, judge: str) -> pa.Table:
 
 
 def _read_sample(place: str) -> JudgmentsFile:
-    """Read all answers that people gave on the page of label, counted in a correction or not."""
-    answers = answers_in(place)
-    if unit_of_sample(read_record(f"{place.rstrip('/')}/{SAMPLE_RECORD}")) is PAIR:
-        kind, table = "preference", preferences_table(answers)
-    else:
-        kind, names = "grade", ["query_id", "doc_id", "judge", "grade"]
-        table = grades_table(answers).drop_columns("probability").rename_columns(names)
-    if not len(table):
-        raise InputError(f"{place}: holds no {kind} of a person")
-    missing = sum(map(len, answers.values())) - len(table)
+    """Read the answers that people gave on the page of label, with the chances of being drawn.
+
+    Where all had the same chance, these are all answers, counted in a correction or not, without
+    it. Else those out of turn, whose chance is not known, are left out.
+    """
+    answers, notes = answers_in(place), tuple[str, ...]()
+    valid: list[tuple[PersonsAnswer, float | None]] = [(a, None) for a in valid_answers(answers)]
+    is_of_pairs = unit_of_sample(read_record(f"{place.rstrip('/')}/{SAMPLE_RECORD}")) is PAIR
+    if not valid:
+        raise InputError(
+            f"{place}: holds no {'preference' if is_of_pairs else 'grade'} of a person"
+        )
+    sample = read_sample(place.rstrip("/"))
+    missing = sum(map(len, answers.values())) - len(valid)
+    if not sample.is_even:
+        if out_of_turn := len(valid) - len(sample.answers):
+            left_out = f"{place}: {counted(out_of_turn, 'answer')} out of turn left out, since the"
+            notes = (f"{left_out} chance of each is known once all before it are answered",)
+        valid = [*sample.answers]
+        if not valid:
+            raise InputError(
+                f"{place}: all of its answers are out of turn; answer what comes first"
+            )
+    rows = [(*a.ids, a.person, a.value, *((a.swapped,) if is_of_pairs else ())) for a, _ in valid]
+    table = table_of_rows(rows, VOTES if is_of_pairs else _GRADES)
+    if not sample.is_even:
+        chances = pa.array([chance for _, chance in valid], pa.float64())
+        table = table.append_column("probability", chances)
     return JudgmentsFile(
-        table, lambda row: f"{place}: label {row + 1}", names_judges=True, missing=missing
+        table,
+        lambda row: f"{place}: label {row + 1}",
+        names_judges=True,
+        missing=missing,
+        notes=notes,
     )
-
-
-def preferences_table(answers: CurrentAnswers) -> pa.Table:
-    """Return people's preferences between two documents in the columns of ``VOTES``."""
-    rows = [(*each.ids, each.person, each.value, each.swapped) for each in valid_answers(answers)]
-    return table_of_rows(rows, VOTES)
 
 
 def _read_votes(

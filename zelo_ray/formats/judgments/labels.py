@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import read_record
 from zelo_ray.formats.judgments.answers import (
-    CurrentAnswers,
+    ANSWERS,
     PersonsAnswer,
     answers_in,
-    valid_answers,
     with_value,
 )
 from zelo_ray.formats.judgments.grades import (
@@ -95,7 +94,7 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     graded = rows.take(np.flatnonzero(_is_graded(rows.table)))
     if not len(graded.table):
         raise InputError(f"{place}: holds no label")
-    _check_probabilities(graded)
+    check_probabilities(graded)
     _refuse_repeated(graded)
     person = pc.fill_null(graded.table["judge"], "")
     table = graded.table.append_column("person", person).select(LABEL_COLUMNS.names)
@@ -114,7 +113,7 @@ def _is_graded(table: pa.Table) -> NDArray[np.bool_]:
     return finite
 
 
-def _check_probabilities(labels: GradeRows) -> None:
+def check_probabilities(labels: GradeRows) -> None:
     """Refuse a probability that is none, and one that is missing beside others."""
     column = labels.table["probability"]
     chance = pc.fill_null(column, 1.0).to_numpy()
@@ -140,12 +139,6 @@ def _refuse_repeated(labels: GradeRows) -> None:
             raise InputError(
                 f"{place(row)}: the document of {place(first)} again, by the same person"
             )
-
-
-def grades_table(answers: CurrentAnswers) -> pa.Table:
-    """Return all valid grades in the columns of ``LABEL_COLUMNS``, without probabilities."""
-    rows = [(*each.ids, each.person, each.value, None) for each in valid_answers(answers)]
-    return table_of_rows(rows, LABEL_COLUMNS)
 
 
 def ids_in_table(table: pa.Table, unit: LabelUnit = DOCUMENT) -> list[Ids]:
@@ -180,6 +173,12 @@ class AnsweredSample:
     def unit(self) -> LabelUnit:
         """Return what people were asked about."""
         return unit_of_sample(self.about)
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether all had the same chance to be drawn."""
+        sizes = self.table["size"].to_numpy()
+        return len(np.unique(sizes[sizes > 0])) < 2
 
 
 def read_sample(place: str) -> AnsweredSample:

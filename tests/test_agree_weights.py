@@ -1,0 +1,221 @@
+"""Labels that were drawn with unequal chances count 1 / probability where judges are compared."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.labelling import AT
+from zelo_ray.commands import agree as agreeing
+from zelo_ray.commands.compare_protocols.costs import Bill
+from zelo_ray.commands.compare_protocols.measured import measure
+from zelo_ray.commands.compare_protocols.people import Item, read_people
+from zelo_ray.commands.tune.choice import choose, measure_gain
+from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
+from zelo_ray.formats.judgments.answers import PersonsAnswer
+from zelo_ray.options import AgreeOptions
+
+QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
+
+
+def world(seed):
+    """People's grades, two judges', and the sizes of a draw that likes where these differ."""
+    rng = np.random.default_rng(seed)
+    people = rng.integers(0, 4, (QUERIES, DOCUMENTS))
+    judges = []
+    for _ in range(2):
+        wrong = rng.random((QUERIES, DOCUMENTS)) < rng.beta(2, 6, (QUERIES, 1))
+        judges.append(np.clip(people + wrong * rng.choice([-1, 1], people.shape), 0, 3))
+    sizes = np.where(judges[0] != judges[1], 1.0, 0.1)
+    return people, judges, sizes
+
+
+def write_judges(path, judges):
+    rows = [
+        (f"q{q:02}", f"d{d:02}", f"judge-{n}", int(grades[q, d]))
+        for n, grades in enumerate(judges)
+        for q in range(QUERIES)
+        for d in range(DOCUMENTS)
+    ]
+    names = ("query_id", "doc_id", "judge", "grade")
+    pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
+
+
+def write_sample(out, people, sizes, seed, drawn=DRAWN, answered=None):
+    """A directory of label: a priority sample of documents, all of which a person has graded."""
+    rng = np.random.default_rng(seed)
+    priority = sizes / rng.uniform(0, 1, sizes.shape)
+    order = np.argsort(-priority, axis=None)
+    query, document = np.unravel_index(order, sizes.shape)
+    ids = [(f"q{q:02}", f"d{d:02}") for q, d in zip(query, document, strict=True)]
+    out.mkdir()
+    columns = {"query_id": [q for q, _ in ids], "doc_id": [d for _, d in ids]}
+    columns |= {"size": sizes.ravel()[order], "priority": priority.ravel()[order]}
+    pq.write_table(pa.table(columns), out / "documents.parquet")
+    about = {"kind": "label", "top": 3, "stages": [{"labels": drawn, "at": AT}]}
+    (out / "label.json").write_text(json.dumps(about))
+    lines = [
+        PersonsAnswer(AT, "ann", ids[row], float(people.ravel()[order[row]])).to_json_line()
+        for row in (range(drawn) if answered is None else answered)
+    ]
+    (out / "answers.jsonl").write_bytes(b"".join(lines))
+    return str(out)
+
+
+def agreed(tmp_path, human, resamples=200):
+    options = AgreeOptions(
+        sources=(str(tmp_path / "judges.parquet"),),
+        human=human,
+        coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
+        resamples=resamples,
+    )
+    return agreeing.agree(options)
+
+
+def figures_of(measured):
+    """By judge or panel, scale and coefficient, the agreement with people."""
+    rows = measured.tables["agreement"].to_pylist()
+    biases = measured.tables["grading"].to_pylist()
+    figures = {
+        (row["rater_b"] or row["rater_a"], row["scale"], row["coefficient"]): row
+        for row in rows
+        if "human" in row["rater_a"]
+    }
+    against = (row for row in biases if (row["bias"], row["against"]) == ("leniency", "human"))
+    return figures | {(row["judge"], "", "leniency"): row for row in against}
+
+
+def write_qrels(path, people, chances=None):
+    rows = [
+        {"query_id": f"q{q:02}", "doc_id": f"d{d:02}", "grade": int(people[q, d])}
+        | ({} if chances is None else {"probability": float(chances[q, d])})
+        for q, d in np.ndindex(people.shape)
+        if chances is None or chances[q, d]
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return str(path)
+
+
+def test_a_drawn_sample_says_what_all_documents_say(tmp_path):
+    """Over eight draws: no bias in any figure, and the interval holds that of all documents."""
+    people, judges, sizes = world(0)
+    write_judges(tmp_path / "judges.parquet", judges)
+    true = figures_of(agreed(tmp_path, write_qrels(tmp_path / "all.parquet", people), 0))
+    found, held = {name: [] for name in true}, []
+    for seed in range(8):
+        sample = write_sample(tmp_path / f"sample-{seed}", people, sizes, seed)
+        measured = agreed(tmp_path, sample)
+        assert any("probability" in note for note in measured.record["notes"])
+        for name, row in figures_of(measured).items():
+            found[name].append(row["value"])
+            held.append(row["low"] <= true[name]["value"] <= row["high"])
+            assert row["items"] == DRAWN, "items are labels, not what they stand for"
+    for name, values in found.items():
+        error = np.std(values, ddof=1) / np.sqrt(len(values))
+        assert abs(np.mean(values) - true[name]["value"]) < 4 * error + 0.01, name
+    assert np.mean(held) > 0.9
+    plain = write_qrels(tmp_path / "plain.parquet", people, np.where(sizes > 0.5, 1.0, 0.0))
+    off = figures_of(agreed(tmp_path, plain, 0))["judge-0", "0-3", "agreement"]["value"]
+    assert off < true["judge-0", "0-3", "agreement"]["value"] - 0.2, "where judges differ"
+
+
+def test_equal_chances_and_judges_alone_are_as_ever(tmp_path):
+    people, judges, sizes = world(1)
+    write_judges(tmp_path / "judges.parquet", judges)
+    of = partial(agreed, tmp_path, resamples=0)
+    one = of(write_qrels(tmp_path / "plain.parquet", people))
+    same = of(write_qrels(tmp_path / "half.parquet", people, np.full(people.shape, 0.5)))
+    assert str(figures_of(one)) == str(figures_of(same)), "also where an end is NaN"
+    even = of(
+        write_sample(tmp_path / "even", people, np.ones_like(sizes), 0, answered=range(5, 90))
+    )
+    assert {row["items"] for row in figures_of(even).values() if row.get("judge")} == {85}
+    odd = of(write_sample(tmp_path / "odd", people, sizes, 0))
+    for name in ("agreement", "confusion"):
+        pairs = [
+            [row for row in each.tables[name].to_pylist() if row["rater_a"] == "judge-0"]
+            for each in (one, odd)
+        ]
+        assert str(pairs[0]) == str(pairs[1]) != "[]"
+    confused = [r for r in odd.tables["confusion"].to_pylist() if r["rater_a"] == "human"]
+    assert sum(r["items"] for r in confused if r["scale"] == "0-3") == 2 * DRAWN
+
+
+def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
+    people, judges, sizes = world(2)
+    write_judges(tmp_path / "judges.parquet", judges)
+    answered = [*range(60), *range(70, 90)]
+    measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
+    assert measured.record["counts"]["human"]["judgments"] == 60
+    assert any("20 answers" in note for note in measured.record["notes"])
+
+
+def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
+    """Two equal of weight 2, one unequal of weight 6: a share of .4, not .67."""
+    rows = [("q", "a", 3, 0.5), ("q", "b", 0, 0.5), ("q", "c", 1, 1 / 6)]
+    names = ("query_id", "doc_id", "grade", "probability")
+    table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    pq.write_table(table, tmp_path / "human.parquet")
+    judge = table.drop_columns("probability").set_column(2, "grade", pa.array([3, 0, 2]))
+    pq.write_table(judge.append_column("judge", pa.array(["j"] * 3)), tmp_path / "judges.parquet")
+    figures = figures_of(agreed(tmp_path, str(tmp_path / "human.parquet")))
+    assert figures["j", "0-3", "agreement"]["value"] == pytest.approx(0.4)
+    assert figures["j", "", "leniency"]["value"] == pytest.approx(0.6)
+    people = read_people(str(tmp_path / "human.parquet"))
+    weights = {(item.doc_id_a, item.doc_id_b): item.weight for item in people.items("q", "abc")}
+    assert weights == {
+        ("a", "b"): pytest.approx(4),
+        ("a", "c"): pytest.approx(12),
+        ("b", "c"): pytest.approx(12),
+    }
+    assert len(people.notes) == 1
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_whole_weights_count_as_so_many_items(levels):
+    """For every coefficient, of two raters and of a panel."""
+    rng = np.random.default_rng(3)
+    queries = np.repeat(np.arange(8), 6)
+    grades = rng.integers(0, levels, (3, 48)).astype(np.int16)
+    weights = rng.integers(1, 5, 48)
+    raters, repeated = ("human", "a", "b"), np.repeat(np.arange(48), weights)
+    settings = {"thresholds": [2], "resamples": 50, "seed": 0}
+    rows, _ = measure_agreement(
+        RatingMatrix(raters, grades, queries, levels, weights.astype(float)),
+        {"all": raters},
+        COEFFICIENTS,
+        **settings,
+    )
+    wanted, _ = measure_agreement(
+        RatingMatrix(raters, grades[:, repeated], queries[repeated], levels),
+        {"all": raters},
+        COEFFICIENTS,
+        **settings,
+    )
+    for row, same in zip(rows, wanted, strict=True):
+        if "human" in (row.rater_a, row.rater_b) or not row.rater_b:
+            assert (row.value, row.low, row.high) == pytest.approx(
+                (same.value, same.low, same.high)
+            )
+            assert row.items == 48
+
+
+def test_protocols_and_candidates_are_compared_by_weighted_pairs():
+    """One pair of each query stands for eight, and only ``rare`` is right there."""
+    items = [
+        Item(f"q{q}", "a", f"{n}", 2, 8.0 if n == 0 else 1.0) for q in range(8) for n in range(4)
+    ]
+    words = {
+        "usual": [0 if item.weight > 1 else 2 for item in items],
+        "rare": [2 if item.weight > 1 else 0 for item in items],
+    }
+    assert choose(items, words) == "rare"
+    gain = measure_gain(items, words, "rare", "usual", "first", resamples=50, seed=0, tested=True)
+    assert (gain.value, gain.as_it_is) == pytest.approx((8 / 11, 3 / 11))
+    outcome = measure(items, words, {"usual": {}, "rare": {}}, Bill(), resamples=50, seed=0)
+    assert outcome.best == "rare"
+    shares = {trial.protocol: trial.figures["agreement"].value for trial in outcome.trials}
+    assert shares == pytest.approx({"usual": 3 / 11, "rare": 8 / 11})
