@@ -55,6 +55,7 @@ def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
     assert main(["batches", str(tmp_path), "--cancel"]) == 0
     printed = capsys.readouterr().out.lower()
     assert printed.count("asked to cancel") == 3
+    assert all(part.cancelled for part in Parts(str(tmp_path))), "the next run asks for the rest"
     assert slow.key not in listed + printed
 
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.builders import THREE, ask, key_for, line_of, options_of, pool_of, send_away, verdict
-from tests.fakes import Fault
+from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
 from tests.fakes.scripted import Scripted
 from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
 from zelo_ray.cli import main
@@ -349,3 +349,106 @@ def test_batches_are_not_looked_for_elsewhere(provider):
         assert not other.asked
     assert isinstance(error, Fatal)
     assert f"{other.url}/v2," in str(error)
+
+
+# Batches
+
+
+WIRES = {"openai": openai_batches, "anthropic": anthropic_batches, "gemini": gemini_batches}
+
+
+def said_of_a_line(provider, error):
+    """What a provider says of a line that came to nothing."""
+    if provider == "openai":
+        return {"response": None, "error": error}
+    if provider == "anthropic":
+        return {"result": {"type": "errored", "error": {"type": "error", "error": error}}}
+    return {"error": error}
+
+
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize("error", [{"message": "the worker went away"}, {}, {"code": None}])
+def test_an_error_without_a_code_is_called_that(
+    fakes, environ, tmp_path, monkeypatch, provider, error
+):
+    name = "key" if provider == "gemini" else "custom_id"
+    monkeypatch.setattr(
+        WIRES[provider],
+        "result",
+        lambda _, line, __: {name: line.custom_id, **said_of_a_line(provider, error)},
+    )
+    away = send_away([pool_of()], tmp_path, key_for(environ, provider), attempts=2)[provider]
+    reasons = {row.reason for row in away.books if row.final}
+    assert len(reasons) == 1
+    assert "without a code" in reasons.pop()
+    assert {row.status for row in away.books} == {"failed"}
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_a_batch_that_somebody_cancelled_is_not_bought_anew_at_once(
+    fakes, environ, tmp_path, provider
+):
+    fakes.faults = [Fault("batch_cancelled", total=1)]
+    keys = key_for(environ, provider)
+    away = send_away([pool_of()], tmp_path, keys)[provider]
+    (why,) = away.disabled.values()
+    assert why.code is StopReason.NO_BATCH
+    assert "cancelled" in why.message
+    assert len(fakes.store.batches) == 1
+    again = send_away([pool_of()], tmp_path, keys, run_id="again")[provider]
+    assert not again.disabled
+    assert len({row.key for row in again.books if row.status == "ok"}) == 6
+    assert len(fakes.store.batches) == 2
+
+
+def test_one_that_had_answered_all_before_is_no_reason_to_stop(fakes, environ, tmp_path):
+    def cancelled(batch):
+        return shown(batch) | {"status": "cancelled" if batch.ended else "in_progress"}
+
+    shown, patch = openai_batches._shown, pytest.MonkeyPatch()
+    with patch.context() as patch:
+        patch.setattr(openai_batches, "_shown", cancelled)
+        away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
+    assert not away.disabled
+    assert len(away.books) == 6
+
+
+def with_another(also):
+    """The results of a batch, and after them another line for the first request."""
+    results_of = openai_batches.results_of
+
+    def said(batch, *kinds):
+        lines = results_of(batch, *kinds)
+        return (
+            lines + json.dumps(also(json.loads(lines.split(b"\n")[0]))).encode() if lines else b""
+        )
+
+    return said
+
+
+def another_answer(line):
+    line["response"]["body"]["choices"][0]["message"]["content"] = verdict(0.123, "another")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("also", "status"),
+    [
+        (another_answer, "failed"),
+        (lambda line: line, "ok"),
+        (lambda line: line | said_of_a_line("openai", {"code": "server_error"}), "ok"),
+    ],
+    ids=["another answer", "the same", "an error"],
+)
+def test_two_answers_to_one_request_are_none(fakes, environ, tmp_path, monkeypatch, also, status):
+    monkeypatch.setattr(openai_batches, "results_of", with_another(also))
+    away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
+    rows = {row.key: row for row in away.books}
+    assert len(rows) == len(away.books) == 6
+    ends = Counter(row.status for row in rows.values())
+    assert ends == Counter({"ok": 5}) + Counter([status])
+    for row in rows.values():
+        if row.status != "ok":
+            assert "two different answers" in row.reason
+            others = [other.input_tokens for other in rows.values() if other is not row]
+            assert row.input_tokens > max(others), "both were billed"

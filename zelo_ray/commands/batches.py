@@ -44,10 +44,10 @@ def list_batches(
         NoBatches: there are no batches.
         PanelError: a key is missing.
     """
-    parts = list(Parts(out))
+    parts = list(records := Parts(out))
     if not parts:
         raise NoBatches(f"{out}: no batches; annotate --mode batch creates them")
-    return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
+    return asyncio.run(_ask_for_states(parts, environ, records if cancel else None))
 
 
 def batches_table(batches: Iterable[ListedBatch]) -> Table:
@@ -63,7 +63,7 @@ def batches_table(batches: Iterable[ListedBatch]) -> Table:
 
 
 async def _ask_for_states(
-    parts: Sequence[BatchPart], environ: Mapping[str, str], *, cancel: bool
+    parts: Sequence[BatchPart], environ: Mapping[str, str], cancel: Parts | None
 ) -> list[ListedBatch]:
     batches, clients = list[ListedBatch](), dict[str, Batches]()
     try:
@@ -79,7 +79,7 @@ async def _ask_for_states(
                     environment = dict(environ)
                     DotenvFile(environment).take_names(variables.values())
                     clients[part.judge] = connect(parse_judge(part.judge), variables, environment)
-                state = await _describe_state(clients[part.judge], part, cancel=cancel)
+                state = await _describe_state(clients[part.judge], part, cancel)
             batches.append(
                 ListedBatch(part.judge, part.batch, part.requests, part.intended_at, state)
             )
@@ -89,12 +89,14 @@ async def _ask_for_states(
     return batches
 
 
-async def _describe_state(client: Batches, part: BatchPart, *, cancel: bool) -> str:
+async def _describe_state(client: Batches, part: BatchPart, cancel: Parts | None) -> str:
     note = ""
     try:
         batch = await client.look(part.batch)
         if cancel and not batch.ended:
             await client.cancel(part.batch)
+            part.cancelled = True  # so that the next run asks for the rest
+            await asyncio.to_thread(cancel.keep, part)
             batch, note = await client.look(part.batch), "asked to cancel: "
     except (Retry, Refused, Fatal) as error:
         return str(error)

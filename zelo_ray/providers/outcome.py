@@ -316,6 +316,8 @@ def classify_fault(
     if status == 401 and not fault.page:  # such messages may contain part of the key
         text = ""
     detail = _detail(fault, redact(codes, caller.prompts or (), keys), text)
+    if not detail and caller.prompts is None:  # its message may quote a prompt, and is left out
+        detail = "an error without a code"
     detail += _proxy_note(caller, always=fault.page or status == _PROXY_LOGIN)
     if lacking:
         detail = f"{_NO_ANSWER}{detail and ': '}{detail}"

@@ -126,6 +126,8 @@ class Batch:
     """seconds since 1970"""
     reason: str = ""
     """why it failed as a whole"""
+    cancelled: bool = False
+    """whether somebody has cancelled it"""
     full: bool = False
     """whether it failed because too many tokens were enqueued, so that waiting helps"""
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -23,6 +24,7 @@ from zelo_ray.records import Answer, Usage, response_model_name
 _FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
 _FULL_TRIES, _LONGEST_FULL = 2, 600.0  # refusals at one size, and seconds between them
+_TWICE = "two different answers to this request came in its batch"
 _BARREN = 3  # batches of a judge in a row without any result: a fourth would have none either
 
 
@@ -86,14 +88,17 @@ class Harvester:
         """Keep all that a batch that has ended holds, and close its part.
 
         Raises:
-            Retry: the results broke off; what came is kept, and comes but once.
+            Retry: the results broke off; they are fetched again.
         """
         keys, recorded_keys = set(part.keys), self._state.recorded_parts.setdefault(batch.id, set())
-        is_first = not channel.server.prompts
+        options, is_first = self._state.options, not channel.server.prompts
         characters = dict(zip(part.keys, part.characters, strict=False))
+        answers = len(recorded_keys)
         fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
         try:
-            async for results in _in_blocks(channel.client.results(batch.id)):
+            outcomes = [*(await _by_key(channel.client.results(batch.id))).items()]
+            for at in range(0, len(outcomes), AT_ONCE):
+                results = outcomes[at : at + AT_ONCE]
                 matches = [
                     (key, result)
                     for key, result in results
@@ -107,6 +112,7 @@ class Harvester:
                     )
                 )
                 recorded_keys.update(key for key, _ in matches)
+                answers += sum(isinstance(result, Answer) for _, result in matches)
                 fatal = next(
                     (result.detail for _, result in matches if isinstance(result, Fatal)), fatal
                 )
@@ -140,9 +146,11 @@ class Harvester:
         reason = Disabled(StopReason.FATAL, fatal) if fatal else None
         if not (reason or channel.proven):
             reason = gives_no_judgment(channel.judge, channel.fruitless)
-        tokens = 0 if self._state.options.keep_asking else channel.server.cut_to
-        if not reason and tokens and is_first:
-            reason = cuts_prompts(tokens)
+        if not reason:
+            lost = 0 if part.cancelled or not batch.cancelled else part.requests - answers
+            reason = _of_server(
+                channel, batch, lost, keep_asking=not is_first or options.keep_asking
+            )
         if not reason and channel.barren >= _BARREN:
             what = f"{_BARREN} batches gave no result: {batch.reason or why}"
             reason = Disabled(StopReason.NO_BATCH, what)
@@ -229,14 +237,54 @@ class Harvester:
             channel.tally.count_ended(answer.status, reason, self._state.clock.date(), wraps)
 
 
-async def _in_blocks(
-    results: AsyncIterator[tuple[str, Outcome]],
-) -> AsyncIterator[list[tuple[str, Outcome]]]:
-    block: list[tuple[str, Outcome]] = []
-    async for result in results:
-        block.append(result)
-        if len(block) >= AT_ONCE:
-            yield block
-            block = []
-    if block:
-        yield block
+def _of_server(
+    channel: BatchedJudge, batch: Batch, lost: int, *, keep_asking: bool
+) -> Disabled | None:
+    """Return the reason in what a batch tells of its server to ask a judge nothing more, if any.
+
+    Args:
+        channel: the judge.
+        batch: the batch, which has ended.
+        lost: requests without an answer, as somebody else has cancelled it.
+        keep_asking: whether to go on where prompts are cut.
+    """
+    if lost:
+        return Disabled(
+            StopReason.NO_BATCH,
+            f"somebody cancelled its batch {batch.id}, so that {lost:,} requests have no answer; "
+            "run the same command again to ask for them",
+        )
+    tokens = channel.server.cut_to
+    return cuts_prompts(tokens) if tokens and not keep_asking else None
+
+
+async def _by_key(results: AsyncIterator[tuple[str, Outcome]]) -> dict[str, Outcome]:
+    """Gather the results of a batch by key.
+
+    Of two different answers to one request it is not known which is its own, so none is.
+    """
+    outcomes = dict[str, Outcome]()
+    async for key, outcome in results:
+        before = outcomes.get(key, outcome)
+        if not isinstance(before, Answer):
+            outcomes[key] = outcome
+        elif isinstance(outcome, Answer) and (outcome.status, outcome.text) != (
+            before.status,
+            before.text,
+        ):
+            outcomes[key] = replace(
+                before,
+                status="failed",
+                text="",
+                usage=_sum(before.usage, outcome.usage),
+                reason=_TWICE,
+            )
+        else:
+            outcomes[key] = before
+    return outcomes
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    names = ("input", "output", "cached", "cache_write", "thinking")
+    tokens = [f"{name}_tokens" for name in names]
+    return replace(first, **{name: getattr(first, name) + getattr(second, name) for name in tokens})

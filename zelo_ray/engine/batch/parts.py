@@ -31,6 +31,7 @@ class BatchPart:
     ``opening`` is what their prompts begin with (0: they differ), ``limit`` how many tokens each
     answer may have (0: as the judge's options say), ``bound`` how many the prompts take together at
     most; ``lost`` are dollars that may have been billed for answers that cannot be had any more;
+    ``cancelled``: this program was told to cancel it.
     ``characters`` are the lengths of the prompts in the order of ``keys``, empty in records of
     earlier versions.
     """
@@ -53,6 +54,7 @@ class BatchPart:
     bound: int = 0
     lost: float = 0.0
     characters: list[int] = field(default_factory=list)
+    cancelled: bool = False
 
     def __post_init__(self) -> None:
         """Remember how many there were: keys are dropped when nothing is to come any more."""

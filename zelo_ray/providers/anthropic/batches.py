@@ -128,6 +128,7 @@ class AnthropicBatches:
             requests=total,
             done=total - (counts.get("processing") or 0),
             created_at=parse_time(batch["created_at"]),
+            cancelled=bool(batch.get("cancel_initiated_at") or counts.get("canceled")),
         )
 
     def _read_page(self, page: Any) -> tuple[list[Batch], str]:
@@ -146,7 +147,7 @@ class AnthropicBatches:
             return key, Retry(f"{result['type']} before it was processed", name="anthropic")
         fault = add_codes(read_fault(result["error"]))
         return key, classify_fault(
-            replace(fault, http_status=find_status(fault.codes) or 500), self._caller
+            replace(fault, http_status=find_status(fault.codes)), self._caller
         )
 
 

@@ -169,6 +169,7 @@ class GeminiBatches:
             done=counts.get("successfulRequestCount", 0) + counts.get("failedRequestCount", 0),
             created_at=parse_time(about["createTime"]),
             reason=failure_reason(error.get("code"), error.get("message"), self._settings.key),
+            cancelled=state.endswith("CANCELLED"),
             full=state.endswith("FAILED") and error.get("code") in (8, 429),
         )
 

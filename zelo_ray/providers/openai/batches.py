@@ -140,6 +140,7 @@ class OpenAIBatches:
             done=(counts.get("completed") or 0) + (counts.get("failed") or 0),
             created_at=float(batch["created_at"]),
             reason=failure_reason(first.get("code"), first.get("message"), self._settings.key),
+            cancelled=batch["status"] == "cancelled",
             full=any(error.get("code") == _FULL for error in errors),
         )
 
