@@ -128,6 +128,10 @@ class LedgerWriter:
         tally.uncounted += dollars is None and not usage.has_tokens
         return dollars
 
+    def close(self) -> None:
+        """End the thread that writes, when nothing waits any more."""
+        self._executor.shutdown(wait=False)
+
     def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
         """Return the price of an answer in US dollars; None if it depends on unreported tokens."""
         dollars = price(judge, usage, self._prices, batch=batch)

@@ -243,3 +243,4 @@ class OnlineClient(JudgeCaller):
         await asyncio.to_thread(self.plans.close)
         for provider in self._connections.values():
             await provider.aclose()
+        self.writer.close()

@@ -1,7 +1,9 @@
 """Actors that fill the ledger: one for a provider's judges online, one for a judge in batches."""
 
 import asyncio
+import contextlib
 import os
+import sys
 import threading
 import uuid
 from collections.abc import Sequence
@@ -19,6 +21,8 @@ from zelo_ray.ray.dataset import Job, parse_lines, read_pools
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Judge
 
+_CLOSING_SECONDS = 30.0
+
 
 class OnlineActor:
     """Actor that asks one provider's judges online, on an event loop in a thread of its own.
@@ -32,7 +36,8 @@ class OnlineActor:
         self._job, self._judges, self._coordinator = job, judges, coordinator
         self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
         self._client: OnlineClient | None = None
         self._run(self._open())
 
@@ -40,6 +45,30 @@ class OnlineActor:
         """Ask about the pools of a block; return their places."""
         self._run(self._fill(block))
         return block.select(["file", "number"])
+
+    def close(self) -> None:
+        """Close connections and ledger; nothing can be asked any more."""
+        if self._loop.is_closed():
+            return
+        client, self._client = self._client, None
+        closing = asyncio.run_coroutine_threadsafe(self._close(client), self._loop)
+        closing.result(_CLOSING_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CLOSING_SECONDS)
+        self._loop.close()
+
+    def __del__(self) -> None:
+        """Close: Ray Data drops this object when its actor ends."""
+        if not sys.is_finalizing():
+            with contextlib.suppress(Exception):
+                self.close()
+
+    async def _close(self, client: OnlineClient | None) -> None:
+        if client:
+            self._reporting.cancel()
+            await client.aclose()
+            await asyncio.to_thread(self._ledger.close)
+        await self._loop.shutdown_default_executor()
 
     def _run(self, work: Any) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -4,7 +4,8 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import ray
@@ -20,6 +21,7 @@ from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 
 _BLOCKS_AT_ONCE = 4
+_CLOSING_SECONDS = 60.0
 
 
 def online_branch(
@@ -50,31 +52,42 @@ def online_branch(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Branches that ask, side by side."""
+
+    online: list[Any] = field(default_factory=list)
+    """datasets whose execution asks"""
+    waiting: list[Any] = field(default_factory=list)
+    """what actors will return"""
+    actors: list[Any] = field(default_factory=list)
+    """those of them that are to be closed; all live while they are held"""
+
+
 def run_branches(
-    online: Sequence[Any],
-    sent: Sequence[Any],
+    begin: Callable[[], Branches],
     coordinator: RunCoordinator,
     planned: Mapping[str, int],
     watch: Watch,
     *,
-    handed: Sequence[Any] = (),
+    batches: bool = False,
 ) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
     """Run branches that ask, side by side, to their end.
 
     Args:
-        online: datasets whose execution asks.
-        sent: what actors that wait for batches will return.
+        begin: makes them; actors may ask before it returns, so signals are handled before.
         coordinator: client of the coordinator, to which they report.
         planned: requests by judge.
         watch: who is told.
-        handed: what actors will return that were handed their lines.
+        batches: whether some wait for batches.
 
     Returns:
         Figures by judge, why all were stopped if they were, and the judges that are asked nothing
         more, with the reason.
     """
-    waiting = [*sent, *handed]
-    with _watching(coordinator, planned, watch, batches=bool(sent)):
+    with _watching(coordinator, planned, watch, batches=batches):
+        branches = begin()
+        online, waiting = branches.online, branches.waiting
         if online:
             dataset = online[0].union(*online[1:]) if len(online) > 1 else online[0]
             for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
@@ -82,6 +95,8 @@ def run_branches(
         while waiting:
             ended, waiting = ray.wait(waiting, timeout=0.5)
             ray.get(ended)
+        if closing := [actor.close.remote() for actor in branches.actors]:
+            ray.wait(closing, num_returns=len(closing), timeout=_CLOSING_SECONDS)
     tallies, reason, disabled = coordinator.read_figures(planned)
     watch.show(tallies, planned)
     return tallies, reason, disabled

@@ -35,6 +35,7 @@ _REBIRTHS = 4  # starts of an actor in a row without an answer: what kills it wi
 _NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "disabled")  # of a tally
 _SILENT_SECONDS = 5.0  # seconds of silence after which an actor is gone
 _AGAIN_SECONDS = 1.0  # before a coordinator that is gone is looked for again
+_FORGOTTEN_SECONDS = 600.0  # of silence: a run that still lives is told anew by its driver
 _TRIES = 5  # of a driver, to make a coordinator that answers
 
 RunFigures = tuple[dict[str, Tally], str, dict[str, Disabled]]
@@ -89,6 +90,8 @@ class RunState:
     """by judges: starts of their actors in a row, and the answers before them"""
     stopped: str = ""
     disabled: dict[str, Disabled] = field(default_factory=dict)
+    heard_at: float = 0.0
+    """when its last message came, by the monotonic clock"""
 
     def take_report(self, report: ActorReport, came_at: float) -> None:
         """Note an actor's report, which came at this time of the monotonic clock."""
@@ -145,10 +148,13 @@ class Coordinator:
         if run.run_id not in self._runs:
             budget = Budget(run.cap, run.spent) if run.cap is not None else None
             self._runs[run.run_id] = RunState(budget)
+        self._runs[run.run_id].heard_at = time.monotonic()
         return self._runs[run.run_id]
 
     def begin(self, run: CoordinatedRun) -> None:
-        """Take in a run that begins, so that nothing was spent before this."""
+        """Take in a run that begins, so that nothing was spent before this; forget ended ones."""
+        last = time.monotonic() - _FORGOTTEN_SECONDS
+        self._runs = {name: state for name, state in self._runs.items() if state.heard_at > last}
         self._state(run).known_at = -math.inf
 
     def lease(self, run: CoordinatedRun, request: LeaseRequest) -> Lease:

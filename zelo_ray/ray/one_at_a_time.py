@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zelo_ray.formats.pools import Line
+from zelo_ray.ray.branches import Branches
 from zelo_ray.ray.coordinator import CoordinatorClient
 from zelo_ray.ray.dataset import Job, lines_table
 from zelo_ray.ray.placement import gpus_for
@@ -17,14 +18,10 @@ def ask_one_at_a_time(
     coordinator: CoordinatorClient,
     judge: Judge,
     num_gpus: float = 0,
-) -> tuple[Any, list[Any]]:
-    """Ask a judge about pools, of which the next begins when one has ended.
-
-    Returns:
-        The actor, which lives while somebody has hold of it, and what to wait for.
-    """
+) -> Branches:
+    """Ask a judge about pools, of which the next begins when one has ended."""
     kind: Any = SmallOnlineActor
     gpus = num_gpus or gpus_for(judge)
     actor = kind.options(max_concurrency=1, num_gpus=gpus).remote(job, (judge,), coordinator)
     blocks = (lines_table([(line.file, line.number, line.raw)]) for line in lines)
-    return actor, [actor.ask.remote(block) for block in blocks]
+    return Branches(waiting=[actor.ask.remote(block) for block in blocks], actors=[actor])

@@ -47,6 +47,10 @@ class SmallOnlineActor:
         """Ask about the pools of a block; return how many they are."""
         return len(self._ask(block))
 
+    def close(self) -> None:
+        """Close connections and ledger."""
+        self._ask.close()
+
 
 def ask_small_job(
     job: Job,

@@ -22,14 +22,14 @@ from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.protocols import Learned
 from zelo_ray.ray.actors import BatchActor
-from zelo_ray.ray.branches import online_branch, run_branches
+from zelo_ray.ray.branches import Branches, online_branch, run_branches
 from zelo_ray.ray.building_results import (
     ResultsActor,
     build_results_on_ray,
     learns_first,
     write_results_in_parts,
 )
-from zelo_ray.ray.coordinator import RunCoordinator
+from zelo_ray.ray.coordinator import CoordinatorClient, RunCoordinator
 from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.placement import (
     actor_options_by_node,
@@ -39,6 +39,7 @@ from zelo_ray.ray.placement import (
 )
 from zelo_ray.ray.small_jobs import ask_small_job, blocks_of_lines, lines_if_few
 from zelo_ray.reasons import Disabled, describe_disabled
+from zelo_ray.records import Judge
 
 SweepResult = tuple[Job, Summary, Mapping[str, Tally]]
 """The job with the judges that are disabled, what it came to, and figures by judge."""
@@ -110,32 +111,16 @@ class Sweeps:
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
-        online, sent, client = list[Any](), list[Any](), coordinator.client
-        handed, alive = list[Any](), list[Any]()  # actors live while they are held
-        places = actor_options_by_node()
         panel = [judge for judge in job.panel if judge.name not in job.disabled]
         if job.sweep == 1:
             for line in describe_local_engines(panel, job.options.actors):
                 self._watch.say(line)
-        for _, group in groupby(sorted(panel, key=shared_actor_key), shared_actor_key):
-            judges = list(group)
-            away = [judge for judge in judges if goes_in_batches(judge, job.options)]
-            for judge in away:  # an actor each: one judge's full queue holds up no other
-                actor: Any = BatchActor
-                placed = actor.options(**asking_actor_options()).remote(job, [judge], client)
-                sent.append(placed.run.remote(self._shards))
-            if not (online_judges := [judge for judge in judges if judge not in away]):
-                continue
-            if self._small_job_lines is None:
-                online.append(online_branch(job, self._shards, client, online_judges))
-            else:
-                actors, refs = ask_small_job(
-                    job, self._small_job_lines, client, online_judges, places
-                )
-                alive, handed = [*alive, *actors], [*handed, *refs]
-        planned = self._census.planned
         tallies, reason, disabled = run_branches(
-            online, sent, coordinator, planned, self._watch, handed=handed
+            partial(self._begin, job, panel, coordinator.client),
+            coordinator,
+            self._census.planned,
+            self._watch,
+            batches=any(goes_in_batches(judge, job.options) for judge in panel),
         )
         over = any(entry.is_over_budget for entry in disabled.values())
         nobody = len(disabled) == len(job.panel) and not over
@@ -144,6 +129,28 @@ class Sweeps:
             why = reason or "; ".join(describe_disabled(disabled))
             raise Stopped(f"{why} ({replies:,} replies of this run are kept)")
         return tallies, disabled
+
+    def _begin(self, job: Job, panel: Sequence[Judge], client: CoordinatorClient) -> Branches:
+        """Begin to ask these judges."""
+        branches, places = Branches(), actor_options_by_node()
+        for _, group in groupby(sorted(panel, key=shared_actor_key), shared_actor_key):
+            judges = list(group)
+            away = [judge for judge in judges if goes_in_batches(judge, job.options)]
+            for judge in away:  # an actor each: one judge's full queue holds up no other
+                actor: Any = BatchActor
+                placed = actor.options(**asking_actor_options()).remote(job, [judge], client)
+                branches.waiting.append(placed.run.remote(self._shards))
+            if not (online_judges := [judge for judge in judges if judge not in away]):
+                continue
+            if self._small_job_lines is None:
+                branches.online.append(online_branch(job, self._shards, client, online_judges))
+            else:
+                actors, refs = ask_small_job(
+                    job, self._small_job_lines, client, online_judges, places
+                )
+                branches.actors.extend(actors)
+                branches.waiting.extend(refs)
+        return branches
 
     def _build_results(self, job: Job, learned: Learned | None = None) -> Summary:
         """Turn replies into results; into judgments only, where scores have to be learned first."""

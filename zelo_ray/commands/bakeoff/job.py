@@ -66,7 +66,7 @@ from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.ray.branches import online_branch, run_branches
+from zelo_ray.ray.branches import Branches, online_branch, run_branches
 from zelo_ray.ray.coordinator import RunCoordinator
 from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.placement import gpus_for, warn_of_missing_gpus
@@ -481,17 +481,20 @@ def _rank_all(
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
         coordinator = RunCoordinator(options, field.run_id, paid.dollars, watch.budget)
-        online = [
-            online_branch(
-                field.job(name),
-                field.shards,
-                coordinator.client,
-                [judge],
-                options.num_gpus.get(name, 0),
+
+        def begin() -> Branches:
+            gpus = options.num_gpus
+            return Branches(
+                [
+                    online_branch(
+                        *(field.job(name), field.shards, coordinator.client, [judge]),
+                        gpus.get(name, 0),
+                    )
+                    for name, judge in judges.items()
+                ]
             )
-            for name, judge in judges.items()
-        ]
-        tallies, reason, disabled = run_branches(online, (), coordinator, planned, watch)
+
+        tallies, reason, disabled = run_branches(begin, coordinator, planned, watch)
         timer.lap("ask")
         if reason:
             replies = sum(tally.answered for tally in tallies.values())

@@ -7,6 +7,7 @@ side by side. The requests have keys of their own, so that a run that goes on fi
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker
 from zelo_ray.engine.job import Watch
@@ -109,10 +110,9 @@ def time_queries_alone(
         label = _label(name)
         job = Job(arm_options, (ranker.judge,), run_id, frozenset(), label=label)
         requests[label] = _count(ranker, arm_options, lines)
-        _actor, waiting = ask_one_at_a_time(
-            *(job, lines, coordinator.client, ranker.judge, num_gpus.get(name, 0))
-        )
-        tallies, reason, _ = run_branches((), (), coordinator, requests, watch, handed=waiting)
+        gpus = num_gpus.get(name, 0)
+        begin = partial(ask_one_at_a_time, job, lines, coordinator.client, ranker.judge, gpus)
+        tallies, reason, _ = run_branches(begin, coordinator, requests, watch)
         if reason:
             raise Stopped(f"{reason} (replies that came are recorded)")
         timed.tallies[name] = tallies.get(label, Tally())

@@ -147,6 +147,7 @@ class BatchClient(BatchState):
                 for spool in channel.spools.values():
                     spool.file.close()
                 await channel.client.aclose()
+            self.writer.close()
 
     async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
         """Submit all requests that are missing and not yet sent; return how many.
