@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import read_record
 from zelo_ray.formats.judgments.answers import (
-    ANSWERS,
     PersonsAnswer,
     answers_in,
     with_value,
