@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -201,6 +202,23 @@ def test_results_of_earlier_versions_have_no_such_section(tmp_path):
     assert "costs" not in [s.name for s in BAKEOFF_REPORT.read(str(tmp_path)).sections if s]
 
 
+def rankers_of(out):
+    return json.loads((out / "run.json").read_text())["summary"]["rankers"]
+
+
+def test_what_earlier_runs_paid_for_rankings_counts():
+    costs = [
+        QueryCost("r", "q1", 5, 1, dollars=0.25),
+        QueryCost("r", "q2", 5, 2),
+        QueryCost("r", "q2", 5, 1, dollars=0.5, is_alone=True),
+        QueryCost("r", "q3", 5, 0),
+    ]
+    for ran, dollars, alone in ((0.0, 0.75, 0.5), (2.0, 2.0, 0.5)):
+        entry = MeasuredRanker("r", pa.table({}), dollars=ran, costs=costs)
+        entry.count_earlier_runs()
+        assert (entry.dollars, entry.latency_dollars, entry.unpriced) == (dollars, alone, 2)
+
+
 @pytest.mark.ray
 def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, tmp_path):
     """What the server measures and what the bake-off says agree; a second run asks nothing."""
@@ -217,6 +235,7 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
         assert status in (0, 3), printed
         first, measured = len(server.journal), [entry["seconds"] for entry in server.journal]
         assert first == 29 + 5
+        paid = [row["dollars"] for row in rankers_of(out)]
         status, again = one_ray.run(environ, *words)
         assert len(server.journal) == first, again
     assert "one query at a time, 5 queries" in printed
@@ -228,12 +247,9 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
     costs = {(row["run"], row["is_alone"]): row for row in rows_of(out, "costs")}
     assert {run for run, _ in costs} == {"bm25", "hosted"}
     assert costs["hosted", True]["usd_per_1000"] > 0
-    [hosted] = [
-        ranker
-        for ranker in json.loads((out / "run.json").read_text())["summary"]["rankers"]
-        if ranker["name"] == "hosted"
-    ]
-    assert hosted["latency_dollars"] == 0.0, "the second run paid nothing"
+    [hosted] = [ranker for ranker in rankers_of(out) if ranker["name"] == "hosted"]
+    assert 0.0 < hosted["latency_dollars"] < hosted["dollars"]
+    assert [row["dollars"] for row in rankers_of(out)] == pytest.approx(paid, rel=1e-9)
 
 
 def test_the_option_is_refused_below_nothing(capsys, tmp_path):

@@ -1,20 +1,28 @@
 """Tables as they are stored: in one file, or in parts; a query's rows without the others."""
 
+import json
+import math
 import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders import write_run
 from zelo_ray.api.tables import Table, find_tables
+from zelo_ray.cli import main
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
 from zelo_ray.formats.probe import probe
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.stored import StoredTable, parquet_table
+from zelo_ray.formats.tables import defaults_of, schema_of, table_of
+from zelo_ray.records import Score, Vote
 
 HEAVY = "ray", "pandas", "plotly", "rich", "openai"
 
@@ -92,6 +100,43 @@ def test_explaining_imports_little(tmp_path):
     code = "import sys; import zelo_ray.commands.explain; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(HEAVY) & set(told.stdout.split())
+
+
+def test_a_column_that_an_earlier_version_did_not_write_takes_its_default(tmp_path):
+    scores = [Score(q, d, 1.0, 0.1, 3, 1, truth_error=0.2) for q in "ab" for d in "xy"]
+    whole, path = table_of(scores, Score), tmp_path / "scores.parquet"
+    pq.write_table(whole.drop_columns(["truth_error"]), path)
+    columns = ["query_id", "truth_error"]
+    stored = StoredTable(str(path), schema_of(Score), defaults=defaults_of(Score))
+    parts = [*stored.rows_of_queries(["b"]), *stored.batches(3), stored.head(2)]
+    parts += [stored.read(), stored.read(columns), stored.read(columns[1:])]
+    parts += [stored.where(pc.field("query_id") == "a")]
+    for table in parts:
+        assert len(table)
+        assert all(map(math.isnan, table["truth_error"].to_pylist()))
+    assert stored.schema.names == schema_of(Score).names
+    assert "truth_error" not in stored.read(columns[:1]).column_names
+    read = read_table(str(tmp_path), "scores", ["doc_id", "truth_error"], Score)
+    assert [*read.column_names] == ["doc_id", "truth_error"]
+    pq.write_table(whole.drop_columns(["rank"]), path)
+    with pytest.raises(InputError, match="no column rank"):
+        StoredTable(str(path), schema_of(Score), defaults=defaults_of(Score))
+
+
+@pytest.mark.parametrize("dropped", [["truth_error"], ["truth_error", "std_error"]])
+def test_report_and_explain_read_the_scores_of_an_earlier_version(tmp_path, capsys, dropped):
+    write_run(tmp_path, Summary(str(tmp_path)))
+    documents = [{"id": name, "content": "text", "score": 1.0} for name in "xy"]
+    line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+    (tmp_path / "annotated.jsonl").write_text(json.dumps(line) + "\n")
+    votes = [Vote("q", "x", "y", "j", -1.0, False, "", "k")]
+    pq.write_table(table_of(votes, Vote), tmp_path / "votes.parquet")
+    scores = table_of([Score("q", d, 1.0, 0.1, 1, n) for n, d in enumerate("xy", 1)], Score)
+    pq.write_table(scores.drop_columns(dropped), tmp_path / "scores.parquet")
+    is_read = dropped == ["truth_error"]
+    for words in (["report", str(tmp_path)], ["explain", str(tmp_path), "--query", "q"]):
+        assert (main(words) == 0) is is_read
+        assert ("no column std_error" in capsys.readouterr().err) is not is_read
 
 
 def test_parts_are_read_as_the_one_file_is(tmp_path):

@@ -11,6 +11,7 @@ from rich.text import Text
 from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.errors import NoBatches
+from zelo_ray.formats.run_record import canonical_place, options_of_run
 from zelo_ray.formats.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 from zelo_ray.providers.dotenv import DotenvFile
@@ -35,7 +36,7 @@ def list_batches(
     """Ask the providers for the state of each batch of an output directory.
 
     Args:
-        out: directory or URL of annotate.
+        out: directory or URL of annotate, or of the ledger that it named.
         environ: where keys are found.
         cancel: whether to cancel those that have not ended. Answers that exist by then are billed,
             and the next run collects them.
@@ -44,10 +45,12 @@ def list_batches(
         NoBatches: there are no batches.
         PanelError: a key is missing.
     """
-    parts = list(records := Parts(out))
+    ledger = (options_of_run(out) or {}).get("ledger") or out
+    places = {canonical_place(place): place for place in (out, ledger)}
+    parts = [(part, records) for place in places.values() for part in (records := Parts(place))]
     if not parts:
         raise NoBatches(f"{out}: no batches; annotate --mode batch creates them")
-    return asyncio.run(_ask_for_states(parts, environ, records if cancel else None))
+    return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
 
 
 def batches_table(batches: Iterable[ListedBatch]) -> Table:
@@ -63,11 +66,11 @@ def batches_table(batches: Iterable[ListedBatch]) -> Table:
 
 
 async def _ask_for_states(
-    parts: Sequence[BatchPart], environ: Mapping[str, str], cancel: Parts | None
+    parts: Sequence[tuple[BatchPart, Parts]], environ: Mapping[str, str], *, cancel: bool
 ) -> list[ListedBatch]:
     batches, clients = list[ListedBatch](), dict[str, Batches]()
     try:
-        for part in parts:
+        for part, records in parts:
             state = {
                 "intended": "unknown; the next run will look for it",
                 "harvested": "collected",
@@ -79,7 +82,9 @@ async def _ask_for_states(
                     environment = dict(environ)
                     DotenvFile(environment).take_names(variables.values())
                     clients[part.judge] = connect(parse_judge(part.judge), variables, environment)
-                state = await _describe_state(clients[part.judge], part, cancel)
+                state = await _describe_state(
+                    clients[part.judge], part, records if cancel else None
+                )
             batches.append(
                 ListedBatch(part.judge, part.batch, part.requests, part.intended_at, state)
             )

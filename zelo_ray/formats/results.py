@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import PART, name_file_in_errors, part_files, part_name
 from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import defaults_of, schema_of
 
 _ROWS = 50_000
 _PARTIAL = ".partial"
@@ -147,7 +147,8 @@ def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> p
     Raises:
         InputError: it cannot be read, or is of none of these types.
     """
-    return StoredTable(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
+    url, defaults = f"{out.rstrip('/')}/{name}.parquet", defaults_of(*records)
+    return StoredTable(url, *map(schema_of, records), defaults=defaults).read(columns)
 
 
 def remove_tables(out: str, names: Iterable[str]) -> None:

@@ -74,9 +74,9 @@ def find_owner(out: str, kind: str, human: str | None = None, sources: Iterable[
     Raises:
         InputError: whose results there are cannot be told.
     """
-    folder = _absolute(out)
+    folder = canonical_place(out)
     for place in (*([human] if human else ()), *sources):
-        path = _absolute(place)
+        path = canonical_place(place)
         inside = path.rpartition("/")[0] == folder and (place == human or path.endswith(".parquet"))
         if path == folder or (inside and list_directory(place) is None):
             return f"judgments ({place})"
@@ -90,8 +90,8 @@ def find_owner(out: str, kind: str, human: str | None = None, sources: Iterable[
     return "" if ran == kind else f"the results of {ran or 'another program'}"
 
 
-def _absolute(place: str) -> str:
-    """Return a place in a form that can be compared."""
+def canonical_place(place: str) -> str:
+    """Return a place in the one form in which it can be compared with others."""
     place = place.removeprefix("file://")
     return place.rstrip("/") if "://" in place else os.path.realpath(place)
 

@@ -1,8 +1,9 @@
 """Read stored tables: one Parquet file, or a folder of parts in its place."""
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,22 @@ class StoredTable:
     Args:
         url: of a Parquet file; if it does not exist, its parts are read (`part_files`).
         schemas: it must have all columns of one of these, and may have others.
+        defaults: by name, the value of a column that it may lack, as one of an earlier version.
 
     Raises:
         InputError: by each method: it is not Parquet, or damaged, or lacks a column.
     """
 
-    def __init__(self, url: str, *schemas: pa.Schema) -> None:
-        self._schemas = schemas
+    def __init__(
+        self, url: str, *schemas: pa.Schema, defaults: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self._schemas, self._defaults = schemas, defaults
         self.files = part_files(url) or [url]
-        with _opened(self.files[0], schemas) as file:
-            self.schema: pa.Schema = file.schema_arrow
+        with self._open(self.files[0]) as file:
+            self._stored: pa.Schema = file.schema_arrow
+        fitting = [schema for schema in schemas if not _lacking(self._stored, schema, defaults)]
+        absent = [e for e in (fitting or [()])[0] if e.name not in self._stored.names]
+        self.schema = pa.schema([*self._stored, *absent], self._stored.metadata)
 
     @property
     def names(self) -> list[str]:
@@ -55,7 +62,8 @@ class StoredTable:
         wanted, tables = self._existing(columns), []
         for place in self.files:
             with self._open(place) as file:
-                tables.append(file.read(wanted, use_threads=_is_large(file)))
+                table = file.read(wanted, use_threads=_is_large(file))
+                tables.append(self._filled(table, columns))
         return pa.concat_tables(tables)
 
     def batches(
@@ -70,7 +78,7 @@ class StoredTable:
                 if not groups:
                     continue
                 for batch in file.iter_batches(size, groups, wanted, use_threads=_is_large(file)):
-                    yield pa.Table.from_batches([batch])
+                    yield self._filled(pa.Table.from_batches([batch]), columns)
 
     def head(self, size: int) -> pa.Table:
         """Read the first ``size`` rows, or all if there are fewer."""
@@ -100,7 +108,7 @@ class StoredTable:
                     ids = file.read_row_group(group, [_QUERY], use_threads=False)[_QUERY]
                     spans = list(_spans(ids, wanted))
                     if spans:
-                        rows = file.read_row_group(group, use_threads=False)
+                        rows = self._filled(file.read_row_group(group, use_threads=False))
                         yield from (rows.slice(start, end - start) for start, end in spans)
 
     def query_ids(self) -> list[str]:
@@ -115,10 +123,18 @@ class StoredTable:
         return list(query_ids)
 
     def _open(self, place: str, **options: Any) -> AbstractContextManager[pq.ParquetFile]:
-        return _opened(place, self._schemas, **options)
+        return _opened(place, self._schemas, self._defaults, **options)
 
     def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
-        return None if columns is None else [name for name in columns if name in self.names]
+        return None if columns is None else [name for name in columns if name in self._stored.names]
+
+    def _filled(self, table: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return what was read of a file with the defaults of the wanted columns that it lacks."""
+        for column in self.schema:
+            if column.name not in self._stored.names and (not columns or column.name in columns):
+                values = pa.repeat(pa.scalar(self._defaults[column.name], column.type), len(table))
+                table = table.append_column(column, values)
+        return table
 
 
 def _is_large(file: pq.ParquetFile) -> bool:
@@ -143,13 +159,18 @@ def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int,
 
 
 @contextlib.contextmanager
-def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[pq.ParquetFile]:
+def _opened(
+    url: str, schemas: Sequence[pa.Schema], defaults: Mapping[str, Any], **options: Any
+) -> Iterator[pq.ParquetFile]:
     """Open one Parquet file to read it."""
     with open_for_reading(url) as file:
         try:
             # Read ahead, Arrow has threads of its own even where none are asked for.
             opened = pq.ParquetFile(file, pre_buffer=False, **options)
-            _refuse_other_columns(url, opened.schema_arrow, schemas)
+            lacks = [_lacking(opened.schema_arrow, schema, defaults) for schema in schemas]
+            if lacks and all(lacks):
+                first = min(lacks, key=len)[0]
+                raise InputError(f"{url}: has no column {first.name} ({first.type})")
             yield opened
         except _DAMAGED as error:
             raise InputError(
@@ -157,12 +178,17 @@ def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[
             ) from None
 
 
-def _refuse_other_columns(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
+def _lacking(
+    found: pa.Schema, schema: pa.Schema, defaults: Mapping[str, Any]
+) -> "list[pa.Field[Any]]":
+    """Return the columns that are missing, or of another type, and have no default."""
     kinds = {field.name: _kind(field.type) for field in found}
-    lacks = [[e for e in schema if kinds.get(e.name) != _kind(e.type)] for schema in schemas]
-    if lacks and all(lacks):
-        first = min(lacks, key=len)[0]
-        raise InputError(f"{url}: has no column {first.name} ({first.type})")
+    return [
+        column
+        for column in schema
+        if kinds.get(column.name) != _kind(column.type)
+        and (column.name in kinds or column.name not in defaults)
+    ]
 
 
 def _kind(of: pa.DataType) -> str:

@@ -1,7 +1,7 @@
 """Convert records to Arrow tables, whose schema follows from the annotations of their type."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
@@ -38,6 +38,12 @@ def schema_of(record: type) -> pa.Schema:
     """Return the Arrow schema of a record type (a dataclass of plain fields)."""
     hints = get_type_hints(record)
     return pa.schema([(f.name, _arrow_type(hints[f.name])) for f in fields(record)])
+
+
+def defaults_of(*records: type) -> dict[str, Any]:
+    """Return the defaults of fields, which a table of an earlier version may lack."""
+    every = (field for record in records for field in fields(record))
+    return {field.name: field.default for field in every if field.default is not MISSING}
 
 
 def table_of(records: Sequence[Any], record: type) -> pa.Table:

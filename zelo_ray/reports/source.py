@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from zelo_ray.formats.files import part_files, read_placed_lines, read_record
 from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import defaults_of, schema_of
 
 _ROWS = 50_000
 
@@ -74,9 +74,8 @@ class Source:
         yield from _undivided(parts, stored.names)
 
     def _stored(self, name: str) -> StoredTable:
-        return StoredTable(
-            self._url(f"{name}.parquet"), *map(schema_of, self._records.get(name, ()))
-        )
+        url, records = self._url(f"{name}.parquet"), self._records.get(name, ())
+        return StoredTable(url, *map(schema_of, records), defaults=defaults_of(*records))
 
     def _url(self, name: str) -> str:
         return f"{self.out.rstrip('/')}/{name}"

@@ -528,6 +528,8 @@ def _rank_all(
         if entry.name in disabled:
             entry.note = disabled[entry.name].message
     alone.add_to(ranked.rankers)
+    for entry in ranked.rankers:
+        entry.count_earlier_runs()
     ranked.tallies, ranked.damaged = tallies | alone.labelled_tallies, paid.damaged
     return ranked
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from math import inf, isnan
+from math import fsum, inf, isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -130,6 +130,15 @@ class MeasuredRanker:
     """documents of a forward pass of a local encoder; 0 of all others"""
     latency_dollars: float = 0.0
     """the part of ``dollars`` for queries that were asked again, one at a time"""
+
+    def count_earlier_runs(self) -> None:
+        """Count what its rankings cost, whichever run paid for them, if this one paid less."""
+        paid = [cost for cost in self.costs if not isnan(cost.dollars)]
+        self.dollars = max(self.dollars, fsum(cost.dollars for cost in paid))
+        alone = fsum(cost.dollars for cost in paid if cost.is_alone)
+        self.latency_dollars = max(self.latency_dollars, alone)
+        unknown = sum(cost.requests for cost in self.costs if isnan(cost.dollars))
+        self.unpriced = max(self.unpriced, unknown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import part_files, read_record
 from zelo_ray.formats.run_record import unfinished_record
 from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import defaults_of, schema_of
 from zelo_ray.options import did_you_mean
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
@@ -354,7 +354,8 @@ def _raters(out: str) -> tuple[Rater, ...]:
     if not _exists(out, "raters.parquet"):
         return ()
     names = schema_of(Rater).names
-    rows = StoredTable(f"{out}/raters.parquet", schema_of(Rater)).read(names).to_pylist()
+    stored = StoredTable(f"{out}/raters.parquet", schema_of(Rater), defaults=defaults_of(Rater))
+    rows = stored.read(names).to_pylist()
     return tuple(Rater(**row) for row in rows)
 
 
@@ -364,7 +365,8 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
         if table != "scores":
             return []
         raise NothingToExplain(f"{out} has no scores.parquet: is it the --out of a finished run?")
-    names, stored = schema_of(kind).names, StoredTable(f"{out}/{table}.parquet", schema_of(kind))
+    names, schema = schema_of(kind).names, schema_of(kind)
+    stored = StoredTable(f"{out}/{table}.parquet", schema, defaults=defaults_of(kind))
     rows = (row for part in stored.rows_of_queries([query_id]) for row in part.to_pylist())
     return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
 
