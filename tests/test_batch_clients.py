@@ -583,7 +583,7 @@ def test_odd_lines_of_openai():
     kinds = {key: type(found[key]) for key in "bcdefgh"}
     assert kinds == dict.fromkeys("bcde", Retry) | {"f": Fatal, "g": Refused, "h": Refused}
     assert "batch_expired" in str(found["e"])
-    assert str(found["d"]) == "openai: no answer"
+    assert str(found["d"]) == "openai: no answer (an error without a code)"
     assert str(found["g"]) == "openai: 400"
     assert str(found["h"]) == "openai: 400 top_k"
 
@@ -654,7 +654,7 @@ def test_odd_lines_of_anthropic():
     assert kinds == {**dict.fromkeys("bcefj", Retry), **expected}
     assert found["b"].billed == Usage(7, 5)
     assert found["c"].billed is None
-    assert str(found["f"]) == "anthropic: 500 a_new_error"
+    assert str(found["f"]) == "anthropic: no answer (a_new_error)"
     assert str(found["g"]) == "anthropic: 400 invalid_request_error body_too_deep"
 
 
