@@ -46,8 +46,8 @@ def list_batches(
         PanelError: a key is missing.
     """
     ledger = (options_of_run(out) or {}).get("ledger") or out
-    places = {canonical_place(place): place for place in (out, ledger)}
-    parts = [(part, records) for place in places.values() for part in (records := Parts(place))]
+    places = {canonical_place(place): Parts(place) for place in (out, ledger)}
+    parts = [(part, records) for records in places.values() for part in records]
     if not parts:
         raise NoBatches(f"{out}: no batches; annotate --mode batch creates them")
     return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
