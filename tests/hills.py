@@ -138,18 +138,16 @@ def write_rows(out, options, scores, record, **tables):
 
 def by_judge(tables):
     """What a summary says of each judge, from the rows of tables by name."""
-    judged, failed, reasons, keys = {}, {}, {}, {}
+    judged, failed, reasons = {}, {}, {}
     for name, rows in tables.items():
         for row in rows:
             counts = (failed if name == "failures" else judged).setdefault(row.judge, {})
             kind = row.status if name == "failures" else name
             counts[kind] = counts.get(kind, 0) + 1
-            if name != "failures":
-                keys.setdefault(row.judge, set()).add(getattr(row, "key", id(row)))
             if name == "failures":
                 reason = f"{row.judge}: {row.status}, {row.reason}"
                 reasons[reason] = reasons.get(reason, 0) + 1
-    answers = {judge: len(of_judge) for judge, of_judge in keys.items()}
+    answers = {judge: sum(counts.values()) for judge, counts in judged.items()}
     return {
         "judgments_by_judge": judged,
         "answers_by_judge": answers,

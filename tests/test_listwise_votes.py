@@ -58,7 +58,16 @@ def order_by_worth(request):
 def votes_of(orders, query_id="q"):
     """Votes of orders of documents, the best first, each with its own key or that given."""
     return [
-        Vote(query_id, a, b, "j", -1.0 if order.index(a) < order.index(b) else 1.0, False, "", key)
+        Vote(
+            query_id,
+            a,
+            b,
+            "j",
+            -1.0 if order.index(a) < order.index(b) else 1.0,
+            False,
+            "",
+            f"{key}",
+        )
         for key, order in (enumerate(orders) if isinstance(orders, list) else orders.items())
         for a, b in combinations(sorted(order), 2)
     ]

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+KEY_LENGTH = 32
 _written = json.JSONEncoder(sort_keys=True).encode  # json.dumps would make one for each request
 
 
@@ -41,7 +42,7 @@ def hash_request(head: bytes, system: str, user: str, *rest: Any) -> str:
         digest.update(b", " + written)
     digest.update(b"]")
     key: str = digest.hexdigest()
-    return key[:32]
+    return key[:KEY_LENGTH]
 
 
 @lru_cache(64)

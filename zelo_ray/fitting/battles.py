@@ -1,16 +1,20 @@
 """Votes of many queries as columns, the input of every fit of battles."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.records import Vote
+from zelo_ray.records import Score, Vote
+from zelo_ray.request_key import KEY_LENGTH
 
+AnyScore = TypeVar("AnyScore", bound=Score)
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -35,6 +39,73 @@ class Battles:
     """the ids of each query's documents, ascending; perhaps some without a vote"""
     judges: tuple[str, ...]
     """their names, ascending"""
+
+
+def merge_copies(votes: Sequence[Vote]) -> tuple[Sequence[Vote], dict[str, str]]:
+    """Return a query's votes with documents of one text as one opponent.
+
+    Votes with one request's key are one answer, given to one prompt: what they show first has one
+    text, and so has what they show second. Such an answer counts once, and one about a text and
+    itself not at all.
+
+    Returns:
+        The votes; and by the id of each document with a copy, the first id of its text.
+    """
+    keyed = [vote for vote in votes if len(vote.key) == KEY_LENGTH]  # others name no request
+    firsts: dict[str, Vote] = {}
+    for vote in keyed:
+        firsts.setdefault(vote.key, vote)
+    if len(firsts) == len(keyed):
+        return votes, {}
+    same: dict[str, str] = {}
+
+    def first_of(doc_id: str) -> str:
+        while doc_id in same:
+            doc_id = same[doc_id]
+        return doc_id
+
+    for vote in keyed:
+        for one, other in zip(_as_shown(firsts[vote.key]), _as_shown(vote), strict=True):
+            low, high = sorted((first_of(one), first_of(other)))
+            if low != high:
+                same[high] = low
+    merged, counted = list[Vote](), set[str]()
+    for vote in votes:
+        a, b = first_of(vote.doc_id_a), first_of(vote.doc_id_b)
+        if a != b and vote.key not in counted:
+            merged.append(replace(vote, doc_id_a=a, doc_id_b=b))
+            counted.update([vote.key] if len(vote.key) == KEY_LENGTH else ())
+    if not merged:  # one text alone: nothing else tells of it
+        return votes, {}
+    ids = {doc_id for vote in votes for doc_id in (vote.doc_id_a, vote.doc_id_b)}
+    texts = {doc_id: first_of(doc_id) for doc_id in ids}
+    with_copies = {*(texts[doc_id] for doc_id in same)}
+    return merged, {doc_id: first for doc_id, first in texts.items() if first in with_copies}
+
+
+def _as_shown(vote: Vote) -> tuple[str, str]:
+    a, b = vote.doc_id_a, vote.doc_id_b
+    return (b, a) if vote.swapped else (a, b)
+
+
+def with_copies(scores: Sequence[AnyScore], copies: Mapping[str, str]) -> tuple[AnyScore, ...]:
+    """Return a query's scores with those of the copies that `merge_copies` put together."""
+    if not (copies and scores):
+        return tuple(scores)
+    ids: dict[str, list[str]] = {}
+    for doc_id, first in copies.items():
+        ids.setdefault(first, []).append(doc_id)
+    rows = [
+        replace(score, doc_id=doc_id)
+        for score in scores
+        for doc_id in ids.get(score.doc_id, [score.doc_id])
+    ]
+    mean = fmean(row.score for row in rows)
+    rows.sort(key=lambda row: (-row.score, row.doc_id))
+    return tuple(
+        replace(row, score=round(row.score - mean, 12) + 0.0, rank=rank)
+        for rank, row in enumerate(rows, start=1)
+    )
 
 
 def battles_of(

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of
+from zelo_ray.fitting.battles import (
+    Battles,
+    Bools,
+    Floats,
+    Ints,
+    battles_of,
+    merge_copies,
+    with_copies,
+)
 from zelo_ray.fitting.games import PairCounts, count_games, why_unscored
 from zelo_ray.fitting.likelihood import (
     GameStack,
@@ -65,7 +73,8 @@ def score_votes(
 
     A pair counts as one game, shared equally by the judges that answered on it, since judges err
     together: the sign of a vote is its word, and 0 is half a win for each. A judge that is missing
-    is missing. A fit depends, bit for bit, on the votes of its query alone, and not on their order.
+    is missing. Documents of one text are one (`merge_copies`). A fit depends, bit for bit, on the
+    votes of its query alone, and not on their order.
 
     Args:
         query_votes: the votes of each query.
@@ -81,7 +90,8 @@ def score_votes(
     Raises:
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
-    battles = battles_of(query_votes)
+    merged, copies = zip(*map(merge_copies, query_votes), strict=True) if query_votes else ((), ())
+    battles = battles_of(merged)
     fits = score_battles(battles, prior_sd, share, by_size=by_size)
     query_scores: list[list[Score]] = [[] for _ in query_votes]
     columns = (fits.score, fits.std_error, fits.comparisons, fits.rank, fits.truth_error)
@@ -90,7 +100,8 @@ def score_votes(
         ids = (query_votes[query][0].query_id, battles.documents[query][doc])
         query_scores[query].append(Score(*ids, *numbers, truth_error=beyond))
     return [
-        Fit(tuple(scores), fits.reasons.get(query)) for query, scores in enumerate(query_scores)
+        Fit(with_copies(scores, copies[query]), fits.reasons.get(query))
+        for query, scores in enumerate(query_scores)
     ]
 
 

@@ -75,7 +75,7 @@ VOTES = Judgments(
     documents=("doc_id_a", "doc_id_b"),
     words=lambda vote: str(vote.reasoning),
     as_votes=lambda votes: votes,
-    columns=("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"),
+    columns=("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped", "key"),
     narrative=narrative.of_votes,
 )
 GRADES = Judgments(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.fitting import panel as judged
-from zelo_ray.fitting.battles import battles_of
+from zelo_ray.fitting.battles import battles_of, merge_copies, with_copies
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.formats.tables import table_of
@@ -100,12 +100,26 @@ def fit(
 def _fitted(
     votes: Sequence[Sequence[Vote]], grades: Sequence[Sequence[Grade]], judges: LearnedJudges
 ) -> list[Fit]:
+    merged, copies = zip(*map(merge_copies, votes), strict=True) if votes else ((), ())
+    votes, grades = merged, [*map(_merge_grades, grades, copies)]
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
     pools: list[list[Vote | Grade]] = [[*v, *g] for v, g in zip(votes, grades, strict=True)]
     ids = [next((row.query_id for row in pool), "") for pool in pools]
     marks = judged.grades_of(battles, grades)
     model = judges.model.for_judges(battles.judges)
-    return judged.fit(battles, marks, model, ids, shared_error.shared_error(judges))
+    fits = judged.fit(battles, marks, model, ids, shared_error.shared_error(judges))
+    return [
+        replace(fitted, scores=with_copies(fitted.scores, of_query))
+        for fitted, of_query in zip(fits, copies, strict=True)
+    ]
+
+
+def _merge_grades(grades: Sequence[Grade], copies: Mapping[str, str]) -> list[Grade]:
+    """Return a query's grades with those of copies as of one document, each answer once."""
+    if not copies:
+        return [*grades]
+    renamed = [replace(grade, doc_id=copies.get(grade.doc_id, grade.doc_id)) for grade in grades]
+    return [*{(grade.key, grade.doc_id): grade for grade in renamed}.values()]
 
 
 PROTOCOL = Protocol(

@@ -9,7 +9,7 @@ BlitzRank, Agrawal et al. 2026, arXiv 2602.05448), but they come from one look: 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Literal, Self
@@ -198,8 +198,7 @@ PROTOCOL = Protocol(
     response_models=(GroupOrder,),
     rebuild={"GroupOrder": lambda parameters: group_order(int(parameters[0]))},
     min_documents=2,
-    # votes of one key are one order
-    judgments={"votes": replace(VOTES, columns=(*VOTES.columns, "key"))},
+    judgments={"votes": VOTES},
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("places in one order")),
     options=ListwiseOptions,
