@@ -3,6 +3,9 @@
 import asyncio
 import json
 import math
+import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Refused, Settings, load_provider, offline
 from zelo_ray.records import Document, read_response
 
+CASES = Path(__file__).parent / "golden" / "cases"
 QUERY = "How do I reset my garage door opener?"
 GOOD = "To reset the garage door opener, hold its learn button until the light goes out."
 BAD = "Our bakery opens at seven; sourdough bread is sold out before noon on most days."
@@ -67,6 +71,56 @@ def test_a_query_that_says_nothing_is_no_error(model, query):
 @pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_a_word_in_another_form_is_found(model):
     assert preference(model, "Resetting garage doors", "Painting the kitchen walls") < 0
+
+
+def cases_of(name):
+    """Queries, their documents, and which of these is relevant."""
+    lines = (CASES / f"{name}.jsonl").read_text().splitlines()
+    qrels = (line.split() for line in (CASES / f"{name}.qrels").read_text().splitlines())
+    relevant = {query: doc for query, _, doc, grade in qrels if grade == "1"}
+    for pool in map(json.loads, lines):
+        documents = {document["id"]: document["content"] for document in pool["documents"]}
+        yield pool["query"]["query"], documents, relevant[pool["query"]["id"]]
+
+
+OTHERS = [
+    ("自転車のパンクを直す方法", "タイヤを外してパンクを直す。", "朝ごはんの作り方を紹介します。"),
+    ("ｶﾒﾗの修理", "壊れたｶﾒﾗを修理する店。", "朝ごはんを食べる。"),
+    ("자전거타이어교체방법", "자전거의 타이어를 교체하려면 바퀴를 뗀다", "오늘 날씨가 좋다"),
+    ("วิธีเปลี่ยนยางจักรยาน", "ถอดล้อจักรยานออกแล้วเปลี่ยนยางใหม่", "วันนี้อากาศดีมาก"),
+    ("របៀបប្តូរកង់", "ដោះកង់ចេញហើយប្តូរ", "អាកាសធាតុល្អ"),
+    ("दाँत का दर्द", "दाँत के दर्द में लौंग का तेल लगाएँ", "दिन का समय कैसे देखें"),
+    ("to\u0308ne", "die töne der geige", "die tonne der firma"),
+]
+
+
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
+def test_words_are_found_in_scripts_without_blanks_and_with_vowel_signs(model):
+    score = offline._JUDGES[model][0]
+    for name in ("bm25-zh", "bm25-hi"):
+        for query, documents, relevant in cases_of(name):
+            scores = dict(zip(documents, score(query, [*documents.values()]), strict=True))
+            assert max(scores, key=scores.get) == relevant
+            assert list(scores.values()).count(scores[relevant]) == 1
+    for query, good, bad in OTHERS:
+        best, worst = score(query, [good, bad])
+        assert best > worst
+        assert preference(model, good, bad, query=query) < 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [QUERY, GOOD, BAD, "It's a naïve café, 'quoted', foo_bar, 3.5 m², ½ of the Straße™ in Москва"],
+)
+def test_words_between_blanks_are_what_they_were(text):
+    assert offline._words(text) == re.findall(r"\w+", text.casefold())
+
+
+def test_the_base_install_has_all_that_scores_depend_on():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=\[;]", line)[0] for line in project["dependencies"]}
+    assert {"wordfreq", "snowballstemmer"} <= names
+    assert project["optional-dependencies"]["offline"] == []
 
 
 def test_bm25_is_what_another_implementation_computes():

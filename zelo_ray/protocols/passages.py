@@ -10,7 +10,7 @@ particles stand at the ends of words.
 import hashlib
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, log
 from unicodedata import normalize
 
@@ -142,16 +142,19 @@ def score_passages(query: str, passages: Sequence[str]) -> list[float]:
 
 def index_terms(text: str) -> list[str]:
     """Return the terms that represent the words of a text."""
-    stems = list[str]()
-    for word in _WORD.findall(normalize("NFKC", text).casefold().replace("_", " ")):
-        if word.isdecimal():
-            stems.append(word)
-        elif word.isascii():
-            stems.append(word[:_LETTERS])
-        else:
-            for run in _RUNS.finditer(word):
-                if unspaced := run[1]:
-                    stems += [*unspaced, *(unspaced[n : n + 2] for n in range(len(unspaced) - 1))]
-                else:
-                    stems.append(run[0][:_LETTERS])
-    return stems
+    terms = find_terms(normalize("NFKC", text).casefold().replace("_", " "))
+    return [term if term.isdecimal() else term[:_LETTERS] for term in terms]
+
+
+def find_terms(text: str) -> Iterator[str]:
+    """Yield the words of a text; of scripts without blanks their characters, and pairs of these."""
+    for word in _WORD.findall(text):
+        if word.isascii() or word.isdecimal():
+            yield word
+            continue
+        for run in _RUNS.finditer(word):
+            if unspaced := run[1]:
+                yield from unspaced
+                yield from (unspaced[n : n + 2] for n in range(len(unspaced) - 1))
+            else:
+                yield run[0]

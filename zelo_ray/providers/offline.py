@@ -4,21 +4,21 @@ They are for trying things out, for tests, and as a baseline that a paid judge s
 scores both documents against the query by the words or letters that they share, and votes for the
 higher score; none understands a paraphrase. Word frequencies come from the `wordfreq` package. A
 single document is graded by how much of the query it covers: by the number and the rarity of the
-query's words in it. They cannot argue. The response model turns the features into an answer
+query's words in it. Where a script has no blanks between words, its characters and their pairs
+stand for these. They cannot argue. The response model turns the features into an answer
 (`zelo_ray.records.SyntheticFeatures`).
 """
 
 import math
-import re
 import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from typing import Any
+from unicodedata import normalize
 
-from zelo_ray.errors import PanelError
+from zelo_ray.protocols.passages import find_terms
 from zelo_ray.providers import Connection, Provider, Refused, Settings
 from zelo_ray.records import (
     Answer,
@@ -29,8 +29,6 @@ from zelo_ray.records import (
     synthesize_answer,
 )
 
-_NEEDED = ("snowballstemmer", "wordfreq")
-"""Packages that are imported where they are used."""
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt")
 _RAREST = 1e-7
 _TYPICAL_LENGTH = 100
@@ -40,8 +38,6 @@ _TYPICAL_LENGTH = 100
 def _connect(settings: Settings) -> Connection:
     """Return the scorers of this process; there is nothing to connect to."""
     del settings
-    if not all(map(find_spec, _NEEDED)):
-        raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'")
     return Offline()
 
 
@@ -239,7 +235,7 @@ def _stemmer() -> Any:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+    return [*find_terms(normalize("NFC", text.casefold()))]
 
 
 @lru_cache(4096)
