@@ -350,3 +350,14 @@ def test_what_no_label_can_settle_and_what_needs_none():
     # one way says that labels would do, and the other that they would not
     unsure = forecast_error(values, rest, ones * 0.1, size, predicted=values / 100, aim=0.05)
     assert (unsure.labels, unsure.never) == (None, False)
+
+
+def test_a_measure_by_which_all_are_equal_makes_no_other_p_larger():
+    rng = np.random.default_rng(0)
+    apart, equal = rng.random((2, 30)), np.ones((2, 30))
+    telling = np.full((2, 2), 30)
+    values = {"apart": apart, "equal": equal}
+    rows = compare_with_labels(
+        values, ["a", "b"], dict.fromkeys(values, telling), 0.95, "corrected"
+    )
+    assert [row.p_holm for row in rows] == [rows[0].p, 1.0]

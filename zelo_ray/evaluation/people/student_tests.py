@@ -37,7 +37,8 @@ def compare_with_labels(
         estimate: the source of the metrics.
 
     Returns:
-        By measure and pair in the order given; NaN with fewer than 5 such queries. Wins, ties and
+        By measure and pair in the order given; NaN with fewer than 5 such queries. Holm's
+        correction leaves out pairs that are equal on every query. Wins, ties and
         losses are 0: a metric that few labels correct means little for a single query.
     """
     pairs = [*combinations(range(len(rankers)), 2)]
@@ -54,10 +55,11 @@ def compare_with_labels(
         sides = (np.where(common, side, 0.0).sum(axis=1) for side in (metrics_a, metrics_b))
         with np.errstate(invalid="ignore"):
             mean_a, mean_b = (side / count for side in sides)
-        columns.append((mean_a, mean_b, mean_a - mean_b, low, high, p, above, count))
+        differ = (common & (np.abs(metrics_a - metrics_b) > TIE)).any(axis=1)
+        columns.append((mean_a, mean_b, mean_a - mean_b, low, high, p, above, count, differ))
     joined = (np.concatenate(column) for column in zip(*columns, strict=True))
-    mean_a, mean_b, apart, low, high, p, above, count = joined
-    mask = ~np.isnan(p)
+    mean_a, mean_b, apart, low, high, p, above, count, differ = joined
+    mask = ~np.isnan(p) & differ
     corrected = np.ones(len(p))
     corrected[mask] = holm(p[mask])
     names = [(rankers[a], rankers[b], measure) for measure in values for a, b in pairs]
