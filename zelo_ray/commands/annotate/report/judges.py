@@ -53,7 +53,7 @@ def judges_section(results: AnnotateResults) -> Section:
                 *tables,
                 *spent,
                 TextCell(", ".join(sorted(effective.family_of(name)))),
-                TextCell(_answered_by(name, summary)),
+                TextCell(models) if (models := _answered_by(name, summary)) else "",
             ]
         )
     indices = [i for i in range(len(columns)) if any(row[i] not in ("0", "") for row in rows)]
