@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from tests.browser import OVER
+from tests.crash import PATIENCE
 from tests.labelling import sample_at, serving
 from zelo_ray.formats.judgments.answers import current_answers, read_answers
 
@@ -45,7 +46,7 @@ class Serving:
 
     def end(self, how):
         self.process.send_signal(how)
-        return self.process.communicate(timeout=30)[0]
+        return self.process.communicate(timeout=PATIENCE)[0]
 
 
 async def press(tab, key):
