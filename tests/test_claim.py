@@ -255,14 +255,20 @@ def test_a_folder_belongs_to_one_command(tmp_path, owner):
 def test_results_do_not_go_where_the_labels_lie_that_they_are_made_of(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "contest" / "labels").mkdir(parents=True)
-    labels = tmp_path / "contest" / "labels.csv"
-    labels.write_text("query_id,doc_id,grade\n")
-    for human in (labels, "contest/labels.csv", "./contest/../contest/labels.csv", "contest"):
+    labels = tmp_path / "contest" / "labels.parquet"
+    labels.touch()
+    for human in (
+        labels,
+        "contest/labels.parquet",
+        "./contest/../contest/labels.parquet",
+        "contest",
+    ):
         for out in ("contest", "contest/", tmp_path / "contest"):
             assert find_owner(str(out), "bakeoff", human=str(human))
             with pytest.raises(LockError, match="another --out"):
                 claim_folder(str(out), kind="bakeoff", human=str(human)).__enter__()
     assert not find_owner("contest", "bakeoff", human="contest/labels")  # in a folder of their own
+    assert not find_owner("contest", "bakeoff", human="contest/labels.csv")  # no table of ours
     assert not find_owner("results", "bakeoff", human=str(labels))
     (tmp_path / "contest" / "systems.parquet").touch()
     assert find_owner("contest", "agree", sources=["contest/systems.parquet"])

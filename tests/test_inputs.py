@@ -2,8 +2,10 @@
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +15,7 @@ from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import InputOptions, convert_inputs, pools_of
-from zelo_ray.formats.input.long import ConversionNotes
+from zelo_ray.formats.input.long import ConversionNotes, finite_score
 from zelo_ray.formats.input.row_places import RowPlaces
 
 WIDE = [
@@ -159,6 +161,13 @@ def test_a_score_that_is_written_as_text_counts_and_what_is_none_is_said(
     assert [document.get("score") for document in pool["documents"]] == scores
     noted = sum(notes.counts.get(what, 0) for what in notes.counts if "score" in what)
     assert noted == scores.count(None) - text.count("NA")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, Decimal, float, int])
+def test_a_score_of_any_type_of_number_counts(kind):
+    notes = ConversionNotes()
+    assert finite_score("here", kind(3), notes) == 3.0
+    assert not notes.counts
 
 
 def test_a_score_that_may_be_a_fraction_or_thousands_is_refused(tmp_path):

@@ -18,6 +18,7 @@ from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.people import LabelledFrame, _set_design
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label.candidates import find_candidates
+from zelo_ray.commands.label.draw import _hint_if_too_few
 from zelo_ray.evaluation.people.corrected import FEWEST
 from zelo_ray.evaluation.people.frame import label_sizes
 from zelo_ray.evaluation.people.sampling_design import (
@@ -454,6 +455,15 @@ def test_too_few_labels_are_said_before_and_after_and_are_no_verdict(contest, tm
         assert any(not np.isnan(row["p"]) for row in by) == told
         assert WarningCode.TOO_FEW_LABELS in codes or told
         capsys.readouterr()
+
+
+@pytest.mark.parametrize(("queries", "said"), [(4, "4 queries"), (5, "Only all"), (40, "--labels")])
+def test_what_more_labels_cannot_help_is_not_promised(queries, said):
+    frame, _, _ = framed("P@1", queries=queries)
+    ids = [(frame.query_ids[q], d) for q, d in zip(frame.query, frame.doc_ids, strict=True)]
+    table = pa.table([*map(list, zip(*ids, strict=True))], ["query_id", "doc_id"])
+    assert said in _hint_if_too_few(frame, table, 1)
+    assert bool(_hint_if_too_few(frame, table, len(table))) is (queries < 5)
 
 
 def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):

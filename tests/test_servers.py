@@ -18,9 +18,10 @@ from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.engine.bookkeeping import statuses_to_retry
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.providers import Fatal, Retry
+from zelo_ray.providers import Fatal, Refused, Retry
+from zelo_ray.providers.openai.batches import OpenAIBatches
 from zelo_ray.reasons import StopReason
-from zelo_ray.records import Document, Pool
+from zelo_ray.records import Document, Pool, Usage
 from zelo_ray.reports.warning_codes import WarningCode
 
 CUT = {  # an answer that was cut off at its limit
@@ -123,16 +124,14 @@ def counting(tokens_of):
     return script
 
 
-def pools_of(characters, spread=0):
-    """Two pools of six documents of about so many characters, and some more each."""
+def pools_of(characters, spread=0, word=" a word"):
+    """Three pools of six documents of about so many characters, and some more each."""
+    words = [(characters + j * spread) // len(word) for j in range(6)]
     return [
         Pool(
             f"q{number}",
             f"question {number}",
-            tuple(
-                Document(f"d{j}", f"[[worth={j}]]" + " a word" * ((characters + j * spread) // 7))
-                for j in range(6)
-            ),
+            tuple(Document(f"d{j}", f"[[worth={j}]]" + word * words[j]) for j in range(6)),
         )
         for number in range(3)
     ]
@@ -143,7 +142,6 @@ CUTTING = {
     "to a few tokens, texts of one length": (lambda n: min(n // 4, 2050), pools_of(9000)),
     "to a bit less, texts of any length": (lambda n: min(n // 4, 2050), pools_of(4000, 900)),
     "some of the prompts alone": (lambda n: min(n // 4, 1300), pools_of(1500, 600)),
-    "by a proxy that counts nothing": (lambda _: 7, pools_of(300)),
 }
 
 
@@ -168,8 +166,20 @@ def test_a_judge_whose_server_cuts_prompts_is_stopped_among_its_first(tmp_path, 
         (lambda n: n // 7, pools_of(3000, 90)),
         (lambda _: 0, pools_of(9000)),
         (lambda n: n // 4 if next(NUMBERS) % 4 else 12, pools_of(3000, 100)),
+        (lambda n: n // 10, pools_of(9000, 900, " a word" + " " * 30)),
+        (lambda n: n // 10, pools_of(9000, 900, " a word" + "." * 30)),
+        (lambda _: 7, pools_of(300)),
     ],
-    ids=["whole", "of one length", "long words", "uncounted", "some of a cache"],
+    ids=[
+        "whole",
+        "of one length",
+        "long words",
+        "uncounted",
+        "some of a cache",
+        "blanks",
+        "dots",
+        "7",
+    ],
 )
 def test_one_whose_server_reads_them_whole_is_asked_on(tmp_path, tokens_of, pools):
     with Scripted(counting(tokens_of)) as server:
@@ -189,8 +199,8 @@ def test_batches_tell_that_prompts_were_cut(fakes, environ, tmp_path, provider):
 
 
 def test_figures_of_servers_add_up_in_any_order():
-    answers = [("m", 2050, 9000 + 300 * number) for number in range(8)]
-    answers += [("n", 900, 3600), ("m", 0, 0), ("", 800, 3000)]
+    answers = [("m", Usage(2050), 9000 + 300 * number) for number in range(8)]
+    answers += [("n", Usage(900), 3600), ("m", Usage(), 0), ("", Usage(800), 3000)]
     whole, halves = ServerFigures(), [ServerFigures(), ServerFigures()]
     for number, answer in enumerate(answers):
         whole.take(*answer)
@@ -201,6 +211,13 @@ def test_figures_of_servers_add_up_in_any_order():
         summed.add(second)
         assert summed == whole
     assert (whole.models, whole.cut_to) == ({"m": 9, "n": 1}, 2050)
+
+
+def test_prompts_of_which_a_cache_was_left_out_tell_nothing():
+    figures = ServerFigures()
+    for number in range(20):
+        figures.take("m", Usage(500, cached_tokens=2000), 9000 + 300 * number)
+    assert (figures.prompts, figures.cut_to, figures.models) == (0, 0, {"m": 20})
 
 
 # Answers by another model
@@ -219,6 +236,9 @@ ASKED = "openai:qwen/qwen3-32b@http://host/v1"
         (ASKED, {"qwen3-8b": 9}, True, True),
         ("openai:gpt-6-luna", {"gpt-6-luna-2026-09-30": 9}, True, False),
         ("openai:gpt-6-luna", {"gpt-6-luna-2026-09-30": 5, "gpt-6-luna-2026-11-20": 4}, True, True),
+        ("openai:gpt-6-luna", {"gpt-6-luna": 5, "gpt-6-luna-2026-11-20": 4}, True, False),
+        ("openai:gpt-6-luna", {"gpt-6-luna": 5, "gpt-6-luna-mini": 4}, True, True),
+        ("openai:m@http://host/v1", {"m": 5, "owner/m": 4}, False, False),
         ("gemini:gemini-flash-latest", {"gemini-3.5-flash": 9}, True, False),
         ("azure:our-deployment", {"gpt-6-luna": 9}, True, False),
         ("openai:mine@http://host/v1", {"/models/q4.gguf": 9}, True, False),
@@ -274,6 +294,8 @@ EVENTS = "".join(f"data: {json.dumps(piece)}\n\n" for piece in PIECES)
 STREAMS = {
     "events": (200, {"Content-Type": "text/event-stream"}, f"{EVENTS}data: [DONE]\n\n"),
     "events with names": (200, {}, f"event: message_start\n{EVENTS}"),
+    "a comment first": (200, {}, f": OPENROUTER PROCESSING\n\n{EVENTS}"),
+    "a BOM first": (200, {}, f"\ufeff{EVENTS}"),
     "lines of JSON": (200, {}, "\n".join(map(json.dumps, PIECES))),
     "a list": (200, {}, json.dumps(PIECES)),
 }
@@ -452,3 +474,25 @@ def test_two_answers_to_one_request_are_none(fakes, environ, tmp_path, monkeypat
             assert "two different answers" in row.reason
             others = [other.input_tokens for other in rows.values() if other is not row]
             assert row.input_tokens > max(others), "both were billed"
+
+
+@pytest.mark.parametrize("error", [Refused, Retry])
+def test_answers_that_came_before_results_broke_off_are_kept(
+    fakes, environ, tmp_path, monkeypatch, error
+):
+    whole, fetches = OpenAIBatches.results, Counter()
+
+    async def results(self, batch_id):
+        fetches[batch_id] += 1
+        came = 0
+        async for result in whole(self, batch_id):
+            if came == 4 and len(fetches) == 1 and fetches[batch_id] == 1:
+                raise error("the rest is gone", name="openai")
+            came += 1
+            yield result
+
+    monkeypatch.setattr(OpenAIBatches, "results", results)
+    away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
+    assert not away.disabled
+    assert len({row.key for row in away.books}) == len(away.books) == 6
+    assert sum(row.attempts == 1 for row in away.books) == (4 if error is Refused else 6)

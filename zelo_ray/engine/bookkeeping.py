@@ -254,7 +254,8 @@ def cuts_prompts(tokens: int) -> Disabled:
         StopReason.CUT_PROMPTS,
         f"its server counts {tokens:,} tokens where prompts are longer, so it seems to cut them; "
         "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx), or show less of "
-        "documents (--document-tokens); or ask on all the same with --keep-asking",
+        "documents (--document-tokens), and judge anew with another --out, as its answers so far "
+        "stay; or ask on all the same with --keep-asking",
     )
 
 

@@ -124,7 +124,7 @@ class JudgeCaller(RequestRunner[Channel]):
                     if wait:
                         await self.sleep(wait)
         finally:
-            in_doubt = channel.server.is_in_doubt
+            in_doubt = channel.server.is_in_doubt and not self.options.keep_asking
             self._give_up(channel, channel.trial.end(effort.last_answer, in_doubt=in_doubt))
 
     def _limit_of(self, request: Request, channel: Channel, effort: RequestState) -> int:
@@ -373,7 +373,7 @@ class JudgeCaller(RequestRunner[Channel]):
             timing=effort.timing,
             characters=(characters := prompt_characters(request)),
         )
-        channel.server.take(answer.model, answer.usage.input_tokens, characters)
+        channel.server.take(answer.model, answer.usage, characters)
         tokens = 0 if self.options.keep_asking else channel.server.cut_to
         if tokens and channel.server.prompts <= FIRST:
             self.disable_judge(channel.judge.name, cuts_prompts(tokens))

@@ -155,6 +155,9 @@ class Estimates:
                 self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
 
 
+_REPEATED = re.compile(r"\s+|([^\w\s])\1+")
+
+
 def raise_limit(limit: int, cut_at: int) -> int:
     """Return the limit for asking again: ``limit``, or twice ``cut_at`` if that reached it."""
     return limit if cut_at < limit else 2 * cut_at
@@ -191,8 +194,14 @@ def measure_request(request: Request) -> RequestSize:
 
 
 def prompt_characters(request: Request) -> int:
-    """Return the characters of a prompt; 0 for rerankers, which read and count parts of it."""
-    return 0 if is_reranker(request.judge.provider) else len(request.system) + len(request.user)
+    """Return the characters of a prompt that tokens may have few of.
+
+    Runs of blanks, or of one sign such as the dots of a table of contents, are one: some
+    tokenizers make a single token of dozens. 0 for rerankers, which read and count parts of it.
+    """
+    if is_reranker(request.judge.provider):
+        return 0
+    return sum(len(_REPEATED.sub(" ", text)) for text in (request.system, request.user))
 
 
 def _bytes(text: str) -> int:

@@ -77,7 +77,7 @@ def find_owner(out: str, kind: str, human: str | None = None, sources: Iterable[
     folder = canonical_place(out)
     for place in (*([human] if human else ()), *sources):
         path = canonical_place(place)
-        inside = path.rpartition("/")[0] == folder and (place == human or path.endswith(".parquet"))
+        inside = path.rpartition("/")[0] == folder and path.endswith(".parquet")
         if path == folder or (inside and list_directory(place) is None):
             return f"judgments ({place})"
     names = {*(list_directory(out) or ())}

@@ -81,7 +81,7 @@ class Progress:
     def _note(self, requests: Sequence[AnyRequest], replies: Sequence[Reply]) -> None:
         for reply in replies:
             figures = self._servers.setdefault(reply.judge, ServerFigures())
-            figures.take(reply.model, reply.input_tokens, reply.prompt_characters)
+            figures.take(reply.model, reply, reply.prompt_characters)
         _sort(requests, self._keys)
         self._plan.update(_plan_of(requests))
         if self._remember:

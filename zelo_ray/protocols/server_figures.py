@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from zelo_ray.records import Reply, Usage
+
 _FEWEST = 5  # prompts that tell anything
-_CHARACTERS = 8  # of a token, at most: words of English have five, and no script has more
+_CHARACTERS = 8  # of a token, at most: words of English have five, and repeated signs are left out
+_LEAST = 10  # tokens of a prompt: fewer stand for a number that the server does not know
 _APART = 1.1  # lengths of prompts that cannot have just the same number of tokens again and again
 _SHARE = 0.05  # of all prompts: a few may have the same number by chance
 
@@ -28,10 +31,13 @@ class ServerFigures:
     longest: int = 0
     """characters of the shortest and the longest of these"""
 
-    def take(self, model: str, tokens: int, characters: int) -> None:
-        """Take in an answer: its model, and the tokens and characters of its prompt; 0: unknown."""
-        counts = {model: 1} if model else {}
-        if tokens and characters:
+    def take(self, model: str, usage: Usage | Reply, characters: int) -> None:
+        """Take in an answer: its model, what it used, and the characters of its prompt; 0: unknown.
+
+        A prompt of which more was cached than counted has a number that leaves the cached part out.
+        """
+        counts, tokens = {model: 1} if model else {}, usage.input_tokens
+        if characters and tokens >= max(_LEAST, usage.cached_tokens):
             thin = int(_CHARACTERS * tokens < characters)
             self.add(ServerFigures(counts, 1, thin, tokens, 1, characters, characters))
         else:

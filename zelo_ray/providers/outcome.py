@@ -278,7 +278,8 @@ def _pieces_of_stream(body: Any) -> list[Any]:
     """Return the pieces of a body that came as events, as lines of JSON or as a list; else none."""
     if not isinstance(body, str):
         return body if isinstance(body, list) and fault_in(body) is None else []
-    lines = [line for line in map(str.strip, body.splitlines()) if line]
+    lines = [line for line in map(str.strip, body.removeprefix("\ufeff").splitlines()) if line]
+    lines = [line for line in lines if not line.startswith(":")]  # a comment of a stream
     if lines and lines[0].startswith(_EVENTS):
         lines = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
     elif len(lines) < 2 or not all(line.startswith("{") for line in lines):

@@ -159,7 +159,7 @@ async def _ask(judge: Judge, key: str, options: DoctorOptions) -> Finding:
         tokens = "it reports no tokens: under --max-usd each call counts at its limit"
     summary = f"{answer.status} in {took:.1f} s, {tokens}"
     figures = ServerFigures()
-    figures.take(reply.model, used.input_tokens, prompt_characters(request))
+    figures.take(reply.model, used, prompt_characters(request))
     if answer.status == "ok" and figures.is_in_doubt:
         short = f"{summary}: so few tokens of a long prompt that the server seems to cut prompts"
         do = "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"

@@ -50,6 +50,7 @@ from zelo_ray.formats.judgments.qrels import has_changed
 from zelo_ray.formats.probe import SAMPLE_RECORD
 from zelo_ray.formats.results import write_json, write_text
 from zelo_ray.formats.stored import StoredTable
+from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 
 SampleRecord = dict[str, Any]
@@ -123,11 +124,10 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} documents of the sample are not judged yet.")
-    if frame and frame.frame and (enough := _count_enough(frame.frame, table, size)) != size:
+    if frame and frame.frame and (hint := _hint_if_too_few(frame.frame, table, size)):
         say(
             f"{size:,} labels are too few to correct anything: it takes {FEWEST_LABELS} in "
-            f"{FEWEST} queries that bear on the difference of two rankers. With --labels {enough} "
-            "there are as many."
+            f"{FEWEST} queries that bear on the difference of two rankers. {hint}"
         )
     eager = bool(frame or options.pools)
     table = _add_texts(table, size, about, eager=eager, anew=anew)
@@ -145,8 +145,8 @@ def _find_candidates(options: LabelOptions, about: SampleRecord) -> Candidates |
     return find_candidates(options.contest, about.get("measure")) if options.contest else None
 
 
-def _count_enough(frame: Frame, table: pa.Table, size: int) -> int:
-    """Return the least number of labels, from this one on, that tells any two rankers apart."""
+def _hint_if_too_few(frame: Frame, table: pa.Table, size: int) -> str:
+    """Say how many labels would tell two rankers apart; empty if these do, or are all."""
     ids = [table[name].to_pylist() for name in DOCUMENT.ids]
     rows = frame.rows_of(*ids)
 
@@ -155,7 +155,14 @@ def _count_enough(frame: Frame, table: pa.Table, size: int) -> int:
         labelled[rows[:labels][rows[:labels] >= 0]] = True
         return bool((count_deciding_queries(frame, labelled) >= FEWEST).any())
 
-    return bisect_left(range(len(table)), True, lo=size, key=is_enough)
+    if len(frame.query_ids) < FEWEST:
+        return f"This bake-off has {counted(len(frame.query_ids), 'query', 'queries')}."
+    if size == len(table) or is_enough(size):  # of all documents, any number is enough
+        return ""
+    enough = bisect_left(range(len(table)), True, lo=size, key=is_enough)
+    if enough == len(table):
+        return f"Only all of them, --labels {enough}, would be enough."
+    return f"With --labels {enough} there are as many."
 
 
 def labels_of(about: SampleRecord) -> int:

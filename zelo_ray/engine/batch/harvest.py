@@ -88,7 +88,7 @@ class Harvester:
         """Keep all that a batch that has ended holds, and close its part.
 
         Raises:
-            Retry: the results broke off; they are fetched again.
+            Retry: the results broke off; what came is kept, and the rest fetched again.
         """
         keys, recorded_keys = set(part.keys), self._state.recorded_parts.setdefault(batch.id, set())
         options, is_first = self._state.options, not channel.server.prompts
@@ -96,9 +96,7 @@ class Harvester:
         answers = len(recorded_keys)
         fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
         try:
-            outcomes = [*(await _by_key(channel.client.results(batch.id))).items()]
-            for at in range(0, len(outcomes), AT_ONCE):
-                results = outcomes[at : at + AT_ONCE]
+            async for results in _in_blocks(channel.client.results(batch.id)):
                 matches = [
                     (key, result)
                     for key, result in results
@@ -226,7 +224,7 @@ class Harvester:
                 limit=part.limit,
                 characters=characters,
             )
-            channel.server.take(answer.model, answer.usage.input_tokens, characters)
+            channel.server.take(answer.model, answer.usage, characters)
             likely = part.dollars / part.requests
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
@@ -258,12 +256,31 @@ def _of_server(
     return cuts_prompts(tokens) if tokens and not keep_asking else None
 
 
-async def _by_key(results: AsyncIterator[tuple[str, Outcome]]) -> dict[str, Outcome]:
-    """Gather the results of a batch by key.
+async def _in_blocks(
+    results: AsyncIterator[tuple[str, Outcome]],
+) -> AsyncIterator[list[tuple[str, Outcome]]]:
+    """Yield the results of a batch, once each by key, in blocks that are kept together.
 
     Of two different answers to one request it is not known which is its own, so none is.
+
+    Raises:
+        Retry, Refused, Fatal: the results broke off; raised after what came.
     """
-    outcomes = dict[str, Outcome]()
+    outcomes, broken_off = dict[str, Outcome](), None
+    try:
+        await _gather(results, outcomes)
+    except (Retry, Refused, Fatal) as error:
+        broken_off = error
+    rows = [*outcomes.items()]
+    for at in range(0, len(rows), AT_ONCE):
+        yield rows[at : at + AT_ONCE]
+    if broken_off:
+        raise broken_off
+
+
+async def _gather(
+    results: AsyncIterator[tuple[str, Outcome]], outcomes: dict[str, Outcome]
+) -> None:
     async for key, outcome in results:
         before = outcomes.get(key, outcome)
         if not isinstance(before, Answer):
@@ -281,7 +298,6 @@ async def _by_key(results: AsyncIterator[tuple[str, Outcome]]) -> dict[str, Outc
             )
         else:
             outcomes[key] = before
-    return outcomes
 
 
 def _sum(first: Usage, second: Usage) -> Usage:

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -295,8 +297,8 @@ def finite_score(
     number: float | None = None
     if isinstance(value, str):
         number = parse_number(f"{place}: score", value, has_commas=has_commas)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        number = value
+    elif isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        number = float(value)
     if number is not None and np.isfinite(number):
         return number
     notes.note_left_out("scores that are not numbers", place)

@@ -21,7 +21,9 @@ def is_another_model(judge: str, models: Mapping[str, int]) -> bool:
 
     A name that says nothing of either, such as that of a deployment, may stand for any model.
     """
-    if len({_plain(model) for model in models}) > 1:
+    names = {_plain(model) for model in models}
+    others = names - {_plain(_asked(judge))}
+    if len(others) > 1 or (len(names) > 1 and not _is_snapshot(judge, *others)):
         return True
     asked = families_of(judge) & FAMILIES
     sizes = set(_SIZE.findall(_plain(_asked(judge))))
@@ -30,6 +32,11 @@ def is_another_model(judge: str, models: Mapping[str, int]) -> bool:
         or (sizes and (size := set(_SIZE.findall(_plain(model)))) and not sizes & size)
         for model in models
     )
+
+
+def _is_snapshot(judge: str, model: str) -> bool:
+    """Return whether a model is the one asked, with a date."""
+    return bool(re.fullmatch(re.escape(_plain(_asked(judge))) + r"-\d{4}-?\d{2}-?\d{2}", model))
 
 
 def _asked(judge: str) -> str:
