@@ -208,8 +208,10 @@ def check_answer(
 
 
 def _without_blanks(verdict: type[BaseModel], answer: Answer) -> Answer:
-    """Return an answer that was cut off as ``ok`` if it was whole by then, or as ``blank``."""
+    """Return an answer that ran into its limit by blanks: ``ok`` if whole before, or ``blank``."""
     text = answer.text.rstrip()
+    if text == answer.text and not _BLANKS.search(text):
+        return answer
     with contextlib.suppress(Exception):  # a user's own reader may raise anything
         outcome, wraps = read_response_and_wraps(verdict, text)
         if not (isinstance(outcome, str) or "talk" in wraps):

@@ -11,8 +11,9 @@ from functools import cache, lru_cache
 import orjson
 from pydantic import BaseModel
 
-from zelo_ray.providers import is_reranker
+from zelo_ray.providers import PROVIDERS, is_reranker
 from zelo_ray.providers.extra_body import thinking_budget
+from zelo_ray.providers.registry import PROMPTLESS_PROVIDERS
 from zelo_ray.records import Judge, Request, Usage, response_schema
 
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
@@ -194,12 +195,14 @@ def measure_request(request: Request) -> RequestSize:
 
 
 def prompt_characters(request: Request) -> int:
-    """Return the characters of a prompt that tokens may have few of.
+    """Return the characters of a prompt, of which a token has few; 0 where tokens tell nothing.
 
     Runs of blanks, or of one sign such as the dots of a table of contents, are one: some
-    tokenizers make a single token of dozens. 0 for rerankers, which read and count parts of it.
+    tokenizers make a single token of dozens. Rerankers and judges without a prompt, or of a
+    provider of the user's own, count in their own way.
     """
-    if is_reranker(request.judge.provider):
+    provider = request.judge.provider
+    if provider not in PROVIDERS or provider in PROMPTLESS_PROVIDERS:
         return 0
     return sum(len(_REPEATED.sub(" ", text)) for text in (request.system, request.user))
 

@@ -43,6 +43,7 @@ _UNPAID = "the account's quota or spending limit is used up; raise it, then run 
 _NO_ANSWER = "a response without an answer in it"
 _CHECK_URL = "check the base URL"
 _EVENTS = ("data:", "event:", "id:", "retry:")  # how a stream of server-sent events begins
+_OF_PIECES = frozenset({"choices", "candidates", "object", "type"})
 _STREAMED = (
     "the answer came as a stream of pieces, for which it was not asked; turn streaming off at the "
     "server, or leave stream out of extra_body"
@@ -276,8 +277,11 @@ def read_response(
 
 def _pieces_of_stream(body: Any) -> list[Any]:
     """Return the pieces of a body that came as events, as lines of JSON or as a list; else none."""
+    if isinstance(body, list):  # rerankers answer by a list, too
+        are_pieces = all(isinstance(piece, dict) and _OF_PIECES & piece.keys() for piece in body)
+        return body if are_pieces and fault_in(body) is None else []
     if not isinstance(body, str):
-        return body if isinstance(body, list) and fault_in(body) is None else []
+        return []
     lines = [line for line in map(str.strip, body.removeprefix("\ufeff").splitlines()) if line]
     lines = [line for line in lines if not line.startswith(":")]  # a comment of a stream
     if lines and lines[0].startswith(_EVENTS):

@@ -199,9 +199,10 @@ class Harvester:
             answer = outcome
             final = answer.status != "invalid" or channel.reasks[key] >= options.reasks
             channel.reasks[key] += not final
-            cut = answer.status == "truncated"
+            cut = answer.status in ("truncated", "blank")
             if cut and 0 < part.limit < (channel.judge.options.get("max_output_tokens") or 0):
-                final = False  # cut off at our own limit: it is asked again with the judge's
+                # Cut off at our own limit: it is asked again with the judge's.
+                final, answer = False, replace(answer, status="truncated")
             channel.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
             self._prompts[part.batch].append(answer.usage.input_tokens)
             channel.proven |= answer.status == "ok"
