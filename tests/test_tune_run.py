@@ -31,10 +31,17 @@ PROPOSED = {
 }
 
 
+QUESTION = re.compile(r"Question \d+\?")
+
+
+def tokens_of(texts):
+    return sum(map(len, texts)) // 5
+
+
 def reply(asked):
     """A grade by the truth where the instructions say the magic words, and by chance without."""
     system, user = (message["content"] for message in asked["messages"])
-    used = {"prompt_tokens": len(system + user) // 5, "completion_tokens": 7}
+    used = {"prompt_tokens": tokens_of((system, user)), "completion_tokens": 7}
     if "You improve the instructions" in system:
         return completion(content=json.dumps(PROPOSED), usage=used)
     truth = int(re.search(r"\[\[grade=(\d)\]\]", user)[1])
@@ -142,9 +149,10 @@ def test_the_truly_better_wording_is_proposed_chosen_and_shown_to_be_better(
     best = figures["proposal-1", "second"]
     assert (best["concordance"], best["kappa"]) == (1.0, 1.0)
     assert best["calls"] == DOCUMENTS * record["halves"]["second"]["queries"]
-    of_calls = [len(system + user) // 5 + 7 for system, user in model.prompts if MAGIC in system]
-    assert min(of_calls) <= best["tokens"] / best["calls"] <= max(of_calls)
-    tokens_in, tokens_out = best["tokens"] - 7 * best["calls"], 7 * best["calls"]
+    asked = [texts for texts in model.prompts if MAGIC in texts[0]]
+    of_half = [texts for texts in asked if half_of(QUESTION.search(texts[1])[0]) != FIRST]
+    tokens_in, tokens_out = sum(map(tokens_of, of_half)), 7 * len(of_half)
+    assert best["tokens"] == tokens_in + tokens_out
     assert best["dollars"] == pytest.approx((tokens_in * 2 + tokens_out * 8) / 1e6)
     gains = {(row["candidate"], row["half"]): row for row in rows_of(folder, "differences")}
     tested = [place for place, row in gains.items() if row["p"] == row["p"]]
