@@ -91,12 +91,7 @@ def test_an_error_that_is_none_costs_no_answer(error):
             "read without its fence",
         ),
         ("openai", completion(None), "ok", ""),
-        (
-            "openai",
-            completion("", "{", native_finish_reason="MAX_TOKENS"),
-            "truncated",
-            "MAX_TOKENS",
-        ),
+        ("openai", completion("", native_finish_reason="MAX_TOKENS"), "truncated", "MAX_TOKENS"),
         ("anthropic", message_of("MAX_TOKENS", VERDICT[:9]), "truncated", "stop_reason"),
         ("anthropic", message_of("refusal", ""), "refused", "stop_reason: refusal"),
         ("anthropic", message_of("pause_turn", ""), "truncated", "stop_reason: pause_turn"),
