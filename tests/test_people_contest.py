@@ -79,6 +79,15 @@ def drawn_labels(folder, people, labels, **columns):
     return written(folder / f"labels-{labels}.csv", rows)
 
 
+def pools_of(people, path):
+    with path.open("w") as file:
+        for query_id in sorted({query_id for query_id, _ in people}):
+            documents = [{"id": d, "content": f"{q} {d}"} for q, d in people if q == query_id]
+            pool = {"query": {"id": query_id, "query": "?"}, "documents": documents}
+            file.write(json.dumps(pool) + "\n")
+    return path
+
+
 def written(path, rows):
     with path.open("w", newline="") as file:
         out = csv.DictWriter(file, rows[0])
@@ -127,12 +136,7 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
 def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsys):
     """As a team uses it: draw, send out a spreadsheet, take it in, correct, draw more."""
     folder, people = contest
-    pools = tmp_path / "pools.jsonl"
-    with pools.open("w") as file:
-        for query_id in sorted({query_id for query_id, _ in people}):
-            documents = [{"id": d, "content": f"{q} {d}"} for q, d in people if q == query_id]
-            pool = {"query": {"id": query_id, "query": "?"}, "documents": documents}
-            file.write(json.dumps(pool) + "\n")
+    pools = pools_of(people, tmp_path / "pools.jsonl")
     out, sheet = str(tmp_path / "labels"), tmp_path / "open.csv"
     said, widths = [], []
     for words in (["--contest", str(folder / "out"), "--labels", "60"], ["--more", "40"]):
@@ -425,12 +429,7 @@ def test_too_few_labels_are_said_before_and_after_and_are_no_verdict(contest, tm
     (folder / "c.run").write_text("".join(" ".join(line) + "\n" for line in lines))
     assert run_it(folder, runs=runs, measures=["P@1"], out="few") == 0
     sheet, out = str(tmp_path / "open.csv"), str(tmp_path / "labels")
-    pools = tmp_path / "pools.jsonl"
-    with pools.open("w") as file:
-        for query_id in sorted({query_id for query_id, _ in people}):
-            documents = [{"id": d, "content": f"{q} {d}"} for q, d in people if q == query_id]
-            pool = {"query": {"id": query_id, "query": "?"}, "documents": documents}
-            file.write(json.dumps(pool) + "\n")
+    pools = pools_of(people, tmp_path / "pools.jsonl")
     words = ["label", "--contest", str(folder / "few"), "--pools", str(pools), "--csv", sheet]
     capsys.readouterr()
     assert main([*words, "--labels", "30", "--out", out]) == 0

@@ -15,13 +15,14 @@ from tests.provider_calls import VERDICT, Canned, candidate, completion, message
 from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
-from zelo_ray.engine.bookkeeping import statuses_to_retry
+from zelo_ray.engine.bookkeeping import check_answer, statuses_to_retry
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.protocols.server_figures import ServerFigures
+from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Fatal, Refused, Retry
 from zelo_ray.providers.openai.batches import OpenAIBatches
 from zelo_ray.reasons import StopReason
-from zelo_ray.records import Document, Pool, Usage
+from zelo_ray.records import Answer, Document, Pool, Usage
 from zelo_ray.reports.warning_codes import WarningCode
 
 CUT = {  # an answer that was cut off at its limit
@@ -70,6 +71,15 @@ def test_one_that_was_not_is_called_what_it_is(provider, text):
     answer = one(provider, CUT[provider](text))
     assert answer.status == "blank"
     assert "white space" in answer.reason
+
+
+def test_blanks_up_to_a_limit_of_ours_may_go_on_to_an_end():
+    answer = Answer("truncated", OPEN + "\n" * 400, Usage(90, 64), reason="length")
+    ends = [
+        check_answer(Preference, answer, "", limit_is_ours=ours).answer.status
+        for ours in (True, False)
+    ]
+    assert ends == ["truncated", "blank"]
 
 
 @pytest.mark.parametrize("text", [OPEN, OPEN + "\n" * 20, f"{VERDICT}\nNow I", "no object"])

@@ -36,6 +36,8 @@ _NO_TOKENS = "reports no tokens"
 _QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
 _BLANKS = re.compile(r"(?:\s|\\[nrt]){50}\\?\Z")  # as they are, or as in a string of JSON
 _ALL_BLANKS = "white space up to the limit in place of the rest of the answer"
+CUT_OFF = ("truncated", "blank")
+"""Statuses of answers that the output limit ended."""
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
@@ -175,20 +177,25 @@ class CheckedAnswer:
 
 
 def check_answer(
-    verdict: type[BaseModel] | None, answer: Answer, shown: str | None
+    verdict: type[BaseModel] | None,
+    answer: Answer,
+    shown: str | None,
+    *,
+    limit_is_ours: bool = False,
 ) -> CheckedAnswer:
     """Read an answer, which is invalid if it does not read as the verdict asked for.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
     Where the prompt is not at hand any more (None), so is talk about any object. Servers that keep
     to a schema may fill an answer with white space up to the limit: an object that was whole before
-    it counts, and one that was not is ``blank``.
+    it counts, and one that was not is ``blank``; but where the limit was ours, below the judge's
+    (``limit_is_ours``), it might have gone on, and is truncated.
 
     Raises:
         Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
     """
     if verdict is not None and answer.status == "truncated" and response_schema(verdict):
-        answer = _without_blanks(verdict, answer)
+        answer = _without_blanks(verdict, answer, limit_is_ours=limit_is_ours)
     if answer.status != "ok" or verdict is None:
         return CheckedAnswer(answer)
     try:
@@ -207,7 +214,7 @@ def check_answer(
     return CheckedAnswer(dataclasses.replace(answer, reason=reason, parsed=True), wraps=wraps)
 
 
-def _without_blanks(verdict: type[BaseModel], answer: Answer) -> Answer:
+def _without_blanks(verdict: type[BaseModel], answer: Answer, *, limit_is_ours: bool) -> Answer:
     """Return an answer that ran into its limit by blanks: ``ok`` if whole before, or ``blank``."""
     text = answer.text.rstrip()
     if text == answer.text and not _BLANKS.search(text):
@@ -216,7 +223,7 @@ def _without_blanks(verdict: type[BaseModel], answer: Answer) -> Answer:
         outcome, wraps = read_response_and_wraps(verdict, text)
         if not (isinstance(outcome, str) or "talk" in wraps):
             return dataclasses.replace(answer, status="ok", text=text)
-    if not _BLANKS.search(answer.text):
+    if limit_is_ours or not _BLANKS.search(answer.text):
         return answer
     reason = f"{answer.reason}; {_ALL_BLANKS}".removeprefix("; ")
     return dataclasses.replace(answer, status="blank", text=text, reason=reason)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from zelo_ray.engine.bookkeeping import (
+    CUT_OFF,
     LedgerWriter,
     budget_used_up,
     check_answer,
@@ -215,7 +216,10 @@ class JudgeCaller(RequestRunner[Channel]):
                 request = replace(request, reask=effort.reasks, key_override=request.key)
             reply = await self._send(request, channel, effort)
             effort.answered = True
-            checked = check_answer(request.response_model, reply, request.user)
+            checked = check_answer(
+                *(request.response_model, reply, request.user),
+                limit_is_ours=_is_limit_ours(channel, effort),
+            )
             answer, error, effort.wraps = (
                 _without_doubtful_fault(channel, checked.answer),
                 checked.error,
@@ -272,10 +276,9 @@ class JudgeCaller(RequestRunner[Channel]):
 
         Where a person has to act first, none is: a later run asks again.
         """
-        judge_limit = channel.judge.options.get("max_output_tokens") or 0
         if answer.judge_fault:
             return
-        if answer.status == "truncated" and 1 < effort.limit < judge_limit:
+        if answer.status == "truncated" and _is_limit_ours(channel, effort):
             effort.cut = True  # the limit was ours
         elif answer.status == "invalid" and effort.reasks < self.options.reasks:
             effort.reasks += 1
@@ -359,7 +362,7 @@ class JudgeCaller(RequestRunner[Channel]):
         channel.permits.learn_limits(answer.rates)
         if answer.usage.input_tokens:
             effort.used = channel.provider.limit_tokens(answer.usage)
-            kind, cut = response_model_name(request.response_model), answer.status == "truncated"
+            kind, cut = response_model_name(request.response_model), answer.status in CUT_OFF
             channel.estimates.learn(
                 effort.size or measure_request(request), answer.usage, kind, cut=cut
             )
@@ -437,6 +440,11 @@ class JudgeCaller(RequestRunner[Channel]):
             channel, channel.failure_detector.record_throttling(lasting, self.clock.now())
         )
         return 0.0
+
+
+def _is_limit_ours(channel: Channel, effort: RequestState) -> bool:
+    """Return whether the output limit of a call is below that of its judge."""
+    return 1 < effort.limit < (channel.judge.options.get("max_output_tokens") or 0)
 
 
 def _without_doubtful_fault(channel: Channel, answer: Answer) -> Answer:

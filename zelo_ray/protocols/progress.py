@@ -79,7 +79,7 @@ class Progress:
             self.rounds.setdefault(request.key, number)
 
     def _note(self, requests: Sequence[AnyRequest], replies: Sequence[Reply]) -> None:
-        for reply in replies:
+        for reply in {reply.key: reply for reply in replies}.values():
             figures = self._servers.setdefault(reply.judge, ServerFigures())
             figures.take(reply.model, reply, reply.prompt_characters)
         _sort(requests, self._keys)

@@ -9,7 +9,13 @@ from pydantic import BaseModel
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState
-from zelo_ray.engine.bookkeeping import check_answer, cuts_prompts, name_error, overcharged
+from zelo_ray.engine.bookkeeping import (
+    CUT_OFF,
+    check_answer,
+    cuts_prompts,
+    name_error,
+    overcharged,
+)
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.ledger import Ledger
@@ -187,11 +193,14 @@ class Harvester:
         if isinstance(outcome, Fatal):
             return
         options = self._state.options
+        judge_limit = channel.judge.options.get("max_output_tokens") or 0
+        limit_is_ours = 0 < part.limit < judge_limit
         channel.tries[key] += 1
         final, billed, error, wraps = True, True, "", tuple[str, ...]()
         if isinstance(outcome, Answer):
             try:
-                checked = check_answer(self._model_named(part.verdict), outcome, None)
+                verdict = self._model_named(part.verdict)
+                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
                 outcome, error, wraps = checked.answer, checked.error, checked.wraps
             except Retry as trouble:
                 outcome = trouble
@@ -199,10 +208,9 @@ class Harvester:
             answer = outcome
             final = answer.status != "invalid" or channel.reasks[key] >= options.reasks
             channel.reasks[key] += not final
-            cut = answer.status in ("truncated", "blank")
-            if cut and 0 < part.limit < (channel.judge.options.get("max_output_tokens") or 0):
-                # Cut off at our own limit: it is asked again with the judge's.
-                final, answer = False, replace(answer, status="truncated")
+            cut = answer.status in CUT_OFF
+            if cut and limit_is_ours:
+                final = False  # cut off at our own limit: it is asked again with the judge's
             channel.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
             self._prompts[part.batch].append(answer.usage.input_tokens)
             channel.proven |= answer.status == "ok"
