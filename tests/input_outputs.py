@@ -360,7 +360,9 @@ def _stable(value: Any) -> Any:
         return {n: _stable(v) for n, v in value.items() if n not in _OF_ONE_EXECUTION}
     if isinstance(value, list):
         return [_stable(v) for v in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    if isinstance(value, float):  # 12 digits first: 2.088735 and 2.0887350000000002 are one number
+        return float(f"{float(f'{value:.12g}'):.6g}")
+    return value
 
 
 def _shorten(rows: Sequence[str]) -> Content:
