@@ -310,6 +310,17 @@ def kill_tree(process: "subprocess.Popen[str]") -> None:
     psutil.wait_procs(tree, timeout=10)
 
 
+def end_and_describe(process: "subprocess.Popen[str]") -> str:
+    """Kill a run; return the command lines of its processes, and what it had printed."""
+    assert process.stdout
+    tree = psutil.Process(process.pid).children(recursive=True)
+    lines = [f"{each.pid} {' '.join(each.cmdline())[:100]}" for each in tree if each.is_running()]
+    for each in (*tree, psutil.Process(process.pid)):
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    return "\n".join([*lines, process.stdout.read()])
+
+
 def journal(folder: Path) -> list[dict[str, Any]]:
     """What the fakes were asked, one entry a request."""
     path = folder / "journal.jsonl"

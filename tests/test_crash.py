@@ -133,8 +133,9 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         with crash.held(environ, after=LATER):
             run = crash.annotate(pools, out, environ)
             crash.await_requests(tmp_path, before + LATER, run)
-            actor, *_ = descendants(run, "OnlineActor")
-            actor.kill()
+            actors = descendants(run, "OnlineActor")
+            assert actors, crash.end_and_describe(run)
+            actors[0].kill()
         kills += 1
         status, printed = crash.finish(run)
         assert {*Path(place).glob("zelo-*")} == remains, "a run that ends removes its own"
