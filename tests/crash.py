@@ -313,10 +313,10 @@ def kill_tree(process: "subprocess.Popen[str]") -> None:
 def end_and_describe(process: "subprocess.Popen[str]") -> str:
     """Kill a run; return the command lines of its processes, and what it had printed."""
     assert process.stdout
-    tree = psutil.Process(process.pid).children(recursive=True)
-    lines = [f"{each.pid} {' '.join(each.cmdline())[:100]}" for each in tree if each.is_running()]
-    for each in (*tree, psutil.Process(process.pid)):
+    whole, lines = psutil.Process(process.pid), list[str]()
+    for each in (*whole.children(recursive=True), whole):
         with suppress(psutil.NoSuchProcess):
+            lines.append(f"{each.pid} {' '.join(each.cmdline())[:100]}")
             each.kill()
     return "\n".join([*lines, process.stdout.read()])
 

@@ -16,6 +16,7 @@ from zelo_ray.providers.extra_body import thinking_budget
 from zelo_ray.providers.registry import PROMPTLESS_PROVIDERS
 from zelo_ray.records import Judge, Request, Usage, response_schema
 
+_REPEATED = re.compile(r"\s+|([^\w\s])\1+")  # of which some tokenizers make a single token
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
 OVERHEAD = 20  # tokens of a request beside its texts
 _FEW = 10  # answers of a kind that tell how long they get, the surer the more there are
@@ -156,9 +157,6 @@ class Estimates:
                 self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
 
 
-_REPEATED = re.compile(r"\s+|([^\w\s])\1+")
-
-
 def raise_limit(limit: int, cut_at: int) -> int:
     """Return the limit for asking again: ``limit``, or twice ``cut_at`` if that reached it."""
     return limit if cut_at < limit else 2 * cut_at
@@ -197,9 +195,8 @@ def measure_request(request: Request) -> RequestSize:
 def prompt_characters(request: Request) -> int:
     """Return the characters of a prompt, of which a token has few; 0 where tokens tell nothing.
 
-    Runs of blanks, or of one sign such as the dots of a table of contents, are one: some
-    tokenizers make a single token of dozens. Rerankers and judges without a prompt, or of a
-    provider of the user's own, count in their own way.
+    Runs of blanks, or of one sign such as the dots of a table of contents, are one. Rerankers and
+    judges without a prompt, or of a provider of the user's own, count in their own way.
     """
     provider = request.judge.provider
     if provider not in PROVIDERS or provider in PROMPTLESS_PROVIDERS:
