@@ -21,6 +21,7 @@ Needs the extra ``train``.
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -198,10 +199,22 @@ def texts_of(examples: Iterable[dict]) -> Iterable[str]:
 
 
 def make_vocabulary(texts: Iterable[str]) -> Tokenizer:
-    """Learn up to 8,000 words and parts of words of the texts."""
-    words = BertWordPieceTokenizer()
-    words.train_from_iterator(texts, vocab_size=8_000, show_progress=False)
-    return words._tokenizer
+    """Take the 8,000 most common words of the texts, and their characters as parts of others.
+
+    Always in one order: the library's own trainer breaks ties by chance, whatever the seed, so that
+    random weights would be those of other words each time.
+    """
+    reader = BertWordPieceTokenizer()
+    counts = Counter(
+        word
+        for text in texts
+        for word, _ in reader.pre_tokenizer.pre_tokenize_str(reader.normalizer.normalize_str(text))
+    )
+    letters = sorted({letter for word in counts for letter in word})
+    common = sorted(counts, key=lambda word: (-counts[word], word))[:8_000]
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    words = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *common])
+    return BertWordPieceTokenizer({word: number for number, word in enumerate(words)})._tokenizer
 
 
 def make_tiny_model(folder: str, texts: Iterable[str], tokens: int) -> str:
