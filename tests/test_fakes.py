@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import anthropic
@@ -161,6 +162,18 @@ def test_rates(fakes):
     with Fakes(tpm=600, burst=10) as fakes:  # 10 a second, 100 at once
         statuses = [post(fakes, text * 300)[0] for text in "abc"]  # over 75 tokens each
         assert statuses == [200, 429, 429]
+
+
+def test_what_came_while_a_server_was_stopped_is_no_burst():
+    """SIGSTOP, or a machine that is busy elsewhere: the server finds it all at once then."""
+    with Fakes(rpm=600, burst=1) as fakes, ThreadPoolExecutor(60) as threads:
+        assert post(fakes)[0] == 200
+        fakes._loop.call_soon_threadsafe(time.sleep, 3.0)
+        time.sleep(0.2)
+        meanwhile = [*threads.map(lambda n: post(fakes, str(n))[0], range(30))]
+        assert meanwhile == [200] * 30
+        at_once = [*threads.map(lambda n: post(fakes, str(n))[0], range(100, 160))]
+        assert 429 in at_once
 
 
 def test_the_key_is_asked_for_and_never_written(tmp_path):

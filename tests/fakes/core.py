@@ -7,7 +7,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -180,12 +180,18 @@ class Fakes:
         app.router.add_get("/books", self._show_books)
         app.router.add_get("/{what:hold|release}", self._hold)
         app.on_cleanup.append(self.store.close)
+        app.cleanup_ctx.append(self._watch_stops)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self._port, backlog=4096).start()
         host, port = runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
         return runner
+
+    async def _watch_stops(self, _: web.Application) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self.limits.stops.watch())
+        yield
+        watching.cancel()
 
     def __enter__(self) -> "Fakes":
         started = threading.Event()

@@ -1,5 +1,6 @@
 """Token buckets of the providers' models, and the traffic that they let through or turned away."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,16 +17,52 @@ def limit_of(limit: Limit, provider: str) -> float | None:
     return limit.get(provider) if isinstance(limit, Mapping) else limit
 
 
-class Bucket:
-    """A token bucket that starts full, refills all the time, and can go into debt."""
+class Stops:
+    """The times for which the machine did not let this process run.
 
-    def __init__(self, per_minute: float, burst: float, now: float) -> None:
+    What was sent meanwhile, at its own pace, is then taken all at once: nobody sent a burst.
+    """
+
+    _BEAT, _LONG = 0.05, 0.1
+    _PILED = 0.5  # seconds within which what was sent meanwhile is taken
+
+    def __init__(self) -> None:
+        self._beat_at, self._stopped, self._went_on_at = time.monotonic(), 0.0, 0.0
+
+    async def watch(self) -> None:
+        """Look at the clock all the time."""
+        self._beat_at = time.monotonic()
+        while True:
+            await asyncio.sleep(self._BEAT)
+            now = time.monotonic()
+            if (late := now - self._beat_at - self._BEAT) > self._LONG:
+                self._stopped, self._went_on_at = late, now
+            self._beat_at = now
+
+    def seconds(self, now: float) -> float:
+        """Seconds of the stop that has just ended; 0 if there was none."""
+        if (late := now - self._beat_at - self._BEAT) > self._LONG:
+            return late
+        return self._stopped if now < self._went_on_at + self._PILED else 0.0
+
+
+class Bucket:
+    """A token bucket that starts full, refills all the time, and can go into debt.
+
+    It overflows only while the process runs that takes from it.
+    """
+
+    def __init__(
+        self, per_minute: float, burst: float, now: float, stops: Stops | None = None
+    ) -> None:
         self.limit, self.rate = per_minute, per_minute / 60
         self.capacity = max(1.0, self.rate * burst)
-        self._level, self._at = self.capacity, now
+        self._level, self._at, self._stops = self.capacity, now, stops
 
     def level(self, now: float) -> float:
-        self._level = min(self.capacity, self._level + (now - self._at) * self.rate)
+        stopped = self._stops.seconds(now) if self._stops else 0.0
+        refilled = self._level + (now - self._at) * self.rate
+        self._level = min(self.capacity + stopped * self.rate, refilled)
         self._at = now
         return self._level
 
@@ -38,7 +75,7 @@ class Bucket:
 
     def reset(self, now: float) -> float:
         """Seconds until it is full again."""
-        return (self.capacity - self.level(now)) / self.rate
+        return max(0.0, self.capacity - self.level(now)) / self.rate
 
 
 @dataclass(frozen=True)
@@ -68,13 +105,14 @@ class Limits:
         self._limits = {"requests": rpm, "tokens": tpm}
         self._split = {"input-tokens": itpm, "output-tokens": otpm}
         self._burst = burst
+        self.stops = Stops()
         self._buckets: dict[tuple[str, str], dict[str, Bucket]] = {}
 
     def _of(self, provider: str, model: str, now: float) -> dict[str, Bucket]:
         if (provider, model) not in self._buckets:
             families = self._limits | (self._split if provider == "anthropic" else {})
             self._buckets[provider, model] = {
-                what: Bucket(figure, self._burst, now)
+                what: Bucket(figure, self._burst, now, self.stops)
                 for what, limit in families.items()
                 if (figure := limit_of(limit, provider))
             }
