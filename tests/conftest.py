@@ -1,6 +1,7 @@
 """What every test stands on: an environment without keys, servers on loopback."""
 
 import os
+import signal
 import tarfile
 import warnings
 from pathlib import Path
@@ -24,6 +25,18 @@ def _bare_environment(monkeypatch):
     for name in set(os.environ) - set(bare_environment()):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHON_DOTENV_DISABLED", "1")
+
+
+@pytest.fixture(autouse=True)
+def _no_ray_in_this_process():
+    """Ray's driver ends its process without a word, or hangs in it, where a server of it dies.
+
+    All further tests would go with it. That a driver was here is told by its handler of SIGTERM.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    came = signal.signal(signal.SIGTERM, before) is not before
+    assert not came, "Ray was started by the process of the tests: let `OneRay` or `crash` start it"
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ PRICES = {
 
 PATIENCE = 900.0
 """Seconds for what is waited for to happen, on a machine of any speed."""
-_TRIES, _NO_RAY = 4, "timed out during startup"
+TRIES, _NO_RAY = 4, "timed out during startup"
 _started: list["subprocess.Popen[str]"] = []
 _given = set[int]()
 
@@ -235,7 +235,7 @@ def finish(run: "subprocess.Popen[str]") -> tuple[int, str]:
 
 def completed(command: Sequence[str], environ: dict[str, str]) -> tuple[int, str]:
     """Run a command to its end: again where Ray did not start, as on a machine that is busy."""
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         status, printed = finish(start(command, environ))
         if _NO_RAY not in printed:
             break
@@ -268,7 +268,7 @@ def killed(
     Returns:
         How often it was killed, and how many calls or batches were on their way then in all.
     """
-    kills, flying, tries = 0, 0, _TRIES
+    kills, flying, tries = 0, 0, TRIES
     left = list(moments)
     while left and tries:
         run = start(command, environ)

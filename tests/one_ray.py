@@ -28,14 +28,20 @@ class OneRay:
     def __init__(self, folder: Path, cwd: Path = crash.ROOT, packages: str = "") -> None:
         path = os.pathsep.join(filter(None, (str(crash.ROOT), packages)))
         (self.port,) = crash.free_ports(1)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.one_ray", str(folder)],
-            env=crash.environment_at(self.port) | {"PYTHONPATH": path},
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        for _ in range(crash.TRIES):  # Ray gives a node 30 s to start, also on a busy machine
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.one_ray", str(folder)],
+                env=crash.environment_at(self.port) | {"PYTHONPATH": path},
+                cwd=cwd,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert self._process.stdout
+            if self._process.stdout.readline():
+                return
+            self._process.communicate()
+        raise AssertionError("Ray did not start; what it said of that is above")
 
     def fakes(self, folder: Path, *flags: str) -> AbstractContextManager[dict[str, str]]:
         """The servers that this Ray's workers call."""
@@ -55,9 +61,7 @@ class OneRay:
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps([dict(environ), words]), file=self._process.stdin, flush=True)
-        told = self._process.stdout.readline()
-        assert told, "Ray did not start; what it said of that is above"
-        status, printed = json.loads(told)
+        status, printed = json.loads(self._process.stdout.readline())
         return status, printed
 
     def __enter__(self) -> "OneRay":
@@ -75,6 +79,7 @@ def main() -> None:
 
     out, tell = sys.argv[1], sys.stdout
     with ray_session(AnnotateOptions(inputs=("in",), out=out)):
+        print("started", file=tell, flush=True)
         for line in sys.stdin:
             environ, words = json.loads(line)
             os.environ.clear()

@@ -9,7 +9,7 @@ import pytest
 
 import zelo_ray
 from tests import crash
-from tests.builders import options_of
+from tests.builders import options_of, rows_of
 from tests.input_pools import cells, lines, put
 from zelo_ray.cli import main
 from zelo_ray.engine.ledger import read_rows
@@ -223,17 +223,25 @@ def test_a_dry_run_names_no_file_that_it_does_not_keep(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_python_strips_rows_too_and_the_ledger_knows_them_by_their_texts(tmp_path):
+STRIP = """
+import zelo_ray
+zelo_ray.annotate({plain!r}, out="{folder}/out", judges="offline")
+places = {{"out": "{folder}/other", "ledger": "{folder}/out"}}
+zelo_ray.annotate({rows!r}, judges="offline", strip_html=True, **places)
+"""
+
+
+@pytest.mark.ray
+def test_python_strips_rows_too_and_the_ledger_knows_them_by_their_texts(tmp_path, one_ray):
     plain = [
         row | {"query": "tick", "text": text} for row, text in zip(ROWS, STRIPPED, strict=True)
     ]
-    before = zelo_ray.annotate(plain, out=tmp_path / "out", judges="offline")
-    replies = [row.key for row in read_rows(str(tmp_path / "out"))]
-    places = {"out": tmp_path / "other", "ledger": tmp_path / "out"}
-    run = zelo_ray.annotate(ROWS, judges="offline", strip_html=True, **places)
-    assert [row.key for row in read_rows(str(tmp_path / "out"))] == replies
-    assert run.scores.to_arrow().equals(before.scores.to_arrow())
-    assert len(replies) == 9
+    program = STRIP.format(plain=plain, rows=ROWS, folder=tmp_path)
+    status, said = one_ray.run(crash.bare_environment(), "-c", program)
+    assert status is None, said
+    assert len(list(read_rows(str(tmp_path / "out")))) == 9, "each was asked once"
+    scores, again = (rows_of(tmp_path / name, "scores") for name in ("out", "other"))
+    assert scores == again
 
 
 def test_a_contest_strips_its_pools_and_refuses_to_strip_none(tmp_path, capsys):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray import agree, annotate, cli, fit_votes
-from zelo_ray.errors import InputError
+from zelo_ray import agree, cli, estimate, fit_votes
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange.trec import quote_ids
 from zelo_ray.formats.judgments.judgments_file import read_judgments
@@ -150,8 +150,10 @@ def test_columns_become_fields_of_documents_that_judges_are_shown(tmp_path):
     about = [[document.get("metadata") for document in documents] for documents in found]
     assert about == [[{"brand": "x"}, {"brand": "y"}], [{"brand": "x"}, None]]
     rows = [{"query": "q", "text": text, "brand": "x"} for text in ("a", "b")]
-    run = annotate(rows, out=tmp_path / "run", judges="offline", show_metadata=("brand",))
-    assert len(run.scores) == 2
+    given = {"out": "out", "judges": "offline"}
+    assert "requests about 1 query" in estimate(rows, **given, show_metadata=("brand",))
+    with pytest.raises(OptionError, match="brnd"):
+        estimate(rows, **given, show_metadata=("brnd",))
 
 
 @pytest.mark.parametrize(

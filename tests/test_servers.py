@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 
 from tests.builders import THREE, ask, key_for, line_of, options_of, pool_of, send_away, verdict
+from tests.crash import bare_environment
 from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
 from tests.fakes.scripted import Scripted
 from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
-from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.engine.bookkeeping import check_answer, statuses_to_retry
@@ -264,7 +264,7 @@ def test_models_that_answered_are_named_and_others_than_asked_are_warned_of(
 
 
 @pytest.mark.ray
-def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, capsys):
+def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, one_ray):
     """Also where all answers are recorded: the second time nobody is asked."""
     numbers = count()
 
@@ -278,12 +278,13 @@ def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, capsys):
     with Scripted(script) as server:
         judge, out = f"openai:qwen/qwen3-32b@{server.url}/v1", tmp_path / "out"
         words = ["annotate", str(lines), "--judges", judge, "--out", str(out)]
-        assert main([*words, "--json"]) == 1
-        capsys.readouterr()
+        words += ["--json"]
+        assert one_ray.run(bare_environment(), *words)[0] == 1
         assert len(server.bodies) <= 20
         for more in (["--keep-asking"], ["--keep-asking", "--verbose"]):
-            assert main([*words, *more, "--json"]) == 0
-            told = json.loads(capsys.readouterr().out)
+            status, printed = one_ray.run(bare_environment(), *words, *more)
+            assert status == 0, printed
+            told = json.loads(printed.splitlines()[-1])
             codes = {warning["code"].upper() for warning in told["warnings"]}
             assert codes >= {"PROMPTS_CUT", "ANOTHER_MODEL"}, codes
             record = json.loads((out / "run.json").read_text())

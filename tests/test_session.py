@@ -17,21 +17,21 @@ from zelo_ray.ray.ray_errors import explain_missing_package, explain_no_cluster,
 
 
 @pytest.fixture
-def argv(tmp_path, monkeypatch):
-    """A job that is right in itself, in a home of its own."""
-    monkeypatch.setenv("HOME", str(tmp_path))
+def argv(tmp_path):
+    """A job that is right in itself."""
     (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
     words = ("annotate", "in.jsonl", "--out", "out", "--judges", "offline:bm25")
     return [str(tmp_path / word) if word in ("in.jsonl", "out") else word for word in words]
 
 
-def line(capsys, argv):
-    """What is said in the one line of a job that fails."""
-    assert cli.main(argv) == ExitStatus.FAILED
-    out, err = capsys.readouterr()
-    first, *told = err.splitlines()
-    assert (out, first[:9], len(told)) == ("", "1 query, ", 1), err
-    return told[0]
+def line(argv, home, **environ):
+    """What is said in the one line of a job that fails, in a process and a home of its own."""
+    environ = {**crash.bare_environment(), "HOME": str(home), **environ}
+    status, printed = crash.finish(crash.start([*crash.COMMAND, *argv], environ))
+    assert status == ExitStatus.FAILED, printed
+    first, told = printed.splitlines()
+    assert first.startswith("1 query, ")
+    return told
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,8 @@ def line(capsys, argv):
         ("http://127.0.0.1:1", "Invalid Ray address"),
     ],
 )
-def test_a_cluster_that_is_not_there_is_told_of_at_once(capsys, argv, monkeypatch, address, why):
-    monkeypatch.setenv("RAY_ADDRESS", address)
-    said = line(capsys, argv)
+def test_a_cluster_that_is_not_there_is_told_of_at_once(argv, tmp_path, address, why):
+    said = line(argv, tmp_path, RAY_ADDRESS=address)
     assert said.startswith(f"zelo-ray: RAY_ADDRESS={address}: no Ray can be joined there (")
     assert why in said
     assert "correct it, or unset it" in said
@@ -118,21 +117,19 @@ def test_a_node_that_cannot_import_the_package_is_told_of(two_nodes, options, mo
             session._refuse_unlike_nodes(options.model_copy(update={"out": out}))
 
 
-def test_a_temporary_directory_with_too_long_a_path_is_told_of(capsys, argv, monkeypatch, tmp_path):
+def test_a_temporary_directory_with_too_long_a_path_is_told_of(argv, tmp_path):
     place = tmp_path / ("x" * 90)
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
-    said = line(capsys, argv)
+    said = line(argv, tmp_path, TMPDIR=str(place))
     assert said.startswith(f"zelo-ray: {place}: too long a path")
     assert "set TMPDIR" in said
     assert list(place.iterdir()) == []
 
 
-def test_a_temporary_directory_without_room_is_told_of(capsys, argv, monkeypatch, tmp_path):
+def test_a_temporary_directory_without_room_is_told_of(argv, tmp_path):
     place = tmp_path / "t"
     with small_disk(place):
-        monkeypatch.setattr("tempfile.tempdir", str(place))
-        said = line(capsys, argv)
+        said = line(argv, tmp_path, TMPDIR=str(place))
         assert said.startswith(f"zelo-ray: {place} is full")
         assert "set TMPDIR" in said
         assert list(place.iterdir()) == []
@@ -140,25 +137,21 @@ def test_a_temporary_directory_without_room_is_told_of(capsys, argv, monkeypatch
 
 def test_a_temporary_directory_that_is_none_is_told_of(capsys, argv, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    said = line(capsys, argv)
+    assert cli.main(argv) == ExitStatus.FAILED
+    said = capsys.readouterr().err
     assert "gone: No such file or directory" in said
     assert "set TMPDIR" in said
 
 
-def test_a_setting_of_ray_that_makes_no_sense_is_told_of(capsys, argv, monkeypatch):
-    monkeypatch.setenv("RAY_ROTATION_MAX_BYTES", "plenty")
-    said = line(capsys, argv)
+def test_a_setting_of_ray_that_makes_no_sense_is_told_of(argv, tmp_path):
+    said = line(argv, tmp_path, RAY_ROTATION_MAX_BYTES="plenty")
     assert "(ValueError: " in said
     assert "'plenty')" in said
     assert "busy" not in said
 
 
 def test_a_home_that_is_none_is_told_of(argv, tmp_path):
-    """In a process of its own, for Ray reads its token once."""
-    environ = {**crash.bare_environment(), "HOME": str(tmp_path / "in.jsonl")}
-    status, printed = crash.finish(crash.start([*crash.COMMAND, *argv], environ))
-    assert status == 1
-    _, said = printed.splitlines()
+    said = line(argv, tmp_path / "in.jsonl")
     assert "in.jsonl/.ray: Not a directory" in said
     assert "set HOME" in said
 
