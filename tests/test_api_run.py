@@ -8,7 +8,7 @@ import pytest
 from tests import crash
 from tests.crash import bare_environment, completed
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 SCRIPT = """
 import doctest

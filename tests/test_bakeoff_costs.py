@@ -220,6 +220,7 @@ def test_what_earlier_runs_paid_for_rankings_counts():
 
 
 @pytest.mark.ray
+@pytest.mark.nightly
 def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, tmp_path):
     """What the server measures and what the bake-off says agree; a second run asks nothing."""
     out, run_file = tmp_path / "out", tmp_path / "first.run"

@@ -17,6 +17,8 @@ from zelo_ray.protocols.first_stages import FIRST_STAGES, view_of_stage
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import asking_options, build_rankers
 
+pytestmark = pytest.mark.nightly
+
 QUERIES = 8
 ORDERS = {"bm25": ("a", "b", "c", "d"), "dense": ("d", "e", "b")}
 WORTH = {"a": 3.0, "b": 1.0, "c": 0.5, "d": 2.0, "e": 0.0}

@@ -86,7 +86,7 @@ def cohere(server):
     return [entry["body"]["query"] for entry in server.journal if entry["name"] == "cohere"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path, server):
     """Eight arms: four fail on some queries or on all, and no other is the worse for it."""
     (tmp_path / "mine.py").write_text(CUSTOM)

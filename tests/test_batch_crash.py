@@ -25,13 +25,12 @@ EVENTS = (
     "results_half",
 )
 REQUESTS = 5 * 15
-FIRST = {("openai", "after intent"), ("anthropic", "mid ledger"), ("gemini", "created")}
 
 
 def kills(moments):
-    """Each provider at each moment; all but the first few are slow."""
+    """Each provider at each moment."""
     return [
-        pytest.param(*each, marks=() if each in FIRST else pytest.mark.slow)
+        each
         for each in product(JUDGES, moments)
         if each != ("anthropic", "file_received")  # Anthropic takes no file
     ]
@@ -80,7 +79,6 @@ def test_killed_within_a_call(tmp_path, fakes, environ, provider, event):
     check(tmp_path, fakes, environ, provider, first)
 
 
-@pytest.mark.slow
 def test_killed_twice_while_it_adopts(tmp_path, fakes, environ):
     """The second run dies as well, while it looks for the batch of the first."""
     write_pools(tmp_path / "pools.jsonl", queries=5, documents=6)

@@ -17,7 +17,7 @@ from tests.one_ray import OneRay
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.ray.branches import POOLS_AT_ONCE
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 OPENAI = crash.DEFAULT_JUDGES[0]
 RPM = 1200
@@ -53,7 +53,6 @@ def worker_that_calls(cluster: Cluster, server: str) -> Node:
     return cluster.nodes[-1]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(2700)  # four jobs on two clusters, and a run without a trouble
 def test_a_job_on_three_nodes_outlives_stops_and_kills(
     one_ray: OneRay, pools: Path, tmp_path: Path
@@ -137,7 +136,6 @@ def small(port: int) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.mark.slow
 def test_the_job_runs_under_ray_job_submit(small: Cluster, tmp_path: Path) -> None:
     given = ["--submission-id", "job", "--working-dir", str(crash.ROOT), "--"]
     job = ["python", "jobs/annotate.py", str(SAMPLE), "--out", str(tmp_path / "out")]
@@ -147,7 +145,6 @@ def test_the_job_runs_under_ray_job_submit(small: Cluster, tmp_path: Path) -> No
     assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_when_the_driver_that_owns_the_coordinator_is_killed(
     small: Cluster, port: int, tmp_path: Path
 ) -> None:
@@ -186,7 +183,6 @@ def line(cluster: Cluster, out: Path | str, **environ: str | None) -> str:
     return told[0]
 
 
-@pytest.mark.slow
 def test_a_cluster_that_wants_a_token_says_so(small: Cluster, tmp_path: Path) -> None:
     nothing = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": None, "HOME": str(tmp_path)}
     for environ in (nothing, {**nothing, "RAY_AUTH_MODE": "token"}, {"RAY_AUTH_TOKEN": "another"}):
@@ -196,7 +192,6 @@ def test_a_cluster_that_wants_a_token_says_so(small: Cluster, tmp_path: Path) ->
         assert TOKEN not in said
 
 
-@pytest.mark.slow
 def test_a_node_without_the_package_or_the_results_is_told_of(
     small: Cluster, tmp_path: Path
 ) -> None:
@@ -230,7 +225,6 @@ sys.exit(cli.main(sys.argv[1:]))
 """The command, on a cluster that says of itself that it is of another version."""
 
 
-@pytest.mark.slow
 def test_a_cluster_of_another_version_is_told_of(small: Cluster, tmp_path: Path) -> None:
     """The last test of this cluster, which says since then that it is another."""
     words = ("annotate", str(SAMPLE), "--out", str(tmp_path / "other"), "--judges", "offline")

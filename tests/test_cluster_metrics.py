@@ -8,7 +8,7 @@ import pytest
 
 from tests.crash import free_ports
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 SERVE = """
 import sys, tempfile, time, urllib.request

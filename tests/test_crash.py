@@ -96,7 +96,6 @@ def test_two_runs_on_one_directory_do_not_meet(undisturbed: Undisturbed) -> None
     assert crash.paid_twice(undisturbed.folder, undisturbed.folder / "out") == (0, 0)
 
 
-@pytest.mark.slow
 def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     pools: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
@@ -152,7 +151,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     assert crash.outputs(out) == undisturbed.outputs
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     pools = tmp_path / "pools.jsonl"
     crash.write_pools(pools, queries=7, documents=8)
@@ -178,7 +177,6 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) -> None:
     pools, cap = tmp_path / "pools.jsonl", 0.012
     crash.write_pools(pools, queries=12, documents=8)
@@ -203,7 +201,7 @@ def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) ->
     assert repeated <= 0  # what was in flight need not be asked again: no money is left
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
 def test_a_terminal_that_is_closed_loses_no_call(tmp_path: Path, ignored: bool) -> None:
     """The system tells all processes of the run, and a shell tells them again."""

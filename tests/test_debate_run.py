@@ -166,13 +166,7 @@ def test_batches_come_to_what_calls_come_to(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        *("samre", "baseline-weak"),
-        *(pytest.param(more, marks=pytest.mark.slow) for more in ("best-of", "baseline-strong")),
-    ],
-)
+@pytest.mark.parametrize("protocol", JOBS)
 def test_stopped_in_the_middle_it_goes_on_and_asks_nothing_twice(
     undisturbed, fakes, environ, tmp_path, pools_of, monkeypatch, protocol, way
 ):
@@ -211,7 +205,7 @@ def impatient(way, enough):
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, pools_of):
     expected, pools = undisturbed("samre"), tmp_path / "pools.jsonl"
     pools.write_bytes(b"".join(pool_line(pool) + b"\n" for pool in pools_of["samre"]))

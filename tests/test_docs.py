@@ -131,7 +131,7 @@ def test_the_options_page_shows_every_option():
     assert all(f"\n## {name}\n" in f"\n{page}" for name in COMMANDS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path):
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     assert config["theme"]["font"] is False

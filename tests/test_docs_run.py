@@ -24,12 +24,13 @@ pytestmark = pytest.mark.ray
 
 NOT_RUN = {
     r"^python3 -m venv|^(\.venv/bin/)?pip install|^\. \.venv|^git clone": "makes an environment",
-    r"-m pytest|-m tests\.check|-m benchmarks|mkdocs": "is a test, or takes minutes: run elsewhere",
+    r"-m pytest|-m benchmarks|mkdocs": "is a test, or takes minutes: run elsewhere",
     r"-m tests\.fakes": "serves until it is ended; other tests start it",
     r"^export |^[A-Z_]+=": "sets variables, which are set already",
     r"^(\.venv/bin/)?ray |RAY_AUTH_MODE": "needs a cluster; tests/test_cluster.py has one",
     r"^(docker|kubectl) ": "needs Docker or Kubernetes",
     r"^(kill|pkill) ": "ends what was not started",
+    r"^\.ci/run": "runs all checks",
 }
 STAND_INS = {  # what cannot be had here, and what stands for it
     r"\b(cohere:rerank-v[\d.a-z-]+)": "hosted=likelihood",
@@ -172,12 +173,12 @@ def lacking(told: list[str], printed: str) -> list[str]:
     ]
 
 
-FEW = ("README", "index", "tutorial-provider", "label")
+FEW = ("README", "index", "tutorial-provider")
 SLOW = [page for page in PAGES if page.stem not in FEW]
 """Of these one half is run here, and the other by another process: ``test_docs_run_rest.py``."""
 HERE = [
     *(pytest.param(page, id=page.name) for page in PAGES if page.stem in FEW),
-    *(pytest.param(page, id=page.name, marks=pytest.mark.slow) for page in SLOW[::2]),
+    *(pytest.param(page, id=page.name, marks=pytest.mark.nightly) for page in SLOW[::2]),
 ]
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.test_docs_run import SLOW, reader, types_all
 
 __all__ = ["reader"]
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 
 @pytest.mark.parametrize("page", SLOW[1::2], ids=lambda page: page.name)

@@ -18,6 +18,8 @@ from zelo_ray.providers import RERANKERS, Settings, build_panel, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import build_rankers, local
 
+pytestmark = pytest.mark.nightly
+
 WORDS = ("how", "do", "i", "reset", "the", "garage", "door", "opener", "hold", "its", "learn")
 WORDS += ("button", "bread", "is", "sold", "here")
 TEXTS = ["hold its learn button", "", "bread is sold here", "reset the door opener " * 200]

@@ -174,7 +174,7 @@ def test_judges_of_this_process_count_no_tokens(tmp_path):
 # Replies are there
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [3, 2])
 def test_a_pilot_of_a_twentieth_foretells_the_bill(fakes, environ, tmp_path, seed):
     """Lengths of documents and answers vary, and some answers must be asked for again.
 

@@ -96,7 +96,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path
         assert by_worth == sorted(by_worth)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_ways_together_spend_five_grades_a_query(run, one_ray, tmp_path):
     path = tmp_path / "pools.jsonl"
     crash.write_pools(path, QUERIES, 8)

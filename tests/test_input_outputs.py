@@ -12,7 +12,7 @@ import pytest
 
 from tests import input_outputs
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 RECORD = input_outputs.read_record()
 
 
@@ -23,7 +23,7 @@ def is_tried(name, third):
     return (number // 8 % 3 == 0) == third and (read or number % 8 == 0)
 
 
-@pytest.mark.parametrize("third", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("third", [True, pytest.param(False)])
 def test_every_file_is_read_as_it_was(third):
     tried = {name for name in RECORD if is_tried(name, third)}
     now = input_outputs.try_all(only=tried)

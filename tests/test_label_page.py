@@ -7,10 +7,14 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.browser import OVER
 from tests.crash import PATIENCE
 from tests.labelling import sample_at, serving
 from zelo_ray.formats.judgments.answers import current_answers, read_answers
+
+pytestmark = pytest.mark.nightly
 
 MAIN = "import sys; from zelo_ray.cli import main; sys.exit(main())"
 TEXT = "document.getElementById('{}')?.textContent"

@@ -133,6 +133,7 @@ def test_preferences_are_no_grades(capsys):
         read_all_judgments(["out"], human="pairs")
 
 
+@pytest.mark.nightly
 def test_twenty_pairs_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
     out = tmp_path / "pairs"
     wanted = drawn(out)
@@ -253,6 +254,7 @@ def test_agree_compares_judges_with_what_people_said_of_pairs(tmp_path, capsys):
     assert "54 of 60" in " ".join(two)  # but for d3 and d4 of six queries
 
 
+@pytest.mark.nightly
 def test_the_page_of_pairs_fits_a_phone_and_a_desk(browser, tmp_path):
     drawn(tmp_path / "pairs", labels=3)
 

@@ -126,7 +126,6 @@ def test_ir_measures(seed):
 
 
 @reads_measures
-@pytest.mark.peers
 @settings(max_examples=20, deadline=None)
 @given(SEEDS)
 def test_gdeval(seed):
@@ -164,9 +163,9 @@ def test_ir_measures_writes_measures_alike(text):
     assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text
 
 
-@pytest.mark.peers
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
+@pytest.mark.nightly
 def test_ranx(seed):
     """On runs without ties, which it breaks by their place in its input.
 
@@ -229,7 +228,6 @@ def test_scikit_learn(seed, cutoff):
             assert ours[text][query_id] == pytest.approx(value, abs=1e-9)
 
 
-@pytest.mark.peers
 @settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_pairs_of_a_binary_truth_is_the_area_under_the_roc_curve(seed):

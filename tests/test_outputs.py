@@ -9,7 +9,7 @@ import pytest
 
 from tests import outputs
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 RECORD = outputs.read_record()
 
 

@@ -18,6 +18,8 @@ from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.parts import Chart, Queries, Report, ReportTable, Section, TextCell
 
+pytestmark = pytest.mark.nightly
+
 KEEP = """
   window.kept = [];
   URL.createObjectURL = (blob) => { window.kept.push(blob); return "about:blank#kept"; };

@@ -103,7 +103,7 @@ def test_a_path_with_an_empty_entry_leads_no_worker_to_them(folder):
     run([_COMMAND, *WORDS], folder, environment(PYTHONPATH=f":{crash.ROOT}"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_a_job_script_imports_none_from_its_folder_nor_from_where_it_starts(folder):
     jobs = folder / "jobs"
@@ -115,7 +115,7 @@ def test_a_job_script_imports_none_from_its_folder_nor_from_where_it_starts(fold
     run([sys.executable, jobs / "annotate.py", *WORDS[1:]], folder, environment())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_a_program_of_the_users_imports_none_from_its_folder_with_this_package(folder):
     program = folder / "programs"
@@ -127,7 +127,7 @@ def test_a_program_of_the_users_imports_none_from_its_folder_with_this_package(f
     run([sys.executable, program / "mine.py"], folder, environment())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.ray
 def test_as_a_module_it_imports_none_from_where_it_starts(folder):
     begin = [

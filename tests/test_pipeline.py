@@ -254,7 +254,6 @@ def _worths(pools: Path) -> dict[tuple[str, str], float]:
     return found
 
 
-@pytest.mark.slow
 def test_a_full_disk_loses_no_answer(one_ray: OneRay, tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
@@ -325,7 +324,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
     return found
 
 
-@pytest.mark.slow
 def test_shards_and_results_may_lie_in_an_object_store(
     sample_run: tuple[Path, str], stored: list[Stored]
 ) -> None:
@@ -335,7 +333,6 @@ def test_shards_and_results_may_lie_in_an_object_store(
         assert not run.locked
 
 
-@pytest.mark.slow
 def test_a_second_run_asks_nothing_and_changes_no_byte(stored: list[Stored]) -> None:
     """It does not even start Ray."""
     first, second = stored

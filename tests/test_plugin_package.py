@@ -16,6 +16,8 @@ from tests.one_ray import OneRay
 from zelo_ray import measure
 from zelo_ray.evaluation.measures import linear_of, parse_measure
 
+pytestmark = pytest.mark.nightly
+
 SOURCE = ROOT / "docs" / "plugin"
 CODE = SOURCE / "src" / "zelo_ray_example"
 POOL = {

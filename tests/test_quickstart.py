@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 
 from tests.crash import PATIENCE, ROOT
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 CERTAIN = ("scores", "votes", "agreement", "contest", "comparisons")

@@ -50,7 +50,6 @@ def write_runs(folder):
     return paths
 
 
-@pytest.mark.slow
 def test_thirty_three_judges_fit_on_a_page(tmp_path):
     agree(tmp_path, judges=[(f"judge-{i:02}", i / 33) for i in range(33)])
     page = page_of(tmp_path / "out")

@@ -17,6 +17,8 @@ from tests.test_report_relabelling import compare_labels
 from zelo_ray.commands.report import write_report
 from zelo_ray.records import Document, Pool
 
+pytestmark = pytest.mark.nightly
+
 
 def evil_reasoning(out):
     """The votes of a run, with a reasoning that wants to be run."""

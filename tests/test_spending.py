@@ -122,7 +122,7 @@ def plain(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory
 # The books
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_run_says_it_cost_is_what_the_servers_billed(
     one_ray: OneRay, pools: Path, tmp_path: Path
 ) -> None:
@@ -160,7 +160,7 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(
 # A cap
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cap_holds_in_batches_too(
     one_ray: OneRay, pools: Path, plain: Plain, tmp_path: Path
 ) -> None:
@@ -426,7 +426,6 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
 
 
-@pytest.mark.slow
 def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.status == 1, interrupted.printed
     assert "batches stay at their providers" in interrupted.printed
@@ -439,7 +438,7 @@ def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.leaked == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_cancelled_and_killed_among_its_batches_ends_as_one_online(
     interrupted: Interrupted, pools: Path, plain: Plain
 ) -> None:

@@ -16,8 +16,11 @@ from zelo_ray.options.tracking import options_that_change_results
 from zelo_ray.reports import trackers
 from zelo_ray.reports.trackers.mlflow import name_of
 
-# MLflow opens files by what Python 3.14 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:codecs.open:DeprecationWarning")
+pytestmark = [
+    pytest.mark.nightly,
+    # MLflow opens files by what Python 3.14 deprecates.
+    pytest.mark.filterwarnings("ignore:codecs.open:DeprecationWarning"),
+]
 
 SECRET = "sk-a-key-that-nobody-may-see"
 QRELS = "q1 0 d1 3\nq1 0 d2 1\nq1 0 d3 0\nq2 0 d1 2\nq2 0 d2 0\n"

@@ -14,6 +14,8 @@ from tests.builders import parsed
 from tests.crash import ROOT, bare_environment
 from zelo_ray.commands.convert import convert
 
+pytestmark = pytest.mark.nightly
+
 TRAINER = ROOT / "jobs" / "train_reranker.py"
 ADJECTIVES = {"splendid": 3, "decent": 2, "meagre": 1, "dreadful": 0}
 LOSSES = """
@@ -102,7 +104,6 @@ def contest(place, kind, *names):
     return found, pq.read_table(place / "contest" / "comparisons.parquet").to_pylist()
 
 
-@pytest.mark.slow
 def test_each_form_is_loaded_by_datasets_and_taken_by_the_loss_that_its_card_names(place):
     """The card's own lines are run, and then two steps of the library's trainer."""
     for form in ("rows", "pairs", "lists", "triplets"):
@@ -123,7 +124,6 @@ print(len(load_dataset("lists")["train"]))
 """
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_written_again_is_not_taken_from_a_cache(place):
     """The cache of `datasets` knows a folder by its name, and by what the card calls its data."""
     (place / "again.py").write_text(AGAIN)
@@ -134,7 +134,6 @@ def test_a_folder_that_is_written_again_is_not_taken_from_a_cache(place):
         assert python(place, "again.py").split()[-1] == str(len(lines))
 
 
-@pytest.mark.slow
 def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place):
     """Random weights order documents at random; after a few steps they know good adjectives."""
     make_data("lists")
@@ -147,7 +146,6 @@ def test_a_reranker_that_was_trained_wins_on_queries_that_it_has_not_seen(place)
     assert comparison["p_holm"] < 0.05
 
 
-@pytest.mark.slow
 def test_a_bi_encoder_learns_and_so_does_a_map_of_its_queries(place):
     """Both begin with random vectors of words; the map leaves those of documents as they are."""
     make_data("triplets")

@@ -21,6 +21,8 @@ from zelo_ray.commands.tune.halves import FIRST, half_of
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import OptionError
 
+pytestmark = pytest.mark.nightly
+
 QUERIES, DOCUMENTS = 24, 4
 MAGIC = "Count the facts that a document gives."
 LAZY = "Look at the length of a document."
@@ -243,7 +245,6 @@ def test_a_cap_holds_for_all_of_it_and_more_money_goes_on(folder, run, model):
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 def test_a_killed_run_pays_for_nothing_twice(folder, run, model):
     """Killed after the proposals were asked for: the same proposals are judged afterwards."""
     first = sum(half_of(f"Question {q}?") == FIRST for q in range(QUERIES))

@@ -322,10 +322,8 @@ def on_gpus(tmp_path, environ, most, gpus, *words):
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(
-    "most",
-    [pytest.param(20_000, id="handed"), pytest.param(0, id="by Ray Data", marks=pytest.mark.slow)],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("most", [20_000, 0], ids=["handed", "by Ray Data"])
 def test_each_judge_has_gpus_of_its_own_and_outlives_a_kill(engine, tmp_path, most):
     engine({"kills_at": 20})
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
