@@ -18,6 +18,8 @@ from tests.one_ray import OneRay
 settings.register_profile("zelo", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("zelo")
 
+_ENDED_BY_SIGTERM = signal.getsignal(signal.SIGTERM)
+
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch):
@@ -33,9 +35,8 @@ def _no_ray_in_this_process():
 
     All further tests would go with it. That a driver was here is told by its handler of SIGTERM.
     """
-    before = signal.getsignal(signal.SIGTERM)
     yield
-    came = signal.signal(signal.SIGTERM, before) is not before
+    came = signal.signal(signal.SIGTERM, _ENDED_BY_SIGTERM) is not _ENDED_BY_SIGTERM
     assert not came, "Ray was started by the process of the tests: let `OneRay` or `crash` start it"
 
 

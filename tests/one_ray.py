@@ -61,7 +61,9 @@ class OneRay:
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps([dict(environ), words]), file=self._process.stdin, flush=True)
-        status, printed = json.loads(self._process.stdout.readline())
+        told = self._process.stdout.readline()
+        assert told, "the process that all these tests share has died, with its Ray"
+        status, printed = json.loads(told)
         return status, printed
 
     def __enter__(self) -> "OneRay":

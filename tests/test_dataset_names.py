@@ -7,7 +7,8 @@ import ir_datasets
 import pytest
 
 import zelo_ray
-from tests.builders import parsed
+from tests.builders import parsed, rows_of
+from tests.crash import bare_environment
 from zelo_ray import cli
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError
@@ -33,10 +34,23 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_its_pools_are_annotated_and_its_judgments_are_a_truth():
+ANNOTATE = """
+import ir_datasets, zelo_ray
+files = [f"{folder}/{{name}}" for name in ("docs.tsv", "queries.tsv", "people.qrels")]
+name = "{name}".partition(":")[2]
+if name not in ir_datasets.registry:
+    ir_datasets.registry.register(name, ir_datasets.create_dataset(*files))
+zelo_ray.annotate("{name}", out="{folder}/out", judges="offline")
+"""
+
+
+@pytest.mark.ray
+def test_its_pools_are_annotated_and_its_judgments_are_a_truth(place, one_ray):
     said = convert(parsed("convert", "pool", NAME, "--out", "pools.jsonl"))
     assert said.startswith("2 pools with 4 documents: pools.jsonl")
-    assert "requests about 2 queries" in zelo_ray.estimate(NAME, out="out", judges="offline")
+    status, said = one_ray.run(bare_environment(), "-c", ANNOTATE.format(folder=place, name=NAME))
+    assert status is None, said
+    assert {row["query_id"] for row in rows_of(place / "out", "scores")} == {"q1", "q2"}
     truth = read_qrels(NAME)
     assert truth["relevance"].to_pylist() == [2, 0, 1, 0]
     Path("bm25.run").write_text("q1 Q0 d1 1 2 bm25\nq2 Q0 d3 1 1 bm25\n")

@@ -23,7 +23,7 @@ def is_tried(name, third):
     return (number // 8 % 3 == 0) == third and (read or number % 8 == 0)
 
 
-@pytest.mark.parametrize("third", [True, pytest.param(False)])
+@pytest.mark.parametrize("third", [True, False])
 def test_every_file_is_read_as_it_was(third):
     tried = {name for name in RECORD if is_tried(name, third)}
     now = input_outputs.try_all(only=tried)

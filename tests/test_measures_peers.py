@@ -163,9 +163,9 @@ def test_ir_measures_writes_measures_alike(text):
     assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text
 
 
+@pytest.mark.nightly
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
-@pytest.mark.nightly
 def test_ranx(seed):
     """On runs without ties, which it breaks by their place in its input.
 

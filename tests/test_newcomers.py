@@ -6,8 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray import agree, cli, estimate, fit_votes
-from zelo_ray.errors import InputError, OptionError
+from tests.crash import bare_environment
+from zelo_ray import agree, cli, fit_votes
+from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange.trec import quote_ids
 from zelo_ray.formats.judgments.judgments_file import read_judgments
@@ -142,7 +143,14 @@ def test_a_bakeoff_by_the_texts_of_queries_is_one_by_their_ids(tmp_path, capsys)
     assert "no file has a column 'star' (grade)" in capsys.readouterr().err
 
 
-def test_columns_become_fields_of_documents_that_judges_are_shown(tmp_path):
+SHOWING = """
+import zelo_ray
+zelo_ray.annotate({rows!r}, out="{out}/run", judges="offline", show_metadata=("brand",))
+"""
+
+
+@pytest.mark.ray
+def test_columns_become_fields_of_documents_that_judges_are_shown(tmp_path, one_ray):
     place = put(tmp_path / "pools.csv", POOLS)
     options = InputOptions(show_metadata=("brand",))
     (made,) = convert_inputs([place], str(tmp_path / "out"), options).places
@@ -150,10 +158,9 @@ def test_columns_become_fields_of_documents_that_judges_are_shown(tmp_path):
     about = [[document.get("metadata") for document in documents] for documents in found]
     assert about == [[{"brand": "x"}, {"brand": "y"}], [{"brand": "x"}, None]]
     rows = [{"query": "q", "text": text, "brand": "x"} for text in ("a", "b")]
-    given = {"out": "out", "judges": "offline"}
-    assert "requests about 1 query" in estimate(rows, **given, show_metadata=("brand",))
-    with pytest.raises(OptionError, match="brnd"):
-        estimate(rows, **given, show_metadata=("brnd",))
+    status, said = one_ray.run(bare_environment(), "-c", SHOWING.format(rows=rows, out=tmp_path))
+    assert status is None, said
+    assert pq.read_table(tmp_path / "run" / "scores.parquet").num_rows == 2
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Ray that cannot be started, joined or kept: one line that says what to do, and no traceback."""
 
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -27,9 +28,10 @@ def argv(tmp_path):
 def line(argv, home, **environ):
     """What is said in the one line of a job that fails, in a process and a home of its own."""
     environ = {**crash.bare_environment(), "HOME": str(home), **environ}
-    status, printed = crash.finish(crash.start([*crash.COMMAND, *argv], environ))
-    assert status == ExitStatus.FAILED, printed
-    first, told = printed.splitlines()
+    command = [*crash.COMMAND, *argv]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (ExitStatus.FAILED, ""), ended.stderr
+    first, told = ended.stderr.splitlines()
     assert first.startswith("1 query, ")
     return told
 
@@ -138,7 +140,7 @@ def test_a_temporary_directory_without_room_is_told_of(argv, tmp_path):
 def test_a_temporary_directory_that_is_none_is_told_of(capsys, argv, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     assert cli.main(argv) == ExitStatus.FAILED
-    said = capsys.readouterr().err
+    _, said = capsys.readouterr().err.splitlines()
     assert "gone: No such file or directory" in said
     assert "set TMPDIR" in said
 
