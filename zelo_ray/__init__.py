@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from zelo_ray.protocols import Judgments, Protocol, ScoreKind
     from zelo_ray.providers import Connection, Provider
     from zelo_ray.records import Document, Judge, Pool
-    from zelo_ray.rerankers.custom import Reranker
+    from zelo_ray.rerankers.custom import Reranker, RerankerInput
 
 __version__ = "0.2.0"
 
@@ -62,6 +62,7 @@ __all__ = [
     "Provider",
     "RaterAgreement",
     "Reranker",
+    "RerankerInput",
     "Run",
     "ScoreKind",
     "Sizing",
@@ -107,7 +108,7 @@ _MODULES = {
     "zelo_ray.protocols": ("Judgments", "Protocol", "ScoreKind"),
     "zelo_ray.providers": ("Connection", "Provider"),
     "zelo_ray.records": ("Document", "Judge", "Pool"),
-    "zelo_ray.rerankers.custom": ("Reranker",),
+    "zelo_ray.rerankers.custom": ("Reranker", "RerankerInput"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

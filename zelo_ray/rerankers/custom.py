@@ -4,8 +4,8 @@ One of an installed package has the plain name that is declared in ``zelo_ray.re
 Python an object in memory is pickled into a file, whose path is the name. See `Reranker`. A class
 is created with the ranker's options in the process that asks it; a function gets them as keyword
 arguments. If ``score`` is asynchronous, many queries are scored at once; a plain one runs in a
-thread for one query after another, since few models and tokenizers are thread-safe. An error that
-it raises is a failure of that query.
+thread for one query after another, since few models and tokenizers are thread-safe. One that takes
+a single argument gets a `RerankerInput`. An error that it raises is a failure of that query.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import fsspec
 
@@ -52,6 +52,13 @@ class Reranker(Protocol):
     async def score(self, query: str, documents: list[str]) -> list[float]:
         """Return a finite number for each document, in order; the higher, the more relevant."""
         ...
+
+
+class RerankerInput(NamedTuple):
+    """What a reranker gets whose ``score`` takes a single argument."""
+
+    query: str
+    documents: list[str]
 
 
 class Custom:
@@ -146,6 +153,8 @@ def make_scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
     if not inspect.isroutine(score):
         score = score.__call__  # so that an asynchronous one is recognised
     keywords = {} if inspect.isclass(plugin) else arguments
+    if _takes_one(score, **keywords):
+        score = _with_one_argument(score)
     _bind(judge, score, "query", ["document"], **keywords)
     return partial(score, **keywords)
 
@@ -167,8 +176,35 @@ def check_reranker(judge: Judge, plugin: Any) -> None:
     method = held.get("score", held.get("__call__"))
     if method is None:
         raise PanelError(f"{judge.model} {_UNFIT}")
-    if isinstance(method, FunctionType):
+    if isinstance(method, FunctionType) and not _takes_one(method, plugin):
         _bind(judge, method, plugin, "query", ["document"])
+
+
+def _takes_one(call: Callable[..., Any], *before: Any, **named: Any) -> bool:
+    """Tell whether a reranker takes a query and its documents as one argument."""
+    try:
+        takes = inspect.signature(call)
+    except ValueError:  # some callables not written in Python have none
+        return False
+    fits = []
+    for arguments in (("query", ["document"]), (RerankerInput("query", ["document"]),)):
+        try:
+            takes.bind(*before, *arguments, **named)
+            fits.append(True)
+        except TypeError:
+            fits.append(False)
+    return fits == [False, True]
+
+
+def _with_one_argument(score: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a scorer of a query and documents that hands them over as a `RerankerInput`."""
+    if inspect.iscoroutinefunction(score):
+
+        async def ask(query: str, documents: list[str], **options: Any) -> Any:
+            return await score(RerankerInput(query, documents), **options)
+
+        return ask
+    return lambda query, documents, **options: score(RerankerInput(query, documents), **options)
 
 
 def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
