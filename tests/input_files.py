@@ -1,7 +1,7 @@
 """One small file of every kind that a user may bring, made in a folder, the same each time.
 
 All of them speak of the same 12 queries and 72 documents (`base/`), but for the cases in
-`golden/cases`, which are as they were found. Results of commands are those of `tests.outputs`.
+`golden/cases`, which are as they were found. Results of commands are in `golden/results.tar.xz`.
 """
 
 import bz2
@@ -13,6 +13,7 @@ import json
 import lzma
 import re
 import shutil
+import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,9 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests import outputs
-
 CASES = Path(__file__).parent / "golden" / "cases"
+RESULTS = CASES.with_name("results.tar.xz")
 BASE = "base"
 """The folder of what commands are given beside the file that is tried."""
 _ANNOTATED = "zelo lean graded zelo-and-graded best-of samre offline baseline-strong baseline-weak"
@@ -79,7 +79,8 @@ Files = Mapping[str, Content]
 
 def write_files(folder: Path) -> dict[str, str]:
     """Write all files below a folder; return the path of each, and the group that it is of."""
-    record = outputs.read_record()
+    with tarfile.open(RESULTS) as archive:
+        record = {m.name: archive.extractfile(m).read().decode() for m in archive}
     _write_base(folder, record)
     sample = _Sample(record)
     groups: dict[str, str] = {}
@@ -135,7 +136,7 @@ def _write_results(folder: Path, name: str, record: Mapping[str, str]) -> None:
     """Write the results of a command again that were recorded as texts."""
     for path, text in record.items():
         place = path.removesuffix(".txt")
-        if not place.startswith(f"{name}/") or place.endswith((outputs.PRINTED, outputs.VALUES)):
+        if not place.startswith(f"{name}/"):
             continue
         file = folder / place.partition("/")[2]
         if place.endswith(".parquet"):

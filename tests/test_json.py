@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests import compare
 from tests.crash import ROOT, bare_environment
-from tests.given import Given
 from tests.json_documents import parsed_strictly, printed, valid
 from tests.search_server import NAMES, SearchServer
 from tests.test_search_index import DOCUMENTS
@@ -45,7 +45,7 @@ ON_RAY = {
 }
 ELSE = {
     "size": "size --documents 8 --pools 20 --out sizes",
-    "fit": "fit baseball.csv --out ratings.csv",
+    "fit": "fit games.csv --out ratings.csv",
     "bakeoff": "bakeoff --truth graded --pools pools.jsonl --runs runs/a.run runs/b.run "
     "--resamples 100 --out contest",
     "agree": "agree graded --human people.qrels",
@@ -56,9 +56,9 @@ ELSE = {
     "prompt": "prompt pools.jsonl --judges openai:gpt-6-luna",
     "prompt --body": "prompt pools.jsonl --judges openai:gpt-6-luna --body",
     "explain": "explain judged",
-    "explain --query": "explain judged --query q1",
-    "explain --doc": "explain graded --query q1 --doc d1",
-    "explain --prompt": "explain judged --query q1 --prompt",
+    "explain --query": "explain judged --query tick-removal",
+    "explain --doc": "explain graded --query tick-removal --doc tick-removal-01",
+    "explain --prompt": "explain judged --query tick-removal --prompt",
     "report": "report judged",
     "report of several": "report judged graded --index all.html",
     "doctor": "doctor --no-ray --judges offline:bm25 --out doctored",
@@ -82,11 +82,31 @@ ELSE = {
 def folder(tmp_path_factory):
     """The files that the commands name."""
     folder = tmp_path_factory.mktemp("json")
-    every = " ".join([*ON_RAY.values(), *ELSE.values()])
-    every += " runs/*.run"
-    files = [word for word in every.split() if word not in ("judged", "graded")]
+    compare.write_inputs(folder)
+    (folder / "runs").mkdir()
+    (folder / "scidocs/qrels").mkdir(parents=True)
+    pools = [json.loads(line) for line in (folder / "pools.jsonl").read_text().splitlines()]
+    texts = {document["id"]: document["content"] for p in pools for document in p["documents"]}
+    for name, step in (("a", 1), ("b", -1)):
+        rows = (
+            f"{pool['query']['id']} Q0 {document['id']} {rank} {9 - rank} {name}\n"
+            for pool in pools
+            for rank, document in enumerate(pool["documents"][::step], 1)
+        )
+        (folder / f"runs/{name}.run").write_text("".join(rows))
+    of_beir = {
+        "corpus.jsonl": [{"_id": name, "text": text} for name, text in texts.items()],
+        "queries.jsonl": [{"_id": p["query"]["id"], "text": p["query"]["query"]} for p in pools],
+    }
+    for name, lines in of_beir.items():
+        (folder / f"scidocs/{name}").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    qrels = (folder / "people.qrels").read_text().splitlines()
+    judged = [
+        "query-id\tcorpus-id\tscore",
+        *("\t".join(x.split()[::2] + x.split()[3:]) for x in qrels),
+    ]
+    (folder / "scidocs/qrels/test.tsv").write_text("\n".join(judged) + "\n")
     with contextlib.chdir(folder):
-        Given(folder, lambda *words: None).make(" ".join(files), "json")
         Parts("batched").keep(BatchPart("a", "openai:gpt-6-luna", "V", ["k"], 1, 1, 0.0, 0.0))
     return folder
 
@@ -158,8 +178,8 @@ def test_the_form_of_the_output_is_no_option_of_a_run(documents, folder):
 def test_figures_are_numbers(documents, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     scores = pq.read_table("graded/scores.parquet").to_pylist()
-    explained = printed(capsys, "explain", "graded", "--query", "q1")["result"]
-    of_query = [row for row in scores if row["query_id"] == "q1"]
+    explained = printed(capsys, "explain", "graded", "--query", "tick-removal")["result"]
+    of_query = [row for row in scores if row["query_id"] == "tick-removal"]
     assert [row["score"] for row in explained["scores"]] == pytest.approx(
         [row["score"] for row in sorted(of_query, key=lambda row: row["rank"])]
     )

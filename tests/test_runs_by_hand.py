@@ -1,26 +1,26 @@
-"""What is shown of runs made by hand is as recorded, as in `tests.test_outputs`.
+"""What a report says of runs made by hand is as recorded: names, codes and figures, no sentence.
 
 Where it changes on purpose, ``python -m tests.runs_by_hand`` records it anew.
 """
 
+import json
+
 import pytest
 
-from tests import outputs, runs_by_hand
-
-RECORD = outputs.read_record(runs_by_hand.RECORD)
-
-
-def test_all_that_is_recorded_is_of_these_runs():
-    assert {path.partition("/")[0] for path in RECORD} == {*runs_by_hand.RUNS}
+from tests.compare import is_alike
+from tests.runs_by_hand import RECORDS, RUNS, report_values
 
 
-@pytest.mark.parametrize("name", runs_by_hand.RUNS)
-def test_a_report_and_explanations_are_as_they_were_recorded(tmp_path, name):
-    now = dict(runs_by_hand.read_all(tmp_path / name, name))
-    then = {path: text for path, text in RECORD.items() if path.startswith(f"{name}/")}
+def test_each_run_is_recorded_and_no_other():
+    assert {path.stem for path in RECORDS.glob("*.json")} == {*RUNS}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_report_is_as_it_was_recorded(tmp_path, name):
+    then, now = (
+        json.loads((RECORDS / f"{name}.json").read_text()),
+        report_values(name, tmp_path / name),
+    )
     assert now.keys() == then.keys()
-    for path, text in now.items():
-        if outputs.is_shown(path):
-            assert not outputs.numbers_in(then[path]) - outputs.numbers_in(text), text
-        elif not outputs.is_same(then[path], text):
-            assert text.splitlines() == then[path].splitlines()
+    for part, values in now.items():
+        assert is_alike(values, then[part]), (part, values)
