@@ -97,15 +97,7 @@ def write_inputs(folder: Path) -> None:
         for a, b in [(grades[q, one], grades[q, two])]
     ]
     (folder / "votes.jsonl").write_text("".join(json.dumps(vote) + "\n" for vote in votes))
-    games = (
-        "ann,bob,ann",
-        "bob,cyd,bob",
-        "ann,cyd,cyd",
-        "cyd,ann,ann",
-        "bob,ann,ann",
-        "cyd,bob,tie",
-    )
-    (folder / "games.csv").write_text("\n".join(("left,right,winner", *games)) + "\n")
+    (folder / "games.csv").write_text("left,right,winner\nann,bob,ann\nann,cyd,cyd\nbob,cyd,bob\n")
     (folder / "poll.yaml").write_text("batch_poll: 0.2\n")
 
 
@@ -123,10 +115,11 @@ def run_all(code: Path, folder: Path, *, now: bool) -> dict[str, tuple[int, str]
     write_inputs(folder)
     flags = ("--judge", "tests.fakes.sample:judge", "--rpm", "100000", "--key", "")
     with crash.fakes(folder, *flags, "--batch-seconds", "0.2") as environ:
-        environ |= {"PYTHONPATH": str(code)}
+        places = {k: v for k, v in environ.items() if k != "ZELO_RAY_LIMITS"}
+        places |= {"PYTHONPATH": str(code)}
         for out, command in COMMANDS.items():
             words = (command if isinstance(command, str) else command[now]).split()
-            run = crash.start([*crash.COMMAND, *words, "--out", out], environ, cwd=folder)
+            run = crash.start([*crash.COMMAND, *words, "--out", out], places, cwd=folder)
             ended[out] = crash.finish(run)
             print(f"{'now' if now else 'then'}: {out}: {ended[out][0]}", file=sys.stderr)
     return ended

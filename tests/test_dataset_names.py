@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import ir_datasets
 import pytest
 
 import zelo_ray
@@ -14,6 +13,7 @@ from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.qrels import read_qrels
 
+ir_datasets = pytest.importorskip("ir_datasets")
 NAME = "ir_datasets:zelo-ray-tests/local"
 
 

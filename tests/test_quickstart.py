@@ -3,14 +3,13 @@
 import re
 import shutil
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests.crash import PATIENCE, ROOT
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
+nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 CERTAIN = ("scores", "votes", "agreement", "contest", "comparisons")
 """What the last line of a cell begins with, whose output is the same each time."""
@@ -35,7 +34,7 @@ def test_the_walk_through_runs_as_it_stands(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     notebook = nbformat.read(folder / "quickstart.ipynb", as_version=4)
-    client = NotebookClient(
+    client = nbclient.NotebookClient(
         notebook,
         timeout=int(PATIENCE),
         kernel_name="python3",
