@@ -255,6 +255,7 @@ def copied_files():
     ]
 
 
+@pytest.mark.nightly
 def test_the_image_builds_its_wheel_from_what_is_copied_and_runs_without_root(tmp_path):
     """Every step but the base and the packages of other people, as no container engine is here."""
     for name in copied_files():

@@ -83,6 +83,7 @@ def test_the_workflows_run_the_first_and_the_last_python_that_the_package_names(
     assert {"file.yml", "server.yml", "provider.yml", "number.yml", "release.yml"} <= read.keys()
 
 
+@pytest.mark.nightly
 def test_the_archives_hold_the_package_and_no_more_than_it_needs(built):
     wheel, archive = built
     assert f"zelo_ray-{VERSION}-" in wheel.name
@@ -107,6 +108,7 @@ def test_the_archives_hold_the_package_and_no_more_than_it_needs(built):
     assert not {".venv", "out", ".git"} & tops
 
 
+@pytest.mark.nightly
 def test_the_metadata_say_what_an_index_shows(installed):
     [info] = installed[0].glob("*.dist-info")
     metadata = Distribution.at(info).metadata
