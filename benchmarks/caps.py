@@ -22,9 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests import crash
+from tests.builders import set_in_file
 
 QUERIES, DOCUMENTS = 40, 8
-BATCH = ("--mode", "batch", "--batch-poll", "0.5")
+BATCH = ("--mode", "batch", *set_in_file(batch_poll=0.5))
 BATCH_SECONDS = ("--batch-seconds", "2")
 GROWING = ("--output", "20", "--output-later", "2000", "--output-turn", "90")
 BY_KIND = {  # tokens of an answer by a field that it has; "": it has none
@@ -105,7 +106,9 @@ ATTACKS = (
     Attack("three actors for each provider", "online", 1.0, GROWING, ("--actors", "3")),
     Attack("two kills, then finished", "online", 1.0, GROWING, kills=2),
     Attack("two kills, then finished", "batch", 0.05, GROWING, judges=ONE, kills=2),
-    Attack("faults: 20% of calls", "online", 0.4, (*FAULTY, "--output", "200"), ("--timeout", "2")),
+    Attack(
+        "faults: 20% of calls", "online", 0.4, (*FAULTY, "--output", "200"), set_in_file(timeout=2)
+    ),
     Attack("lognormal lengths", "batch", 0.3, ("--output", "300", "--output-sd", "1")),
     Attack("a cap of 1.5 times the bill", "batch", times=1.5),
     Attack("a cap of 3 times the bill", "batch", times=3.0),

@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests import crash
+from tests.builders import set_in_file
 
 SLOWLY = ("--latency", "0.3", "--jitter", "0.5")
 MODEL = "pointwise:openai:gpt-6-luna"
@@ -79,7 +80,7 @@ class Job:
 
 JOBS = {
     "zelo, online": Job(),
-    "zelo, batch": Job(("--mode", "batch", "--batch-poll", "0.5"), enqueued=30_000),
+    "zelo, batch": Job(("--mode", "batch", *set_in_file(batch_poll=0.5)), enqueued=30_000),
     "samre": Job(("--protocol", "samre"), queries=50, documents=2),
     "zelo+graded": Job(("--protocol", "zelo+graded")),
     "lean": Job(("--protocol", "lean", "--until-loss", "0"), documents=14),

@@ -5,9 +5,12 @@ import contextlib
 import json
 import shutil
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
 
 import orjson
 import pyarrow.parquet as pq
@@ -39,6 +42,17 @@ from zelo_ray.reports.progress.events import SilentWatch
 HURRIED = Clock(speed=100.0)
 """On which a minute takes 0.6 s: for all that waits, and does not pace calls."""
 THREE = ("openai", "anthropic", "gemini")
+
+
+_FILES = tempfile.TemporaryDirectory(prefix="zelo-ray-options-")
+
+
+def set_in_file(**options):
+    """The words that give a command these options by a file: those that have no flag."""
+    text = json.dumps(options)
+    file = Path(_FILES.name) / f"{sha256(text.encode()).hexdigest()[:16]}.yaml"
+    file.write_text(text)
+    return "--config", str(file)
 
 
 def pool_of(worths=(0, 1, 2, 3), query_id="q1", query="how do I reset it?"):

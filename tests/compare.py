@@ -33,7 +33,7 @@ COMMANDS: dict[
     "sample-people": "annotate data/sample --judges recorded:data/recordings --protocol graded "
     "--human data/qrels.txt",
     "sample-two-cycles": "annotate data/sample --judges recorded:data/recordings --cycles 2",
-    "zelo": f"{_ASKED} --votes all",
+    "zelo": f"{_ASKED} --config votes.yaml",
     "graded": f"{_ASKED} --protocol graded --repeats 2",
     "lean": f"{_ASKED} --protocol lean",
     "auto": f"{_ASKED} --protocol auto",
@@ -99,6 +99,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "votes.jsonl").write_text("".join(json.dumps(vote) + "\n" for vote in votes))
     (folder / "games.csv").write_text("left,right,winner\nann,bob,ann\nann,cyd,cyd\nbob,cyd,bob\n")
     (folder / "poll.yaml").write_text("batch_poll: 0.2\n")
+    (folder / "votes.yaml").write_text("votes: all\n")
 
 
 def _ids(pool: Mapping[str, Any]) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import agreement_of, rows_of, write_qrels
+from tests.builders import agreement_of, rows_of, set_in_file, write_qrels
 from zelo_ray.errors import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore
@@ -39,7 +39,9 @@ def test_published_kappas_and_alphas_of_33_judges(say, tmp_path, published):
     folder = published / "llmjudge2024"
     human = folder / "llmjudge_test_qrel_idx.txt"
     words = [folder / "submissions", "--human", human, "--clip", "--out", tmp_path]
-    status, lines = say(*words, "--coefficients", "kappa", "alpha-ordinal", "--resamples", 100)
+    status, lines = say(
+        *words, "--coefficients", "kappa", "alpha-ordinal", *set_in_file(resamples=100)
+    )
     assert status == 0
     found = values(tmp_path)
     with (folder / "published_agreement.csv").open() as file:
@@ -122,8 +124,7 @@ def test_only_what_is_asked(say, three, tmp_path):
         "--coefficients",
         "mcc",
         "fleiss",
-        "--resamples",
-        0,
+        *set_in_file(resamples=0),
     ]
     out = tmp_path / "out"
     found = agreement_of(folder / "poor.txt", folder / "good.txt", *words, "--out", out)
@@ -160,7 +161,7 @@ def test_the_out_of_annotate_is_a_source(tmp_path):
         for i in range(20)
     ]
     pq.write_table(table_of(grades, Grade), tmp_path / "grades.parquet")
-    [row] = agreement_of(tmp_path, "--resamples", 100).report.table("between").rows
+    [row] = agreement_of(tmp_path, *set_in_file(resamples=100)).report.table("between").rows
     assert [cell.text for cell in row[:2]] == ["openai:m", "gemini:n"]
 
 
@@ -170,7 +171,7 @@ def test_the_out_of_annotate_is_a_source(tmp_path):
         (["--levels", "1"], "levels: must be at least 2"),
         (["--thresholds", "4"], "thresholds: must be from 1 to 3"),
         (["--coefficients", "kapa"], "'kapa' (did you mean 'kappa'?); there are"),
-        (["--resamples", "99"], "resamples: must be 0 …at least 100"),
+        ([*set_in_file(resamples=99)], "resamples: must be 0 …at least 100"),
         (["--human", "nowhere://x"], "nowhere://x"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.builders import rows_of, write_lines
+from tests.builders import rows_of, set_in_file, write_lines
 from tests.labelling import sample
 from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
@@ -24,7 +24,7 @@ def vote(query_id, preference, judge, a="x", b="y", **more):
 def told(say, folder, people, judges, *options):
     """The figures of agreement with the people by scale: how often the same, of how many."""
     paths = [write_lines(folder / f"{n}.jsonl", r) for n, r in (("p", people), ("j", judges))]
-    say(paths[1], "--human", paths[0], "--out", folder / "out", "--resamples", 0, *options)
+    say(paths[1], "--human", paths[0], "--out", folder / "out", *set_in_file(resamples=0), *options)
     rows = rows_of(folder / "out", "outcomes")
     rows = [row for row in rows if row["coefficient"] == "agreement"]
     return {row["scale"]: (round(row["value"] * row["items"], 6), row["items"]) for row in rows}
@@ -68,14 +68,23 @@ def test_of_several_people_who_grade_the_median_counts(say, tmp_path):
     table = tmp_path / "people.csv"
     table.write_text("\n".join(["query_id,doc_id,person,grade", *rows]) + "\n")
     for human in (place, table):
-        say(judge, "--human", human, "--out", tmp_path / "out", "--resamples", 0)
+        say(judge, "--human", human, "--out", tmp_path / "out", *set_in_file(resamples=0))
         (same,) = [
             row
             for row in rows_of(tmp_path / "out", "agreement")
             if (row["scale"], row["coefficient"]) == ("0-3", "agreement")
         ]
         assert (same["value"], same["items"]) == (1, 2)
-    say(judge, "--human", table, "--people", "ann", "--out", tmp_path / "out", "--resamples", 0)
+    say(
+        judge,
+        "--human",
+        table,
+        "--people",
+        "ann",
+        "--out",
+        tmp_path / "out",
+        *set_in_file(resamples=0),
+    )
 
 
 def test_votes_in_both_orders_beside_several_people_are_not_multiplied(say, tmp_path):
@@ -141,7 +150,7 @@ def test_lenient_holds_between_judges_too(say, tmp_path):
     rows += [vote(q, A, "two", swapped=s) for q in "abc" for s in (False, True)]
     path = write_lines(tmp_path / "votes.jsonl", rows)
     for rule, same in (("tie", 0), ("lenient", 1)):
-        say(path, "--out", tmp_path / rule, "--resamples", 0, "--both-orders", rule)
+        say(path, "--out", tmp_path / rule, *set_in_file(resamples=0), "--both-orders", rule)
         pairs = rows_of(tmp_path / rule, "pairs")
         [found] = [r for r in pairs if (r["scale"], r["coefficient"]) == ("0-2", "agreement")]
         assert (found["value"], found["items"]) == (same, 3)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import agreement_of, rows_of, write_lines
+from tests.builders import agreement_of, rows_of, set_in_file, write_lines
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.differences import differences
@@ -125,14 +125,16 @@ def same_words(report):
 def test_fastchats_own_counts(published, turn, with_ties, decided):
     folder = published / "mtbench_human"
     sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    found = agreement_of(*sources, "--people", "expert*", "--turn", turn, "--resamples", 100)
+    found = agreement_of(
+        *sources, "--people", "expert*", "--turn", turn, *set_in_file(resamples=100)
+    )
     assert same_words(found.report)[2:] == [("gpt-4", with_ties), ("gpt-4", decided)]
 
 
 def test_the_majority_of_mt_bench(tmp_path, published):
     folder = published / "mtbench_human"
     sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    report = agreement_of(*sources, "--out", tmp_path, "--resamples", 100).report
+    report = agreement_of(*sources, "--out", tmp_path, *set_in_file(resamples=100)).report
     table = report.table("outcomes")
     assert [row[2] for row in table.rows] == [
         *("1,219 of 1,814", "953 of 1,078", "2,220 of 3,355", "1,823 of 2,129")
@@ -169,7 +171,7 @@ def simulated(folder, judges=(("good", 0.2), ("fair", 0.5), ("poor", 0.9)), both
 @pytest.mark.parametrize("both_ways", [False, True])
 def test_outcomes_are_those_of_others(tmp_path, both_ways):
     truth, said, words = simulated(tmp_path, both_ways=both_ways)
-    results = agreement_of(*words, "--out", tmp_path / "out", "--resamples", 100)
+    results = agreement_of(*words, "--out", tmp_path / "out", *set_in_file(resamples=100))
     assert max(map(len, results.to_text(80).splitlines()[:-1])) <= 80
     turn = (lambda grades: 2 - grades) if both_ways else (lambda grades: grades)  # by id: c is A
     checked = 0
@@ -205,8 +207,8 @@ def test_outcomes_are_those_of_others(tmp_path, both_ways):
 
 def test_the_people_are_no_judge_of_the_panel(say, tmp_path):
     _, _, words = simulated(tmp_path)
-    say(*words, "--out", tmp_path / "with", "--resamples", 0)
-    say(words[0], "--out", tmp_path / "without", "--resamples", 0)
+    say(*words, "--out", tmp_path / "with", *set_in_file(resamples=0))
+    say(words[0], "--out", tmp_path / "without", *set_in_file(resamples=0))
     for name in ("voting", "pairs"):
         assert str(rows_of(tmp_path / "with", name)) == str(rows_of(tmp_path / "without", name))
     assert rows_of(tmp_path / "without", "outcomes") == []

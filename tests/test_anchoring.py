@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import judge_of, pool_of, write_lines
+from tests.builders import judge_of, pool_of, set_in_file, write_lines
 from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.protocols import graded, load_annotate, recorded_options
@@ -381,19 +381,19 @@ def run(options, tmp_path, monkeypatch):
 
 
 def test_agree_leaves_that_query_out_and_says_so(say, run):
-    status, lines = say("out", "--human", "people.txt", "--resamples", 0, "--out", "told")
+    status, lines = say("out", "--human", "people.txt", *set_in_file(resamples=0), "--out", "told")
     assert status == 0
     (note,) = [line for line in lines if line.startswith("out: ") and "examples" in line]
     assert " of query 'even', " in note
     assert note.endswith(" left out")
     assert json.loads(Path("told/agree.json").read_text())["counts"]["human"]["queries"] == 30
     (run / "run.json").write_text(json.dumps({"options": {"anchors": "web"}}))
-    assert note not in say("out", "--human", "people.txt", "--resamples", 0)[1]
+    assert note not in say("out", "--human", "people.txt", *set_in_file(resamples=0))[1]
 
 
 def test_agree_without_people_by_name_tells_of_that_query(say, run):
     del run
-    words = ("out/grades.parquet", "people=people.txt", "--resamples", 0)
+    words = ("out/grades.parquet", "people=people.txt", *set_in_file(resamples=0))
     note = re.compile(r"out: .* examples .* 'even', .* measured here")
     assert any(note.match(line) for line in say(*words)[1])
     assert not any(note.match(line) for line in say("out")[1])

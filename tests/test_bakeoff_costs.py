@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import Shelf, judge_of, reply_to, rows_of
+from tests.builders import Shelf, judge_of, reply_to, rows_of, set_in_file
 from tests.crash import ROOT
 from tests.fakes.rerank import Rerankers, pool
 from tests.test_bakeoff_report import ARMS, write_bakeoff
@@ -230,7 +230,7 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
         spec = f"hosted=rerank:m@{server.url}/vllm/v1"
         words = ["bakeoff", "--truth", GRADES, "--pools", SAMPLE, "--runs", str(run_file)]
         words += ["--rerankers", "original", "bm25", spec, "--latency-queries", "5"]
-        words += ["--resamples", "200", "--out", str(out)]
+        words += [*set_in_file(resamples=200), "--out", str(out)]
         environ = {"ZELO_RAY_PRICES": json.dumps({"hosted": {"input": 1000.0, "output": 0.0}})}
         status, printed = one_ray.run(environ, *words)
         assert status in (0, 3), printed

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import set_in_file
 from tests.test_bakeoff import QUERIES, all_like, contest_of, entry_of, truth_of
 from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.cli import main
@@ -211,7 +212,9 @@ def files(tmp_path):
 
 def bakeoff(out, runs, baseline):
     words = ["bakeoff", "--truth", str(out.parent / "qrels"), "--runs", *runs, "--out", str(out)]
-    return main([*words, "--baseline", baseline, "--measures", "nDCG@10", "--resamples", "200"])
+    return main(
+        [*words, "--baseline", baseline, "--measures", "nDCG@10", *set_in_file(resamples=200)]
+    )
 
 
 def test_exit_status_record_and_page(files, tmp_path, capsys):

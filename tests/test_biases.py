@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
-from tests.builders import agreement_of, write_lines
+from tests.builders import agreement_of, set_in_file, write_lines
 from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import measure_repeats
 from zelo_ray.evaluation.agreement.votes import (
@@ -211,7 +211,7 @@ def test_a_level_that_a_sample_lacks_and_lengths_that_do_not_differ():
 
 def tell(out, *words):
     """Run ``agree``; its tables, as rows, by name."""
-    given = [*map(str, words), "--out", str(out), "--resamples", "200"]
+    given = [*map(str, words), "--out", str(out), *set_in_file(resamples=200)]
     told = agreement_of(*given)
     tables = {path.stem: pq.read_table(path).to_pylist() for path in out.glob("*.parquet")}
     return told, tables

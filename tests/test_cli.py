@@ -10,7 +10,7 @@ from typing import get_origin
 
 import pytest
 
-from tests.builders import line_of, pool_of, results_of, write_run
+from tests.builders import line_of, pool_of, results_of, set_in_file, write_run
 from zelo_ray import __version__, cli
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayUnavailable, Stopped
@@ -124,7 +124,7 @@ def test_flags_become_options(pipeline, capsys):
         capsys,
         *("a.jsonl", "b.jsonl", "--out", "o", "--judges", "offline:bm25", "openai"),
         *("--show-metadata", "source", "year", "--document-limit", "20", "--seed", "7"),
-        *("--retry-failures", "--timeout", "2.5"),
+        *("--retry-failures", *set_in_file(timeout=2.5)),
     )
     assert options.inputs == ("a.jsonl", "b.jsonl")
     assert options.judges == ("offline:bm25", "openai")

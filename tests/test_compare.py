@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from tests.builders import parsed
+from tests.builders import parsed, set_in_file
 from zelo_ray.api.comparisons import LabelComparison
 from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
@@ -177,7 +177,7 @@ def test_wrong_requests(place):
     with pytest.raises(OptionError, match="nosuch"):
         run("--old", "nosuch://a", "--new", place / "out")
     with pytest.raises(OptionError, match="resamples: "):
-        run(*words_of(place), "--resamples", 5)
+        run(*words_of(place), *set_in_file(resamples=5))
     (place / "out/run.json").write_text("{}")
     with pytest.raises(OptionError, match="another --out"):
         run(*words_of(place), "--out", place / "out")
@@ -248,7 +248,7 @@ def test_dl19_under_gpt4s_labels(tmp_path, published):
     folder = published / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
-    record, tables = run(*labels, "--runs", *runs, "--resamples", 500)
+    record, tables = run(*labels, "--runs", *runs, *set_in_file(resamples=500))
     assert record["counts"]["queries"] == 43
     board, siblings = tables["leaderboards"], tables["siblings"]
     means = {row["run"]: row for row in board}

@@ -699,7 +699,7 @@ def test_the_packages_and_the_jobs_are_those_that_were_given():
 def test_metrics_are_parquet_and_batches_come_to_what_calls_come_to(stage):
     pools = stage.folder / "batched.jsonl"
     crash.write_pools(pools, 2, 5)
-    way = ("--mode", "batch", "--batch-poll", "0.2")
+    way = ("--mode", "batch", "--config", stage.write("poll.yaml", "batch_poll: 0.2\n"))
     online = stage.out("online", "annotate", pools, **stage.judging)
     batched = stage.out("batched", "annotate", pools, *way, **stage.judging)
     for name in ("votes.parquet", "scores.parquet", "annotated.jsonl"):

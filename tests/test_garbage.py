@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import pool_of, reply_to, results_of, write_run
+from tests.builders import pool_of, reply_to, results_of, set_in_file, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.cli import main
 from zelo_ray.engine.batch.parts import BatchPart, Parts
@@ -54,12 +54,12 @@ def places(tmp_path_factory):
         (root / f"{name}.run").write_text("\n".join(lines) + "\n")
         runs.append(str(root / f"{name}.run"))
     labels = str(root / "zelo")
-    flags = ["--runs", *runs, "--resamples", "100"]
-    contest = ["bakeoff", "--truth", labels, "--runs", *runs, "--resamples", "100"]
+    flags = ["--runs", *runs, *set_in_file(resamples=100)]
+    contest = ["bakeoff", "--truth", labels, "--runs", *runs, *set_in_file(resamples=100)]
     assert main([*contest, "--out", str(root / "bakeoff")]) == 0
     compared = ["compare-labels", "--old", labels, "--new", labels, *flags]
     assert main([*compared, "--out", str(root / "compare")]) == 0
-    agreed = ["agree", labels, "--resamples", "100", "--out", str(root / "agree")]
+    agreed = ["agree", labels, *set_in_file(resamples=100), "--out", str(root / "agree")]
     assert main(agreed) == 0
     return root
 

@@ -106,7 +106,7 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
         raise ArithmeticError("it did not converge")
 
     monkeypatch.setattr(calibration, "learn", fail)
-    with pytest.raises(Stopped, match="all replies are kept, and --pooling mean"):
+    with pytest.raises(Stopped, match="all replies are kept, and pooling: mean"):
         run(tmp_path, [pool_of()], pooling="thurstone")
     for fields in ({}, {"pooling": "mean"}):
         _, summary = run(tmp_path, [pool_of()], **fields)

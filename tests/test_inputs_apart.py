@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import set_in_file
 from tests.crash import bare_environment
 from tests.games import write
 from tests.input_pools import (
@@ -177,7 +178,7 @@ def test_a_contest_ranks_the_documents_of_its_truth(tmp_path, one_ray):
             write(root / name / f"test-0000{n}-of-00002.parquet", rows[n::2])
     pools = put(root / "pools.jsonl", lines(POOLS))
     out = str(tmp_path / "out")
-    words = ["--truth", str(root), "--rerankers", "bm25", "original", "--resamples", "100"]
+    words = ["--truth", str(root), "--rerankers", "bm25", "original", *set_in_file(resamples=100)]
     status, printed = one_ray.run(bare_environment(), "bakeoff", *words, "--out", out)
     assert (status, "Means over 2 queries" in printed) == (0, True), printed
     record = json.loads((tmp_path / "out" / "run.json").read_text())

@@ -47,7 +47,7 @@ ELSE = {
     "size": "size --documents 8 --pools 20 --out sizes",
     "fit": "fit games.csv --out ratings.csv",
     "bakeoff": "bakeoff --truth graded --pools pools.jsonl --runs runs/a.run runs/b.run "
-    "--resamples 100 --out contest",
+    "--out contest",
     "agree": "agree graded --human people.qrels",
     "agree, with files": "agree graded --human people.qrels --out agreement",
     "compare-labels": "compare-labels --old people.qrels --new graded",

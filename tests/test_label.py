@@ -150,7 +150,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     for name in ("one", "two"):
         lines = [f"{q} Q0 {d} 1 {rng.uniform()} {name}\n" for q, d in ids]
         Path(f"{name}.run").write_text("".join(lines))
-    words = "--truth qrels --runs one.run --pools pools.jsonl --resamples 100 --baseline two.run"
+    words = "--truth qrels --runs one.run --pools pools.jsonl --baseline two.run"
     status = cli.main(f"bakeoff {words} --measures P@5 nDCG@5 --out contest".split())
     assert status in (0, 3, 4)  # what the gate says of noise
     first = "label --contest contest --labels 35 --out labels --measure nDCG@5 --csv out.csv"
@@ -389,7 +389,7 @@ def test_a_contest_is_labelled_from_another_folder(tmp_path, capsys, monkeypatch
         Path(f"{name}.run").write_text(
             "".join(f"q Q0 d{d} 1 {sign * d} {name}\n" for d in range(4))
         )
-    words = "--truth qrels --runs one.run two.run --pools pool*.jsonl --resamples 100 --out contest"
+    words = "--truth qrels --runs one.run two.run --pools pool*.jsonl --out contest"
     assert cli.main(["bakeoff", *words.split()]) == 0
     monkeypatch.chdir(there)
     Path("qrels").write_text("somebody else's")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import set_in_file
 from tests.crash import bare_environment
 from zelo_ray import agree, cli, fit_votes
 from zelo_ray.errors import InputError
@@ -134,7 +135,7 @@ def test_a_bakeoff_by_the_texts_of_queries_is_one_by_their_ids(tmp_path, capsys)
     for place, more in ((truth, []), (named, ["--columns", "grade=stars"])):
         out = tmp_path / f"out{len(more)}"
         words = ["--truth", place, "--pools", pools, "--runs", runs, "--out", str(out)]
-        assert cli.main(["bakeoff", *words, *more, "--resamples", "100"]) == 0
+        assert cli.main(["bakeoff", *words, *more, *set_in_file(resamples=100)]) == 0
         values.append(pq.read_table(out / "metrics.parquet").to_pylist())
     assert values[0] == values[1]
     assert {row["query_id"] for row in values[0]} == {"t1", "t2"}

@@ -185,10 +185,10 @@ def test_nothing_comes_next_where_other_tools_go_on():
 )
 def test_the_best_protocol_is_asked_as_it_was_compared(typed, told):
     """Out of the same ledger, and not under the cap that each protocol had."""
-    given = {"instructions": "For us.", "passages": 512, "max_usd": 5, "ledger": "w"}
+    given = {"instructions": "For us.", "max_usd": 5, "ledger": "w"}
     best = options_of(inputs=("p",), protocol="lean", rings=3, **given)
     words = shlex.split(next_step.after_compare_protocols("w", best, ["compare-protocols", typed]))
-    flags = ["--ledger", "w", "--instructions", told, "--passages", "512", "--dry-run"]
+    flags = ["--ledger", "w", "--instructions", told, "--dry-run"]
     assert words == [
         *("zelo-ray", "annotate", "p", "--out", "w-lean", *flags, "--protocol", "lean"),
         *("--rings", "3"),

@@ -86,7 +86,7 @@ def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, t
     job = {"patience": 30, "limits": {"openai:gpt-6-luna": {"concurrency": 2}}}
     asker = ask([POOL], tmp_path, key_for(environ, "openai"), **job)
     assert asker.stopped.startswith("openai:gpt-6-luna: nothing but 429 ")
-    assert "--patience" in asker.stopped
+    assert "patience" in asker.stopped
     assert asker.books == []
     spared = ask([POOL], tmp_path, key_for(environ, "openai"), allow_missing_judges=True, **job)
     assert spared.stopped == ""

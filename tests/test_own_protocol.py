@@ -17,6 +17,7 @@ from tests.builders import (
     pool_of,
     rows_of,
     send_away,
+    set_in_file,
     write_graded,
     write_run,
 )
@@ -116,7 +117,7 @@ def test_its_page_says_what_it_told_and_no_more(out):
 
 
 def test_its_judges_agree_as_its_grades_say(out, capsys):
-    assert cli.main(["agree", str(out), "--levels", "2", "--resamples", "0"]) in (0, 3)
+    assert cli.main(["agree", str(out), "--levels", "2", *set_in_file(resamples=0)]) in (0, 3)
     assert "kappa" in capsys.readouterr().out
 
 

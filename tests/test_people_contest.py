@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import rows_of
+from tests.builders import rows_of, set_in_file
 from tests.contests import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
@@ -54,7 +54,7 @@ EACH = ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")
 def run_it(folder, *more, runs=("a", "b"), measures=EACH, out="out", truth="panel.qrels"):
     files = [str(folder / f"{name}.run") for name in runs]
     words = ["bakeoff", "--truth", str(folder / truth), "--runs", *files]
-    words += ["--measures", *measures, "--resamples", "500"]
+    words += ["--measures", *measures, *set_in_file(resamples=500)]
     return main([*words, "--out", str(folder / out), *more])
 
 
@@ -365,7 +365,14 @@ def scored(folder, measure, labels, *more):
     truth = pa.table([*columns, scores], names=["query_id", "doc_id", "score"])
     pq.write_table(truth, folder / "scores.parquet")
     words = ["bakeoff", "--truth", folder / "scores.parquet", "--runs", folder / "a.run"]
-    words += [folder / "b.run", "--measures", *measure, "--resamples", "500", "--human", labels]
+    words += [
+        folder / "b.run",
+        "--measures",
+        *measure,
+        *set_in_file(resamples=500),
+        "--human",
+        labels,
+    ]
     return main([*map(str, [*words, "--out", folder / "scored", *more])])
 
 

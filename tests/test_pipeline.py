@@ -23,7 +23,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
-from tests.builders import small_disk
+from tests.builders import set_in_file, small_disk
 from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import read_rows
@@ -186,9 +186,9 @@ def troubled(one_ray: OneRay, tmp_path_factory: pytest.TempPathFactory) -> Troub
     rows = [first, "{bad", "", json.dumps(alone), second, first, *others]
     given.write_text("\n".join(rows))
     faults = [flag for name in FAULTS for flag in ("--fault", f"{name}:rate=0.02")]
-    patience = ("--attempts", "2", "--reasks", "0")
+    patience = set_in_file(attempts=2, reasks=0, timeout=2)
     with one_ray.fakes(folder, *faults) as environ:
-        before = one_ray.annotate(given, out, environ, *patience, "--timeout", "2")
+        before = one_ray.annotate(given, out, environ, *patience)
     shutil.copytree(out, folder / "first")
     segment = max((out / "replies").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"oj"', 1))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
-from tests.builders import stored
+from tests.builders import set_in_file, stored
 from tests.crash import ROOT, bare_environment
 from zelo_ray import cli, load_run
 from zelo_ray.commands.probe.job import choose_probes, make_plan, panel_to_probe
@@ -446,7 +446,7 @@ def test_with_few_queries_or_failures_it_is_not_complete(probing, tmp_path):
     assert status == 3
     assert "Too few queries: 4" in printed
     assert np.isnan(rows["length"]["low"])
-    failing = ("--documents", "30", "--replace", "--probes", "length", "--reasks", "0")
+    failing = ("--documents", "30", "--replace", "--probes", "length", *set_in_file(reasks=0))
     status, printed, rows = probing(*failing, refusals=0.2)
     assert status == 3
     assert rows["length"]["missing"] > 0

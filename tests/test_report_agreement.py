@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.builders import set_in_file
 from tests.test_report import page_of
 from zelo_ray import cli
 from zelo_ray.commands.report import write_report
@@ -31,7 +32,14 @@ def agree(folder, *words, judges=(("good", 0.2), ("fair", 0.5), ("poor", 0.9)), 
         )
         write_qrels(folder / "judges" / f"{name}.txt", grades[name])
     people = ["--human", write_qrels(folder / "people.qrels", truth)] if human else []
-    given = [folder / "judges", *people, *words, "--resamples", 100, "--out", folder / "out"]
+    given = [
+        folder / "judges",
+        *people,
+        *words,
+        *set_in_file(resamples=100),
+        "--out",
+        folder / "out",
+    ]
     assert cli.main(["agree", *map(str, given)]) == 0
     return grades
 
@@ -74,7 +82,13 @@ def test_votes_alone_have_a_page_without_coefficients_of_grades(tmp_path):
         for place, judge in enumerate(("one", "two"))
     ]
     (tmp_path / "votes.jsonl").write_text("".join(json.dumps(vote) + "\n" for vote in votes))
-    words = ("agree", tmp_path / "votes.jsonl", "--resamples", 100, "--out", tmp_path / "out")
+    words = (
+        "agree",
+        tmp_path / "votes.jsonl",
+        *set_in_file(resamples=100),
+        "--out",
+        tmp_path / "out",
+    )
     assert cli.main([*map(str, words)]) == 0
     page = page_of(tmp_path / "out")
     assert list(page.sections)[1:] == ["voting"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.builders import set_in_file
 from tests.test_report import page_of
 from zelo_ray import cli
 
@@ -27,7 +28,13 @@ def compare_labels(folder, runs=("up", "down", "still")):
             for d in range(DOCUMENTS)
         ]
         (folder / f"{run}.run").write_text("".join(lines))
-    words = ["--old", folder / "old.qrels", "--new", folder / "new.qrels", "--resamples", 200]
+    words = [
+        "--old",
+        folder / "old.qrels",
+        "--new",
+        folder / "new.qrels",
+        *set_in_file(resamples=200),
+    ]
     if runs:
         words += ["--runs", *(folder / f"{run}.run" for run in runs)]
     out = folder / "out"

@@ -8,7 +8,17 @@ from types import SimpleNamespace
 import pytest
 from aiohttp import web
 
-from tests.builders import THREE, ask, key_for, line_of, options_of, pool_of, send_away, verdict
+from tests.builders import (
+    THREE,
+    ask,
+    key_for,
+    line_of,
+    options_of,
+    pool_of,
+    send_away,
+    set_in_file,
+    verdict,
+)
 from tests.crash import bare_environment
 from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
 from tests.fakes.scripted import Scripted
@@ -281,8 +291,10 @@ def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, one_ray):
         words += ["--json"]
         assert one_ray.run(bare_environment(), *words)[0] == 1
         assert len(server.bodies) <= 20
-        for more in (["--keep-asking"], ["--keep-asking", "--verbose"]):
-            status, printed = one_ray.run(bare_environment(), *words, *more)
+        for more in ({}, {"verbose": True}):
+            status, printed = one_ray.run(
+                bare_environment(), *words, *set_in_file(keep_asking=True, **more)
+            )
             assert status == 0, printed
             told = json.loads(printed.splitlines()[-1])
             codes = {warning["code"].upper() for warning in told["warnings"]}

@@ -212,6 +212,6 @@ def test_a_bug_names_its_exception_and_keeps_its_traceback_for_verbose():
     error = exceptions.RayTaskError("f", IN_A_WORKER.format(error="KeyError: 'd1'"), KeyError("d1"))
     with pytest.raises(RayUnavailable) as caught, explain_ray_errors(verbose=False):
         raise error.as_instanceof_cause()
-    assert str(caught.value) == "KeyError: 'd1'; --verbose shows more"
+    assert str(caught.value) == "KeyError: 'd1'; verbose: true in --config shows more"
     with pytest.raises(exceptions.RayTaskError), explain_ray_errors(verbose=True):
         raise error.as_instanceof_cause()

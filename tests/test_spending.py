@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
+from tests.builders import set_in_file
 from tests.crash import PRICES, billed, stats
 from tests.fakes import Fakes
 from tests.one_ray import OneRay
@@ -40,7 +41,7 @@ SHORT = {
     )
 }
 """Answers that are short for certain: with a cap, each call reserves what it might cost."""
-QUICKLY = ("--mode", "batch", "--batch-poll", "0.5")
+QUICKLY = ("--mode", "batch", *set_in_file(batch_poll=0.5))
 JUDGMENTS = ("annotated.jsonl", "scores.parquet", "votes.parquet")
 
 

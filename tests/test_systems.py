@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from tests.builders import agreement_of
+from tests.builders import agreement_of, set_in_file
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 
 
@@ -99,7 +99,7 @@ def test_dl19_leaderboards(tmp_path, published):
     folder = published / "trec_dl19"
     judges = [folder / f"judges/{name}_graded.txt" for name in ("gpt-4_umbrela", "gpt-4o_umbrela")]
     words = [*judges, "--human", folder / "qrels.txt", "--coefficients", "kappa"]
-    words += ["--thresholds", 2, "--resamples", 200, "--out", tmp_path]
+    words += ["--thresholds", 2, *set_in_file(resamples=200), "--out", tmp_path]
     words += ["--runs", *sorted((folder / "runs_top10").glob("*.run"))]
     told = agreement_of(*words)
     boards = {}
@@ -215,7 +215,7 @@ def test_no_samples_and_no_order(tmp_path):
     orders = ([0, 1, 2, 3], [2, 3, 0, 1])
     runs = [write_run(tmp_path / f"{i}.run", order) for i, order in enumerate(orders)]
     words = [flat, "--human", human, "--runs", *runs]
-    told, found = tell(tmp_path / "out", *words, "--resamples", 0)
+    told, found = tell(tmp_path / "out", *words, *set_in_file(resamples=0))
     assert np.isnan([found["flat"][name] for name in ("tau_b", "tau_ap", "tau_ap_low")]).all()
     assert (found["flat"]["told"], found["flat"]["apart"]) == (1, 0)
     for row in told.report.table("systems").rows:

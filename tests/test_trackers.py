@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import options_of
+from tests.builders import options_of, set_in_file
 from zelo_ray.api.comparisons import agree
 from zelo_ray.cli import main
 from zelo_ray.engine.request_plans import RequestPlans
@@ -103,11 +103,11 @@ def test_the_same_command_is_logged_into_the_same_run_and_another_is_not(store):
     main([*BAKEOFF, "--track", "mlflow"])
     _, (first,) = tracked_runs()
     Path("qrels.txt").write_text(QRELS.replace("d1 3", "d1 0"))
-    main([*BAKEOFF, "--track", "mlflow", "--attempts", "2"])  # which changes no result
+    main([*BAKEOFF, "--track", "mlflow", *set_in_file(attempts=2)])  # which changes no result
     _, (again,) = tracked_runs()
     assert again.info.run_id == first.info.run_id
     assert again.data.metrics["nDCG_10/a"] < first.data.metrics["nDCG_10/a"]
-    main([*BAKEOFF, "--track", "mlflow", "--resamples", "200"])
+    main([*BAKEOFF, "--track", "mlflow", *set_in_file(resamples=200)])
     assert len(tracked_runs()[1]) == 2
 
 

@@ -32,7 +32,7 @@ def test_a_judge_that_gives_no_judgment_is_asked_twenty_times(
     assert "none of its first 20 requests" in asker.stopped
     assert "; 20 times: " in asker.stopped
     assert help_ in asker.stopped
-    assert "--keep-asking" in asker.stopped
+    assert "keep_asking" in asker.stopped
     assert len({row.key for row in asker.books}) == 20
     assert len(fakes.journal) == (40 if kind in ("prose", "missing_field") else 20)
 

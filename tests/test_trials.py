@@ -6,7 +6,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import PANEL, Shelf, missing, options_of, pool_of, reply_to, request_of, verdict
+from tests.builders import (
+    PANEL,
+    Shelf,
+    missing,
+    options_of,
+    pool_of,
+    reply_to,
+    request_of,
+    set_in_file,
+    verdict,
+)
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols.costs import (
     Bill,
@@ -106,7 +116,9 @@ def test_agree_and_protocols_say_the_same_of_one_file(tmp_path):
     human = votes(tmp_path, *rows[0], turned, name="human.jsonl")
     judge = votes(tmp_path, *rows[1], name="judge.jsonl")
     out = str(tmp_path / "out")
-    assert cli.main(["agree", judge, "--human", human, "--resamples", "100", "--out", out]) == 0
+    assert (
+        cli.main(["agree", judge, "--human", human, *set_in_file(resamples=100), "--out", out]) == 0
+    )
     told = {
         (row["scale"], row["coefficient"]): (row["value"], row["low"], row["high"])
         for row in pq.read_table(f"{out}/outcomes.parquet").to_pylist()

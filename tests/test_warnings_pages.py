@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import pool_of, results_of, write_run
+from tests.builders import pool_of, results_of, set_in_file, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report_graded import write_graded
 from tests.test_warnings import box
@@ -115,7 +115,7 @@ def test_queries_without_scores_are_told_by_the_kind_of_their_reason():
     [found] = warn_of_asking(Summary("", 9, unscored=few))
     assert found.text == "3 queries have no scores"
     assert found.consequence.startswith("fewer than half of their requests")
-    assert found.consequence.endswith("(--min-coverage)")
+    assert found.consequence.endswith("(min_coverage)")
     none = Unscored.because(UnscoredReason.NO_DOCUMENTS)
     [found] = warn_of_asking(Summary("", unscored={**few, "z": none}), 0.8)
     assert found.consequence.startswith("less than 80% of their requests")
@@ -129,7 +129,7 @@ def test_new_labels_in_logits_contradict_nothing_until_they_are_cut(tmp_path):
     )
     (tmp_path / "a.run").write_text("".join(f"q{i} Q0 d 1 1 a\n" for i in range(9)))
     words = [f"--{name}={tmp_path}/{name}.qrels" for name in ("old", "new")]
-    words += ["--runs", f"{tmp_path}/a.run", "--resamples", "100"]
+    words += ["--runs", f"{tmp_path}/a.run", *set_in_file(resamples=100)]
     for name, more in (("plain", []), ("cut", ["--relevant=2"])):
         assert cli.main(["compare-labels", *words, *more, f"--out={tmp_path}/{name}"]) == 0
     assert "contradict the old ones" not in box(tmp_path / "plain")

@@ -94,7 +94,7 @@ _SENTENCES = {
         "it holds {held} of the {takes} documents that a comparison takes"
     ),
     UnscoredReason.LOW_COVERAGE: (
-        "only {judged} of its {asked} requests gave a judgment (--min-coverage)"
+        "only {judged} of its {asked} requests gave a judgment (min_coverage)"
     ),
     UnscoredReason.NO_VOTES: "it has no votes",
     UnscoredReason.NO_GRADES: "it has no grades",

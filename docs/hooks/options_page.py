@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from zelo_ray.cli.arguments import add_options, help_values
 from zelo_ray.options import COMMANDS, CommandOptions
-from zelo_ray.options.command import is_collection_of
+from zelo_ray.options.command import has_flag
 from zelo_ray.protocols import options_with_all_protocols
 
 _OF_PROTOCOLS = ("annotate", "compare-protocols", "tune")
@@ -27,8 +27,8 @@ def _command(name: str, kind: type[CommandOptions]) -> Iterator[str]:
             title = "what it takes" if group.title == "positional arguments" else group.title
             yield from ("", f"**{title}**", "", "| option | what it is |", "|---|---|")
             yield from (_row(action) for action in group._group_actions)
-    mappings = {n: f for n, f in kind.model_fields.items() if is_collection_of(f.annotation, dict)}
-    if mappings:
+    others = {n: f for n, f in kind.model_fields.items() if not has_flag(f)}
+    if others:
         yield from (
             "",
             "**in the file or from Python only**",
@@ -36,7 +36,7 @@ def _command(name: str, kind: type[CommandOptions]) -> Iterator[str]:
             "| key | what it is |",
             "|---|---|",
         )
-        yield from (f"| `{n}` | {_cell(f.description or '')} |" for n, f in mappings.items())
+        yield from (f"| `{n}` | {_cell(f.description or '')} |" for n, f in others.items())
     yield ""
 
 

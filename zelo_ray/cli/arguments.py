@@ -16,6 +16,7 @@ from zelo_ray.options.command import (
     OptionGroup,
     did_you_mean,
     group_of,
+    has_flag,
     is_collection_of,
 )
 from zelo_ray.options.convert import OPTIONS_OF_FORMAT
@@ -191,7 +192,7 @@ def add_options(
     choices: Mapping[str, Collection[str]],
     only: Collection[str] = (),
 ) -> None:
-    """Add a flag for each option that is not a mapping, in groups; pydantic checks the values.
+    """Add a flag for each option that has one, in groups; pydantic checks the values.
 
     Args:
         parser: of a command.
@@ -205,7 +206,7 @@ def add_options(
     names = dict.fromkeys([*kind.positional, *head, *kind.model_fields])
     for name in sorted(names, key=lambda name: _stands_last(kind.model_fields[name])):
         field = kind.model_fields[name]
-        if (only and name not in only) or is_collection_of(field.annotation, dict):
+        if (only and name not in only) or not has_flag(field):
             continue
         declared = group_of(field)
         group = declared.title if declared else title
@@ -225,7 +226,11 @@ def _stands_last(field: FieldInfo) -> bool:
 def _describe_unknown(words: Sequence[str], kind: type[CommandOptions]) -> str:
     """Name the first unknown argument, and suggest a flag."""
     flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
-    flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
+    if (name := flag[2:].replace("-", "_")) in kind.model_fields:
+        return f"{name} has no flag: write it into a file (YAML), and name that by --config"
+    flags = [
+        f"--{n.replace('_', '-')}" for n, field in kind.model_fields.items() if has_flag(field)
+    ]
     return (
         f"no such option {flag}{did_you_mean(flag, flags)}" if flag else f"unexpected {words[0]!r}"
     )

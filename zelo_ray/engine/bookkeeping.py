@@ -264,7 +264,7 @@ def cuts_prompts(tokens: int) -> Disabled:
         f"its server counts {tokens:,} tokens where prompts are longer, so it seems to cut them; "
         "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx), or show less of "
         "documents (--document-tokens), and judge anew with another --out, as its answers so far "
-        "stay; or ask on all the same with --keep-asking",
+        "stay; or ask on all the same with keep_asking: true in the file of --config",
     )
 
 

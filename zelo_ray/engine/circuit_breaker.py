@@ -219,7 +219,7 @@ class FailureDetector:
         return Disabled(
             StopReason.THROTTLED,
             f"nothing but 429 (rate limit) for {_in_words(alike)}; check "
-            "the account's limits and who else uses it; raise --patience, or run the same command "
+            "the account's limits and who else uses it; raise patience, or run the same command "
             "later: nothing is lost",
         )
 

@@ -81,7 +81,7 @@ def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
-        plain = ", and --pooling mean needs no model" if "pooling" in protocol.own_options else ""
+        plain = ", and pooling: mean needs no model" if "pooling" in protocol.own_options else ""
         message = f"the judges could not be measured: {error}; all replies are kept{plain}"
         raise Stopped(message) from None
     contents = {

@@ -118,7 +118,8 @@ def gives_no_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | Non
     return Disabled(
         StopReason.NO_JUDGMENT,
         f"none of its first {len(answers)} requests gave a judgment; {times} times: "
-        f"{reason}. Try this: {what}; or ask on all the same with --keep-asking",
+        f"{reason}. Try this: {what}; or ask on all the same with keep_asking: true in the file of "
+        "--config",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
+from zelo_ray.options.command import COLUMNS, FILES, NO_FLAG, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place, check_url, split_name
 from zelo_ray.options.scales import Scale, parse_scales
 from zelo_ray.options.tracking import Track
@@ -85,7 +85,7 @@ class AgreeOptions(CommandOptions):
         description="agreement with people from which a panel counts as trustworthy",
     )
     measure: Annotated[str, _MEASURING] = Field("nDCG@10", description="measure of the runs")
-    resamples: Annotated[int, _MEASURING] = Field(
+    resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
         1000, ge=0, description="samples of queries, for intervals; 0 for none"
     )
     seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")

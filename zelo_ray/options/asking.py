@@ -9,6 +9,7 @@ from zelo_ray.options.command import (
     FILES,
     JUDGING,
     MONEY,
+    NO_FLAG,
     RUNNING,
     Columns,
     CommandOptions,
@@ -102,10 +103,10 @@ class AskingOptions(CommandOptions):
         "rerankers without a prompt)",
     )
     seed: Annotated[int, RUNNING] = Field(0, description="determines every random choice")
-    attempts: Annotated[int, RUNNING] = Field(
+    attempts: Annotated[int, RUNNING, NO_FLAG] = Field(
         6, ge=1, description="calls for one request before it counts as failed"
     )
-    reasks: Annotated[int, RUNNING] = Field(
+    reasks: Annotated[int, RUNNING, NO_FLAG] = Field(
         1, ge=0, description="further calls after an answer that cannot be parsed"
     )
     retry_failures: Annotated[bool, RUNNING] = Field(
@@ -116,23 +117,25 @@ class AskingOptions(CommandOptions):
     max_usd: Annotated[float | None, MONEY] = Field(
         None, gt=0, description="what all runs on this --out may cost together, in US dollars"
     )
-    timeout: Annotated[float, RUNNING] = Field(
+    timeout: Annotated[float, RUNNING, NO_FLAG] = Field(
         120.0, gt=0, description="seconds that one call may take"
     )
-    patience: Annotated[float, RUNNING] = Field(
+    patience: Annotated[float, RUNNING, NO_FLAG] = Field(
         43_200.0,
         gt=0,
         description="disable a judge after this many seconds without a response, or with nothing "
         "but 429s (at most 180 before its first answer); 12 hours by default, as an "
         "outage may last a night, and waiting costs one call a minute",
     )
-    keep_asking: Annotated[bool, RUNNING] = Field(
+    keep_asking: Annotated[bool, RUNNING, NO_FLAG] = Field(
         False,
         description="continue even if none of a judge's first 20 requests gave a judgment",
     )
     actors: Annotated[int, RUNNING] = Field(1, ge=1, description="actors per provider or reranker")
     track: Track = ()
-    verbose: Annotated[bool, RUNNING] = Field(False, description="show Ray's own log as well")
+    verbose: Annotated[bool, RUNNING, NO_FLAG] = Field(
+        False, description="show Ray's own log as well"
+    )
     limits: Annotated[dict[str, Limit], MONEY] = Field(
         default_factory=dict,
         description="by judge or reranker: {concurrency: N} in flight, {rpm: N, tpm: N, itpm: N, "

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.command import FILES, RUNNING, OptionGroup
+from zelo_ray.options.command import FILES, NO_FLAG, RUNNING, OptionGroup
 from zelo_ray.options.places import NamedPlace, Place
 
 _RANKING = OptionGroup("rerankers")
@@ -61,7 +61,7 @@ class BakeoffOptions(AskingOptions):
         description="ask rerankers so many queries again at the end, one at a time, since times "
         "under load are not those of one query; paid for, once",
     )
-    num_gpus: Annotated[dict[str, float], RUNNING] = Field(
+    num_gpus: Annotated[dict[str, float], RUNNING, NO_FLAG] = Field(
         default_factory=dict, description="by reranker: GPUs for each of its actors"
     )
     measures: Annotated[tuple[str, ...], _MEASURING] = Field(
@@ -86,13 +86,13 @@ class BakeoffOptions(AskingOptions):
         description="equal scores: trec, by document id, descending; expected, the mean over all "
         "orders",
     )
-    resamples: Annotated[int, _MEASURING] = Field(
+    resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"
     )
-    label_draws: Annotated[int, _MEASURING] = Field(
+    label_draws: Annotated[int, _MEASURING, NO_FLAG] = Field(
         200, ge=0, description="samples of the labels, where the truth has standard errors"
     )
-    confidence: Annotated[float, _MEASURING] = Field(
+    confidence: Annotated[float, _MEASURING, NO_FLAG] = Field(
         0.95, gt=0, lt=1, description="confidence level of intervals"
     )
     write_annotated: Annotated[bool, FILES] = Field(
@@ -101,7 +101,7 @@ class BakeoffOptions(AskingOptions):
     slices: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="show results by these fields of queries, too"
     )
-    families: Annotated[dict[str, _Names], _MEASURING] = Field(
+    families: Annotated[dict[str, _Names], _MEASURING, NO_FLAG] = Field(
         default_factory=dict,
         description="by ranker or judge, its model families, such as gpt, if its name does not "
         "tell (judges favour rankers of their family); truth: those of qrels that "

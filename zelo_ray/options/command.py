@@ -24,6 +24,19 @@ def group_of(field: FieldInfo) -> OptionGroup | None:
     return next((mark for mark in field.metadata if isinstance(mark, OptionGroup)), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _NoFlag:
+    """Marks an option that few need: it is set in the file of ``--config``, or in Python."""
+
+
+NO_FLAG = _NoFlag()
+
+
+def has_flag(field: FieldInfo) -> bool:
+    """Return whether the command line has a flag for an option: not for mappings and rare ones."""
+    return not (NO_FLAG in field.metadata or is_collection_of(field.annotation, dict))
+
+
 FILES = OptionGroup("input and output")
 JUDGING = OptionGroup("judging")
 OTHERS = OptionGroup("options")
@@ -103,7 +116,7 @@ class CommandOptions(Numbers):
     def command_line(self, *first: str) -> str:
         """Return the command line that gives these options, beginning with the options ``first``.
 
-        Mappings, which have no flag, are left out.
+        Those without a flag are left out.
         """
         names = [
             n for n in type(self).model_fields if n in self.model_fields_set and n not in first
@@ -111,7 +124,7 @@ class CommandOptions(Numbers):
         words = ["zelo-ray", self.usage.split()[0]]
         for name in (*(n for n in first if n in self.model_fields_set), *names):
             value = getattr(self, name)
-            if isinstance(value, dict) or value is None or value is False:
+            if not has_flag(type(self).model_fields[name]) or value is None or value is False:
                 continue
             flag = [] if name in self.positional else [f"--{name.replace('_', '-')}"]
             values = [] if value is True else value if isinstance(value, tuple) else [value]

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
+from zelo_ray.options.command import COLUMNS, FILES, NO_FLAG, Columns, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
 _MEASURING = OptionGroup("measuring")
@@ -37,7 +37,7 @@ class CompareLabelsOptions(CommandOptions):
     relevant: Annotated[float | None, _MEASURING] = Field(
         None, allow_inf_nan=False, description=f"the new {_CUT}"
     )
-    resamples: Annotated[int, _MEASURING] = Field(
+    resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"
     )
     seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING
+from zelo_ray.options.command import FILES, JUDGING, MONEY, NO_FLAG, RUNNING
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.places import NamedPlace, Place
 
@@ -40,6 +40,6 @@ class CompareProtocolsOptions(JudgingOptions):
     max_usd: Annotated[float | None, MONEY] = Field(
         None, gt=0, description="what each protocol may cost over all runs, in US dollars"
     )
-    resamples: Annotated[int, RUNNING] = Field(
+    resamples: Annotated[int, RUNNING, NO_FLAG] = Field(
         1000, ge=100, description="samples of queries, for intervals"
     )

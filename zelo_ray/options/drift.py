@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, CommandOptions, OptionGroup
+from zelo_ray.options.command import FILES, NO_FLAG, CommandOptions, OptionGroup
 from zelo_ray.options.places import Place
 
 _MEASURING = OptionGroup("measuring")
@@ -22,7 +22,7 @@ class DriftOptions(CommandOptions):
     )
     new: Annotated[Place, FILES] = Field(description="a later one on the same pools")
     out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
-    resamples: Annotated[int, _MEASURING] = Field(
+    resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"
     )
     seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")

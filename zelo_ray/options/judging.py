@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING
+from zelo_ray.options.command import FILES, JUDGING, MONEY, NO_FLAG, RUNNING
 
 
 class JudgingOptions(AskingOptions):
@@ -26,7 +26,7 @@ class JudgingOptions(AskingOptions):
     document_tokens: Annotated[int, JUDGING] = Field(
         2000, ge=16, description="tokens of a document that a model sees"
     )
-    passages: Annotated[int | None, JUDGING] = Field(
+    passages: Annotated[int | None, JUDGING, NO_FLAG] = Field(
         None,
         ge=32,
         description="tokens per passage: of a document longer than --document-tokens show the best "
@@ -46,7 +46,7 @@ class JudgingOptions(AskingOptions):
         description="what is judged: the documents of a query, or whole conversations (all pools "
         "of one session_id, joined)",
     )
-    min_coverage: Annotated[float, JUDGING] = Field(
+    min_coverage: Annotated[float, JUDGING, NO_FLAG] = Field(
         0.5,
         ge=0,
         le=1,
@@ -55,7 +55,7 @@ class JudgingOptions(AskingOptions):
     mode: Annotated[Literal["online", "batch"], RUNNING] = Field(
         "online", description="batch: through the batch API of each provider that has one"
     )
-    batch_poll: Annotated[float, RUNNING] = Field(
+    batch_poll: Annotated[float, RUNNING, NO_FLAG] = Field(
         60.0, gt=0, description="longest time between two checks of a batch, in seconds"
     )
     dry_run: Annotated[bool, MONEY] = Field(

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, JUDGING, OptionGroup
+from zelo_ray.options.command import FILES, JUDGING, NO_FLAG, OptionGroup
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.places import Place
 
@@ -44,6 +44,6 @@ class ProbeOptions(JudgingOptions):
         description="exit status 4 if a shift is significant and surely larger than this, in "
         "grades (or in preference, -1 to 1; with recall, in shares of an answer)",
     )
-    resamples: Annotated[int, _PROBING] = Field(
+    resamples: Annotated[int, _PROBING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"
     )

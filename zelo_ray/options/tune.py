@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING
+from zelo_ray.options.command import FILES, JUDGING, MONEY, NO_FLAG, RUNNING
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.places import Place
 
@@ -63,6 +63,6 @@ class TuneOptions(JudgingOptions):
         description="who judges the second half of the queries: all candidates, or only the chosen "
         "one and what is as it is, which costs less",
     )
-    resamples: Annotated[int, RUNNING] = Field(
+    resamples: Annotated[int, RUNNING, NO_FLAG] = Field(
         1000, ge=100, description="samples of queries, for intervals, and of signs, for p"
     )

@@ -28,6 +28,7 @@ from pydantic import (
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.command import NO_FLAG
 from zelo_ray.options.places import FROM_USER, read_text_or_literal
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error
 from zelo_ray.protocols.judgments import GRADES
@@ -131,7 +132,7 @@ class CriteriaOptions(AnnotateOptions):
     )
     repeats: Repeats = 1
     human: shared_error.Human = None
-    ambiguous: float = Field(
+    ambiguous: Annotated[float, NO_FLAG] = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
     )
 

@@ -23,6 +23,7 @@ from zelo_ray.fitting.effective_judges import effective_number_by_people
 from zelo_ray.fitting.truth_error import GRADE_SD as USUAL
 from zelo_ray.fitting.truth_error import MEDIAN_SD, learn_grades
 from zelo_ray.formats.wording import counted
+from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols import (
     Learned,
     Protocol,
@@ -59,13 +60,13 @@ class GradedOptions(GradingOptions, TemplateOptions):
     )
 
     human: shared_error.Human = None
-    pooling: Annotated[Pooling | None, BeforeValidator(_choose_pooling)] = Field(
+    pooling: Annotated[Pooling | None, BeforeValidator(_choose_pooling), NO_FLAG] = Field(
         None,
         validate_default=True,
         description="how a panel's grades become one: mean, thurstone, median or majority; without "
         "it the mean, and thurstone where there are human grades",
     )
-    ambiguous: float = Field(
+    ambiguous: Annotated[float, NO_FLAG] = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -21,6 +21,7 @@ from zelo_ray.fitting.groups import Group, count_groups, draw_groups
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.listwise import PROMPT, Order, order_of
@@ -43,13 +44,13 @@ from zelo_ray.records import (
 class ListwiseOptions(AnnotateOptions):
     """Options of listwise votes."""
 
-    group: int = Field(
+    group: Annotated[int, NO_FLAG] = Field(
         8, ge=3, le=50, description="documents that a judge orders in one call, at most"
     )
-    looks: int = Field(
+    looks: Annotated[int, NO_FLAG] = Field(
         3, ge=2, description="calls that each document is in, beside others each time, by one judge"
     )
-    votes: Literal["all", "one"] = Field(
+    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
         "all", description="who votes on a pair: all judges, or one of them in turn"
     )
     prior_sd: PriorSd = 2.5

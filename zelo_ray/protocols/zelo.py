@@ -8,13 +8,14 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, token_votes
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
@@ -50,7 +51,7 @@ class BattleOptions(AnnotateOptions):
     """Options of every protocol that lets all pairs of its plan meet."""
 
     cycles: Cycles = 4
-    votes: Literal["all", "one"] = Field(
+    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
         "all", description="who votes on a pair: all judges, or one of them in turn"
     )
     prior_sd: PriorSd = 2.5

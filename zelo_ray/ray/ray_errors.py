@@ -42,7 +42,9 @@ def explain_ray_errors(*, verbose: bool) -> Iterator[None]:
         message = _explain_death(error) or _own_message(error)
         if verbose and not message:
             raise
-        raise RayUnavailable(message or f"{_root_message(error)}; --verbose shows more") from error
+        raise RayUnavailable(
+            message or f"{_root_message(error)}; verbose: true tells more"
+        ) from error
 
 
 def _explain_death(error: RayError) -> str:

@@ -20,7 +20,7 @@ _REASON = 160  # characters of a reason in a sentence
 _AGAIN = "Run the same command again: it asks for these anew"
 _BUDGET = "Run the same command again with a higher --max-usd: what is paid for is kept"
 _MEND = {
-    "invalid": "Ask again with --retry-failures --reasks 3, or put another model in its place",
+    "invalid": "Ask again with --retry-failures and reasks: 3, or put another model in its place",
     "truncated": "Ask again with --retry-failures and a longer answer (max_output_tokens in "
     "judge_options), or put another model in its place",
     "failed": _AGAIN,
@@ -95,7 +95,7 @@ def _of_many(reason: Unscored, coverage: float) -> str:
     """Return a reason in words that apply to several queries."""
     if reason.code is UnscoredReason.LOW_COVERAGE:
         share = "fewer than half" if coverage == 0.5 else f"less than {coverage:.0%}"
-        return f"{share} of their requests gave a judgment (--min-coverage)"
+        return f"{share} of their requests gave a judgment (min_coverage)"
     return _OF_MANY.get(reason.code, short(reason.message, _REASON))
 
 
