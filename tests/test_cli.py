@@ -2,11 +2,11 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 import types
 from pathlib import Path
-from typing import get_origin
 
 import pytest
 
@@ -15,6 +15,7 @@ from zelo_ray import __version__, cli
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayUnavailable, Stopped
 from zelo_ray.options import COMMANDS, AnnotateOptions
+from zelo_ray.options.command import has_flag
 from zelo_ray.reasons import Unscored, UnscoredReason
 
 
@@ -76,16 +77,15 @@ def options_from(pipeline, capsys, *argv):
 # What it takes
 
 
-def test_every_option_has_a_flag_or_is_a_mapping(capsys):
+def test_every_option_has_a_flag_but_those_of_files(capsys):
     status, text, _ = outcome(capsys, "annotate", "--help")
     assert status == 0
     for name, field in AnnotateOptions.model_fields.items():
         if name == "inputs":
             assert "\n  INPUT " in text
-        elif get_origin(field.annotation) is dict:
-            assert f"--{name.replace('_', '-')} " not in text
         else:
-            assert f"--{name.replace('_', '-')}" in text
+            assert (f"--{name.replace('_', '-')}" in text) is has_flag(field)
+    assert len({*re.findall(r"^  (--[a-z-]+)", text, re.M)}) <= 50
 
 
 def test_help_can_be_read(capsys, monkeypatch):
@@ -94,7 +94,7 @@ def test_help_can_be_read(capsys, monkeypatch):
     assert max(map(len, text.splitlines())) <= 100
     words = " ".join(text.split())
     for name, field in AnnotateOptions.model_fields.items():
-        if get_origin(field.annotation) is not dict:
+        if has_flag(field):
             assert " ".join(field.description.split()) in words, name
     assert "(default 4)" in words
     assert "None" not in words
@@ -102,6 +102,13 @@ def test_help_can_be_read(capsys, monkeypatch):
     status, text, _ = outcome(capsys, "--help")
     assert status == 0
     assert all(command in text for command in ("annotate", "explain", "report"))
+
+
+def test_a_flag_of_what_has_none_is_told_where_it_goes(capsys):
+    status, _, err = outcome(capsys, "annotate", "a.jsonl", "--out", "o", "--min-coverage", "1")
+    assert status == 2
+    assert "min_coverage" in err
+    assert "--config" in err
 
 
 def test_the_help_says_of_each_command_what_its_options_say():

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from panel_votes import draw, habits, panel, some
 from scipy.optimize import approx_fprime, minimize
 
 from tests.games import bradley_terry
+from tests.panel_votes import draw, habits, panel, some
 from zelo_ray.fitting.battles import Battles, battles_of
 from zelo_ray.fitting.panel import (
     Grades,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from panel_votes import draw, habits, panel, some
 
+from tests.panel_votes import draw, habits, panel, some
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.panel import Grades, absolute_shifts, default_model, fit, learn, posteriors
 from zelo_ray.records import Vote

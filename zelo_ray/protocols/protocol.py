@@ -17,6 +17,7 @@ from zelo_ray.errors import ProtocolError, format_error
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score, Share
 
@@ -37,7 +38,7 @@ Repeats = Annotated[
 ]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
 PriorSd = Annotated[
-    float, Field(gt=0, description="prior standard deviation of a score, in logits")
+    float, NO_FLAG, Field(gt=0, description="prior standard deviation of a score, in logits")
 ]
 """Options that several protocols have."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})

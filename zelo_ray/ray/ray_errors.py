@@ -43,7 +43,7 @@ def explain_ray_errors(*, verbose: bool) -> Iterator[None]:
         if verbose and not message:
             raise
         raise RayUnavailable(
-            message or f"{_root_message(error)}; verbose: true tells more"
+            message or f"{_root_message(error)}; verbose: true in --config shows more"
         ) from error
 
 

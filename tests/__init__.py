@@ -1,0 +1,1 @@
+"""Tests of zelo_ray, and the helpers that they share."""
