@@ -10,7 +10,6 @@ from tests.crash import bare_environment
 from zelo_ray import agree, cli, fit_votes
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.interchange.trec import quote_ids
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.formats.judgments.qrels import read_qrels
@@ -189,16 +188,6 @@ def test_ids_that_nearly_match_are_named_where_nothing_does(tmp_path, capsys):
     assert "no query of the input is in the truth" in told
     assert "Cafe\\u0301-1" in told
     assert "Unicode form" in told
-
-
-def test_ids_that_a_trec_file_loses_are_written_as_in_urls(tmp_path, capsys):
-    rows = "query_id,doc_id,grade\nq 1,d\u2003100%,2\n"
-    place, out = put(tmp_path / "a.csv", rows), tmp_path / "a.qrels"
-    assert cli.main(["convert", "qrels", place, "--out", str(out)]) == 1
-    assert "--quote-ids" in capsys.readouterr().err
-    assert cli.main(["convert", "qrels", place, "--quote-ids", "--out", str(out)]) == 0
-    assert out.read_text() == "q%201 0 d%E2%80%83100%25 2\n"
-    assert quote_ids(read_qrels(str(out)))["doc_id"].to_pylist() == ["d%25E2%2580%2583100%2525"]
 
 
 def test_labels_of_documents_in_lists_are_judgments_and_their_scores_a_run(tmp_path):
