@@ -47,7 +47,6 @@ Kind = Literal[
     "long",  # rows of a query and a document with its text
     "conversations",
     "mteb",
-    "llamahub",
     "run",  # rows of query, document and score
     "trec run",
     "short run",  # a TREC run that lacks columns
@@ -73,7 +72,6 @@ DATASET = "ir_datasets:"
 RESULTS, SAMPLE_RECORD, ANSWERS = "scores.parquet", "label.json", "answers.jsonl"
 """The files by which directories of annotate and of label are recognised."""
 MTEB_COLUMNS = frozenset({"query", "positive", "negative"})
-LLAMAHUB_COLUMNS = frozenset({"query", "answer", "second_answer", "reference_score"})
 BEIR_QRELS_COLUMNS = ("query-id", "corpus-id", "score")
 CORPUS_NAMES = ("corpus", "docs", "documents", "collection")
 QUERIES_NAMES = ("queries", "topics")
@@ -314,7 +312,6 @@ def _kind_of_rows(
         ("pools", plain and is_pool(first)),
         ("conversations", isinstance(first.get("conversation"), list)),
         ("mteb", plain and {*names} >= MTEB_COLUMNS),
-        ("llamahub", plain and {*names} >= LLAMAHUB_COLUMNS),
         ("grades", plain and {*BEIR_QRELS_COLUMNS} <= {*names}),
         ("wide", is_wide(first, find_list_column(names, user_columns))),
         ("long", "content" in roles),

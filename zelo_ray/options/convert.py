@@ -18,14 +18,11 @@ OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     ),
     "run": ("source",),
     "beir": ("source", "pools", "cut"),
-    "fastchat": ("source", "answers", "votes", "pairs", "seed", "labels_out"),
-    "llamahub": ("source", "pairs", "seed", "labels_out"),
 }
 """By output format, the options that it takes besides ``what`` and ``out``."""
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "pool": (),
     "unjudged": ("truth", "runs"),
-    "fastchat": ("what", "source", "answers"),
 }
 """By output format, the required options; ``source`` for formats not listed here."""
 
@@ -35,7 +32,7 @@ class ConvertOptions(CommandOptions):
 
     does: ClassVar[str] = "write pools, judgments and runs in other formats"
     usage: ClassVar[str] = "convert WHAT SOURCE --out FILE"
-    positional: ClassVar[tuple[str, ...]] = ("what", "source", "answers")
+    positional: ClassVar[tuple[str, ...]] = ("what", "source")
 
     what: Literal[
         "pool",
@@ -44,22 +41,15 @@ class ConvertOptions(CommandOptions):
         "train",
         "run",
         "beir",
-        "fastchat",
-        "llamahub",
     ] = Field(
         description="pool: pools to annotate, from a collection or from several runs; unjudged: "
         "unjudged documents at the top of runs, as pools to annotate; qrels: TREC "
         "qrels; train: examples to train a reranker or embedder on; "
-        "run: a TREC run; beir: a BEIR directory; fastchat: pools of FastChat's questions and "
-        "answers (MT-Bench); llamahub: pools of LlamaHub's examples of two answers"
+        "run: a TREC run; beir: a BEIR directory"
     )
     source: Place = Field(
         "",
-        description=f"{_FROM}; for run, a run as well; for fastchat, question.jsonl; "
-        "for llamahub, its JSON file",
-    )
-    answers: tuple[Place, ...] = Field(
-        (), description="FastChat's answers of models: files or directories"
+        description=f"{_FROM}; for run, a run as well",
     )
     truth: Place = Field("", description=f"judgments: {_FROM}, or TREC qrels")
     corpus: Place | None = Field(
@@ -86,12 +76,7 @@ class ConvertOptions(CommandOptions):
     without_ambiguous: bool = Field(
         False, description="leave out documents on which the panel disagrees"
     )
-    votes: Place | None = Field(
-        None, description="people's votes: a pool for each two answers that they compared"
-    )
-    pairs: int = Field(0, ge=0, description="how many of these pairs to draw, or 0 for all")
     seed: int = Field(0, description="determines every random choice")
-    labels_out: Place | None = Field(None, description="file for the votes on these pools")
     form: Literal["rows", "pairs", "lists", "triplets"] = Field(
         "rows",
         description="of examples to train on. rows: a query, a document and its relevance; pairs: "
@@ -135,6 +120,4 @@ class ConvertOptions(CommandOptions):
             raise ValueError("cut: must ascend")
         if len(self.splits) != 3 or min(self.splits) < 0 or sum(self.splits) <= 0:
             raise ValueError("splits: takes three shares, such as 80 10 10")
-        if self.what == "fastchat" and not self.votes and (self.pairs or self.labels_out):
-            raise ValueError("pairs, labels_out: need votes")
         return self

@@ -10,15 +10,13 @@ import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats import fastchat
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.input import InputOptions, pools_of, read_pools
 from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.places import find_places
 from zelo_ray.formats.input.stored_inputs import pool_to_line
-from zelo_ray.formats.interchange import beir, llamahub, trec
-from zelo_ray.formats.interchange.compared_pairs import label_lines
+from zelo_ray.formats.interchange import beir, trec
 from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
@@ -252,33 +250,6 @@ def _beir(options: ConvertOptions) -> WrittenSummary:
     )
 
 
-def _fastchat(options: ConvertOptions) -> WrittenSummary:
-    source, answers, votes = options.source, options.answers, options.votes
-    if not votes:
-        return _write_compared(options, fastchat.make_turn_pools(source, answers))
-    drawn = {"number": options.pairs, "seed": options.seed}
-    return _write_compared(options, *fastchat.make_pair_pools(source, answers, votes, **drawn))
-
-
-def _llamahub(options: ConvertOptions) -> WrittenSummary:
-    pairs = llamahub.make_example_pools(options.source, number=options.pairs, seed=options.seed)
-    return _write_compared(options, *pairs)
-
-
-def _write_compared(
-    options: ConvertOptions, filled: FilledPools, labels: pa.Table | None = None
-) -> WrittenSummary:
-    """Write the pools that people compared, and their votes if asked for."""
-    lines, counts, out = list[str](), dict[str, int](), options.labels_out
-    if labels is not None and out:
-        counts["votes"] = write_lines(out, label_lines(labels))
-        lines = [f"{counts['votes']:,} votes: {out}"]
-    number = write_lines(options.out, map(pool_line, filled.pools))
-    return WrittenSummary(
-        f"{number:,} pools: {options.out}", *lines, *filled.notes, pools=number, **counts
-    )
-
-
 def _read_labelled_pools(options: ConvertOptions) -> tuple[FilledPools, pa.Table]:
     """Read pools and judgments, from one place or two."""
     qrels = read_qrels(options.source, _columns(options))
@@ -303,6 +274,4 @@ _MAKERS: Mapping[str, Callable[[ConvertOptions], WrittenSummary]] = {
     "train": _train,
     "run": _run,
     "beir": _beir,
-    "fastchat": _fastchat,
-    "llamahub": _llamahub,
 }

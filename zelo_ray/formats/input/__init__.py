@@ -34,7 +34,7 @@ from zelo_ray.formats.input.stored_inputs import (
     write_folder_notes,
     write_notes,
 )
-from zelo_ray.formats.interchange import llamahub, mteb
+from zelo_ray.formats.interchange import mteb
 from zelo_ray.formats.interchange.texts import FilledPools
 from zelo_ray.formats.judgments.grades import NO_COLUMNS
 from zelo_ray.formats.judgments.qrels import read_judged_pools
@@ -412,10 +412,6 @@ def _pools_of_files(
             prefix = f"{number}-" if held[1:] else ""
             pools = mteb.read_rows(file.probe, input_options.show, prefix)[0]
             yield from pools_as_lines(pools, notes)
-    elif first.kind == "llamahub":
-        for file in held[1:]:  # by its queries' numbers, judgments of a file find its pools
-            raise InputError(f"{file.probe.place}: one file of {file.kind_name} at a time")
-        yield from pools_as_lines(llamahub.make_example_pools(first.probe.place)[0], notes)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.probe.rows() for e in held)
         yield from assistants.make_assistant_pools(rows, notes, input_options.show)
