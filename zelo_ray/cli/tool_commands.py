@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         ConvertOptions,
         DoctorOptions,
         ExplainOptions,
-        PoolsOptions,
         PromptOptions,
         ReportOptions,
         SampleOptions,
@@ -37,15 +36,6 @@ def run_convert(options: "ConvertOptions", _words: Words, _output: Output) -> "C
     from zelo_ray.reports import next_step
 
     return _written(convert(options), options.out, next_step.after_convert(options))
-
-
-def run_pools(options: "PoolsOptions", _words: Words, _output: Output) -> "CommandResult":
-    """Make pools from a search index, and return the result."""
-    from zelo_ray.commands.pools import make_pools
-    from zelo_ray.reports import next_step
-
-    summary = make_pools(options, os.environ)
-    return _written(summary, options.out, next_step.after_pools(options.out))
 
 
 def _written(summary: "WrittenSummary", out: str, step: str | None) -> "CommandResult":
