@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.crash import bare_environment
-from zelo_ray import agree, cli, fit_votes
+from zelo_ray import cli, fit_votes
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.judgments.judgments_file import read_judgments
@@ -66,16 +66,10 @@ def test_tables_of_a_german_spreadsheet(name):
     assert truth["relevance"].to_pylist() == grades
 
 
-def test_a_column_a_rater():
-    rows = grades_in("one-column-a-rater.csv", grade="ann,bob,cem")
-    by = {who: [row[3] for row in rows if row[2] == who] for who in ("ann", "bob", "cem")}
-    assert by == {"ann": GRADES, "bob": [2, 2, 0, 2, 0, 0, 0], "cem": [1, 3, 0]}
+def test_a_column_a_rater_is_refused_with_what_it_seems_to_be():
     place = str(CASES / "one-column-a-rater.csv")
-    with pytest.raises(InputError, match=r"but the columns query_id, doc_id, ann, bob, cem.*NAME"):
+    with pytest.raises(InputError, match=r"if ann and bob are raters, make each grade a row"):
         read_judgments(place, "me")
-    found = agree([place], columns={"grade": "ann,bob,cem"}, resamples=0)
-    table = found.agreement.to_pandas()
-    assert {*table["rater_a"], *table["rater_b"]} >= {"ann", "bob", "cem", "all judges"}
 
 
 def test_votes_in_one_hot_columns():

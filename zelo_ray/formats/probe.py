@@ -65,6 +65,8 @@ _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
     b"\xfe\xff": "is UTF-16: save it as UTF-8",
     b"PK\x03\x04": "is a workbook or a zip archive: save the table as CSV, or unpack it",
+    b"BZh": "is packed by bzip2: pack it by gzip or zstd",
+    b"\xfd7zX": "is packed by xz: pack it by gzip or zstd",
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
@@ -354,6 +356,8 @@ def _probe_text(place: str, opening: FileBeginning) -> FileProbe:
     """Recognise lines of text: TREC's and BEIR's files, or cells under a header."""
     declared = bool(declared_separator(opening.line)) and len(opening.lines) > 1
     line = opening.lines[1] if declared else opening.line
+    if line.lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        raise InputError(f"{place}: is a web page: name a file with its texts")
     if kind := _kind_of_lines(place, opening):
         return FileProbe(place, "broken" if kind == "broken" else "text", kind, line=line)
     if names := read_header(place).names:

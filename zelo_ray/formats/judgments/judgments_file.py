@@ -32,7 +32,7 @@ _GRADES = pa.schema(
     ]
 )
 _ALSO = (
-    "such tables with a judge in each row, or a column a rater",
+    "such tables with a judge in each row",
     "tables of two items (doc_id_a and doc_id_b, a and b ...) and preference, winner or wins",
     "a directory of label",
 )
