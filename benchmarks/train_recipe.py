@@ -34,8 +34,7 @@ zelo-ray bakeoff --truth people.qrels --pools people.jsonl --measures nDCG@10 --
     --rerankers original before=bi-encoder:tiny-before after=bi-encoder:tiny-after
 """
 PEOPLE = """
-zelo-ray convert train people.qrels --pools people.jsonl --form lists --unjudged 0 \
-    --splits 50 0 50 --out lists
+zelo-ray convert train all.qrels --pools people.jsonl --form lists --splits 50 0 50 --out lists
 train lists --kind query-map --base BASE --batch 16 --rate 1e-3 --epochs 20 --out mapped
 zelo-ray bakeoff --truth people.qrels --pools lists/test-pools.jsonl --measures nDCG@10 \
     --rerankers original before=bi-encoder:BASE after=bi-encoder:mapped --out contest-people
@@ -55,6 +54,17 @@ def write_titles(source: Path, place: Path) -> None:
     (place / "queries.tsv").write_text("".join(queries))
     (place / "docs.jsonl").write_text("".join(documents))
     write_pools(place, place / "titles.jsonl", 20)
+
+
+def write_all(place: Path) -> None:
+    """Write people's grades again, with 0 for each candidate that nobody graded."""
+    graded = (place / "people.qrels").read_text().splitlines()
+    pairs = {tuple(line.split()[0:3:2]) for line in graded}
+    for line in (place / "people.jsonl").read_text().splitlines():
+        pool = json.loads(line)
+        ids = [(pool["query"]["id"], document["id"]) for document in pool["documents"]]
+        graded += [f"{query} 0 {doc} 0" for query, doc in ids if (query, doc) not in pairs]
+    (place / "all.qrels").write_text("\n".join(graded) + "\n")
 
 
 def run(commands: str, base: str, place: Path) -> None:
@@ -96,6 +106,7 @@ def main() -> None:
         place, base = Path(name), str(flags.base.resolve())
         write_pools(flags.folder, place / "people.jsonl", 50)
         (place / "people.qrels").write_text((flags.folder / "qrels_graded_0to3.txt").read_text())
+        write_all(place)
         write_titles(flags.folder, place)
         for part in flags.parts:
             run({"titles": TITLES, "people": PEOPLE}[part], base, place)

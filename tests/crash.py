@@ -60,7 +60,7 @@ def bare_environment() -> dict[str, str]:
     spoken_for = (
         *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZELO_RAY_", "RAY_"),
         *("ZEROENTROPY_", "COHERE_", "CO_API_", "VOYAGE_", "JINA_", "HF_"),
-        *("AWS_", "FSSPEC_", "SEARCH_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("AWS_", "FSSPEC_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
         "PYTHONDONTWRITEBYTECODE",
     )
     kept = {n: v for n, v in os.environ.items() if not n.upper().startswith(spoken_for)}

@@ -39,6 +39,7 @@ def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
     about |= {"measure": "nDCG@10", "rankers": ["a", "b"], "pools": [], "documents": count}
     about |= {
         "contest": "contest",
+        "truth": {"place": "truth", "digest": "", "columns": []},
         "stages": [{"labels": drawn, "at": AT}],
     }
     (out / "label.json").write_text(json.dumps(about))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.builders import agreement_of, rows_of, write_lines
-from zelo_ray import agree, agreement
-from zelo_ray.errors import InputError, OptionError
+from zelo_ray import agree
+from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.judgments.scales import map_grades
 from zelo_ray.options.scales import Scale, parse_scales
@@ -102,11 +102,3 @@ def test_python_takes_the_same(files):
     found = agree(files[0], human=files[1], scale={"x:shifted": "1-4", "wide": "0-5"}, resamples=0)
     rows = found.agreement.to_pandas().query("scale == '0-3' and coefficient == 'kappa'")
     assert rows[(rows.rater_a == "human") & (rows.rater_b == "x:shifted")].value.item() == 1
-    human, judges = graded()
-    labels = [*human, *(row for row in judges if row["judge"] == "x:shifted")]
-    told = agreement(labels, scale={"x:shifted": "1-4"}, coefficients=["kappa"], resamples=0)
-    assert told.to_pandas().value.tolist() == [1] * 4
-    with pytest.raises(InputError, match=r"labels: row \d+: .* of x:shifted is not on"):
-        agreement(labels, scale={"x:shifted": "2-4"})
-    with pytest.raises(OptionError, match="nobody gave no grades"):
-        agreement(labels, scale={"nobody": "2-4"})

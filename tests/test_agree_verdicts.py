@@ -122,18 +122,19 @@ def same_words(report):
     ("turn", "with_ties", "decided"),
     [(1, "886 of 1,343", "727 of 859"), (2, "871 of 1,325", "731 of 864")],
 )
-def test_fastchats_own_counts(published, turn, with_ties, decided):
+def test_fastchats_own_counts(tmp_path, published, turn, with_ties, decided):
     folder = published / "mtbench_human"
-    sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    found = agreement_of(
-        *sources, "--people", "expert*", "--turn", turn, *set_in_file(resamples=100)
-    )
-    assert same_words(found.report)[2:] == [("gpt-4", with_ties), ("gpt-4", decided)]
+    for name in ("gpt4_pair", "human"):
+        rows = map(json.loads, (folder / f"{name}.jsonl").read_text().splitlines())
+        write_lines(tmp_path / f"{name}.jsonl", [row for row in rows if row["turn"] == turn])
+    sources = [tmp_path / "gpt4_pair.jsonl", "--human", tmp_path / "human.jsonl"]
+    found = agreement_of(*sources, "--people", "expert*", *set_in_file(resamples=100))
+    assert same_words(found.report)[2:] == [("gpt4_pair", with_ties), ("gpt4_pair", decided)]
 
 
 def test_the_majority_of_mt_bench(tmp_path, published):
     folder = published / "mtbench_human"
-    sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
+    sources = [folder / "gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
     report = agreement_of(*sources, "--out", tmp_path, *set_in_file(resamples=100)).report
     table = report.table("outcomes")
     assert [row[2] for row in table.rows] == [
@@ -255,15 +256,13 @@ def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):
         read_all_judgments([f"me={tmp_path / 'verdicts.parquet'}"])
 
 
-def test_fastchats_lines_are_votes_of_their_judges_or_of_one(tmp_path):
+def test_fastchats_lines_are_votes_of_their_judges(tmp_path):
     rows = [line(81, "model_b", "p", turn=1), line(81, "tie (inconsistent)", "q", turn=2)]
     path = str(write_lines(tmp_path / "f.jsonl", rows))
     expected = [("81-1", "x", "y", "p", 1.0, None), ("81-2", "x", "y", "q", 0.0, None)]
     assert votes(read_all_judgments([path]).votes) == expected
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "f.parquet")
     assert votes(read_all_judgments([str(tmp_path / "f.parquet")]).votes) == expected
-    assert {row[3] for row in votes(read_all_judgments([f"me={path}"]).votes)} == {"me"}
-    assert votes(read_all_judgments([path], turn=2).votes) == expected[1:]
     plain = str(write_lines(tmp_path / "p.jsonl", [line("a", "model_a")]))
     assert votes(read_all_judgments([plain]).votes) == [("a", "x", "y", "j", -1.0, None)]
     nameless = [{k: v for k, v in line("a", "tie").items() if k != "judge"}]
@@ -289,25 +288,13 @@ def test_some_of_the_people(tmp_path):
 
 def test_a_turn_that_is_not_there(tmp_path):
     plain, turned = line(2, "tie"), line(1, "tie", turn=1)
-    for rows, turn, says in (
-        ([plain], 1, ": its rows have no turn"),
-        ([turned], 3, ": has no row of turn 3"),
-        ([turned, plain], None, ":2: has no turn"),
-        ([plain, turned], None, ":2: has a turn, which the first line lacks"),
+    for rows, says in (
+        ([turned, plain], ":2: has no turn"),
+        ([plain, turned], ":2: has a turn, which the first line lacks"),
     ):
         path = str(write_lines(tmp_path / "t.jsonl", rows))
         with pytest.raises(InputError, match=f"t.jsonl{says}"):
-            read_all_judgments([path], turn=turn)
-
-
-def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tmp_path):
-    plain = tmp_path / "plain.jsonl"
-    rows = [{"query_id": "1-1", "doc_id_a": "x", "doc_id_b": "y", "preference": 1}]
-    write_lines(plain, rows)
-    with pytest.raises(InputError, match=r"--turn .*FastChat's rows, .*there are no"):
-        read_all_judgments([str(plain)], turn=1)
-    human = str(write_lines(tmp_path / "h.jsonl", [line(1, "tie", turn=n) for n in (1, 2)]))
-    assert len(read_all_judgments([str(plain)], human=human, turn=1).human_votes) == 1
+            read_all_judgments([path])
 
 
 def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):

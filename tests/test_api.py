@@ -23,7 +23,6 @@ from zelo_ray import (
     Document,
     Pool,
     agree,
-    agreement,
     annotate,
     bakeoff,
     compare_labels,
@@ -379,13 +378,9 @@ def test_raters_agree_as_the_command_says(tmp_path):
         for n in range(40)
         for judge, grade in zip("abc", (n % 4, *rng.integers(0, 4, 2)), strict=True)
     ]
-    found = agreement(rows, coefficients=["kappa", "alpha-ordinal"], resamples=200).to_pandas()
     told = agree(rows, out=tmp_path, coefficients=["kappa", "alpha-ordinal"], resamples=200)
-    pd.testing.assert_frame_equal(found, told.agreement.to_pandas())
-    assert found.low.notna().all()
+    assert told.agreement.to_pandas().low.notna().all()
     assert repr(told).startswith(repr(load_run(tmp_path)))
-    with pytest.raises(InputError, match="row 4: the grade 3 is not in 0 to 2"):
-        agreement([{**row, "grade": n % 4} for n, row in enumerate(rows)], levels=3)
     alone = [{name: row[name] for name in ("query_id", "doc_id", "grade")} for row in rows[::3]]
     named = agree({"anna": alone}, human=QRELS | {r["query_id"]: {r["doc_id"]: 1} for r in alone})
     assert named.agreement.to_pandas().rater_b.tolist()[0] == "anna"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.builders import Shelf, SilentWatch, rows_of
+from tests.builders import Shelf, SilentWatch, rows_of, set_in_file
 from tests.fakes.rerank import Rerankers
 from zelo_ray.commands.bakeoff.first_stages import build_grid, name_pair, unite_first_stages
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
@@ -183,7 +183,7 @@ def test_a_grid_names_the_best_pair_and_the_effect_of_each_factor(one_ray, tmp_p
     places, truth = write_stages(tmp_path)
     out = tmp_path / "out"
     with Rerankers() as server:
-        words = ["bakeoff", "--truth", truth, "--pools", *places, "--resamples", "200"]
+        words = ["bakeoff", "--truth", truth, "--pools", *places, *set_in_file(resamples=200)]
         words += ["--rerankers", "original", "bm25", f"hosted=rerank:m@{server.url}/vllm/v1"]
         words += ["--latency-queries", "2", "--out", str(out)]
         status, printed = one_ray.run({}, *words)

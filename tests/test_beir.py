@@ -175,11 +175,3 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         beir.write_collection(str(tmp_path), pools, qrels)
     with pytest.raises(Unwritable, match=r"the doc_id 'd\\t' cannot stand in a TSV file"):
         beir.write_collection(str(tmp_path), pools[:1], qrels)
-
-
-def test_whole_grades_for_beirs_own_loader(tmp_path):
-    pools = [Pool("q1", "?", (Document("d", "a"),))]
-    beir.write_collection(
-        str(tmp_path), pools, table_of([Qrel("q1", "d", 1.7, 0.1)], Qrel), decimals=0
-    )
-    assert (tmp_path / "qrels/test.tsv").read_text() == "query-id\tcorpus-id\tscore\nq1\td\t2\n"

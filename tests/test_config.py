@@ -205,13 +205,6 @@ LEAST = {
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
     "label": {"out": "labels"},
-    "pools": {
-        "engine": "opensearch",
-        "url": "http://127.0.0.1:9200",
-        "index": "docs",
-        "queries": "queries.tsv",
-        "out": "pools.jsonl",
-    },
     "drift": {"old": "then", "new": "now"},
     "probe": FLAGS,
     "fit": {"source": "votes.parquet"},

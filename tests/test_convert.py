@@ -164,24 +164,12 @@ def test_beir_and_back():
     said, doubt = run("beir out --out beir").splitlines()
     assert said == "2 queries with 3 judgments: beir"
     assert doubt.startswith("relevance is -1.5 to 1.5, where trec_eval, BEIR and MTEB hold whole")
-    assert "no rule makes grades of them, since their 0 is each query's own mean" in doubt
+    assert "no cut makes grades of them, since their 0 is each query's own mean" in doubt
     run("pool beir --out p.jsonl")
     assert ids("p.jsonl") == ids("out/annotated.jsonl")
     assert read_qrels("beir").num_rows == 3
     with pytest.raises(InputError, match=r"that the corpus lacks: 1 of 1 document \(c\)"):
         run("pool beir --runs two.run --depth 1 --out p.jsonl")  # over the same collection
-
-
-def test_mteb_and_back():
-    rows, _, lost = run("mteb out --out rows.jsonl").splitlines()
-    assert rows == "1 rows: rows.jsonl"
-    assert lost.startswith("left out queries without a positive ")
-    assert lost.endswith(" without a negative document: 1")
-    row = {"query": "q1?", "positive": ["text a"], "negative": ["text b"]}
-    assert rows_of("rows.jsonl") == [row]
-    run("beir rows.jsonl --out beir")
-    run("mteb beir --out again.jsonl")
-    assert rows_of("again.jsonl") == [row]
 
 
 def test_texts_and_judgments_of_two_places():
@@ -250,6 +238,17 @@ def test_grades_of_a_panel():
     assert qrels() == "q1 0 b 3\nq1 0 a 0\nq2 0 gone 1\n"
     run("qrels out/scores.parquet --grades --out a.qrels")
     assert len(read_trec_qrels("a.qrels")) == 4
+
+
+def test_scores_that_share_a_zero_are_cut_to_grades_and_others_are_not():
+    with pytest.raises(InputError, match="share no zero from query to query"):
+        run("qrels out --cut 0 --out a.qrels")
+    scores = (-1.5, -0.5, 0.5, 2.5)
+    rows = [AbsoluteScore("q1", f"d{i}", s, 0.1, 4, 1, s, 0.2) for i, s in enumerate(scores)]
+    write_scores(rows, AbsoluteScore)
+    assert "--cut makes whole grades of them" in run("qrels out --out a.qrels")
+    assert "grades: cut at -1, 1, 2" in run("qrels out --cut -1 1 2 --out a.qrels")
+    assert read_qrels("a.qrels")["relevance"].to_pylist() == [0, 1, 1, 3]
 
 
 def test_grades_where_there_are_none():

@@ -18,8 +18,6 @@ import pytest
 from tests import compare
 from tests.crash import ROOT, bare_environment
 from tests.json_documents import parsed_strictly, printed, valid
-from tests.search_server import NAMES, SearchServer
-from tests.test_search_index import DOCUMENTS
 from zelo_ray import cli
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 
@@ -165,7 +163,7 @@ def test_every_other_command_prints_one_document(documents, folder, capsys, monk
 
 def test_every_command_is_tried():
     tried = {command.split()[0] for command in [*ON_RAY.values(), *ELSE.values()]}
-    assert tried | {"pools"} == {*cli.PURPOSES}
+    assert tried == {*cli.PURPOSES}
 
 
 def test_the_form_of_the_output_is_no_option_of_a_run(documents, folder):
@@ -203,16 +201,6 @@ def test_a_pilot_and_an_estimate_tell_what_is_left(documents, folder, capsys, mo
     assert job["sufficient_max_usd"] == pytest.approx(job["dollars"]["high"])
     both = printed(capsys, *shlex.split(ELSE["compare-protocols --dry-run"]))
     assert [each["name"] for each in both["result"]["estimates"]] == ["zelo", "graded"]
-
-
-def test_pools_of_an_index_are_counted(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("queries.tsv").write_text("q1\tremove a tick\nq3\tboil an egg\n")
-    with SearchServer(DOCUMENTS) as server:
-        words = f"opensearch {server.url} --queries queries.tsv --index {NAMES} --out p.jsonl"
-        document = printed(capsys, "pools", *words.split())
-    assert document["result"]["counts"]["pools"] == len(Path("p.jsonl").read_text().splitlines())
-    assert document["files"] == ["p.jsonl"]
 
 
 def test_a_page_for_people_prints_its_document_when_it_is_stopped(documents, folder):

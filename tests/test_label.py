@@ -13,7 +13,7 @@ import pytest
 
 from tests.labelling import back, sample_at
 from zelo_ray import cli
-from zelo_ray.commands.label import draw, open_work, page_commands
+from zelo_ray.commands.label import draw, open_work
 from zelo_ray.commands.label.candidates import Candidates, find_wording
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.engine.lock import claim_folder
@@ -50,7 +50,6 @@ def contest(tmp_path, monkeypatch):
         wording={},
         measure="nDCG@10",
         rankers=("one", "two"),
-        options=BakeoffOptions(truth="truth", out="contest", pools=(str(pools),)),
     )
     held = {"frame": found}
     monkeypatch.setattr(draw, "find_candidates", lambda contest, measure: held["frame"])
@@ -84,61 +83,6 @@ def test_a_sample_is_of_the_first_by_priority_and_grows_without_its_contest(tmp_
     assert [each["labels"] for each in stages] == [12, 17, 30, len(table)]
 
 
-def config_after(out):
-    """The options that the next command reads, as it reads them."""
-    with open_work(options(out), print) as work:
-        words = shlex.split(page_commands(work)["next"])
-    assert words[:3] == ["zelo-ray", "bakeoff", "--config"]
-    return load_options(BakeoffOptions, {}, {}, Path(words[3]).read_text())
-
-
-def test_what_comes_next_measures_as_the_contest_did(tmp_path, contest):
-    out = tmp_path / "my labels"
-    frame = contest["frame"]
-    was = frame.options.model_copy(
-        update={
-            "measures": ("AP", "P@5"),
-            "ties": "expected",
-            "rerankers": ("bm25", "mine=cohere:rerank-v4.0-pro", "gpt-x=bm25", "lost=bm25"),
-            "limits": {"mine": {"concurrency": 2}},
-            "families": {"gpt-x": ("gpt",), "lost": ("x",), "judge": ("qwen",)},
-            "baseline": "mine",
-            "margin": 0.02,
-            "confidence": 0.9,
-            "slices": ("kind",),
-            "resamples": 500,
-        }
-    )
-    arms = ("bm25", "mine", "gpt-x")
-    contest["frame"] = replace(frame, options=was, rankers=arms)
-    drawn(out, contest="a contest/", labels=9)
-    known = config_after(out)
-    assert (known.runs, known.out) == (("a contest/runs.parquet",), "a contest-people")
-    assert (known.human, known.rerankers, known.limits) == (str(out), (), {})
-    assert known.measures == ("nDCG@10", "AP", "P@5")
-    families = {"mine": ("cohere",), "gpt-x": ("gpt",), "judge": ("qwen",)}
-    assert known.families == families
-    same = ("truth", "pools", "ties", "baseline", "margin", "confidence", "slices", "resamples")
-    for name in same:
-        assert getattr(known, name) == getattr(was, name), name
-
-
-@pytest.mark.parametrize(
-    ("measures", "then"),
-    [
-        ((), ("nDCG@10",)),
-        (("P@5", "nDCG@10"), ("nDCG@10", "P@5")),
-        (("nDCG(dcg='zelo')@10", "P@5"), ("nDCG(dcg='zelo')@10", "P@5")),
-    ],
-)
-def test_the_measure_that_was_drawn_for_leads(tmp_path, contest, measures, then):
-    frame = contest["frame"]
-    was = frame.options.model_copy(update={"measures": measures})
-    contest["frame"] = replace(frame, options=was)
-    drawn(tmp_path / "labels", contest="contest", labels=9)
-    assert config_after(tmp_path / "labels").measures == then
-
-
 def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(5)
@@ -150,7 +94,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     for name in ("one", "two"):
         lines = [f"{q} Q0 {d} 1 {rng.uniform()} {name}\n" for q, d in ids]
         Path(f"{name}.run").write_text("".join(lines))
-    words = "--truth qrels --runs one.run --pools pools.jsonl --baseline two.run"
+    words = "--truth qrels --runs one.run two.run --pools pools.jsonl"
     status = cli.main(f"bakeoff {words} --measures P@5 nDCG@5 --out contest".split())
     assert status in (0, 3, 4)  # what the gate says of noise
     first = "label --contest contest --labels 35 --out labels --measure nDCG@5 --csv out.csv"
@@ -165,8 +109,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     then = next(line for line in told.splitlines() if line.startswith("Next step: "))
     assert cli.main(shlex.split(then)[3:]) in (0, 3, 4)
     again = json.loads(Path("contest-people/run.json").read_text())
-    assert again["summary"]["measures"] == ["nDCG@5", "P@5"]
-    assert again["options"]["baseline"] == "two"
+    assert again["summary"]["measures"] == ["nDCG@5"]
     assert "1 person labelled 35 documents" in capsys.readouterr().out
 
 
@@ -240,13 +183,13 @@ def test_people_are_told_what_the_judges_were_told(tmp_path, contest, monkeypatc
         pools.read_text().replace('"query": "query', '"narrative": "why", "query": "query')
     )
     frame = contest["frame"]
-    own = BakeoffOptions(truth=truth, out="contest", pools=frame.options.pools)
+    own = BakeoffOptions(truth=truth, out="contest", pools=frame.pools)
 
     def page(folder, **given):
         with open_work(options(tmp_path / folder, contest="contest", **given), print) as work:
             return work.about["show_query"], html.unescape(labelling_page(work, "a token")[0])
 
-    contest["frame"] = replace(frame, options=own, wording=find_wording(own))
+    contest["frame"] = replace(frame, wording=find_wording(own))
     fields, text = page("one")
     assert fields == ["narrative"]
     assert "what a nurse can act on <today>" in text
@@ -254,7 +197,7 @@ def test_people_are_told_what_the_judges_were_told(tmp_path, contest, monkeypatc
     assert "what a cook can use" in text
     assert "nurse" not in text
     ranked = own.model_copy(update={"instructions": "what the contest says"})
-    contest["frame"] = replace(frame, options=ranked, wording=find_wording(ranked))
+    contest["frame"] = replace(frame, wording=find_wording(ranked))
     assert "what the contest says" in page("three")[1]
 
 
@@ -300,8 +243,8 @@ def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
     def drawn_with(name):
         if told_by == "option":
             return options(out, show_query=(name,))
-        own = frame.options.model_copy(update={"show_query": (name,)})
-        contest["frame"] = replace(frame, options=own, wording=find_wording(own))
+        own = BakeoffOptions(truth="truth", out="contest", show_query=(name,))
+        contest["frame"] = replace(frame, wording=find_wording(own))
         return options(out, contest="contest")
 
     with pytest.raises(OptionError, match=r"no query has the field 'y' .*fields are why"):
@@ -395,8 +338,9 @@ def test_a_contest_is_labelled_from_another_folder(tmp_path, capsys, monkeypatch
     Path("qrels").write_text("somebody else's")
     words = ["label", "--contest", str(here / "contest"), "--out", "labels", "--csv", "out.csv"]
     assert cli.main(words) == 0
-    again = load_options(BakeoffOptions, {}, {}, Path("labels/contest.yaml").read_text())
-    assert (again.truth, again.pools) == (str(here / "qrels"), (str(here / "pool*.jsonl"),))
+    about = json.loads(Path("labels/label.json").read_text())
+    assert about["truth"]["place"] == str(here / "qrels")
+    assert about["pools"] == [str(here / "pool*.jsonl")]
     (here / "qrels").unlink()
     Path("qrels").unlink()
     capsys.readouterr()

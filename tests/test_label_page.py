@@ -110,7 +110,7 @@ def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
                 given[await judge(tab, key)] = key
             await tab.until(SHOWN.format("done"))
             assert await tab.run(TEXT.format("outcome")) == "All documents are judged"
-            assert "contest.yaml" in await tab.run(TEXT.format("command"))
+            assert "--human" in await tab.run(TEXT.format("command"))
             told = second.end(signal.SIGTERM)
         assert "Judged 20 of 20 documents" in told
         assert second.process.returncode == 0

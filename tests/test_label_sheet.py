@@ -1,5 +1,6 @@
 """Spreadsheets of `label` that go out and come back, and two people who judge the same."""
 
+import json
 import re
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from tests.labelling import back, sample_at, sheet
 from zelo_ray import cli
 from zelo_ray.commands.label.people_agreement import compare_people
 from zelo_ray.commands.label.rubric import RUBRIC, grade_names
+from zelo_ray.formats.judgments.answers import read_answers
 from zelo_ray.formats.judgments.labels import read_labels
 
 
@@ -93,6 +95,31 @@ def test_two_people_in_one_file(tmp_path, capsys):
     between = compare_people(read_labels(str(out)).rows, 3)
     assert [(each.person_a, each.person_b, each.documents) for each in between] == [
         ("ann", "bob", 12)
+    ]
+
+
+@pytest.mark.parametrize("form", ["list", "lines"])
+@pytest.mark.parametrize("renamed", [False, True])
+def test_answers_come_back_from_json_of_any_tool(tmp_path, capsys, form, renamed):
+    out = sample_at(tmp_path / "labels", 4)
+    keys = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys)]
+    grade, person = ("Choice", "annotator") if renamed else ("grade", "person")
+    rows = [
+        {"id": n, "key": key, grade: given, person: who}
+        for n, (key, given, who) in enumerate(
+            zip(keys, (2, 3.0, "u", None), ("ann", 7, "ann", "ann"), strict=True)
+        )
+    ]
+    texts = [json.dumps(row) for row in rows]
+    file = tmp_path / "export.json"
+    file.write_text(f"[{','.join(texts)}]" if form == "list" else "\n".join(texts) + "\n")
+    words = ["label", "--out", str(out), "--read", str(file)]
+    words += ["--columns", "grade=Choice", "judge=annotator"] if renamed else []
+    assert cli.main(words) == 0
+    assert "Read 3 answers" in capsys.readouterr().out
+    answers, _ = read_answers(str(out / "answers.jsonl"))
+    assert [(answer.person, answer.value) for answer in answers] == [
+        *(("ann", 2.0), ("7", 3.0), ("ann", None))
     ]
 
 

@@ -3,14 +3,12 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.builders import write_lines
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, pools_of
 from zelo_ray.formats.input.long import ConversionNotes
-from zelo_ray.formats.interchange.mteb import read_rows, write_rows
+from zelo_ray.formats.interchange.mteb import read_rows
 from zelo_ray.formats.probe import probe
 
 ROWS = [
@@ -71,30 +69,6 @@ def test_neither_place_nor_id_tells_the_positives(tmp_path):
         assert 8 < by_place.count("p") < 32
         assert 8 < by_id.count("p") < 32
     assert read(tmp_path / "rows.jsonl")[0].pools == pools
-
-
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
-TEXTS = st.lists(TEXT, min_size=1)
-
-
-@given(st.lists(st.tuples(TEXT, TEXTS, TEXTS), min_size=1))
-@settings(max_examples=50, deadline=None)
-def test_rows_are_read_as_they_were_written(tmp_path_factory, triples):
-    path = tmp_path_factory.mktemp("mteb") / "rows.jsonl"
-    rows = [dict(zip(("query", "positive", "negative"), triple, strict=True)) for triple in triples]
-    filled, qrels = read(path, rows)
-    once = filled.pools, qrels
-    assert write_rows(f"{path}.gz", *once) == len(rows)
-    again, judged = read(f"{path}.gz")
-    assert as_rows(again.pools, judged) == as_rows(*once)
-    assert as_rows(*once) == [(q, sorted(good), sorted(bad)) for q, good, bad in triples]
-
-
-def test_a_row_needs_both_kinds(tmp_path):
-    rows = [ROWS[0], {"query": "?", "positive": [], "negative": ["n"]}]
-    filled, qrels = read(tmp_path / "rows.jsonl", rows)
-    assert write_rows(str(tmp_path / "out.jsonl"), filled.pools, qrels) == 1
-    assert write_rows(str(tmp_path / "out.jsonl"), filled.pools, qrels, positive=2) == 0
 
 
 def test_what_is_empty_is_left_out_and_noted(tmp_path):

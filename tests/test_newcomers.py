@@ -8,10 +8,9 @@ import pytest
 
 from tests.builders import set_in_file
 from tests.crash import bare_environment
-from zelo_ray import agree, cli, fit_votes
+from zelo_ray import cli, fit_votes
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.interchange.trec import quote_ids
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.formats.judgments.qrels import read_qrels
@@ -68,16 +67,10 @@ def test_tables_of_a_german_spreadsheet(name):
     assert truth["relevance"].to_pylist() == grades
 
 
-def test_a_column_a_rater():
-    rows = grades_in("one-column-a-rater.csv", grade="ann,bob,cem")
-    by = {who: [row[3] for row in rows if row[2] == who] for who in ("ann", "bob", "cem")}
-    assert by == {"ann": GRADES, "bob": [2, 2, 0, 2, 0, 0, 0], "cem": [1, 3, 0]}
+def test_a_column_a_rater_is_refused_with_what_it_seems_to_be():
     place = str(CASES / "one-column-a-rater.csv")
-    with pytest.raises(InputError, match=r"but the columns query_id, doc_id, ann, bob, cem.*NAME"):
+    with pytest.raises(InputError, match=r"if ann and bob are raters, make each grade a row"):
         read_judgments(place, "me")
-    found = agree([place], columns={"grade": "ann,bob,cem"}, resamples=0)
-    table = found.agreement.to_pandas()
-    assert {*table["rater_a"], *table["rater_b"]} >= {"ann", "bob", "cem", "all judges"}
 
 
 def test_votes_in_one_hot_columns():
@@ -190,16 +183,6 @@ def test_ids_that_nearly_match_are_named_where_nothing_does(tmp_path, capsys):
     assert "no query of the input is in the truth" in told
     assert "Cafe\\u0301-1" in told
     assert "Unicode form" in told
-
-
-def test_ids_that_a_trec_file_loses_are_written_as_in_urls(tmp_path, capsys):
-    rows = "query_id,doc_id,grade\nq 1,d\u2003100%,2\n"
-    place, out = put(tmp_path / "a.csv", rows), tmp_path / "a.qrels"
-    assert cli.main(["convert", "qrels", place, "--out", str(out)]) == 1
-    assert "--quote-ids" in capsys.readouterr().err
-    assert cli.main(["convert", "qrels", place, "--quote-ids", "--out", str(out)]) == 0
-    assert out.read_text() == "q%201 0 d%E2%80%83100%25 2\n"
-    assert quote_ids(read_qrels(str(out)))["doc_id"].to_pylist() == ["d%25E2%2580%2583100%2525"]
 
 
 def test_labels_of_documents_in_lists_are_judgments_and_their_scores_a_run(tmp_path):

@@ -3,11 +3,12 @@
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.commands.convert import convert
-from zelo_ray.errors import InputError, OptionError
+from zelo_ray.errors import InputError
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import ConvertOptions
 
@@ -42,13 +43,14 @@ def test_a_table_that_is_no_run_is_told(tmp_path):
         read_runs([str(tmp_path / "runs.parquet")])
 
 
-def test_one_of_several_runs_becomes_a_trec_run(tmp_path):
+def test_one_run_becomes_a_trec_run_and_several_do_not(tmp_path):
     source, out = str(tmp_path / "runs.parquet"), str(tmp_path / "b.run")
     pq.write_table(TABLE, source)
     given = {"what": "run", "source": source, "out": out}
-    with pytest.raises(OptionError, match="--name one of them: a, b"):
+    with pytest.raises(InputError, match=r"holds several runs \(a, b\)"):
         convert(ConvertOptions(**given))
-    convert(ConvertOptions(**given, name="b"))
+    pq.write_table(TABLE.filter(pc.equal(TABLE["run"], "b")), source)
+    convert(ConvertOptions(**given))
     assert (tmp_path / "b.run").read_text() == "q Q0 x 1 2 b\n"
 
 

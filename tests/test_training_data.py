@@ -98,8 +98,10 @@ def test_pairs_are_the_battles_with_the_mean_of_all_votes_in_either_order():
     assert ab["weight"] > bc["weight"], "two votes are surer than one"
 
 
-def test_pairs_by_scores_are_all_pairs_with_the_chance_by_bradley_and_terry():
-    pairs = {(r["doc_id_a"], r["doc_id_b"]): r for r in examples("pairs", "--pairs-from scores")}
+def test_pairs_by_scores_are_all_pairs_with_the_chance_by_bradley_and_terry(place):
+    (place / "out/votes.parquet").unlink()
+    assert read_battles("out") == {}
+    pairs = {(r["doc_id_a"], r["doc_id_b"]): r for r in examples("pairs")}
     assert [*pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert isclose(pairs["a", "c"]["p"], logistic(4.0))
     assert pairs["a", "c"]["votes"] == 0
@@ -115,12 +117,6 @@ def test_a_list_holds_the_whole_query_on_a_scale_from_0_to_1():
     assert second["doc_ids"] == ["a"]
 
 
-def test_documents_that_nobody_judged_are_left_out_or_count_as_is_said():
-    first, _ = examples("lists", "--unjudged -3")
-    assert first["doc_ids"] == ["a", "b", "c", "d"]
-    assert isclose(first["labels"][3], logistic(-3))
-
-
 def test_triplets_have_a_gap_that_is_no_noise():
     gaps = {("a", "b"): (2.0, hypot(0.3, 0.4)), ("a", "c"): (4.0, hypot(0.3, 2.0))}
     (only,) = examples("triplets")
@@ -128,34 +124,19 @@ def test_triplets_have_a_gap_that_is_no_noise():
     assert isclose(only["gap_in_errors"], 2.0 / gaps["a", "b"][1])
     more = examples("triplets", "--min-gap 1.9")
     assert [(r["doc_id_positive"], r["doc_id_negative"]) for r in more] == [("a", "b"), ("a", "c")]
-    by_points = examples("triplets", "--min-gap 3 --gap-in points")
-    assert [(r["doc_id_positive"], r["doc_id_negative"]) for r in by_points] == [("a", "c")]
     with pytest.raises(
         InputError, match=r"no two documents of a query are 9 standard errors apart"
     ):
         run("--form triplets --min-gap 9 --out t.jsonl")
 
 
-def test_hard_examples_are_what_a_run_orders_the_other_way(place):
-    (place / "bad.run").write_text("q1 Q0 b 1 9 bad\nq1 Q0 a 2 8 bad\nq1 Q0 c 3 7 bad\n")
-    (place / "good.run").write_text("q1 Q0 a 1 9 good\nq1 Q0 b 2 8 good\n")
-    (row,) = examples("hard", "--runs bad.run good.run")
-    assert (row["positive"], row["negative"], row["run"]) == ("text a", "text b", "bad")
-    assert (row["rank_positive"], row["rank_negative"]) == (2, 1)
-    with pytest.raises(InputError, match="the runs order no two documents against a gap of 2"):
-        run("--form hard --runs good.run --out h.jsonl")
-    with pytest.raises(InputError, match="no run is called 'best'; there are bad"):
-        run("--form hard --runs bad.run --name best --out h.jsonl")
-    with pytest.raises(OptionError, match="runs: is required by --form hard"):
-        run("--form hard --out h.jsonl")
-
-
-def test_of_each_query_as_many_are_drawn_as_are_wanted_the_same_for_a_seed():
-    every = examples("pairs", "--pairs-from scores")
-    drawn = examples("pairs", "--pairs-from scores --per-query 2 --seed 3")
+def test_of_each_query_as_many_are_drawn_as_are_wanted_the_same_for_a_seed(place):
+    (place / "out/votes.parquet").unlink()
+    every = examples("pairs")
+    drawn = examples("pairs", "--per-query 2 --seed 3")
     assert len(drawn) == 2
     assert all(row in every for row in drawn)
-    assert drawn == examples("pairs", "--pairs-from scores --per-query 2 --seed 3")
+    assert drawn == examples("pairs", "--per-query 2 --seed 3")
 
 
 @given(st.text(max_size=30), st.tuples(*[st.floats(0.1, 100)] * 3))
@@ -195,16 +176,15 @@ def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     card = (place / "data/README.md").read_text()
     assert "2 documents of equal text in more than one split: `a` (train, dev, test)" in card
     assert f"| train | {len(found['train'])} | {len(found['train'])} |" in card
-    assert "licence" in card
 
 
 def test_a_folder_is_written_again_and_one_with_other_files_is_left_alone(place):
     queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
     write_run(place, queries)
     run("--form lists --out data --splits 60 20 20")
-    run("--form rows --out data --parquet --splits 1 0 0")
+    run("--form rows --out data --splits 1 0 0")
     names = sorted(path.name for path in (place / "data").iterdir())
-    assert names == ["README.md", "train.parquet"]
+    assert names == ["README.md", "train.jsonl"]
     write_run(
         place, {q: {"a": (1.0, 0.1), "b": (-1.0 if q < "q2" else 0.99, 0.1)} for q in queries}
     )
@@ -213,7 +193,7 @@ def test_a_folder_is_written_again_and_one_with_other_files_is_left_alone(place)
     (place / "data" / "qrels.txt").write_text("mine")
     with pytest.raises(InputError, match=r"data: holds other files, such as qrels\.txt; name a"):
         run("--form lists --out data")
-    assert (place / "data" / "train.parquet").exists()
+    assert (place / "data" / "train.jsonl").exists()
 
 
 def write_run(place, queries):
@@ -227,13 +207,6 @@ def write_run(place, queries):
     write_pools(place / "out/annotated.jsonl", pools, queries)
 
 
-@pytest.mark.parametrize("form", ["rows", "pairs", "lists", "triplets"])
-def test_parquet_holds_what_json_lines_hold(form):
-    rows = examples(form)
-    run(f"--form {form} --out data --parquet --splits 1 0 0")
-    assert pq.read_table("data/train.parquet").to_pylist() == rows
-
-
 def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):
     (place / "people.qrels").write_text("q1 0 a 3\nq1 0 b 1\nq1 0 c 0\n")
 
@@ -243,22 +216,12 @@ def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):
 
     train("--form lists --out l.jsonl")
     assert rows_of("l.jsonl")[0]["labels"] == pytest.approx([1, 1 / 3, 0])
-    with pytest.raises(InputError, match="has no standard errors: give --gap-in points"):
-        train("--form hard --runs x --gap-in errors --out h.jsonl")
     train("--form triplets --out t.jsonl")
     assert [(r["margin"], r["gap_in_errors"]) for r in rows_of("t.jsonl")] == [
         (2.0, None),
         (3.0, None),
         (1.0, None),
     ]
-
-
-def test_battles_are_needed_where_they_are_asked_for(place):
-    (place / "out/votes.parquet").unlink()
-    assert read_battles("out") == {}
-    with pytest.raises(InputError, match="has no battles: give the --out of annotate"):
-        run("--form pairs --pairs-from battles --out p.jsonl")
-    assert len(examples("pairs")) == 3, "all pairs by scores"
 
 
 @pytest.mark.parametrize("splits", ["80 10", "0 0 0", "-1 1 1"])

@@ -220,12 +220,6 @@ def test_what_a_written_run_looks_like(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_qrels_for_tools_that_know_whole_grades(tmp_path):
-    path = tmp_path / "a.qrels"
-    write_qrels(str(path), judged(("q", "a", 2.6), ("q", "b", -0.2)), decimals=0)
-    assert path.read_text() == "q 0 a 3\nq 0 b 0\n"
-
-
 def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     path = tmp_path / "a.run"
     path.write_text("old")

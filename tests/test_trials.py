@@ -53,7 +53,7 @@ def test_help_offers_what_can_be_said(capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "--pilot" not in shown
     assert "--protocol " not in shown
-    assert all(each in shown for each in ("--protocols", "--people", "--turn", "{query,session}"))
+    assert all(each in shown for each in ("--protocols", "--people", "{query,session}"))
 
 
 def options(**fields):
@@ -142,21 +142,16 @@ def test_agree_and_protocols_say_the_same_of_one_file(tmp_path):
         assert (one.value, one.low, one.high) == pytest.approx(told[key]), name
 
 
-def test_some_people_and_one_turn_are_read_as_by_agree(tmp_path):
+def test_some_people_are_read_as_by_agree(tmp_path):
     ids = {"question_id": 1, "model_a": "x", "model_b": "y"}
     said = [("model_a", "expert_1", 1), ("model_b", "author_1", 1), ("model_b", "expert_1", 2)]
     lines = [{**ids, "winner": winner, "judge": name, "turn": turn} for winner, name, turn in said]
     (tmp_path / "h.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     path = str(tmp_path / "h.jsonl")
-    assert [*read_people(path, "expert*", 1).items("1-1", "xy")] == [
-        Item("1-1", "x", "y", A_BETTER)
-    ]
+    assert [*read_people(path, "expert*").items("1-1", "xy")] == [Item("1-1", "x", "y", A_BETTER)]
     assert [*read_people(path).items("1-1", "xy")] == [Item("1-1", "x", "y", TIE)]
-    assert read_people(path, turn=2).query_ids == {"1-2"}
     with pytest.raises(InputError, match=r"no row is of a judge like nobody"):
         read_people(path, "nobody")
-    with pytest.raises(InputError, match=r"v.jsonl: --turn chooses among FastChat's rows"):
-        read_people(votes(tmp_path, ("q", "a", "b", 1), name="v.jsonl"), turn=1)
 
 
 def test_grades_say_which_of_two_documents_is_better_and_equal_ones_nothing(tmp_path):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         tune,
     )
     from zelo_ray.api.doctor import doctor
-    from zelo_ray.api.in_memory import agreement, fit_votes, measure
+    from zelo_ray.api.in_memory import fit_votes, measure
     from zelo_ray.api.load import load_run
     from zelo_ray.api.probing import JudgeProbe, probe
     from zelo_ray.api.prompts import Prompts, prompt
@@ -70,7 +70,6 @@ __all__ = [
     "Tuning",
     "ZeloError",
     "agree",
-    "agreement",
     "annotate",
     "bakeoff",
     "compare_labels",
@@ -98,7 +97,7 @@ _MODULES = {
     "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
     "zelo_ray.api.probing": ("JudgeProbe", "probe"),
-    "zelo_ray.api.in_memory": ("agreement", "fit_votes", "measure"),
+    "zelo_ray.api.in_memory": ("fit_votes", "measure"),
     "zelo_ray.api.prompts": ("Prompts", "prompt"),
     "zelo_ray.api.report": ("report",),
     "zelo_ray.api.sizing": ("Sizing", "size"),

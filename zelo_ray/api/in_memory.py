@@ -1,4 +1,4 @@
-"""Provide fits, measures and agreement over frames and mappings, without files."""
+"""Provide fits and measures over frames and mappings, without files."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zelo_ray.api.bakeoff import qrels_table, run_table
 from zelo_ray.api.frames import frame_to_table
@@ -16,22 +15,13 @@ from zelo_ray.api.settings import is_place
 from zelo_ray.api.tables import Table
 from zelo_ray.commands.fit import fit_comparisons, write
 from zelo_ray.commands.fit.comparisons import comparisons_in_memory, read_comparisons
-from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import choose_coefficients, measure_agreement, ratings_of
-from zelo_ray.evaluation.agreement.coefficients import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
 from zelo_ray.evaluation.measures.ranking import Ties
-from zelo_ray.formats import tables
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.judgments.judgments_file import JudgmentsFile
 from zelo_ray.formats.judgments.qrels import read_qrels
-from zelo_ray.formats.judgments.scales import map_own_scales
 from zelo_ray.formats.probe import probe_table
-from zelo_ray.options import AgreeOptions, FitOptions, load_options
-from zelo_ray.options.scales import Scale
+from zelo_ray.options import FitOptions, load_options
 
-_GRADE = ("query_id", "doc_id", "judge", "grade")
-_PANEL = "all judges"
 _PRIOR_SD = 2.5
 
 
@@ -156,99 +146,9 @@ def measure(
     return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **columns}))
 
 
-def agreement(
-    labels: Any,
-    *,
-    levels: int = 4,
-    coefficients: Sequence[str] | None = None,
-    thresholds: Sequence[int] | None = None,
-    scale: Mapping[str, str] | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Table:
-    """Compute agreement coefficients of every two raters, and of all raters together.
-
-    The coefficients and their conventions are those of `zelo_ray.evaluation.agreement`. Intervals
-    are expanded percentiles over samples of queries (Hesterberg 2015, Am. Stat. 69:371).
-
-    Args:
-        labels: a frame or a list of dicts of query_id, doc_id, judge, and grade from 0 on.
-        levels: how many grades the scale has.
-        coefficients: names such as ``kappa``; all if None.
-        thresholds: lowest positive grades of binary scales, in addition to the whole scale; every
-            grade above 0 if None.
-        scale: of judges with a scale of their own, such as ``{"anna": "1-5"}``, which is mapped
-            onto the common one.
-        resamples: how many samples of queries are drawn for intervals; 0 for none.
-        seed: determines every random choice.
-
-    Returns:
-        rater_a, rater_b ("" for all together), scale, coefficient, value, low, high (95%), items
-        and queries. With fewer than 5 queries low and high are NaN.
-
-    Raises:
-        InputError: a column or an id is missing, or a grade is not on the scale.
-        OptionError: there is no such coefficient, or the levels are invalid.
-
-    Example:
-        >>> labels = [
-        ...     {"query_id": "q1", "doc_id": doc, "judge": judge, "grade": grade}
-        ...     for judge, grades in {"anna": (0, 3, 2), "ben": (0, 3, 1)}.items()
-        ...     for doc, grade in zip("xyz", grades)
-        ... ]
-        >>> table = agreement(labels, coefficients=["agreement"], thresholds=[2])
-        >>> table.to_pandas()[["scale", "value"]].round(2).values.tolist()
-        [['0-3', 0.67], ['>=2', 0.67]]
-    """
-    arguments: dict[str, Any] = {
-        "levels": levels,
-        "thresholds": thresholds,
-        "resamples": resamples,
-        "seed": seed,
-    }
-    arguments |= {"scale": scale or {}}
-    options = load_options(AgreeOptions, {"sources": ("-",), **arguments}, {})
-    ratings = ratings_of(_grades_on_scale(labels, levels, options.scales), levels)
-    rows, _ = measure_agreement(
-        *(ratings, {_PANEL: ratings.raters}, choose_coefficients(coefficients or ())),
-        thresholds=options.positive_thresholds,
-        resamples=options.resamples,
-        seed=options.seed,
-    )
-    return Table(tables.table_of(rows, Agreement))
-
-
 def _qrels(qrels: Any) -> pa.Table:
     if isinstance(qrels, Results):
         return read_qrels(qrels.out)
     if is_place(qrels):
         return read_qrels(fspath(qrels))
     return qrels_table(qrels, "qrels")
-
-
-def _grades_on_scale(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
-    """Return labels as a table with integer grades of the scale."""
-    table = frame_to_table(labels, "labels", *_GRADE).select(_GRADE)
-    try:
-        grades = table["grade"].cast(pa.float64()).to_numpy()
-    except pa.ArrowException as error:
-        raise InputError(f"labels: the column grade: {error}") from None
-    judges = table["judge"].to_pylist()
-    if lost := [name for name in scales if name not in judges]:
-        raise OptionError(f"scale: {lost[0]} gave no grades")
-    part = JudgmentsFile(
-        table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, names_judges=True
-    )
-    grades = map_own_scales(part, scales, levels, [], clip=False).table["grade"].to_numpy()
-    odd = np.flatnonzero(~np.isin(grades, range(levels)))
-    if odd.size:
-        row = int(odd[0])
-        raise InputError(
-            f"labels: row {row + 1}: the grade {grades[row]:g} is not in 0 to {levels - 1}"
-        )
-    texts = {name: table[name].cast(pa.string()) for name in _GRADE[:3]}
-    return pa.table({**texts, "grade": pc.cast(pa.array(grades), pa.int64())})
-
-
-def _row(row: int) -> str:
-    return f"labels: row {row + 1}"

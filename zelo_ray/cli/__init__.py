@@ -43,7 +43,6 @@ COMMAND_GROUPS = {
     },
     "keep house": {
         "doctor": "check this machine, its keys and judges before a run",
-        "pools": "ask a live search index for the candidates of queries",
         "convert": "write pools, judgments and runs in other formats",
         "batches": "list pending batches at providers, or cancel them",
         "compact": "merge the many small files of a ledger",

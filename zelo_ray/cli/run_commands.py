@@ -172,7 +172,6 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words, Output], "CommandResult"]] = {
     "probe": _probe,
     "fit": _fit,
     "convert": tool_commands.run_convert,
-    "pools": tool_commands.run_pools,
     "explain": tool_commands.run_explain,
     "prompt": tool_commands.run_prompt,
     "report": tool_commands.run_report,

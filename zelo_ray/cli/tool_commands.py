@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         ConvertOptions,
         DoctorOptions,
         ExplainOptions,
-        PoolsOptions,
         PromptOptions,
         ReportOptions,
         SampleOptions,
@@ -36,22 +35,10 @@ def run_convert(options: "ConvertOptions", _words: Words, _output: Output) -> "C
     from zelo_ray.commands.convert import convert
     from zelo_ray.reports import next_step
 
-    more = [options.labels_out] if options.labels_out else []
-    return _written(convert(options), options.out, next_step.after_convert(options), more)
+    return _written(convert(options), options.out, next_step.after_convert(options))
 
 
-def run_pools(options: "PoolsOptions", _words: Words, _output: Output) -> "CommandResult":
-    """Make pools from a search index, and return the result."""
-    from zelo_ray.commands.pools import make_pools
-    from zelo_ray.reports import next_step
-
-    summary = make_pools(options, os.environ)
-    return _written(summary, options.out, next_step.after_pools(options.out))
-
-
-def _written(
-    summary: "WrittenSummary", out: str, step: str | None, more: Sequence[str] = ()
-) -> "CommandResult":
+def _written(summary: "WrittenSummary", out: str, step: str | None) -> "CommandResult":
     from zelo_ray.reports.document import CommandResult
 
     lines = summary.split("\n")
@@ -61,7 +48,7 @@ def _written(
         figures={"counts": summary.counts},
         next_command=step,
         out=out,
-        files=[out, *more],
+        files=[out],
     )
 
 

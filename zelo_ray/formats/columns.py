@@ -120,24 +120,14 @@ def columns_in(
     user_columns: Mapping[str, str],
     roles: Collection[str] = tuple(NAMES),
 ) -> dict[str, str]:
-    """Return those of the named columns that a file has; several raters' stand for one grade.
+    """Return those of the named columns that a file has.
 
     Args:
         names: the columns of the file.
         user_columns: by role, the name of a column, as the user said.
         roles: those that count.
     """
-    return {
-        role: name
-        for role, name in user_columns.items()
-        if role in roles
-        and (name in names or (role == "grade" and {*split_raters(name)} <= {*names}))
-    }
-
-
-def split_raters(name: str) -> list[str]:
-    """Return the names of the columns of several raters, which commas part."""
-    return [part.strip() for part in name.split(",")]
+    return {role: name for role, name in user_columns.items() if role in roles and name in names}
 
 
 def column_hint(what: str, role: str, name: str) -> str:

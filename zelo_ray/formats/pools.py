@@ -9,11 +9,9 @@ import gzip
 import hashlib
 import io
 import json
-import lzma
 import math
 import os
 import stat
-import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +21,6 @@ from typing import Annotated, Any, NotRequired, cast
 import fsspec
 import orjson
 import pyarrow as pa
-from fsspec.utils import infer_compression
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -39,14 +36,14 @@ from zelo_ray.errors import InputError, format_error
 from zelo_ray.formats.wording import is_utf8, not_utf8_message
 from zelo_ray.records import Document, Pool, first_error
 
-PACKED_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".zip")
+PACKED_ENDINGS = (".gz", ".zst")
 _LINES = (".jsonl", ".ndjson")
 _DATA = (
     *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
     *(".run", ".res", ".trec", ".qrels"),
 )
 _BOM = b"\xef\xbb\xbf"
-READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+READ_ERRORS = (OSError, EOFError, zlib.error)
 _BUFFER_BYTES = 2**16
 LINE_FIELDS = frozenset({"id", "query", "session_id"})
 """The fields of a query that are not part of ``Pool.about``."""
@@ -158,7 +155,7 @@ def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) 
 
 def is_unpacked(file: str) -> bool:
     """Return whether a file is not packed, so that reading can begin at any offset."""
-    return not file.lower().endswith(".zst") and infer_compression(file) is None
+    return not file.lower().endswith(PACKED_ENDINGS)
 
 
 def refuse_pipe(file: str) -> None:
@@ -187,16 +184,9 @@ def open_unpacked(file: str, offset: int = 0) -> Iterator[Any]:
     if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
-    elif file.lower().endswith(".zip"):  # fsspec would silently read the first file only
-        with fsspec.open(file, "rb") as raw, zipfile.ZipFile(raw) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            if len(names) != 1:
-                raise OSError(f"it contains {len(names):,} files: unpack it")
-            with archive.open(names[0]) as plain:
-                plain.seek(offset)
-                yield plain
     else:
-        with fsspec.open(file, "rb", compression="infer") as plain:
+        packer = "gzip" if file.lower().endswith(".gz") else None
+        with fsspec.open(file, "rb", compression=packer) as plain:
             gz = isinstance(plain, gzip.GzipFile)
             if offset:
                 plain.seek(offset)

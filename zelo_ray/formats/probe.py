@@ -47,7 +47,6 @@ Kind = Literal[
     "long",  # rows of a query and a document with its text
     "conversations",
     "mteb",
-    "llamahub",
     "run",  # rows of query, document and score
     "trec run",
     "short run",  # a TREC run that lacks columns
@@ -66,6 +65,8 @@ _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
     b"\xfe\xff": "is UTF-16: save it as UTF-8",
     b"PK\x03\x04": "is a workbook or a zip archive: save the table as CSV, or unpack it",
+    b"BZh": "is packed by bzip2: pack it by gzip or zstd",
+    b"\xfd7zX": "is packed by xz: pack it by gzip or zstd",
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
@@ -73,7 +74,6 @@ DATASET = "ir_datasets:"
 RESULTS, SAMPLE_RECORD, ANSWERS = "scores.parquet", "label.json", "answers.jsonl"
 """The files by which directories of annotate and of label are recognised."""
 MTEB_COLUMNS = frozenset({"query", "positive", "negative"})
-LLAMAHUB_COLUMNS = frozenset({"query", "answer", "second_answer", "reference_score"})
 BEIR_QRELS_COLUMNS = ("query-id", "corpus-id", "score")
 CORPUS_NAMES = ("corpus", "docs", "documents", "collection")
 QUERIES_NAMES = ("queries", "topics")
@@ -314,7 +314,6 @@ def _kind_of_rows(
         ("pools", plain and is_pool(first)),
         ("conversations", isinstance(first.get("conversation"), list)),
         ("mteb", plain and {*names} >= MTEB_COLUMNS),
-        ("llamahub", plain and {*names} >= LLAMAHUB_COLUMNS),
         ("grades", plain and {*BEIR_QRELS_COLUMNS} <= {*names}),
         ("wide", is_wide(first, find_list_column(names, user_columns))),
         ("long", "content" in roles),
@@ -357,6 +356,8 @@ def _probe_text(place: str, opening: FileBeginning) -> FileProbe:
     """Recognise lines of text: TREC's and BEIR's files, or cells under a header."""
     declared = bool(declared_separator(opening.line)) and len(opening.lines) > 1
     line = opening.lines[1] if declared else opening.line
+    if line.lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        raise InputError(f"{place}: is a web page: name a file with its texts")
     if kind := _kind_of_lines(place, opening):
         return FileProbe(place, "broken" if kind == "broken" else "text", kind, line=line)
     if names := read_header(place).names:

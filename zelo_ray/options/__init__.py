@@ -20,7 +20,6 @@ from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
-from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
@@ -57,7 +56,6 @@ __all__ = [
     "Limit",
     "OptionGroup",
     "Place",
-    "PoolsOptions",
     "Price",
     "ProbeOptions",
     "PromptOptions",

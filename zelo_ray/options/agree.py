@@ -36,9 +36,6 @@ class AgreeOptions(CommandOptions):
     people: Annotated[str | None, FILES] = Field(
         None, description="only raters whose name matches, such as expert*"
     )
-    turn: Annotated[int | None, FILES] = Field(
-        None, description="only FastChat's judgments of this turn"
-    )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
         (),
         description="texts, to measure length bias: pools, collections, or a corpus by doc_id",

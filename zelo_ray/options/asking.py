@@ -83,9 +83,6 @@ class AskingOptions(CommandOptions):
         description="for a run or qrels as input: the queries, in the same formats, or TREC topics",
     )
     columns: Columns = Field((), description=COLUMNS)
-    strip_html: Annotated[bool, FILES] = Field(
-        False, description="take HTML tags out of the texts, for models and results alike"
-    )
     document_limit: Annotated[int | None, FILES] = Field(
         None, ge=2, description="take only the first N documents of each query"
     )

@@ -94,7 +94,7 @@ Columns = Annotated[tuple[str, ...], FILES]
 """Names of columns, as ROLE=NAME, of files that call them otherwise than is usual."""
 COLUMNS = (
     "columns with other names, as ROLE=NAME, such as query_id, query, doc_id, content, grade, "
-    "score, judge, a, b, winner; grade=NAME,NAME: a column a rater"
+    "score, judge, a, b, winner"
 )
 
 

@@ -24,9 +24,6 @@ class CompareProtocolsOptions(JudgingOptions):
     people: Annotated[str | None, FILES] = Field(
         None, min_length=1, description="only raters whose name matches, such as expert*"
     )
-    turn: Annotated[int | None, FILES] = Field(
-        None, description="only FastChat's judgments of this turn"
-    )
     runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
         (),
         description="runs, to compare their order by each protocol's labels with that by people's "

@@ -9,33 +9,20 @@ from zelo_ray.options.command import COLUMNS, Columns, CommandOptions
 from zelo_ray.options.places import Place
 
 _FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
-_GRADE_RULE = ("levels", "cut", "human")
-"""Options that make whole grades of scores."""
 OPTIONS_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "unjudged": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
-    "qrels": (*("source", "grades", *_GRADE_RULE, "without_ambiguous", "decimals", "quote_ids"),),
+    "qrels": ("source", "grades", "cut", "without_ambiguous"),
     "train": (
-        *("source", "form", "pools", "without_ambiguous", "runs", "name", "min_gap", "gap_in"),
-        *("pairs_from", "per_query", "splits", "parquet", "seed", "unjudged"),
+        *("source", "form", "pools", "without_ambiguous", "min_gap", "per_query", "splits", "seed"),
     ),
-    "run": ("source", "name", "quote_ids"),
-    "beir": ("source", "pools", *_GRADE_RULE, "decimals"),
-    "mteb": ("source", "pools", *_GRADE_RULE, "positive"),
-    "opensearch": ("source", "pools", *_GRADE_RULE, "index"),
-    "rank-eval": ("source", "pools", *_GRADE_RULE, "index", "field"),
-    "quepid": ("source", "pools", *_GRADE_RULE),
-    "letor": ("source", "pools", *_GRADE_RULE, "runs"),
-    "fastchat": ("source", "answers", "votes", "pairs", "seed", "labels_out"),
-    "llamahub": ("source", "pairs", "seed", "labels_out"),
+    "run": ("source",),
+    "beir": ("source", "pools", "cut"),
 }
 """By output format, the options that it takes besides ``what`` and ``out``."""
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "pool": (),
     "unjudged": ("truth", "runs"),
-    "fastchat": ("what", "source", "answers"),
-    "rank-eval": ("source", "index"),
-    "letor": ("source", "runs"),
 }
 """By output format, the required options; ``source`` for formats not listed here."""
 
@@ -45,7 +32,7 @@ class ConvertOptions(CommandOptions):
 
     does: ClassVar[str] = "write pools, judgments and runs in other formats"
     usage: ClassVar[str] = "convert WHAT SOURCE --out FILE"
-    positional: ClassVar[tuple[str, ...]] = ("what", "source", "answers")
+    positional: ClassVar[tuple[str, ...]] = ("what", "source")
 
     what: Literal[
         "pool",
@@ -54,30 +41,15 @@ class ConvertOptions(CommandOptions):
         "train",
         "run",
         "beir",
-        "mteb",
-        "opensearch",
-        "rank-eval",
-        "quepid",
-        "letor",
-        "fastchat",
-        "llamahub",
     ] = Field(
         description="pool: pools to annotate, from a collection or from several runs; unjudged: "
         "unjudged documents at the top of runs, as pools to annotate; qrels: TREC "
         "qrels; train: examples to train a reranker or embedder on; "
-        "run: a TREC run; beir: a BEIR directory; mteb: MTEB reranking rows as JSON "
-        "lines; opensearch: a judgment list of OpenSearch's workbench; rank-eval: the body of "
-        "_rank_eval (Elasticsearch, OpenSearch); quepid: Quepid's CSV of ratings; letor: rows of "
-        "features for learning to rank; fastchat: pools of FastChat's questions and answers "
-        "(MT-Bench); llamahub: pools of LlamaHub's examples of two answers"
+        "run: a TREC run; beir: a BEIR directory"
     )
     source: Place = Field(
         "",
-        description=f"{_FROM}; for run, a run as well; for fastchat, question.jsonl; "
-        "for llamahub, its JSON file",
-    )
-    answers: tuple[Place, ...] = Field(
-        (), description="FastChat's answers of models: files or directories"
+        description=f"{_FROM}; for run, a run as well",
     )
     truth: Place = Field("", description=f"judgments: {_FROM}, or TREC qrels")
     corpus: Place | None = Field(
@@ -95,9 +67,6 @@ class ConvertOptions(CommandOptions):
         (), description="JSON lines of pools with the texts, if they are elsewhere"
     )
     all: bool = Field(False, description="also write the pools without unjudged documents")
-    decimals: int | None = Field(
-        None, description="decimals of relevance; 0 for tools that take whole grades only"
-    )
     grades: bool = Field(False, description="write the panel's whole grade rather than its mean")
     cut: tuple[float, ...] = Field(
         (),
@@ -107,67 +76,27 @@ class ConvertOptions(CommandOptions):
     without_ambiguous: bool = Field(
         False, description="leave out documents on which the panel disagrees"
     )
-    quote_ids: bool = Field(
-        False,
-        description="write blanks and other characters of ids that a TREC file loses as URLs do",
-    )
-    name: str | None = Field(
-        None,
-        description="the run to take from a file with several; otherwise, the name of the new run",
-    )
-    positive: float = Field(1.0, description="lowest relevance of a positive document")
-    votes: Place | None = Field(
-        None, description="people's votes: a pool for each two answers that they compared"
-    )
-    pairs: int = Field(0, ge=0, description="how many of these pairs to draw, or 0 for all")
     seed: int = Field(0, description="determines every random choice")
-    labels_out: Place | None = Field(None, description="file for the votes on these pools")
-    levels: int | None = Field(
-        None,
-        ge=2,
-        description="make this many whole grades of scores, each of equally many documents of all "
-        "queries",
-    )
-    human: Place | None = Field(
-        None, description="people's labels, whose shares of grades scores are cut by"
-    )
-    index: str | None = Field(None, description="the search index that holds the documents")
-    field: str = Field("text", description="the field of the index that queries are matched to")
-    form: Literal["rows", "pairs", "lists", "triplets", "hard"] = Field(
+    form: Literal["rows", "pairs", "lists", "triplets"] = Field(
         "rows",
         description="of examples to train on. rows: a query, a document and its relevance; pairs: "
         "two documents and the chance that the first is better; lists: a query with all its "
-        "documents and targets from 0 to 1; triplets: a better and a worse document; hard: "
-        "triplets that a run orders the other way",
+        "documents and targets from 0 to 1; triplets: a better and a worse document",
     )
     min_gap: float | None = Field(
         None,
         ge=0,
-        description="smallest gap between the documents of a triplet (2 standard errors, or 1 "
-        "point of relevance)",
-    )
-    gap_in: Literal["errors", "points"] | None = Field(
-        None,
-        description="unit of --min-gap: standard errors of the gap (where judgments have errors) "
-        "or points of relevance",
-    )
-    pairs_from: Literal["battles", "scores"] | None = Field(
-        None, description="pairs that judges compared, where there are any, or all by their scores"
+        description="smallest gap between the documents of a triplet, in standard errors of the "
+        "gap (2), or in points of relevance where judgments have no errors (1)",
     )
     per_query: int = Field(
         0, ge=0, description="how many pairs or triplets of a query to draw, or 0 for all"
-    )
-    unjudged: float | None = Field(
-        None,
-        description="relevance of documents of --pools that nobody judged, which are left out "
-        "otherwise",
     )
     splits: tuple[float, ...] = Field(
         (80, 10, 10),
         description="shares of queries to train, to choose and to test on, where --out is a "
         "directory",
     )
-    parquet: bool = Field(False, description="write Parquet rather than JSON lines to a directory")
     columns: Columns = Field((), description=COLUMNS)
     out: Place = Field(description="where to write, a path or URL; .gz and .zst are compressed")
 
@@ -185,16 +114,10 @@ class ConvertOptions(CommandOptions):
         for name in _REQUIRED.get(self.what, ("source",)):
             if not getattr(self, name):
                 raise ValueError(f"{name}: is required by convert {self.what}")
-        if sum(map(bool, (self.levels, self.cut, self.human))) > 1:
-            raise ValueError("use one of levels, cut and human")
-        if self.grades and (self.levels or self.cut or self.human):
-            raise ValueError("use either grades or one of levels, cut and human")
+        if self.grades and self.cut:
+            raise ValueError("use either grades or cut")
         if list(self.cut) != sorted(set(self.cut)):
             raise ValueError("cut: must ascend")
         if len(self.splits) != 3 or min(self.splits) < 0 or sum(self.splits) <= 0:
             raise ValueError("splits: takes three shares, such as 80 10 10")
-        if self.form == "hard" and not self.runs:
-            raise ValueError("runs: is required by --form hard")
-        if self.what == "fastchat" and not self.votes and (self.pairs or self.labels_out):
-            raise ValueError("pairs, labels_out: need votes")
         return self

@@ -11,7 +11,7 @@ _SAMPLE = OptionGroup("the sample")
 _PAGE = OptionGroup("the page")
 
 
-Draw = Literal["random", "strata", "disagreement", "decisive"]
+Draw = Literal["random", "disagreement"]
 """How documents of a run are drawn for people."""
 
 
@@ -40,20 +40,10 @@ class LabelOptions(CommandOptions):
     csv: Annotated[Place | None, FILES] = Field(
         None, description="write what is unjudged to a spreadsheet file; serve no page"
     )
-    label_studio: Annotated[Place | None, FILES] = Field(
-        None,
-        description="write what is unjudged as tasks of Label Studio (JSON), with its "
-        "labeling interface (XML) beside them; serve no page",
-    )
-    argilla: Annotated[Place | None, FILES] = Field(
-        None,
-        description="write what is unjudged as records of Argilla (JSON), with the settings "
-        "of their dataset beside them; serve no page",
-    )
     read: Annotated[Place | None, FILES] = Field(
         None,
-        description="read the answers from such a file, or from an export of Label Studio or "
-        "Argilla",
+        description="read the answers from such a file, or from any CSV or JSON with its column "
+        "key; --columns grade=NAME judge=NAME say where answer and person are",
     )
     person: Annotated[str | None, FILES] = Field(
         None, min_length=1, description="who filled in the file, where it names nobody"
@@ -66,9 +56,8 @@ class LabelOptions(CommandOptions):
     )
     draw: Annotated[Draw | None, _SAMPLE] = Field(
         None,
-        description="which documents of --run are likelier to be drawn. random: none; strata: "
-        "those of rare grades, so that each grade comes equally often; disagreement: those that "
-        "judges disagree on; decisive: uncertain ones at the top, which move nDCG most",
+        description="which documents of --run are likelier to be drawn. random: none; "
+        "disagreement: those that judges disagree on",
     )
     pairs: Annotated[bool, _SAMPLE] = Field(
         False,
@@ -127,11 +116,6 @@ class LabelOptions(CommandOptions):
             raise ValueError("draw: needs run; documents of a bake-off are drawn by its measure")
         if self.pairs and self.contest:
             raise ValueError("pairs: needs run, whose judges compared documents")
-        writing = [name for name in ("csv", "label_studio", "argilla") if getattr(self, name)]
-        if self.read and writing:
-            raise ValueError(
-                f"use either {writing[0]} (write a file) or read (read it back), not both"
-            )
-        if len(writing) > 1:
-            raise ValueError(f"use either {writing[0]} or {writing[1]}, not both")
+        if self.read and self.csv:
+            raise ValueError("use either csv (write a file) or read (read it back), not both")
         return self

@@ -18,7 +18,6 @@ from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.places import FROM_USER, Place
-from zelo_ray.options.pools import PoolsOptions
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
@@ -46,7 +45,6 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "probe": ProbeOptions,
     "fit": FitOptions,
     "convert": ConvertOptions,
-    "pools": PoolsOptions,
     "prompt": PromptOptions,
     "explain": ExplainOptions,
     "report": ReportOptions,

@@ -1,10 +1,9 @@
-"""Parse YAML strictly: refuse duplicate keys, and references that would fill the memory."""
+"""Parse YAML strictly: refuse duplicate keys."""
 
 from typing import Any
 
 import yaml
 
-_MOST = 100_000  # values, with all references expanded
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -38,13 +37,11 @@ def read_yaml(text: str, what: str, verb: str = "is") -> list[Any]:
         verb: "are" if the name is a plural.
 
     Raises:
-        ValueError: it is not YAML, a mapping has a key twice, or it is too large with references
-            expanded; the message is one line, and gives the line of the text.
+        ValueError: it is not YAML, or a mapping has a key twice; the message is one line, and gives
+            the line of the text.
     """
     documents = list[Any]()
     try:
-        for node in yaml.compose_all(text, _Loader):
-            _refuse_huge(node, {}, frozenset())
         documents += yaml.load_all(text, _Loader)
     except _RefusedError as error:
         raise ValueError(f"{what}, {error}") from None
@@ -53,19 +50,3 @@ def read_yaml(text: str, what: str, verb: str = "is") -> list[Any]:
     except RecursionError:
         raise ValueError(f"{what} {verb} not valid YAML: it is nested too deeply") from None
     return [document for document in documents if document is not None]
-
-
-def _refuse_huge(node: yaml.Node, sizes: dict[int, int], above: frozenset[int]) -> int:
-    """Count the values of a node with references expanded; refuse too many."""
-    if id(node) in above:
-        raise _RefusedError(node, "it refers to itself")
-    if id(node) not in sizes:
-        parts = list[yaml.Node]()
-        if isinstance(node, yaml.MappingNode):
-            parts = [part for pair in node.value for part in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            parts = node.value
-        sizes[id(node)] = 1 + sum(_refuse_huge(part, sizes, above | {id(node)}) for part in parts)
-    if sizes[id(node)] > _MOST:
-        raise _RefusedError(node, f"more than {_MOST:,} values with references expanded")
-    return sizes[id(node)]

@@ -24,9 +24,6 @@ class TuneOptions(JudgingOptions):
     people: Annotated[str | None, FILES] = Field(
         None, min_length=1, description="only raters whose name matches, such as expert*"
     )
-    turn: Annotated[int | None, FILES] = Field(
-        None, description="only FastChat's judgments of this turn"
-    )
     try_instructions: Annotated[tuple[str, ...], JUDGING] = Field(
         (), description="each a candidate: files, URLs or texts with other instructions"
     )

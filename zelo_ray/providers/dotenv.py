@@ -88,7 +88,7 @@ class DotenvFile:
     def take_named(self, options: CommandOptions) -> None:
         """Take the keys that a command's options or their user-defined providers name."""
         variables: Mapping[str, str] = getattr(options, "api_key_env", {})
-        self.take_names((*variables.values(), *getattr(options, "key_variables", ())))
+        self.take_names(variables.values())
         judges: Iterable[str] = (*getattr(options, "judges", ()), *_judges_in(options))
         for name in judges if self._values else ():
             with contextlib.suppress(PanelError):

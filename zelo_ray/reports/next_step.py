@@ -207,20 +207,14 @@ def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:
 
 def after_convert(options: ConvertOptions) -> str | None:
     """Return the command that uses a converted file; None if other tools read it."""
-    if options.what in ("pool", "unjudged", "fastchat", "llamahub"):
-        answers = options.what in ("fastchat", "llamahub")
-        return after_pools(options.out, *(["--protocol", "best-of"] if answers else []))
+    if options.what in ("pool", "unjudged"):
+        judged = sibling_path(options.out, "judged")
+        return command_of("annotate", options.out, "--out", judged, "--dry-run")
     if options.what == "beir":
         return _bakeoff(options.out)
     if options.what == "qrels":
         return _bakeoff(options.out, "--pools", *(options.pools or ("POOLS",)))
     return None
-
-
-def after_pools(out: str, *protocol: str) -> str:
-    """Return the command that estimates what judging a file of pools costs."""
-    judged = sibling_path(out, "judged")
-    return command_of("annotate", out, *protocol, "--out", judged, "--dry-run")
 
 
 def after_size(options: SizeOptions, plan: str) -> str:

@@ -75,7 +75,7 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
         update={"coefficients": tuple(choose_coefficients(options.coefficients))}
     )
     _refuse_taken(options)
-    settings = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
+    settings = options.model_dump(include={"levels", "clip", "human", "people"})
     with TemporaryDirectory() as folder:
         sources = [*convert_own_runs(options.sources, folder)]
         columns = split_columns(options.columns)

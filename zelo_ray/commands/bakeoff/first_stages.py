@@ -77,7 +77,7 @@ def unite_first_stages(
     with open_for_writing(place) as file:
         for pool in united.values():
             file.write(pool_to_line(pool))
-    resolved = {"corpus": None, "queries": None, "strip_html": False}  # by the pools
+    resolved = {"corpus": None, "queries": None}  # by the pools
     return options.model_copy(update={"pools": (place,), **resolved}), tuple(places)
 
 

@@ -330,10 +330,9 @@ def _use_truth_as_pools(options: BakeoffOptions) -> BakeoffOptions:
     )
     if texts and holds_texts(options.truth):
         pools = (options.truth,)
-    for name in ("corpus", "queries", "strip_html"):
+    for name in ("corpus", "queries"):
         if getattr(options, name) and not pools:
-            flag = name.replace("_", "-")
-            raise OptionError(f"--{flag} needs --pools; name some, or leave it out")
+            raise OptionError(f"--{name} needs --pools; name some, or leave it out")
     return options if pools == options.pools else options.model_copy(update={"pools": pools})
 
 

@@ -79,9 +79,7 @@ def collect_items(
         choose: whether the choice of examples is stored with the ledger.
         more_examples: texts of further worked examples that judges are shown.
     """
-    people = read_people(
-        options.human, options.people, options.turn, split_columns(options.columns)
-    )
+    people = read_people(options.human, options.people, split_columns(options.columns))
     options = resolve_inputs(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
     shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)

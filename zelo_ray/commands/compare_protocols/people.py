@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.pairs import (
     A_BETTER,
@@ -93,7 +92,6 @@ class People:
 def read_people(
     url: str,
     pattern: str | None = None,
-    turn: int | None = None,
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> People:
     """Read people's judgments from a file: votes on pairs, grades by row, or qrels of any kind.
@@ -104,16 +102,12 @@ def read_people(
     Args:
         url: where it is.
         pattern: use only people whose name matches it.
-        turn: of FastChat's rows, use only those of this turn.
         columns: by role, the name of a column that is not called as is usual.
 
     Raises:
-        InputError: its format is unknown, a row is invalid, there is no judgment, or it has no
-            turns.
+        InputError: its format is unknown, a row is invalid, or there is no judgment.
     """
-    part = all_judgments.read_people(url, pattern, turn, columns)
-    if turn is not None and not part.is_of_turn:
-        raise InputError(f"{url}: {all_judgments.NO_TURN}")
+    part = all_judgments.read_people(url, pattern, columns)
     weights, notes = all_judgments.people_weights(part), part.notes
     if weights:
         how = "labels, drawn with unequal chances, count 1 / probability in figures of agreement"

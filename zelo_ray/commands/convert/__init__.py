@@ -5,29 +5,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
-from zelo_ray.commands.convert.whole_grades import (
-    WholeGrades,
-    are_whole,
-    describe_rules,
-    describe_span,
-    make_whole_grades,
-)
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats import fastchat
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.input import InputOptions, pools_of, read_pools
 from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.places import find_places
 from zelo_ray.formats.input.stored_inputs import pool_to_line
-from zelo_ray.formats.interchange import beir, llamahub, mteb, trec
-from zelo_ray.formats.interchange.compared_pairs import label_lines
-from zelo_ray.formats.interchange.letor import letor_lines, name_features
+from zelo_ray.formats.interchange import beir, trec
 from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
-from zelo_ray.formats.interchange.search_tools import SearchIndex, rate_queries, write_judgments
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
@@ -39,6 +29,7 @@ from zelo_ray.formats.interchange.texts import (
 from zelo_ray.formats.interchange.unjudged_pools import UnjudgedPools, pool_lines
 from zelo_ray.formats.judgments.graded import (
     has_grades,
+    has_logits,
     read_absolute,
     read_graded,
 )
@@ -50,11 +41,12 @@ from zelo_ray.formats.judgments.qrels import (
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.runs import read_runs, without_ranks
-from zelo_ray.formats.wording import WrittenSummary, counted
+from zelo_ray.formats.wording import WrittenSummary
 from zelo_ray.options import ConvertOptions
 
 _WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
 _POOL_DEPTH, _UNJUDGED_DEPTH = 100, 10
+_ONE_SCALE = "give the --out of annotate --protocol zelo+graded, lean, auto or graded"
 
 
 def convert(options: ConvertOptions) -> WrittenSummary:
@@ -164,64 +156,45 @@ def _qrels(options: ConvertOptions) -> WrittenSummary:
     note += rule
     if not len(qrels):
         raise InputError(f"{options.source} has no judgments to write")
-    qrels = trec.quote_ids(qrels) if options.quote_ids else qrels
-    trec.write_qrels(options.out, qrels, options.decimals)
+    trec.write_qrels(options.out, qrels)
     return WrittenSummary(f"{len(qrels):,} judgments: {options.out}", *note, judgments=len(qrels))
 
 
-def _tool(options: ConvertOptions) -> WrittenSummary:
-    """Write judgments for a tool of search teams, with whole grades."""
-    filled, qrels = _read_labelled_pools(options)
-    whole = make_whole_grades(options, qrels)
-    rated = rate_queries(filled.pools, whole.qrels)
-    if not rated:
-        raise InputError(f"{options.source}: no query with a text is judged")
-    index = SearchIndex(options.index or "", options.field)
-    write_judgments(options.out, options.what, rated, index)
-    number = sum(len(grades) for _, grades in rated)
-    queries = counted(len(rated), "query", "queries")
-    done = f"{counted(number, 'judgment')} of {queries}: {options.out}"
-    return WrittenSummary(done, *_rule(whole), *filled.notes, judgments=number, queries=len(rated))
-
-
-def _letor(options: ConvertOptions) -> WrittenSummary:
-    filled, qrels = _read_labelled_pools(options)
-    whole = make_whole_grades(options, qrels)
-    runs = without_ranks(read_runs(options.runs, columns=_columns(options)))
-    scores = {
-        name: {(q, d): score for q, d, score in columns(run, "query_id", "doc_id", "score")}
-        for name, run in runs.items()
-    }
-    rated = rate_queries(filled.pools, whole.qrels)
-    number = write_lines(options.out, letor_lines(rated, scores))
-    queries = counted(len(rated), "query", "queries")
-    done = f"{counted(number, 'row')} of {queries}: {options.out}"
-    return WrittenSummary(
-        done,
-        f"features: {name_features([*scores])}",
-        *_rule(whole),
-        *filled.notes,
-        rows=number,
-        queries=len(rated),
-    )
-
-
-def _rule(whole: WholeGrades) -> list[str]:
-    return [f"grades: {whole.rule}"] if whole.rule else []
-
-
 def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Make whole grades if a rule is named; else say so if the tools that read them need that."""
-    if options.levels or options.cut or options.human:
-        whole = make_whole_grades(options, qrels)
-        return whole.qrels, _rule(whole)
-    if are_whole(qrels, options.decimals):
+    """Cut scores to whole grades if cuts are named; else say so if other tools need that."""
+    source, values = options.source, qrels["relevance"].to_numpy()
+    if options.cut:
+        cuts = ", ".join(f"{cut:.3g}" for cut in options.cut)
+        return _cut(options, qrels), [f"grades: cut at {cuts}"]
+    if (values >= 0).all() and (values == np.floor(values)).all():
         return qrels, []
-    if has_grades(options.source) and options.what == "qrels":
+    if has_grades(source) and options.what == "qrels":
         return qrels, ["relevance is the panel's mean grade; --grades writes whole grades"]
+    rule = "--cut makes whole grades of them"
+    if read_absolute(source) is None and has_logits(source):
+        rule = f"no cut makes grades of them, since their 0 is each query's own mean: {_ONE_SCALE}"
+    span = f"{values.min():.4g} to {values.max():.4g}"
     why = "where trec_eval, BEIR and MTEB hold whole grades from 0"
-    rules = describe_rules(options.source)
-    return qrels, [f"relevance is {describe_span(qrels)}, {why}; {rules}"]
+    return qrels, [f"relevance is {span}, {why}; {rule}"]
+
+
+def _cut(options: ConvertOptions, qrels: pa.Table) -> pa.Table:
+    """Return whole grades: one more at each of the cuts.
+
+    Raises:
+        InputError: scores are of battles without an anchor, whose 0 is each query's mean.
+    """
+    scores = read_absolute(options.source)
+    if scores is None and has_logits(options.source):
+        raise InputError(
+            f"{options.source}: its scores share no zero from query to query, so that no cut fits "
+            f"all: {_ONE_SCALE}"
+        )
+    scores = qrels if scores is None else scores
+    cuts, values = np.array(options.cut), scores["relevance"].to_numpy()
+    grades = np.searchsorted(cuts, values, side="right").astype(np.float64)
+    table = scores.set_column(2, "relevance", pa.array(grades))
+    return table.set_column(3, "std_error", pa.array(np.full(len(grades), np.nan)))
 
 
 def _train(options: ConvertOptions) -> WrittenSummary:
@@ -248,7 +221,7 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
 
 
 def _run(options: ConvertOptions) -> WrittenSummary:
-    source, name = options.source, options.name
+    source = options.source
     content = probe(source)
     if content.kind in ("trec run", "run"):
         runs = read_runs([source], columns=_columns(options))
@@ -258,63 +231,22 @@ def _run(options: ConvertOptions) -> WrittenSummary:
                 {"relevance": "score"}
             )
         }
-    if len(runs) > 1 and name not in runs:
-        raise OptionError(f"{source} holds several runs; --name one of them: {', '.join(runs)}")
-    run_name, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
-    table = trec.quote_ids(table) if options.quote_ids else table
-    trec.write_run(options.out, name or run_name, table)
+    if len(runs) > 1:
+        raise InputError(f"{source} holds several runs ({', '.join(runs)}), a TREC file holds one")
+    ((name, table),) = runs.items()
+    trec.write_run(options.out, name, table)
     return WrittenSummary(
-        f"{len(table):,} lines of the run {name or run_name}: {options.out}", lines=len(table)
+        f"{len(table):,} lines of the run {name}: {options.out}", lines=len(table)
     )
 
 
 def _beir(options: ConvertOptions) -> WrittenSummary:
     filled, judged = _read_labelled_pools(options)
     qrels, rule = _apply_rule(options, judged)
-    beir.write_collection(options.out, filled.pools, qrels, options.decimals)
+    beir.write_collection(options.out, filled.pools, qrels)
     done = f"{len(filled.pools):,} queries with {len(qrels):,} judgments: {options.out}"
     return WrittenSummary(
         done, *rule, *filled.notes, queries=len(filled.pools), judgments=len(qrels)
-    )
-
-
-def _mteb(options: ConvertOptions) -> WrittenSummary:
-    filled, judged = _read_labelled_pools(options)
-    qrels, rule = _apply_rule(options, judged)
-    number = mteb.write_rows(options.out, filled.pools, qrels, options.positive)
-    if not number:
-        pair = f"a document of at least {options.positive:g} and one below"
-        raise InputError(f"{options.source}: no query has both {pair}")
-    without = len(filled.pools) - number
-    note = f"left out queries without a positive or without a negative document: {without:,}"
-    notes = [*rule, *filled.notes, *([note] if without else [])]
-    return WrittenSummary(f"{number:,} rows: {options.out}", *notes, rows=number)
-
-
-def _fastchat(options: ConvertOptions) -> WrittenSummary:
-    source, answers, votes = options.source, options.answers, options.votes
-    if not votes:
-        return _write_compared(options, fastchat.make_turn_pools(source, answers))
-    drawn = {"number": options.pairs, "seed": options.seed}
-    return _write_compared(options, *fastchat.make_pair_pools(source, answers, votes, **drawn))
-
-
-def _llamahub(options: ConvertOptions) -> WrittenSummary:
-    pairs = llamahub.make_example_pools(options.source, number=options.pairs, seed=options.seed)
-    return _write_compared(options, *pairs)
-
-
-def _write_compared(
-    options: ConvertOptions, filled: FilledPools, labels: pa.Table | None = None
-) -> WrittenSummary:
-    """Write the pools that people compared, and their votes if asked for."""
-    lines, counts, out = list[str](), dict[str, int](), options.labels_out
-    if labels is not None and out:
-        counts["votes"] = write_lines(out, label_lines(labels))
-        lines = [f"{counts['votes']:,} votes: {out}"]
-    number = write_lines(options.out, map(pool_line, filled.pools))
-    return WrittenSummary(
-        f"{number:,} pools: {options.out}", *lines, *filled.notes, pools=number, **counts
     )
 
 
@@ -342,11 +274,4 @@ _MAKERS: Mapping[str, Callable[[ConvertOptions], WrittenSummary]] = {
     "train": _train,
     "run": _run,
     "beir": _beir,
-    "mteb": _mteb,
-    "opensearch": _tool,
-    "rank-eval": _tool,
-    "quepid": _tool,
-    "letor": _letor,
-    "fastchat": _fastchat,
-    "llamahub": _llamahub,
 }

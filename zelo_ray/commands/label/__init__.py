@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE
 from zelo_ray.commands.label.desk import LabelDesk, SampleItem
 from zelo_ray.commands.label.draw import SampleRecord, draw_sample
 from zelo_ray.commands.label.people_agreement import compare_answers, describe_agreement
-from zelo_ray.commands.label.rubric import name_choices, text_for_people
 from zelo_ray.commands.label.serve import MakePage, Server
-from zelo_ray.commands.label.spreadsheet import write_sheet
+from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.commands.label.tools import TOOLS, read_filled
 from zelo_ray.engine.lock import claim_folder, remove_folders_if_refused
 from zelo_ray.errors import InputError
+from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.judgments.labels import read_sample, unit_of_sample
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
@@ -80,15 +78,12 @@ def label(
         InputError: an answer of the file is not valid, or no document is left to write.
     """
     with open_work(options, say) as work:
-        lines, files, person = list[str](), list[str](), options.person or ""
+        lines, files = list[str](), list[str]()
         if options.read:
-            lines.append(_read_spreadsheet(work, options.read, person))
+            lines.append(_read_spreadsheet(work, options))
         elif options.csv:
-            lines.append(_write_spreadsheet(work, options.csv, person))
+            lines.append(_write_spreadsheet(work, options.csv, options.person or ""))
             files.append(options.csv)
-        elif tool := next((name for name in TOOLS if getattr(options, name)), ""):
-            lines.append(_write_tasks(work, tool, getattr(options, tool), person))
-            files.append(getattr(options, tool))
         else:
             _serve(work, options, say, make_page(work))
         lines += _describe_progress(work)
@@ -105,7 +100,11 @@ def _next(work: LabelWork) -> str:
     """Return the command that uses the labels: the bake-off again, or `agree`."""
     if run := work.about.get("run"):
         return shlex.join(["zelo-ray", "agree", run, "--human", work.out])
-    return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{CONFIG_FILE}"])
+    contest, truth = work.about["contest"].rstrip("/"), work.about["truth"]
+    columns = ("--columns", *truth["columns"]) if truth["columns"] else ()
+    words = ("--truth", truth["place"], *columns, "--runs", f"{contest}/runs.parquet")
+    words += ("--measures", work.about["measure"], "--human", work.out)
+    return shlex.join(["zelo-ray", "bakeoff", *words, "--out", f"{contest}-people"])
 
 
 def _serve(work: LabelWork, options: LabelOptions, say: Say, make_page: MakePage) -> None:
@@ -154,25 +153,16 @@ def _write_spreadsheet(work: LabelWork, url: str, person: str) -> str:
     )
 
 
-def _write_tasks(work: LabelWork, tool: str, url: str, person: str) -> str:
-    rows, rubric, unit = _open_items(work, person), work.about["rubric"], work.desk.unit
-    guide = text_for_people(rubric, work.about.get("instructions"))
-    steps = TOOLS[tool].write(url, rows, unit, name_choices(unit, rubric), guide)
-    return (
-        f"Wrote {counted(len(rows), unit.name)} to {url}. {steps}. Then run "
-        f"zelo-ray label --out {shlex.quote(work.out)} --read EXPORT."
-    )
-
-
 def _open_items(work: LabelWork, person: str) -> Sequence[SampleItem]:
     if rows := work.desk.items_for(person):
         return rows
     raise InputError(f"{work.out}: all {work.desk.unit.name}s are judged; draw more with --more N")
 
 
-def _read_spreadsheet(work: LabelWork, url: str, person: str) -> str:
+def _read_spreadsheet(work: LabelWork, options: LabelOptions) -> str:
     """Save the answers of a filled-in file, all or none; skip those already saved."""
-    desk, rows = work.desk, read_filled(url, person, work.about["rubric"], work.desk.unit)
+    desk, url, columns = work.desk, options.read or "", split_columns(options.columns)
+    rows = read_sheet(url, options.person or "", desk.unit, columns)
     entries = list[tuple[SampleItem, str, float | None, str]]()
     for row in rows:
         try:

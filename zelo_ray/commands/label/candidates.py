@@ -5,7 +5,7 @@ they are all judged documents, or all pairs that judges compared, more of some t
 `Draw`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,6 @@ class Candidates:
     frame: Frame | None = None
     """of the measure; None for a run"""
     rankers: tuple[str, ...] = ()
-    options: BakeoffOptions | None = None
-    """of the bake-off, with the measures and the baseline's name that were used in the end"""
     is_stale: bool = False
     """whether the truth has changed since the bake-off was measured"""
 
@@ -101,10 +99,6 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         chosen, {name: rank_run(truth, table, ties=options.ties) for name, table in runs.items()}
     )
     query_ids = (frame.query_ids[query] for query in frame.query)
-    terms = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
-    if gate := run["summary"].get("gate"):
-        terms["baseline"] = gate[0]["baseline"]  # a ranker's name, also where a run file was given
-    options = options.model_copy(update=terms)
     return Candidates(
         ids=list(zip(query_ids, frame.doc_ids, strict=True)),
         size=label_sizes(frame),
@@ -116,7 +110,6 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         measure=str(chosen),
         frame=frame,
         rankers=tuple(runs),
-        options=options,
         is_stale=run["summary"]["truth"].get("digest", digest) != digest,
     )
 
@@ -156,18 +149,7 @@ def find_pair_candidates(run: str, draw: Draw) -> Candidates:
     pairs = pairs.group_by([*PAIR.ids], use_threads=False).aggregate([("preference", "mean")])
     margin = np.abs(pairs["preference_mean"].to_numpy())
     ids = ids_in_table(pairs, PAIR)
-    ranks = _best_ranks(run, ids) if draw == "decisive" else np.ones(len(ids))
-    return _candidates_of_run(run, ids, PAIR_SIZES[draw](margin, ranks))
-
-
-def _best_ranks(run: str, pairs: Sequence[Ids]) -> Floats:
-    """Return the rank of the better document of each pair, from 1."""
-    scores = parquet_table(f"{run.rstrip('/')}/{RESULTS}")
-    ranks = dict(zip(ids_in_table(scores), scores["rank"].to_pylist(), strict=True))
-    last = max(ranks.values(), default=1)
-    return np.array(
-        [min(ranks.get((query, doc), last) for doc in docs) for query, *docs in pairs], float
-    )
+    return _candidates_of_run(run, ids, PAIR_SIZES[draw](margin))
 
 
 def _candidates_of_run(run: str, ids: list[Ids], size: Floats) -> Candidates:
@@ -187,34 +169,11 @@ def _equal_sizes(scores: pa.Table) -> Floats:
     return np.ones(len(scores))
 
 
-def _size_by_stratum(scores: pa.Table) -> Floats:
-    """Size documents so that each grade is drawn equally often; without grades, each quarter."""
-    if "grade" in scores.column_names:
-        return _weigh_strata(scores["grade"].to_numpy())
-    scale = "absolute_score" if "absolute_score" in scores.column_names else "score"
-    values = scores[scale].to_numpy()
-    quarters = np.searchsorted(np.nanquantile(values, (0.25, 0.5, 0.75)), values)
-    return _weigh_strata(quarters.astype(np.float64))
-
-
-def _weigh_strata(strata: Floats) -> Floats:
-    """Size what is in each stratum so that all strata are drawn equally often."""
-    _, stratum, counts = np.unique(strata, return_inverse=True, return_counts=True)
-    sizes: Floats = len(strata) / len(counts) / counts[stratum]
-    return sizes
-
-
 def _size_by_disagreement(scores: pa.Table) -> Floats:
     """Size documents by how far judges' grades differ, or else by the error of the score."""
     name = "disagreement" if "disagreement" in scores.column_names else "std_error"
     values = np.nan_to_num(scores[name].to_numpy(), posinf=0.0)
     return _with_a_floor(values)
-
-
-def _size_by_decision(scores: pa.Table) -> Floats:
-    """Size documents by how far their errors move nDCG: error times the discount of the rank."""
-    errors = np.nan_to_num(scores["std_error"].to_numpy(), posinf=0.0)
-    return _with_a_floor(errors / np.log2(scores["rank"].to_numpy() + 1.0))
 
 
 def _with_a_floor(values: Floats) -> Floats:
@@ -225,21 +184,16 @@ def _with_a_floor(values: Floats) -> Floats:
 
 SIZES: Mapping[Draw, Callable[[pa.Table], Floats]] = {
     "random": _equal_sizes,
-    "strata": _size_by_stratum,
     "disagreement": _size_by_disagreement,
-    "decisive": _size_by_decision,
 }
 """By `Draw`, a function from the scores of a run to sizes, [rows]."""
 
 
-PAIR_SIZES: Mapping[Draw, Callable[[Floats, Floats], Floats]] = {
-    "random": lambda margin, _: np.ones(len(margin)),
-    "strata": lambda margin, _: _weigh_strata(np.minimum(np.floor(3 * margin), 2.0)),
-    "disagreement": lambda margin, _: _with_a_floor(1.0 - margin),
-    "decisive": lambda margin, ranks: _with_a_floor((1.0 - margin) / np.log2(ranks + 1.0)),
+PAIR_SIZES: Mapping[Draw, Callable[[Floats], Floats]] = {
+    "random": np.ones_like,
+    "disagreement": lambda margin: _with_a_floor(1.0 - margin),
 }
-"""By `Draw`, a function from the panel's mean preference without sign and the better document's
-rank, both [pairs], to sizes."""
+"""By `Draw`, a function from the panel's mean preference without sign, [pairs], to sizes."""
 
 
 def find_wording(contest: BakeoffOptions) -> Mapping[str, Any]:

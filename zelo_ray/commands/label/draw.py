@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.commands.label.bakeoff_config import CONFIG_FILE, make_bakeoff_config
 from zelo_ray.commands.label.candidates import (
     Candidates,
     find_candidates,
@@ -48,7 +47,7 @@ from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, TOP, Ids, Lab
 from zelo_ray.formats.judgments.labels import ids_in_table, unit_of_sample
 from zelo_ray.formats.judgments.qrels import has_changed
 from zelo_ray.formats.probe import SAMPLE_RECORD
-from zelo_ray.formats.results import write_json, write_text
+from zelo_ray.formats.results import write_json
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
@@ -131,8 +130,6 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
         )
     eager = bool(frame or options.pools)
     table = _add_texts(table, size, about, eager=eager, anew=anew)
-    if frame and frame.options:
-        write_text(options.out, CONFIG_FILE, make_bakeoff_config(frame, frame.options, options))
     _store(options.out, (before, old), about | {"documents": len(table)}, table)
     return about | {"documents": len(table)}, _add_keys(table.slice(0, size), about)
 

@@ -2,13 +2,14 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from zelo_ray.commands.label.desk import SampleItem
 from zelo_ray.errors import InputError
-from zelo_ray.formats.delimited import split_rows
+from zelo_ray.formats.delimited import json_array_rows, json_line_rows, split_rows
 from zelo_ray.formats.files import open_for_reading, open_for_writing
 from zelo_ray.formats.formulas import guard_formula
 from zelo_ray.formats.judgments.label_units import LabelUnit
@@ -39,44 +40,72 @@ def write_sheet(url: str, items: Sequence[SampleItem], unit: LabelUnit) -> None:
         file.write(b"\xef\xbb\xbf" + text.getvalue().encode())
 
 
-def read_sheet(url: str, person: str, unit: LabelUnit) -> list[Row]:
+def read_sheet(url: str, person: str, unit: LabelUnit, columns: Mapping[str, str]) -> list[Row]:
     """Read the answers from a filled-in file. Rows without an answer are skipped.
 
-    Cells are separated by commas, semicolons or tabs; rows may be moved or deleted, columns added.
+    The file has cells that commas, semicolons or tabs part, or is JSON or JSON lines; rows may be
+    moved or deleted, columns added.
 
     Args:
         url: of the file.
         person: the one who answered, where a row names nobody.
         unit: what the answers are about.
+        columns: ``grade`` and ``judge`` name the columns of answer and person.
 
     Raises:
         InputError: it cannot be read, an answer is not valid, or a row has no person.
     """
-    answers = list[Row]()
-    with open_for_reading(url) as file:
-        text = file.read().decode("utf-8-sig", "replace")
-    mark = max(";,\t", key=text.split("\n", 1)[0].count)
-    head = next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), [])
-    names = [name.strip().lower() for name in head]
-    if not {"key", unit.column} <= {*names}:
-        has = ", ".join(names) or "nothing"
-        raise InputError(
-            f"{url}: needs the columns key and {unit.column} of label --csv; it has {has}"
-        )
-    table = split_rows(url, io.StringIO(text, newline=""), mark, len(names))
-    for number, (_, cells) in islice(enumerate(table, 1), 1, None):
-        row = dict(zip(names, cells, strict=False))
-        if not row.get(unit.column, "").strip():
+    answers, column = list[Row](), _lowered(columns.get("grade", unit.column))
+    for place, row in _rows(url, column):
+        answer = row.get(column, "")
+        if not answer:
             continue
-        place = f"{url}: row {number}"
-        who = " ".join(row.get("person", "").split()) or person
+        who = " ".join(row.get(_lowered(columns.get("judge", "person")), "").split()) or person
         if not who:
             raise InputError(f"{place}: no person; give --person, or add a column person")
-        value = parse_answer(place, row[unit.column].strip(), unit)
-        answers.append(
-            Row(place, who, row.get("key", "").strip(), value, row.get("note", "").strip())
-        )
+        value = parse_answer(place, answer, unit)
+        answers.append(Row(place, who, row.get("key", ""), value, row.get("note", "")))
     return answers
+
+
+def _rows(url: str, column: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield places, and cells as texts by the lower-case name of their column.
+
+    Raises:
+        InputError: the file cannot be read, or there is no key, or no column of that name.
+    """
+    with open_for_reading(url) as file:
+        text = file.read().decode("utf-8-sig", "replace")
+    if text.lstrip()[:1] in ("[", "{"):
+        read = json_array_rows if text.lstrip().startswith("[") else json_line_rows
+        rows = [
+            (place, {_lowered(name): _text(value) for name, value in row.items()})
+            for place, row in read(url)
+        ]
+        _refuse_without(url, column, dict.fromkeys(name for _, row in rows for name in row))
+        yield from rows
+        return
+    mark = max(";,\t", key=text.split("\n", 1)[0].count)
+    head = next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), [])
+    names = [*map(_lowered, head)]
+    _refuse_without(url, column, names)
+    table = split_rows(url, io.StringIO(text, newline=""), mark, len(names))
+    for number, (_, cells) in islice(enumerate(table, 1), 1, None):
+        yield f"{url}: row {number}", dict(zip(names, map(str.strip, cells), strict=False))
+
+
+def _refuse_without(url: str, column: str, names: Collection[str]) -> None:
+    if not {"key", column} <= {*names}:
+        has = ", ".join(names) or "nothing"
+        raise InputError(f"{url}: needs the columns key and {column} of label --csv; it has {has}")
+
+
+def _lowered(name: str) -> str:
+    return name.strip().lower()
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
 
 
 def parse_answer(place: str, word: str, unit: LabelUnit) -> float | None:

@@ -57,7 +57,7 @@ _UNREAD = ENCODERS | {"offline"}
 """Providers whose judges cannot write what they remember."""
 _OWN = {
     *("blocks", "dry_run", "inputs", "ledger", "out", "protocol"),
-    *("corpus", "queries", "columns", "strip_html", "document_limit"),
+    *("corpus", "queries", "columns", "document_limit"),
 }
 """Options that are not passed on: the pools that are judged are made by them."""
 _BATTLES = {"cycles": 1, "repeats": 2}

@@ -43,7 +43,7 @@ CASES = 12
 _CASES, _TOKENS = "cases.jsonl", 500
 _NOT_PASSED = {
     *("instructions", "show_query", "passages", "document_limit", "show_metadata"),
-    *("corpus", "queries", "columns", "strip_html", "blocks", "dry_run", "mode", "protocol"),
+    *("corpus", "queries", "columns", "blocks", "dry_run", "mode", "protocol"),
 }
 """Options that do not apply to errors, and the mode: a model is asked for proposals online."""
 

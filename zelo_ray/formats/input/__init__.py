@@ -19,7 +19,6 @@ from zelo_ray.formats.input.collection import (
     pools_as_lines,
     read_missing_texts,
 )
-from zelo_ray.formats.input.html import describe_tags, strip_pools
 from zelo_ray.formats.input.input_options import InputOptions
 from zelo_ray.formats.input.kinds import DetectedFile, Kind, detect_kind, missing_texts_error
 from zelo_ray.formats.input.long import ConversionNotes, Pool, note_single_documents
@@ -34,7 +33,7 @@ from zelo_ray.formats.input.stored_inputs import (
     write_folder_notes,
     write_notes,
 )
-from zelo_ray.formats.interchange import llamahub, mteb
+from zelo_ray.formats.interchange import mteb
 from zelo_ray.formats.interchange.texts import FilledPools
 from zelo_ray.formats.judgments.grades import NO_COLUMNS
 from zelo_ray.formats.judgments.qrels import read_judged_pools
@@ -121,25 +120,15 @@ def resolve_inputs(
         beside_others=bool(others),
     )
     pools = convert_inputs(patterns, out, request)
-    for line in pools.lines(keep=keep and not options.strip_html):
+    for line in pools.lines(keep=keep):
         say(line)
     if pools.places == patterns and (
         unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]
     ):
         say(f"not used, since the input holds its texts: {', '.join(unused)}")
-    if options.strip_html:
-        shards = find_shards(pools.places, out)
-        place, notes = strip_pools(shards, out, options.show_query, options.show_metadata)
-        pools = ConvertedInputs((place,), tuple(notes), place)
-        for line in pools.lines(keep=keep):
-            say(line)
-    elif told := describe_tags(find_shards(pools.places, out)[:1]):
-        say(told)
     if pools.places == patterns:
         return options
-    # What a text says of tags is no tag of its own: it must not be stripped a second time.
-    resolved = {"corpus": None, "queries": None, "strip_html": False}
-    return options.model_copy(update={name: pools.places, **resolved})
+    return options.model_copy(update={name: pools.places, "corpus": None, "queries": None})
 
 
 def _places(option: str | Sequence[str] | None) -> list[str]:
@@ -412,10 +401,6 @@ def _pools_of_files(
             prefix = f"{number}-" if held[1:] else ""
             pools = mteb.read_rows(file.probe, input_options.show, prefix)[0]
             yield from pools_as_lines(pools, notes)
-    elif first.kind == "llamahub":
-        for file in held[1:]:  # by its queries' numbers, judgments of a file find its pools
-            raise InputError(f"{file.probe.place}: one file of {file.kind_name} at a time")
-        yield from pools_as_lines(llamahub.make_example_pools(first.probe.place)[0], notes)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.probe.rows() for e in held)
         yield from assistants.make_assistant_pools(rows, notes, input_options.show)

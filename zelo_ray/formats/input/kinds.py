@@ -11,7 +11,7 @@ from zelo_ray.formats.input.collection import guess_text_files
 from zelo_ray.formats.input.wide import INSIDE
 from zelo_ray.formats.probe import FileProbe, Form, is_number, short_run_error
 
-Kind = Literal["pools", "mteb", "llamahub", "assistants", "wide", "long", "run", "qrels"]
+Kind = Literal["pools", "mteb", "assistants", "wide", "long", "run", "qrels"]
 _FORMS: Mapping[Form, str] = {
     "parquet": "Parquet rows",
     "array": "JSON rows",
@@ -21,7 +21,6 @@ _FORMS: Mapping[Form, str] = {
 }
 _WHAT: Mapping[Kind, str] = {
     "mteb": "MTEB reranking rows",
-    "llamahub": "LlamaHub's examples of two answers",
     "assistants": "conversations of assistants",
     "run": "TREC run",
     "qrels": "judgments",
@@ -30,7 +29,6 @@ _KINDS: Mapping[str, Kind] = {
     "broken": "pools",
     "pools": "pools",
     "mteb": "mteb",
-    "llamahub": "llamahub",
     "conversations": "assistants",
     "run": "run",
     "trec run": "run",

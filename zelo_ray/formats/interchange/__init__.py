@@ -1,1 +1,1 @@
-"""Formats of other tools: TREC, BEIR, MTEB, FastChat and others."""
+"""Formats of other tools: TREC, BEIR, MTEB and others."""

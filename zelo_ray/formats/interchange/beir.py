@@ -77,12 +77,8 @@ def read_beir_pools(url: str) -> FilledPools:
     return replace(filled, notes=filled.notes + notes)
 
 
-def write_collection(
-    url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None = None
-) -> None:
+def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:
     """Write a collection: the documents of the pools, their order, and the judgments.
-
-    BEIR's own loader wants whole scores: round zELO scores with ``decimals=0`` for it.
 
     Raises:
         Unwritable: two pools have different texts for an id, or an id cannot stand in a TSV file.
@@ -94,7 +90,7 @@ def write_collection(
             raise Unwritable(f"{url}: document {document.id!r} has one text here and another there")
     write_lines(f"{root}/corpus.jsonl", (_corpus_line(document) for document in documents.values()))
     write_lines(f"{root}/queries.jsonl", map(_query_line, pools))
-    _write_qrels(f"{root}/qrels/test.tsv", qrels, decimals)
+    _write_qrels(f"{root}/qrels/test.tsv", qrels)
     ranked = (
         {"query-id": pool.query_id, "corpus-ids": [document.id for document in pool.documents]}
         for pool in pools
@@ -172,12 +168,12 @@ def _query_line(pool: Pool) -> bytes:
     return orjson.dumps({"_id": pool.query_id, "text": pool.query, **fields})
 
 
-def _write_qrels(url: str, qrels: pa.Table, decimals: int | None) -> None:
+def _write_qrels(url: str, qrels: pa.Table) -> None:
     for name in ("query_id", "doc_id"):
         odd = qrels[name].filter(pc.match_substring_regex(qrels[name], r'[\t\r\n"]|^$'))
         if len(odd):
             raise Unwritable(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
-    scores = format_numbers(url, qrels["relevance"], decimals)
+    scores = format_numbers(url, qrels["relevance"])
     cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
     with open_for_writing(url) as file:
         file.write("\n".join(["\t".join(BEIR_QRELS_COLUMNS), *cells.to_pylist(), ""]).encode())

@@ -5,21 +5,19 @@ see `zelo_ray.formats.interchange.beir`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.pooling import columns, make_qrels
+from zelo_ray.formats.interchange.pooling import make_qrels
 from zelo_ray.formats.interchange.query_fields import DESCRIBED, select_fields
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
     describe_left_out,
     has_visible_text,
-    write_lines,
 )
 from zelo_ray.formats.probe import FileProbe
 from zelo_ray.records import Document, Pool
@@ -67,37 +65,6 @@ def read_rows(
         describe_left_out("empty documents of rows", blank),
     ]
     return FilledPools(pools, [line for line in notes if line]), make_qrels(source.place, judged)
-
-
-def write_rows(url: str, pools: Iterable[Pool], qrels: pa.Table, positive: float = 1.0) -> int:
-    """Write pools as such rows; return how many.
-
-    Documents that nobody judged are left out, and so are queries without a positive or without a
-    negative one, which MTEB passes over.
-
-    Args:
-        url: where to.
-        pools: the texts.
-        qrels: the columns of `records.Qrel`.
-        positive: the relevance from which on a document is a positive one.
-    """
-    judged = columns(qrels, "query_id", "doc_id", "relevance")
-    relevance = {(query_id, doc_id): value for query_id, doc_id, value in judged}
-
-    def row(pool: Pool) -> dict[str, Any]:
-        texts = [
-            (document.content, relevance[pool.query_id, document.id] >= positive)
-            for document in pool.documents
-            if (pool.query_id, document.id) in relevance
-        ]
-        return {
-            "query": pool.query,
-            "positive": [text for text, good in texts if good],
-            "negative": [text for text, good in texts if not good],
-        }
-
-    made = (row(pool) for pool in pools)
-    return write_lines(url, (orjson.dumps(r) for r in made if r["positive"] and r["negative"]))
 
 
 def _texts(place: str, row: dict[str, Any], name: str) -> list[str]:

@@ -6,10 +6,8 @@ the tag. Everything else that is wrong is an error: these files are small and pr
 """
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +30,6 @@ from zelo_ray.records import Ranked
 _BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 # where str.split() parts a line, and what would leave a column empty
 _WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$|^\x{FEFF}"
-_QUOTED = re.compile(r"[\s\x1c-\x1f\x85\ufeff%]")
 _ROWS = 100_000
 
 
@@ -111,18 +108,17 @@ def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([pa.nulls(len(column), pa.float64())])
 
 
-def write_qrels(url: str, qrels: pa.Table, decimals: int | None = None) -> None:
+def write_qrels(url: str, qrels: pa.Table) -> None:
     """Write judgments, in their order; reading them back gives the same numbers.
 
     Args:
         url: where to; ``.gz`` and ``.zst`` are compressed.
         qrels: the columns of `records.Qrel`.
-        decimals: round to so many; 0 for tools that know whole grades only.
 
     Raises:
         Unwritable: a TREC file cannot hold an id, or a relevance is no finite number.
     """
-    relevance = format_numbers(url, qrels["relevance"], decimals)
+    relevance = format_numbers(url, qrels["relevance"])
     _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
 
 
@@ -143,9 +139,7 @@ def write_run(url: str, name: str, run: pa.Table) -> None:
     )
 
 
-def format_numbers(
-    url: str, values: pa.ChunkedArray, decimals: int | None = None
-) -> pa.ChunkedArray:
+def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Format numbers as the shortest text that reads as the same number: ``3``, ``-0.25``.
 
     Raises:
@@ -154,8 +148,6 @@ def format_numbers(
     plain = values.to_numpy()
     if not np.isfinite(plain).all():
         raise Unwritable(f"{url}: a score that is not finite cannot be written")
-    if decimals is not None:
-        plain = np.round(plain, decimals) + 0.0  # no -0
     return pa.chunked_array([pc.cast(pa.array(plain), pa.string())])
 
 
@@ -246,25 +238,13 @@ def _twice(url: str, pair: tuple[str, str], form: _Form) -> str:
     )
 
 
-def quote_ids(table: pa.Table) -> pa.Table:
-    """Return a table whose ids have no character that a TREC file loses: a blank becomes ``%20``.
-
-    So does ``%`` (``%25``), so that the ids can be read back as those of a URL.
-    """
-    for name in ("query_id", "doc_id"):
-        ids = [_QUOTED.sub(lambda char: quote(char[0]), id_) for id_ in table[name].to_pylist()]
-        at = table.schema.get_field_index(name)
-        table = table.set_column(at, table.schema.field(at), pa.array(ids, pa.string()))
-    return table
-
-
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
     white = column.filter(pc.match_substring_regex(column, _WHITE))
     if len(white):
         raise Unwritable(
             f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
             "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
-            "rename it, or write such characters as in URLs, by --quote-ids"
+            "rename it"
         )
 
 

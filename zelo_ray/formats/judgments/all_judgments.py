@@ -43,7 +43,6 @@ HUMAN = "human"
 """The name of people among the judges."""
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
 """The names of groups of judges, which no judge may have."""
-NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 
 
@@ -94,17 +93,16 @@ def read_all_judgments(
     clip: bool = False,
     human: str | None = None,
     people: str | None = None,
-    turn: int | None = None,
     columns: Mapping[str, str] = NO_COLUMNS,
 ) -> AllJudgments:
     """Read judgments from files and directories of any known kind.
 
-    A source is an ``--out`` of annotate; a Parquet or JSON lines file of grades (query_id, doc_id,
-    grade, perhaps judge), votes (query_id, doc_id_a, doc_id_b, preference, perhaps judge and
-    swapped) or rows that name a winner; qrels of any kind; or a directory of such files. Where
-    rows name no judge, the judge is what the file is called, or NAME in ``NAME=path``, which also
-    gives FastChat's rows another judge. Rows with a null answer are passed over, and so are, in a
-    directory, files whose endings are of no data (README.md); both are noted.
+    A source is an ``--out`` of annotate; a Parquet or JSON lines file of grades (query_id,
+    doc_id, grade, perhaps judge), votes (query_id, doc_id_a, doc_id_b, preference, perhaps
+    judge and swapped) or rows that name a winner; qrels of any kind; or a directory of such
+    files. Where rows name no judge, the judge is what the file is called, or NAME in
+    ``NAME=path``. Rows with a null answer are passed over, and so are, in a directory, files
+    whose endings are of no data (README.md); both are noted.
 
     Args:
         sources: paths or URLs.
@@ -114,30 +112,25 @@ def read_all_judgments(
         human: grades or votes of people, as a source's, or qrels of any kind. Beside judges that
             voted, grades are also a word on the pairs that these voted on: for the higher grade.
         people: of ``human``, what those say whose name fits this pattern alone.
-        turn: of FastChat's rows, those of this turn alone.
         columns: by role, the name of a column that is not called as is usual.
 
     Raises:
         InputError: something is of no known kind, a grade is none of the scale, a preference is
             outside [-1, 1], two files are called the same or as no judge can be, or a file judges a
-            document twice; no vote is of the people or the turn, or nothing has turns.
+            document twice; no vote is of the people.
     """
     notes: list[str] = []
     pooled: list[str] = []
     graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
-    turned = False
     for name, url in list_sources(sources, notes):
         if url in queries:
             raise InputError(f"{url}: is named twice")
-        part = read_judgments(
-            url, name or file_stem(url), renamed=bool(name), turn=turn, columns=columns
-        )
+        part = read_judgments(url, name or file_stem(url), columns=columns)
         if name and part.names_judges:
             raise InputError(f"{name}={url}: its rows name their judges; leave out {name}=")
         _record_owners(owners, url, part)
-        turned |= part.is_of_turn
         if part.missing:
             notes.append(_unanswered(url, part))
         queries[url] = set(pc.unique(part.table["query_id"]).to_pylist())
@@ -150,10 +143,9 @@ def read_all_judgments(
     grades, voices = GRADES.empty_table(), HUMAN_VOTES.empty_table()
     weights: Mapping[tuple[str, ...], float] = {}
     if human is not None:
-        part = read_people(human, people, turn, columns)
+        part = read_people(human, people, columns)
         weights = people_weights(part)
         notes += part.notes
-        turned |= part.is_of_turn
         notes += [_unanswered(human, part)] if part.missing else []
         if part.votes:
             voices = check_preferences(part)
@@ -161,8 +153,6 @@ def read_all_judgments(
             part = map_own_scales(part, scales, levels, notes, clip=clip)
             grades = check_grades(human, part, levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
-    if turn is not None and not turned:
-        raise InputError(NO_TURN)
     notes += _note_unshared_queries(queries)
     votes = pa.concat_tables(voted)
     if len(votes) and len(grades):
@@ -189,7 +179,6 @@ def _refuse_unknown(scales: Mapping[str, Scale], verdicts: AllJudgments) -> None
 def read_people(
     url: str,
     pattern: str | None = None,
-    turn: int | None = None,
     columns: Mapping[str, str] = NO_COLUMNS,
 ) -> JudgmentsFile:
     """Read the grades or votes of people, all of them as the judge ``human``.
@@ -200,13 +189,12 @@ def read_people(
     Args:
         url: a file of them, or qrels of any kind.
         pattern: those of the people whose name fits it alone.
-        turn: of FastChat's rows, those of this turn alone.
         columns: by role, the name of a column that is not called as is usual.
 
     Raises:
-        InputError: as `read_judgments`; or nothing is of such people, or of the turn.
+        InputError: as `read_judgments`; or nothing is of such people.
     """
-    part = read_judgments(url, HUMAN, turn=turn, columns=columns)
+    part = read_judgments(url, HUMAN, columns=columns)
     if not len(part.table):
         raise InputError(f"{url}: no judgments of people")
     if pattern is not None:

@@ -7,27 +7,27 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.columns import (
     IDS,
+    NAMES,
     OF_GRADES,
     column_hint,
     columns_in,
     find_columns_by_query,
     find_list_column,
+    is_called,
     normalize_name,
-    split_raters,
     value_of,
 )
 from zelo_ray.formats.files import read_placed_lines
 from zelo_ray.formats.interchange import beir, mteb, trec
 from zelo_ray.formats.interchange.pooling import make_qrels
 from zelo_ray.formats.pools import hash_id
-from zelo_ray.formats.probe import RESULTS, FileProbe, probe, short_run_error
+from zelo_ray.formats.probe import RESULTS, FileProbe, is_number, probe, short_run_error
 from zelo_ray.formats.run_record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.typed_columns import Place, read_columns
@@ -93,8 +93,7 @@ def read_grade_rows(
 
     Args:
         source: the place, probed.
-        columns: by role, the name of a column that is not called as is usual; several raters'
-            columns are the grade's, parted by commas.
+        columns: by role, the name of a column that is not called as is usual.
         prefer: what counts where rows have a score and a grade of a panel, as annotate's have.
 
     Raises:
@@ -121,10 +120,22 @@ def read_grade_rows(
 def unknown_judgments_error(source: FileProbe, *also: str) -> InputError:
     """Build the error for a place without judgments; ``also``: other kinds that are read there."""
     hint = f"; name others: {column_hint(source.place, 'grade', 'NAME')}" if source.has_rows else ""
+    if source.has_rows and len(raters := _numeric_columns(source)) > 1:
+        hint = (
+            f"; if {' and '.join(raters[:2])} are raters, make each grade a row of its own, as in "
+            "docs/recipes.md"
+        )
     return InputError(
         f"{source.place}: holds no judgments of a known kind (but {source.summary}); "
         f"known are: {'; '.join([KNOWN_GRADES, *also])}{hint}"
     )
+
+
+def _numeric_columns(source: FileProbe) -> list[str]:
+    """Return the columns whose first value is a number, which raters' may be."""
+    named = (name for name in source.names if not any(is_called(name, role) for role in NAMES))
+    first = source.first_row or {}
+    return [name for name in named if is_number(str(first.get(name)))]
 
 
 def has_scored_documents(source: FileProbe) -> bool:
@@ -224,17 +235,14 @@ def _read_table(
 ) -> GradeRows | None:
     """Read a table of query, document and grade; return None if it lacks one of these."""
     chosen = columns_in(source.names, user_columns, OF_GRADES)
-    raters = _rater_columns(source, chosen.pop("grade", ""))
     roles = find_columns_by_query(source.place, source.names, chosen, OF_GRADES)
-    value = raters[0] if raters else _value_column(source, roles, prefer)
+    value = _value_column(source, roles, prefer)
     query = roles.get("query_id") or roles.get("query")
     if value is None or query is None or "doc_id" not in roles:
         return None
     columns = {"query_id": query, "doc_id": roles["doc_id"], "grade": value}
     columns |= {role: roles[role] for role in ("judge", "probability") if role in roles}
     columns |= {name: name for name in _ERRORS if name in source.names}
-    if len(raters) > 1:
-        return _read_raters(source, columns, raters)
     types = {**_TYPES, **{name: pa.float64() for name in _ERRORS if name in columns}}
     table, place = read_columns(source, columns, types, ("grade",))
     if "query_id" not in roles:
@@ -258,31 +266,6 @@ def _value_column(source: FileProbe, roles: Mapping[str, str], prefer: Preferenc
         relevance = (name for name in source.names if normalize_name(name) == "relevance")
         return next(relevance, score if {*source.names} >= _POOLED else grade)
     return grade or score
-
-
-def _rater_columns(source: FileProbe, name: str) -> list[str]:
-    """Return the columns of several raters that the user named as the grade, or the one."""
-    if not name:
-        return []
-    return [name] if name in source.names else [*dict.fromkeys(split_raters(name))]
-
-
-def _read_raters(source: FileProbe, columns: Mapping[str, str], raters: list[str]) -> GradeRows:
-    """Read a column a rater: each of its cells is a row, without those that are empty."""
-    ids = {role: name for role, name in columns.items() if role in ("query_id", "doc_id")}
-    types = {role: _TYPES[role] for role in ids} | dict.fromkeys(raters, pa.float64())
-    wide, place = read_columns(source, ids | {name: name for name in raters}, types)
-    tables, rows = [], list[int]()
-    for name in raters:
-        at = np.flatnonzero(pc.is_valid(wide[name]).to_numpy(zero_copy_only=False))
-        part = wide.take(pa.array(at))
-        blank = pa.nulls(len(at), pa.float64())
-        judge = pa.array([name] * len(at), pa.string())
-        columns_of = [part["query_id"], part["doc_id"], judge, part[name], blank]
-        tables.append(pa.table(dict(zip(_TYPES, columns_of, strict=True))))
-        rows += at.tolist()
-    table = with_error(pa.concat_tables(tables))
-    return GradeRows(table, lambda row: place(rows[row]), names_judges=True)
 
 
 def hash_queries(table: pa.Table) -> pa.Table:

@@ -32,9 +32,8 @@ _GRADES = pa.schema(
     ]
 )
 _ALSO = (
-    "such tables with a judge in each row, or a column a rater",
+    "such tables with a judge in each row",
     "tables of two items (doc_id_a and doc_id_b, a and b ...) and preference, winner or wins",
-    "LlamaHub's examples of two answers",
     "a directory of label",
 )
 """What is read here beside qrels."""
@@ -53,8 +52,6 @@ class JudgmentsFile:
     names_judges: bool
     pooled: bool = False
     missing: int = 0
-    is_of_turn: bool = False
-    """whether its rows are of the turn that was asked for"""
     notes: tuple[str, ...] = ()
     """what a reader should know of it"""
 
@@ -74,8 +71,6 @@ def read_judgments(
     judge: str,
     *,
     columns: Mapping[str, str] = NO_COLUMNS,
-    renamed: bool = False,
-    turn: int | None = None,
 ) -> JudgmentsFile:
     """Read the grades or votes of a place of any known kind.
 
@@ -83,8 +78,6 @@ def read_judgments(
         place: path or URL.
         judge: whose judgments they are, where its rows do not tell.
         columns: by role, the name of a column that is not called as is usual.
-        renamed: they are all the judge's where rows may be renamed, as FastChat's may.
-        turn: of FastChat's rows, those of this turn alone.
 
     Raises:
         InputError: it is of no known kind, or a row has not what it should have.
@@ -93,8 +86,8 @@ def read_judgments(
     here = columns_in(source.names, columns)
     if source.kind == "labels":
         return _read_sample(place)
-    if source.kind == "llamahub" or (source.has_rows and has_answer(source.names, here)):
-        return _read_votes(source, judge, here, renamed=renamed, turn=turn)
+    if source.has_rows and has_answer(source.names, here):
+        return _read_votes(source, judge, here)
     rows = read_grade_rows(source, columns, "grades")
     if rows is None:
         raise unknown_judgments_error(source, *_ALSO)
@@ -160,25 +153,12 @@ def _read_sample(place: str) -> JudgmentsFile:
     )
 
 
-def _read_votes(
-    source: FileProbe, judge: str, columns: Mapping[str, str], *, renamed: bool, turn: int | None
-) -> JudgmentsFile:
+def _read_votes(source: FileProbe, judge: str, columns: Mapping[str, str]) -> JudgmentsFile:
     rows = read_vote_rows(source, columns)
-    table = as_votes(rows, judge, renamed=renamed)
-    is_answered, turns = pa.chunked_array([rows.is_answered]), rows.table["turn"]
-    names_judges = rows.names_judges and not (renamed and rows.is_of_models)
-    part = JudgmentsFile(table, rows.place, names_judges)
-    of_turn = turn is not None and rows.is_of_models
-    if of_turn:
-        if turns.null_count == len(turns):
-            raise InputError(f"{source.place}: its rows have no turn, of which --turn could be one")
-        is_wanted = pc.equal(turns, str(turn))
-        if not pc.any(is_wanted).as_py():
-            raise InputError(f"{source.place}: has no row of turn {turn}")
-        is_answered = pc.and_(is_answered, is_wanted)
-    answers = part.filter_rows(is_answered)
+    part = JudgmentsFile(as_votes(rows, judge), rows.place, rows.names_judges)
+    answers = part.filter_rows(pa.chunked_array([rows.is_answered]))
     if rows.is_of_debates:
         merged = merge_orders(answers.table)
         answers = replace(answers, table=merged)
     missing = int((~rows.is_answered).sum())
-    return replace(answers, missing=missing, is_of_turn=of_turn)
+    return replace(answers, missing=missing)

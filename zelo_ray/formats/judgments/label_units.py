@@ -18,12 +18,6 @@ class AnswerChoice:
     word: str
     name: str = ""
 
-    @property
-    def words(self) -> str:
-        """Return what people read: a grade with its name, or the name alone."""
-        has_both = self.word.isdecimal() and self.name
-        return f"{self.word}: {self.name}" if has_both else self.name or self.word
-
 
 @dataclass(frozen=True, slots=True)
 class LabelUnit:

@@ -78,8 +78,7 @@ class PeoplesLabels:
 def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesLabels:
     """Read labels from a directory of ``label``, a table, or judgments of any known kind.
 
-    A table may name the person of each row, and its inclusion probability; of columns of several
-    raters each is a person.
+    A table may name the person of each row, and its inclusion probability.
 
     Raises:
         InputError: it cannot be read, is of no known kind, holds no label, or a row is invalid.

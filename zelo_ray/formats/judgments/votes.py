@@ -21,7 +21,6 @@ from zelo_ray.formats.columns import (
     find_comparison_columns,
     normalize_name,
 )
-from zelo_ray.formats.interchange import llamahub
 from zelo_ray.formats.probe import FileProbe
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.typed_columns import NAMING, Place, is_missing, read_columns
@@ -68,11 +67,6 @@ class VoteRows:
         return self.has("judge")
 
     @property
-    def is_of_models(self) -> bool:
-        """Return whether the items are models, as in FastChat's files."""
-        return self.called("a") == "model_a"
-
-    @property
     def is_of_matches(self) -> bool:
         """Return whether the rows are annotate's matches, each decided by one judge."""
         return (self.called("a"), self.called("b")) == _MATCH
@@ -105,8 +99,6 @@ def read_vote_rows(
     Raises:
         InputError: its columns do not say who won, or a row makes no sense.
     """
-    if source.kind == "llamahub":
-        return _of_llamahub(source)
     columns = find_comparison_columns(source.place, source.names, user_columns)
     query = find_columns(source.place, source.names, {}, ("query_id",) if by_query else ())
     by_role = {**query, **columns.columns}
@@ -129,7 +121,7 @@ def read_vote_rows(
     return VoteRows(rows, won, lost, tied, place, columns, source.place)
 
 
-def as_votes(rows: VoteRows, judge: str, *, renamed: bool) -> pa.Table:
+def as_votes(rows: VoteRows, judge: str) -> pa.Table:
     """Return the answered rows as votes of judges, in the columns of ``VOTES``.
 
     Debates that agree in both orders of a pair are one vote, without an order. A turn of a
@@ -137,17 +129,15 @@ def as_votes(rows: VoteRows, judge: str, *, renamed: bool) -> pa.Table:
 
     Args:
         rows: as read.
-        judge: who votes where rows name nobody, or where they are renamed.
-        renamed: whether FastChat's rows are all the judge's.
+        judge: who votes where rows name nobody.
 
     Raises:
         InputError: a row has no query or judge, or counts several games.
     """
     _refuse_several_games(rows)
     table = rows.table
-    names_judges = rows.names_judges and not (renamed and rows.is_of_models)
     ids = _query_ids(rows)
-    judges = _judges(rows) if names_judges else pa.array([judge] * len(table), pa.string())
+    judges = _judges(rows) if rows.names_judges else pa.array([judge] * len(table), pa.string())
     votes = pa.table(
         [ids, table["a"], table["b"], judges, table["preference"], table["swapped"]],
         names=["query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"],
@@ -191,7 +181,7 @@ def _type_of(role: str) -> pa.DataType:
 
 
 def _query_ids(rows: VoteRows) -> pa.ChunkedArray:
-    """Return the queries of rows; of FastChat's, each turn is one."""
+    """Return the queries of rows; each turn of a conversation is one."""
     ids, turns = rows.table["query_id"], rows.table["turn"]
     if turns.null_count == len(turns):
         return ids
@@ -206,28 +196,6 @@ def _judges(rows: VoteRows) -> pa.ChunkedArray:
     if methods.null_count == len(methods):
         return judges
     return pc.binary_join_element_wise(methods, judges, " ")
-
-
-def _of_llamahub(source: FileProbe) -> VoteRows:
-    examples = llamahub.read_examples(source)
-    texts = {
-        "query_id": [example.query_id for example in examples],
-        "a": [example.a.id for example in examples],
-        "b": [example.b.id for example in examples],
-    }
-    blank = pa.nulls(len(examples), pa.string())
-    preference = np.array([example.preference for example in examples])
-    table = pa.table(
-        {
-            **{name: pa.array(values, pa.string()) for name, values in texts.items()},
-            **dict.fromkeys(("judge", "turn", "method"), blank),
-            "swapped": pa.nulls(len(examples), pa.bool_()),
-            "preference": pa.array(preference),
-        }
-    )
-    outcomes = _by_sign(preference)
-    columns = ComparisonColumns({"a": "answer", "b": "second_answer"}, ("a", "b"), "preference")
-    return VoteRows(table, *outcomes, lambda row: examples[row].place, columns, source.place)
 
 
 def _refuse_without_items(

@@ -2,20 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from math import nan
 
 import fsspec
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from zelo_ray.commands.convert.train.card import (
     CARD,
     TEST_POOLS,
-    TrainingData,
     WrittenSplit,
     write_card,
 )
@@ -29,20 +25,16 @@ from zelo_ray.commands.convert.train.examples import (
 from zelo_ray.commands.convert.train.splits import SPLITS, shared_documents, split_of
 from zelo_ray.commands.convert.train.target_scale import find_target_scale
 from zelo_ray.errors import InputError
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import list_directory, open_for_writing
-from zelo_ray.formats.interchange.pooling import columns, sort_run
+from zelo_ray.formats.files import list_directory
+from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.interchange.texts import pool_line, write_lines
 from zelo_ray.formats.judgments.judgments_file import read_judgments
-from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import ConvertOptions
 from zelo_ray.records import Pool
 
-_FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".zst")
+_FILES = (".jsonl", ".ndjson", ".json", ".gz", ".zst")
 _MIN_ERRORS, _MIN_POINTS = 2.0, 1.0
-_BLOCK = 2_000
-"""How many examples are written to a Parquet file at once."""
 _BATTLES = ("votes.parquet", "contests.parquet", "verdicts.parquet")
 
 Battles = Mapping[str, Mapping[tuple[str, str], BattleCount]]
@@ -62,12 +54,11 @@ def write_training_data(
         qrels: the columns of `records.Qrel`.
 
     Raises:
-        InputError: no example can be made, the form needs errors or votes that are not there, or
-            the directory holds other files.
+        InputError: no example can be made, or the directory holds other files.
     """
     battles = read_battles(options.source)
     example_options = choose_example_options(options, qrels, has_battles=bool(battles))
-    labelled = label_pools(pools, qrels, battles, read_ranks(options), options.unjudged)
+    labelled = label_pools(pools, qrels, battles)
     if options.out.endswith(_FILES):
         split = _write_examples(options.out, labelled, options.form, example_options)
         _refuse_nothing(options, example_options, split.examples)
@@ -75,10 +66,10 @@ def write_training_data(
     by_split: dict[str, list[LabelledPool]] = {name: [] for name in SPLITS}
     for query in labelled:
         by_split[split_of(query.pool.query, options.splits)].append(query)
-    ending, root = "parquet" if options.parquet else "jsonl", options.out.rstrip("/")
+    root = options.out.rstrip("/")
     earlier = _list_earlier_files(root)
     splits = {
-        name: _write_examples(f"{root}/{name}.{ending}", queries, options.form, example_options)
+        name: _write_examples(f"{root}/{name}.jsonl", queries, options.form, example_options)
         for name, queries in by_split.items()
         if queries
     }
@@ -86,15 +77,15 @@ def write_training_data(
     _refuse_nothing(options, example_options, examples)
     for name in [name for name, split in splits.items() if not split.examples]:
         del splits[name]  # its file has no columns, which no library reads
-        earlier.add(f"{name}.{ending}")
+        earlier.add(f"{name}.jsonl")
     shared = shared_documents(
         {name: [query.pool for query in queries] for name, queries in by_split.items()}
     )
     test_pools = [query.pool for query in by_split["test"]]
     if test_pools:
         write_lines(f"{root}/{TEST_POOLS}", map(pool_line, test_pools))
-    write_card(TrainingData(options, example_options, splits, qrels, shared, ending))
-    kept = {CARD, *(f"{name}.{ending}" for name in splits), *([TEST_POOLS] if test_pools else ())}
+    write_card(options, example_options.scale.formula, splits, shared)
+    kept = {CARD, *(f"{name}.jsonl" for name in splits), *([TEST_POOLS] if test_pools else ())}
     fs, folder = fsspec.url_to_fs(root)
     for name in earlier - kept:
         fs.rm(f"{folder}/{name}")
@@ -112,8 +103,7 @@ def _list_earlier_files(root: str) -> set[str]:
     Raises:
         InputError: it holds other files, too.
     """
-    splits = (f"{name}.{ending}" for name in SPLITS for ending in ("jsonl", "parquet"))
-    ours = {CARD, TEST_POOLS, *splits}
+    ours = {CARD, TEST_POOLS, *(f"{name}.jsonl" for name in SPLITS)}
     names = {*(list_directory(root) or ())}
     if others := sorted(names - ours):
         raise InputError(
@@ -144,51 +134,24 @@ def read_battles(place: str) -> Battles:
     }
 
 
-def read_ranks(options: ConvertOptions) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
-    """Read by query, run and document the ranks of the runs that the options name."""
-    runs = read_runs(options.runs, columns=split_columns(options.columns)) if options.runs else {}
-    ranks: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
-    for name, run in runs.items():
-        if options.name in (None, name):
-            for query_id, doc_id, rank in columns(sort_run(run), "query_id", "doc_id", "rank"):
-                ranks[query_id][name][doc_id] = rank
-    if options.name and not ranks:
-        raise InputError(f"no run is called {options.name!r}; there are {', '.join(runs)}")
-    return ranks
-
-
-def label_pools(
-    pools: Sequence[Pool],
-    qrels: pa.Table,
-    battles: Battles,
-    ranks: Mapping[str, Mapping[str, Mapping[str, int]]],
-    unjudged: float | None = None,
-) -> list[LabelledPool]:
+def label_pools(pools: Sequence[Pool], qrels: pa.Table, battles: Battles) -> list[LabelledPool]:
     """Join pools with what is known of their documents; pools without a judged one are left out.
 
     Args:
         pools: the texts.
         qrels: the columns of `records.Qrel`.
         battles: votes by query and pair.
-        ranks: by query, run and document.
-        unjudged: the relevance of documents that nobody judged; None leaves them out.
     """
     relevance: dict[str, dict[str, float]] = defaultdict(dict)
     errors: dict[str, dict[str, float]] = defaultdict(dict)
     for query_id, doc_id, value, error in columns(qrels, *qrels.column_names):
         relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
-    if unjudged is not None:
-        for pool in (pool for pool in pools if pool.query_id in relevance):
-            for document in pool.documents:
-                relevance[pool.query_id].setdefault(document.id, unjudged)
-                errors[pool.query_id].setdefault(document.id, nan)
     return [
         LabelledPool(
             pool,
             relevance[pool.query_id],
             errors[pool.query_id],
             battles.get(pool.query_id, {}),
-            ranks.get(pool.query_id, {}),
         )
         for pool in pools
         if pool.query_id in relevance
@@ -198,27 +161,16 @@ def label_pools(
 def choose_example_options(
     options: ConvertOptions, qrels: pa.Table, *, has_battles: bool
 ) -> ExampleOptions:
-    """Fill in what the options leave open, from what the judgments have.
-
-    Raises:
-        InputError: gaps are to be counted in errors, or pairs to be battles, and there are none.
-    """
+    """Fill in what the options leave open, from what the judgments have."""
     errors = qrels["std_error"].to_numpy()
     has_errors = bool(np.isfinite(errors).any() and (errors > 0).any())
-    unit = options.gap_in or ("errors" if has_errors else "points")
-    if unit == "errors" and not has_errors and options.form in ("triplets", "hard"):
-        raise InputError(f"{options.source}: has no standard errors: give --gap-in points")
-    if options.pairs_from == "battles" and not has_battles:
-        raise InputError(
-            f"{options.source}: has no battles: give the --out of annotate, with votes"
-        )
-    usual = _MIN_ERRORS if unit == "errors" else _MIN_POINTS
+    usual = _MIN_ERRORS if has_errors else _MIN_POINTS
     return ExampleOptions(
         scale=find_target_scale(options.source, qrels),
         spread=pc.stddev(qrels["relevance"]).as_py() or 0.0,
         min_gap=usual if options.min_gap is None else options.min_gap,
-        gap_in_errors=unit == "errors",
-        from_battles=has_battles and options.pairs_from != "scores",
+        gap_in_errors=has_errors,
+        has_battles=has_battles,
         per_query=options.per_query,
         seed=options.seed,
     )
@@ -227,7 +179,7 @@ def choose_example_options(
 def _write_examples(
     url: str, queries: Iterable[LabelledPool], form: str, options: ExampleOptions
 ) -> WrittenSplit:
-    """Write the examples of some queries to a file, JSON lines or Parquet; return their counts."""
+    """Write the examples of some queries to a file; return their counts."""
     split = WrittenSplit()
 
     def examples() -> Iterator[Example]:
@@ -235,23 +187,11 @@ def _write_examples(
             before = split.examples
             for example in FORMS[form](query, options):
                 split.examples += 1
-                split.columns = split.columns or tuple(example)
                 yield example
             split.queries += split.examples > before
 
-    if url.endswith(".parquet"):
-        _write_parquet(url, examples())
-    else:
-        write_lines(url, map(orjson.dumps, examples()))
+    write_lines(url, map(orjson.dumps, examples()))
     return split
-
-
-def _write_parquet(url: str, examples: Iterator[Example]) -> None:
-    first = pa.Table.from_pylist([*islice(examples, _BLOCK)])
-    with open_for_writing(url) as file, pq.ParquetWriter(file, first.schema) as writer:
-        writer.write_table(first)
-        while block := [*islice(examples, _BLOCK)]:
-            writer.write_table(pa.Table.from_pylist(block, first.schema))
 
 
 def _refuse_nothing(options: ConvertOptions, example_options: ExampleOptions, made: int) -> None:
@@ -261,7 +201,6 @@ def _refuse_nothing(options: ConvertOptions, example_options: ExampleOptions, ma
         "standard errors" if example_options.gap_in_errors else "points of relevance"
     )
     why = {
-        "hard": f"the runs order no two documents against a gap of {gap}",
         "triplets": f"no two documents of a query are {gap} apart: lower --min-gap",
         "pairs": "no query has two judged documents with a text",
     }.get(options.form, "no judged document has a text")

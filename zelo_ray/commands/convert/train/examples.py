@@ -36,14 +36,13 @@ class LabelledPool:
     """A query with what judges said of its documents.
 
     ``relevance`` and ``errors`` are by document; an error is NaN where it is unknown. ``battles``
-    are by pair, A first. ``ranks`` are by run and document, from 1.
+    are by pair, A first.
     """
 
     pool: Pool
     relevance: Mapping[str, float]
     errors: Mapping[str, float]
     battles: Mapping[tuple[str, str], BattleCount] = field(default_factory=dict)
-    ranks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def judged(self) -> list[Document]:
@@ -63,7 +62,7 @@ class ExampleOptions:
     spread: float
     min_gap: float
     gap_in_errors: bool
-    from_battles: bool
+    has_battles: bool
     per_query: int
     seed: int
 
@@ -102,13 +101,13 @@ def make_pairs(labelled: LabelledPool, options: ExampleOptions) -> Iterator[Exam
     all pairs of judged documents, with the chance by their relevance.
     """
     documents = {document.id: document for document in labelled.judged}
-    if options.from_battles:
+    if options.has_battles:
         pairs = [pair for pair in labelled.battles if {*pair} <= documents.keys()]
     else:
         pairs = list(combinations(documents, 2))
     for a, b in _draw(pairs, labelled, options):
         gap, error = _gap(labelled, a, b)
-        battle = labelled.battles.get((a, b)) if options.from_battles else None
+        battle = labelled.battles.get((a, b))
         yield {
             "query_id": labelled.pool.query_id,
             "doc_id_a": a,
@@ -144,30 +143,11 @@ def make_triplets(labelled: LabelledPool, options: ExampleOptions) -> Iterator[E
         yield _triplet(labelled, better, worse, options)
 
 
-def make_hard(labelled: LabelledPool, options: ExampleOptions) -> Iterator[Example]:
-    """Yield the triplets that a run orders the other way, with the ranks that it gave them."""
-    wrong = [
-        (run, better, worse)
-        for better, worse in _sure_pairs(labelled, options)
-        for run, ranks in labelled.ranks.items()
-        if better in ranks and worse in ranks and ranks[worse] < ranks[better]
-    ]
-    for run, better, worse in _draw(wrong, labelled, options):
-        ranks = labelled.ranks[run]
-        yield {
-            **_triplet(labelled, better, worse, options),
-            "run": run,
-            "rank_positive": ranks[better],
-            "rank_negative": ranks[worse],
-        }
-
-
 FORMS: Mapping[str, Callable[[LabelledPool, ExampleOptions], Iterator[Example]]] = {
     "rows": make_rows,
     "pairs": make_pairs,
     "lists": make_lists,
     "triplets": make_triplets,
-    "hard": make_hard,
 }
 
 
