@@ -177,7 +177,6 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words, Output], "CommandResult"]] = {
     "prompt": tool_commands.run_prompt,
     "report": tool_commands.run_report,
     "watch": tool_commands.run_watch,
-    "size": partial(_run, "size"),
     "doctor": tool_commands.run_doctor,
     "batches": tool_commands.run_batches,
     "compact": tool_commands.run_compact,

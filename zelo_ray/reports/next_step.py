@@ -19,7 +19,6 @@ from zelo_ray.options import (
     DriftOptions,
     FitOptions,
     ProbeOptions,
-    SizeOptions,
     TuneOptions,
 )
 from zelo_ray.options.places import split_name
@@ -221,12 +220,6 @@ def after_pools(out: str, *protocol: str) -> str:
     """Return the command that estimates what judging a file of pools costs."""
     judged = sibling_path(out, "judged")
     return command_of("annotate", out, *protocol, "--out", judged, "--dry-run")
-
-
-def after_size(options: SizeOptions, plan: str) -> str:
-    """Return a run by the smallest sufficient plan, such as ``zelo --cycles 3 --votes all``."""
-    words = ["POOLS", "--protocol", *plan.split(), *_judges(options.judges)]
-    return command_of("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
 
 
 def after_explain(out: str, query: str, doc: str = "") -> str:

@@ -125,7 +125,7 @@ class WarningCode(Enum):
             "standard error of a score is {error:.2f})"
         ),
         "many ranks would change if the same judges answered again",
-        "{more}; zelo-ray size estimates the effect before you pay for it",
+        "{more}: four times as many comparisons halve the standard error",
     )
     JUDGES_SPLIT = (
         44,
