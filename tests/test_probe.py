@@ -369,7 +369,6 @@ def test_a_warning_says_what_a_judge_does_and_what_helps():
     ]
     first, second = warn_of_shifts(rows, "zelo")
     assert "says everything twice (+0.50 [+0.30, +0.70] of preference)" in first.text
-    assert "--control length" in first.advice
     assert "prefers what is shown second" in second.text
 
 

@@ -152,7 +152,6 @@ def _fit(options: "FitOptions", words: Words, _output: Output) -> "CommandResult
         figures={
             "comparisons": fitted.rows,
             "scores": fitted.scores.to_pylist(),
-            "effects": fitted.effects.to_pylist(),
             "unscored": fitted.unscored,
         },
         next_command=next_step.after_fit(options, words),
