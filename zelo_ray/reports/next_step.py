@@ -182,7 +182,7 @@ def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequenc
         words: the typed words.
         failing: judges with a harmful shift.
     """
-    if failing and not options.instructions and "recall" not in options.probes:
+    if failing and not options.instructions:
         out = sibling_path(options.out, "instructed")
         more = ("--instructions", _ONLY_WHAT_IT_SAYS, "--out", out)
         return repeat_command(words, *more, without=("--out",))

@@ -218,13 +218,6 @@ class WarningCode(Enum):
         "its judgments are of more than relevance",
         "{advice}",
     )
-    JUDGE_HAS_READ = (
-        59,
-        "probes",
-        "{judge} {habit} ({shift})",
-        "its agreement with labels that lie beside them may be memory",
-        "{advice}",
-    )
     # rankers
     REVERSED_RANKS = (
         94,
