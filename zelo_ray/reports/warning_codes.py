@@ -200,16 +200,6 @@ class WarningCode(Enum):
         "a threshold on its grades differs from people's",
         "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
     )
-    COLLECTION_IS_PUBLIC = (
-        36,
-        "{section}",
-        "{judges} may have read {collection}, with its labels ({evidence})",
-        "agreement with these labels may be memory, and be lower on other data",
-        (
-            "Check the judges on data of your own that is not public, and ask them what they "
-            "remember of this (zelo-ray probe --probes recall)"
-        ),
-    )
     # judges that are probed
     JUDGE_IS_MOVED = (
         60,

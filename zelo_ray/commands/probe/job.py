@@ -29,6 +29,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, ProbeKind, load_probe
 from zelo_ray.formats.input import resolve_inputs
+from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.run_record import PROBE, record_start
@@ -161,7 +162,8 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
             resamples=options.resamples,
             seed=options.seed,
         )
-        notes += [*sample.notes, *_describe_gaps(summary, sample, missing)]
+        notes += [*read_notes((), options.out), *sample.notes]
+        notes += _describe_gaps(summary, sample, missing)
         enough = have_enough_queries(shifts)
         complete = enough and summary.complete and not sample.rejected and not missing
         outcome = ProbeOutcome(shifts, judgments, notes, complete)

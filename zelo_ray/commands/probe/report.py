@@ -8,7 +8,6 @@ from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, is_sig
 from zelo_ray.evaluation.probes import load_probe
 from zelo_ray.formats.run_record import PROBE
 from zelo_ray.formats.wording import counted
-from zelo_ray.reports.contamination import warn_of_public_data
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
@@ -41,7 +40,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
             _probes_section(rows, options["protocol"]),
             _shifted_section(source),
         ],
-        find_warnings=lambda: _rank_warnings(source, rows, options["protocol"]),
+        find_warnings=lambda: _rank_warnings(rows, options["protocol"]),
         notes=notes,
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} probe: "
@@ -159,12 +158,11 @@ def _shifted_section(source: Source) -> Section | None:
     return Section("shifted", "Judgments that moved furthest", (table,))
 
 
-def _rank_warnings(source: Source, rows: Sequence[Row], protocol: str) -> RankedWarnings:
+def _rank_warnings(rows: Sequence[Row], protocol: str) -> RankedWarnings:
     judges = [*dict.fromkeys(row["judge"] for row in rows)]
     warnings = [
         *warn_of_demonstration(judges, "probes"),
         *warn_of_shifts(rows, protocol),
-        *warn_of_public_data(source, "pools.jsonl", judges, "probes"),
     ]
     return rank_warnings(warnings, "what each judge was probed with was tested")
 
