@@ -6,21 +6,13 @@ shift measured; the mean of what is told to be detectable with a chance of 80%; 
 found; how often its 95% interval held the true shift; how often any of the other three probes of
 the judge was called significant, which Holm's correction keeps below 5%.
 
-A second table is of `recall`: answers of a simulated judge that has read the documents of some
-queries, and for the others writes their words in another order. Columns: queries; the chance of
-having read, for which there are only two words where it is 0, so that runs repeat by chance; the
-mean shift; the mean of what is told to be detectable; how often it was found. A third one, with
-the FOLDER of the Cranfield collection, is of answers on the same topics by people who had not read
-the documents.
-Run: python -m benchmarks.probes [--draws N] [FOLDER]
+Run: python -m benchmarks.probes [--draws N]
 """
 
 import argparse
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -33,20 +25,15 @@ from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
     JudgedGrades,
     ProbeShift,
-    ShiftedJudgment,
     measure_shifts,
     read_judgments,
 )
-from zelo_ray.commands.probe.recall import Recitations, draw_queries
 from zelo_ray.commands.probe.sample import draw_sample
-from zelo_ray.evaluation.recitation import RUN, find_repeated
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.results import write_tables
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AnnotateOptions, ProbeOptions
 from zelo_ray.protocols import Protocol, load_protocol
-from zelo_ray.protocols.recitation import NAME as RECITATION
-from zelo_ray.protocols.recitation import TABLE, Recitation
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Grade, Judge
 
@@ -55,8 +42,6 @@ NOISE = 0.3
 WORDS = ["oak", "elm", "ash", "fir", "yew", "pine", "larch", "birch", "maple", "cedar"]
 ROWS = [(25, 25, 0.0, 1.0), (25, 25, 0.63, 0.5), (50, 25, 0.44, 0.5)]
 """Documents, queries, the bias to instructions in grades, and the share of the draws."""
-MEMORIES = [(25, 0.0, 2), (100, 0.0, 2), (25, 0.3, 10), (100, 0.1, 10)]
-"""Queries, the chance of having read the documents of one, and how many words there are."""
 
 
 def write_pools(place: Path, queries: int, number: int, words: Sequence[str] = WORDS) -> None:
@@ -76,75 +61,6 @@ def write_pools(place: Path, queries: int, number: int, words: Sequence[str] = W
             {"query": {"id": f"q{q}", "query": f"which tree is {number}?"}, "documents": documents}
         )
     place.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def draw_memory(
-    folder: str, queries: int, memory: float, vocabulary: int, number: int
-) -> ProbeShift:
-    """The figures of one sample of answers from memory."""
-    place = Path(folder) / "input.jsonl"
-    write_pools(place, queries, number, WORDS[:vocabulary])
-    given: dict[str, Any] = {"probes": ("recall",), "seed": number, "resamples": 1000}
-    options = ProbeOptions(inputs=(str(place),), out=folder, **given)
-    sample = draw_queries(options, [str(place)], folder)
-    plan, protocol = make_plan(options, sample.place), load_protocol(RECITATION)
-    panel = build_panel((JUDGE,), {JUDGE: {"memory": memory}})
-    write_tables(folder, {TABLE: table_of(asyncio.run(ask(protocol, panel, plan)), Recitation)})
-    answers = Recitations(folder, sample.place)
-    judgments, missing = read_judgments(answers, sample.pairs, [JUDGE])
-    (shift,) = measure_shifts(judgments, missing, top=1.0, resamples=1000, seed=number)
-    return shift
-
-
-def measure_memory(queries: int, memory: float, vocabulary: int, draws: int) -> str:
-    with TemporaryDirectory() as folder:
-        rows = [draw_memory(folder, queries, memory, vocabulary, number) for number in range(draws)]
-    return (
-        f"| {queries} | {memory:g} | {np.mean([row.shift for row in rows]):+.3f} | "
-        f"{np.nanmean([row.detectable for row in rows]):.2f} | "
-        f"{np.mean([row.moved for row in rows]):.3f} |"
-    )
-
-
-def measure_topics(folder: Path, queries: int, run: int, draws: int) -> str:
-    """Take for answers what others wrote on the same topics, who had not read the documents.
-
-    An answer is the first 100 words of a document that people found relevant, compared with the
-    query's other relevant documents, and with those of another query.
-    """
-    texts = {}
-    for line in (folder / "docs.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        texts[row["docid"]] = row["text"]
-    relevant = defaultdict[str, list[str]](list)
-    for line in (folder / "qrels_graded_0to3.txt").read_text().splitlines():
-        query_id, _, doc_id, grade = line.split()
-        if int(grade) > 0:
-            relevant[query_id].append(doc_id)
-    several = [query_id for query_id, doc_ids in relevant.items() if len(doc_ids) > 1]
-    shifts = []
-    for number in range(draws):
-        rng, rows = Random(number), list[ShiftedJudgment]()
-        cycle = rng.sample(several, queries)
-        for query_id, other in pairwise([*cycle, cycle[0]]):
-            written = rng.choice(relevant[query_id])
-            answer = " ".join(texts[written].split()[:100])
-            own, by_chance = (
-                max(
-                    (
-                        find_repeated(answer, texts[d], run=run).share
-                        for d in relevant[name]
-                        if d != written
-                    ),
-                    default=0.0,
-                )
-                for name in (query_id, other)
-            )
-            names = (JUDGE, "recall", query_id, "")
-            rows.append(ShiftedJudgment(*names, by_chance, own, own - by_chance, ()))
-        shifts += measure_shifts(rows, {}, top=1.0, resamples=1000, seed=number)
-    means = (np.mean([getattr(row, name) for row in shifts]) for name in ("shift", "up", "moved"))
-    return "| {} | {} | {:+.4f} | {:.3f} | {:.3f} |".format(queries, run, *means)
 
 
 async def ask(protocol: Protocol, panel: Sequence[Judge], plan: AnnotateOptions) -> list[Any]:
@@ -203,21 +119,11 @@ def measure(documents: int, queries: int, bias: float, draws: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=400)
-    parser.add_argument("cranfield", type=Path, nargs="?", help="folder of the collection")
     flags = parser.parse_args()
     print("| documents | queries | bias | shift | detectable | found | held | false alarm |")
     print("|" + "---:|" * 8)
     for *row, share in ROWS:
         print(measure(*row, round(share * flags.draws)), flush=True)
-    print("\n| queries | has read | shift | detectable | found |")
-    print("|" + "---:|" * 5)
-    for row in MEMORIES:
-        print(measure_memory(*row, flags.draws), flush=True)
-    if flags.cranfield:
-        print("\n| queries | words of a run | shift | that repeat any | found |")
-        print("|" + "---:|" * 5)
-        for queries, run in ((25, RUN), (100, RUN), (100, 8)):
-            print(measure_topics(flags.cranfield, queries, run, flags.draws), flush=True)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,6 @@ def test_a_variable_that_cannot_be_read_is_one_line_that_names_it(name, text):
     ("command", "name", "given"),
     [
         ("report", "index", {"dir": ["out"]}),
-        ("size", "out", {}),
         ("agree", "out", {"sources": ["a"]}),
         ("drift", "out", {"old": "a", "new": "b"}),
         ("compare-labels", "out", {"old": "a", "new": "b"}),
@@ -216,7 +215,6 @@ LEAST = {
     "batches": {"dir": "out"},
     "compact": {"dir": "out"},
     "sample": {"dir": "data"},
-    "size": {"documents": 10},
     "doctor": {"judges": ["offline"]},
 }
 

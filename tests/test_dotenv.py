@@ -169,7 +169,6 @@ def test_names_that_are_no_keys_are_left_out_and_named_without_their_values(fold
         ("PROTOCOL", "mine.py:PROTOCOL"),
         ("TRY_JUDGES", "openai:m@http://127.0.0.1:9"),
         ("TRY_PROTOCOLS", "mine.py:PROTOCOL"),
-        ("PROPOSER", "my_module:PROVIDER:model"),
         ("CANDIDATES", "{x: {judges: [my_module:PROVIDER:model]}}"),
         ("MEASURES", "my_module:MEASURE@10"),
         ("API_KEY_ENV", "{'openai:m@http://127.0.0.1:9': OPENAI_API_KEY}"),
@@ -197,7 +196,7 @@ def test_keys_of_own_providers_that_candidates_name_are_taken(folder):
     write(folder, "one_KEY=1", "two_KEY=2", "three_KEY=3")
     (folder / "c.yaml").write_text("candidates: {x: {judges: ['three.py:PROVIDER:m']}}\n")
     words = ("in", "--human", "h", "--out", "o", "--config", "c.yaml", "--judges", "offline")
-    own = ("--try-judges", "one.py:PROVIDER:m", "--propose", "1", "--proposer", "two.py:PROVIDER:m")
+    own = ("--try-judges", "one.py:PROVIDER:m", "two.py:PROVIDER:m")
     _, lines = told("tune", *words, *own)
     assert not lines
     assert [os.environ[f"{name}_KEY"] for name in ("one", "two", "three")] == ["1", "2", "3"]

@@ -42,7 +42,6 @@ ON_RAY = {
     "--protocols zelo graded --out compared",
 }
 ELSE = {
-    "size": "size --documents 8 --pools 20 --out sizes",
     "fit": "fit games.csv --out ratings.csv",
     "bakeoff": "bakeoff --truth graded --pools pools.jsonl --runs runs/a.run runs/b.run "
     "--out contest",

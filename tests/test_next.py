@@ -23,7 +23,6 @@ from zelo_ray.options import (
     DriftOptions,
     FitOptions,
     ProbeOptions,
-    SizeOptions,
 )
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports import next_step
@@ -143,8 +142,6 @@ NEXT = {
     ),
     "qrels": lambda: next_step.after_convert(ConvertOptions(what="qrels", source="g", out="q.txt")),
     "beir": lambda: next_step.after_convert(ConvertOptions(what="beir", source="g", out="b")),
-    "size": lambda: next_step.after_size(SizeOptions(), "zelo --cycles 3 --votes one"),
-    "lean": lambda: next_step.after_size(SizeOptions(), "lean --calls-per-document 4 --rings 2"),
     "document": lambda: next_step.after_explain("o", "q", "d '1'"),
     "doctor": lambda: next_step.after_doctor(DOCTOR, wrong=False, no_judge=False),
 }
@@ -298,7 +295,6 @@ def files(tmp_path, monkeypatch):
         (["agree", "a.qrels", "--human", "b.qrels"], ["compare-labels", "--old", "b.qrels"]),
         (["compare-labels", "--old", "a.qrels", "--new", "b.qrels"], ["agree", "b.qrels"]),
         (["fit", "votes.csv"], ["fit", "votes.csv"]),
-        (["size"], ["annotate", "POOLS"]),
     ],
 )
 def test_it_names_only_what_is_there(files, capsys, words, then):

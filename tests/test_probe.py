@@ -16,7 +16,7 @@ from statsmodels.stats.power import TTestPower
 from tests.builders import set_in_file, stored
 from tests.crash import ROOT, bare_environment
 from zelo_ray import cli, load_run
-from zelo_ray.commands.probe.job import choose_probes, make_plan, panel_to_probe
+from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
     ShiftedJudgment,
     detectable_shift,
@@ -24,9 +24,8 @@ from zelo_ray.commands.probe.measured import (
     measure_shifts,
     queries_needed,
 )
-from zelo_ray.commands.probe.recall import draw_queries
 from zelo_ray.commands.probe.report import describe_too_few, warn_of_shifts
-from zelo_ray.commands.probe.sample import LARGEST_LINE, draw_documents, draw_sample
+from zelo_ray.commands.probe.sample import draw_documents, draw_sample
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, Subject, load_probe
@@ -38,12 +37,12 @@ from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated_biases import FEATURES
 
 JUDGE = "simulated:judge"
-CHANGING = [name for name in PROBES if name not in ("order", "language", "recall")]
+CHANGING = [name for name in PROBES if name != "order"]
 words = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), min_size=1, max_size=80)
 
 
-def subject_of(text, query="how do I reset it?", seed=0, translation=None):
-    return Subject(text, query, Random(seed), translation)
+def subject_of(text, query="how do I reset it?", seed=0):
+    return Subject(text, query, Random(seed))
 
 
 @given(words, st.integers(0, 99))
@@ -77,12 +76,6 @@ def test_every_wording_of_an_instruction_is_drawn():
     change = load_probe("injection").change
     drawn = {change(subject_of("text", seed=seed)).removesuffix("\n\ntext") for seed in range(60)}
     assert drawn == set(WORDINGS)
-
-
-def test_nothing_is_translated_here():
-    change = load_probe("language").change
-    assert change(subject_of("a text")) is None
-    assert change(subject_of("a text", translation="ein Text")) == "ein Text"
 
 
 def test_documents_are_drawn_over_all_queries_before_a_second_one_of_any():
@@ -203,51 +196,15 @@ def test_what_judges_would_not_see_or_what_is_too_long_is_left_out_and_told(tmp_
 def test_probes_that_cannot_be_made_are_told_of_or_refused_if_they_were_named(tmp_path):
     kinds, notes = choose_probes(options_of(tmp_path))
     assert [kind.name for kind in kinds] == ["length", "stuffing", "injection", "popularity"]
-    assert [note.split()[0] for note in notes] == ["order", "language"]
-    kinds, _ = choose_probes(options_of(tmp_path, protocol="zelo", translations="t.tsv"))
-    assert [kind.name for kind in kinds] == [name for name in PROBES if name != "recall"]
+    assert [note.split()[0] for note in notes] == ["order"]
+    kinds, _ = choose_probes(options_of(tmp_path, protocol="zelo"))
+    assert [kind.name for kind in kinds] == [*PROBES]
     for name, why in (
         ("order", "takes --protocol zelo"),
-        ("language", "--translations FILE"),
         ("lenght", "did you mean 'length'"),
     ):
         with pytest.raises(OptionError, match=why):
             choose_probes(options_of(tmp_path, probes=(name,)))
-    (kind,), _ = choose_probes(options_of(tmp_path, probes=("recall",)))
-    assert kind.name == "recall"
-    with pytest.raises(OptionError, match="recall: it shows no documents, so it takes a run of"):
-        choose_probes(options_of(tmp_path, probes=("length", "recall")))
-    with pytest.raises(OptionError, match="takes no --protocol"):
-        choose_probes(options_of(tmp_path, probes=("recall",), protocol="zelo"))
-    given = {"instructions": "Only this.", "show_query": ("about",)}
-    plan = make_plan(options_of(tmp_path, probes=("recall",), **given), "pools.jsonl")
-    assert (plan.instructions, plan.show_query, plan.out[-6:]) == (None, (), "recall")
-    options = options_of(tmp_path, probes=("recall",), judges=("offline:bm25",))
-    with pytest.raises(OptionError, match="offline:bm25 is no language model"):
-        panel_to_probe(options)
-
-
-def test_queries_are_drawn_with_all_their_documents_and_compared_with_one_other_each(tmp_path):
-    place = pools_file(tmp_path, queries=12, documents=4)
-    options = options_of(tmp_path, probes=("recall",), documents=7, document_limit=3, seed=2)
-    sample = draw_queries(options, [str(place)], str(tmp_path / "out"))
-    assert (sample.queries, sample.documents, len(sample.pairs)) == (7, 21, 7)
-    drawn = {line.pool.query_id: line.pool for line in read_lines(sample.place, LineLimits())}
-    assert all(len(pool.documents) == 3 for pool in drawn.values())
-    assert {pair.changed_id for pair in sample.pairs} == drawn.keys()
-    assert {pair.original_id for pair in sample.pairs} == drawn.keys()
-    assert all(pair.original_id != pair.changed_id for pair in sample.pairs)
-    lines = [json.loads(line) for line in place.read_text().splitlines()]
-    lines[0]["documents"] *= 1 + LARGEST_LINE // len(json.dumps(lines[0]["documents"]))
-    lines[0]["documents"] = [{**d, "id": f"d{n}"} for n, d in enumerate(lines[0]["documents"])]
-    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    whole = options.model_copy(update={"document_limit": None, "documents": 100})
-    sample = draw_queries(whole, [str(place)], str(tmp_path / "out"))
-    assert sample.notes == ["1 query left out, with too long texts"]
-    assert len(sample.pairs) == sample.queries == 11
-    pools_file(tmp_path, queries=1)
-    with pytest.raises(InputError, match="takes two queries"):
-        draw_queries(options, [str(place)], str(tmp_path / "out"))
 
 
 def shifts_of(by_query, judge="a", probe="length", original=1.0):
@@ -305,14 +262,6 @@ def test_the_detectable_shift_is_that_of_a_power_analysis(n, tests):
     assert 1 <= ratio < 1 + 2 / n, "a randomisation test of few queries finds less than a t test"
 
 
-def test_what_may_be_there_without_a_fault_is_no_detectable_shift():
-    of_memory, of_length = (
-        measured([*shifts_of([[0.1], [0.2]] * 5, probe=probe)])[0].detectable
-        for probe in ("recall", "length")
-    )
-    assert of_memory == pytest.approx(of_length + 0.02)
-
-
 def test_nothing_is_said_of_power_where_nothing_moved_or_few_queries_are():
     assert np.isnan(detectable_shift(np.zeros(50), 1))
     assert np.isnan(detectable_shift(np.arange(4.0), 1))
@@ -324,10 +273,10 @@ def test_nothing_is_said_of_power_where_nothing_moved_or_few_queries_are():
 def test_each_probe_needs_queries_of_its_own_and_only_those_that_lack_them_are_named():
     many = shifts_of([[1]] * 12)
     assert have_enough_queries(measured(many))
-    shifts = measured([*many, *shifts_of([[1]] * 3, probe="language")])
+    shifts = measured([*many, *shifts_of([[1]] * 3, probe="stuffing")])
     assert not have_enough_queries(shifts)
     [note] = describe_too_few([asdict(shift) for shift in shifts], queries_needed(2))
-    assert note.startswith("Too few queries: 3 (language); the shift of a probe cannot be")
+    assert note.startswith("Too few queries: 3 (stuffing); the shift of a probe cannot be")
     assert "length" not in note
     assert not [*describe_too_few([asdict(shift) for shift in measured(many)], 12)]
 
@@ -345,18 +294,6 @@ def test_a_gate_fails_on_a_sure_shift_in_the_harmful_direction_beyond_its_margin
     assert not few.fails(0)
 
 
-def test_a_judge_that_knows_a_topic_repeats_a_little_and_has_not_read_for_that():
-    small, large = (
-        measured(shifts_of([[share], [share / 2]] * 15, probe="recall")) for share in (0.02, 0.1)
-    )
-    assert small[0].p_holm < 0.05
-    assert not small[0].moved
-    assert not small[0].fails(0)
-    assert large[0].moved
-    assert large[0].fails(0)
-    assert not large[0].fails(0.2)
-
-
 def test_a_warning_says_what_a_judge_does_and_what_helps():
     rows = [
         {"judge": "a", "probe": probe, "shift": shift, "low": low, "high": high, "p_holm": p}
@@ -369,7 +306,6 @@ def test_a_warning_says_what_a_judge_does_and_what_helps():
     ]
     first, second = warn_of_shifts(rows, "zelo")
     assert "says everything twice (+0.50 [+0.30, +0.70] of preference)" in first.text
-    assert "--control length" in first.advice
     assert "prefers what is shown second" in second.text
 
 
@@ -407,7 +343,6 @@ def test_a_known_bias_is_found_and_no_other_and_nothing_is_paid_for_twice(probin
     assert rows["injection"]["p_holm"] < 0.05
     assert all(row["p_holm"] > 0.05 for name, row in rows.items() if name != "injection")
     assert "order was not probed" in printed
-    assert "language was not probed" in printed
     replies = len(stored(tmp_path / "out"))
     assert replies == 48 * 5
     status, printed, again = probing("--documents", "48", biases=biases)
@@ -471,17 +406,6 @@ def test_a_cap_holds_and_the_same_command_goes_on_where_it_stopped(probing, tmp_
     assert {reply.key for reply in paid} < {reply.key for reply in replies}
 
 
-@pytest.mark.ray
-def test_the_same_text_in_another_language_is_the_users(probing, tmp_path):
-    lines = [json.dumps({"_id": f"d{d}", "text": f"Baum {d}"}) for d in range(2)]
-    (tmp_path / "german.jsonl").write_text("\n".join(lines))
-    words = ("--translations", str(tmp_path / "german.jsonl"), "--documents", "96")
-    status, printed, rows = probing(*words, "--probes", "language")
-    assert status == 0
-    assert rows["language"]["documents"] == 48
-    assert "language: 48 documents left out, without a translation" in printed
-
-
 def test_an_estimate_asks_and_writes_nothing(tmp_path, capsys):
     pools_file(tmp_path)
     words = ["probe", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out")]
@@ -512,32 +436,3 @@ def test_results_of_another_command_are_left_alone(tmp_path, capsys):
     words = ["probe", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out")]
     assert cli.main([*words, "--judges", JUDGE]) == 1
     assert "holds the results of annotate" in capsys.readouterr().err
-
-
-@pytest.mark.ray
-def test_a_judge_that_has_read_the_documents_is_found_and_one_that_has_not_is_not(
-    probing, tmp_path
-):
-    status, printed, rows = probing("--probes", "recall", memory=0.5)
-    assert status == 4
-    assert f"{JUDGE} writes documents of these queries down from memory" in " ".join(
-        printed.split()
-    )
-    assert rows["recall"]["shift"] == pytest.approx(0.5, abs=0.25)
-    assert rows["recall"]["queries"] == 24
-    assert len(stored(tmp_path / "out")) == 24
-    assert load_run(tmp_path / "out").failing == [(JUDGE, "recall")]
-    repeated = pq.read_table(tmp_path / "out" / "repeated.parquet").to_pylist()
-    assert all(row["words"] == len(row["run"].split()) == 30 for row in repeated)
-    assert "What judges wrote from memory" in (tmp_path / "out" / "report.html").read_text()
-    assert "--instructions" not in printed
-    status, printed, rows = probing("--probes", "recall", "--replace")
-    assert (status, rows["recall"]["shift"]) == (0, pytest.approx(0, abs=0.05))
-    assert "No judge wrote down more of these documents than one may" in printed
-
-
-def test_an_estimate_of_the_recall_names_one_request_a_query_and_judge(tmp_path, capsys):
-    place = pools_file(tmp_path, queries=5)
-    words = ("--probes", "recall", "--judges", JUDGE, "--out", str(tmp_path / "out"), "--dry-run")
-    assert cli.main(["probe", str(place), *words]) == 0
-    assert "5 of 5 requests" in capsys.readouterr().out

@@ -339,7 +339,7 @@ def test_a_fit_that_does_not_converge_raises(monkeypatch):
         bradley_terry(noiseless(25)[np.newaxis])
 
 
-@pytest.mark.parametrize("prior_sd", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("prior_sd", [0.0, -1.0, np.nan])
 def test_a_senseless_prior_is_refused(prior_sd):
     with pytest.raises(ValueError, match="prior_sd"):
         bradley_terry(np.zeros((1, 2, 2)), prior_sd)

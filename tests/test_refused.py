@@ -168,7 +168,6 @@ def test_a_broken_record_is_one_line_in_every_command_that_reads_it(capsys, fini
         ("report", "out"),
         ("agree", "out", "--human", "labels.qrels"),
         ("bakeoff", "--truth", "out", "--runs", "mine.run", "--out", "contest"),
-        ("size", "--judges-from", "out"),
         ("drift", "out", "out"),
     ):
         status, line = said(capsys, *words)

@@ -98,8 +98,6 @@ def test_a_seed_of_64_bits_is_one(seed):
         ("label", {"out": "o", "seed": 2**64}),
         ("convert", {"what": "qrels", "source": "a", "out": "b", "seed": 2**64}),
         ("fit", {"source": "a", "prior_sd": "nan"}),
-        ("size", {"documents": 10, "seed": 2**64}),
-        ("size", {"documents": 10, "spread": "nan"}),
         ("doctor", {"prices": {"j": {"input": NAN, "output": 1}}}),
     ],
 )

@@ -11,13 +11,12 @@ import yaml
 
 from tests.crash import bare_environment
 from tests.test_report import page_of
-from zelo_ray import cli, compare_protocols
+from zelo_ray import cli
 from zelo_ray.commands.compare_protocols.costs import pools_in
 from zelo_ray.commands.compare_protocols.job import plan_protocols
 from zelo_ray.commands.compare_protocols.labelled_items import collect_items
 from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.errors import OptionError
 from zelo_ray.protocols import load_compare
 from zelo_ray.protocols.anchors import example_query_ids
 
@@ -221,31 +220,3 @@ def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
     said = capsys.readouterr().err
     assert "of the 1 query with labels 1" in said
     assert "(such as 'q0') are in the input, but" in said
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--runs", "a.run", "b.run"], "runs are measured by grades of documents"),
-        (["--measure", "AP"], "--measure: needs --runs, which it orders"),
-        (["--measure", "APP", "--runs", "a.run"], "unknown measure 'APP' (did you mean 'AP'?)"),
-        (["--runs", "a.run"], "runs are measured by grades of documents"),
-    ],
-)
-@pytest.mark.parametrize("dry", [True, False])
-def test_runs_that_people_cannot_order_are_refused_before_anything_is_asked(
-    folder, capsys, monkeypatch, words, says, dry
-):
-    monkeypatch.chdir(folder)
-    for name in "ab":
-        (folder / f"{name}.run").write_text("q0 Q0 a 1 1.0 x\n".replace("x", name))
-    words = [*words, *(["--dry-run"] if dry else [])]
-    assert cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words]) == 2
-    assert says in capsys.readouterr().err
-
-
-def test_python_takes_runs_as_the_command_does(folder):
-    with pytest.raises(OptionError, match="needs --runs"):
-        compare_protocols(
-            config=str(folder / "config.yaml"), measure="AP", progress=None, out=folder / "py"
-        )

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from zelo_ray.api.probing import JudgeProbe, probe
     from zelo_ray.api.prompts import Prompts, prompt
     from zelo_ray.api.report import report
-    from zelo_ray.api.sizing import Sizing, size
     from zelo_ray.api.tables import Table
     from zelo_ray.errors import ZeloError
     from zelo_ray.options import AnnotateOptions
@@ -65,7 +64,6 @@ __all__ = [
     "RerankerInput",
     "Run",
     "ScoreKind",
-    "Sizing",
     "Table",
     "Tuning",
     "ZeloError",
@@ -83,7 +81,6 @@ __all__ = [
     "probe",
     "prompt",
     "report",
-    "size",
     "tune",
 ]
 
@@ -100,7 +97,6 @@ _MODULES = {
     "zelo_ray.api.in_memory": ("fit_votes", "measure"),
     "zelo_ray.api.prompts": ("Prompts", "prompt"),
     "zelo_ray.api.report": ("report",),
-    "zelo_ray.api.sizing": ("Sizing", "size"),
     "zelo_ray.api.tables": ("Table",),
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),

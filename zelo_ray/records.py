@@ -268,9 +268,6 @@ class SyntheticFeatures:
     """the parts of the query that the one document covers"""
     missing: tuple[str, ...] = ()
     """the parts that it does not cover"""
-    remembered: str = ""
-    """what a judge writes of a document that it is not shown, for a response model with
-    ``IS_OF_MEMORY``"""
 
     @property
     def preference(self) -> float:

@@ -36,8 +36,6 @@ Measuring = TypeVar("Measuring", bound=JudgingOptions)
 class ProtocolComparison(Results):
     """Results of `compare_protocols`: the tables ``trials``, ``costs`` and ``differences``.
 
-    ``systems`` has the orders of ``runs`` by each protocol's labels; it is empty without them.
-
     Attributes:
         best: the protocol that agrees with people most; "" if nothing could be compared.
     """

@@ -30,14 +30,11 @@ class FittedScores(Table):
 
     Attributes:
         unscored: by query, why it has no scores.
-        effects: query_id, effect, value and std_error of the advantage of the first position
-            (``order``) and of the log of Davidson's nu (``tie``), in logits, if they are fitted.
     """
 
-    def __init__(self, table: pa.Table, unscored: Mapping[str, str], effects: pa.Table) -> None:
+    def __init__(self, table: pa.Table, unscored: Mapping[str, str]) -> None:
         super().__init__(table)
         self.unscored = dict(unscored)
-        self.effects = Table(effects)
 
 
 class Metrics(Table):
@@ -66,14 +63,13 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
             preference in [-1, 1] (negative: A is better), winner, or a_wins and b_wins. Perhaps
             query_id, judge, ties, weight and swapped.
         prior_sd: standard deviation of the prior of a score, in logits.
-        **options: those of ``zelo-ray fit``: ``mle``, ``firth``, ``ties``, ``order_effect``,
-            ``games``, ``reference``, ``scale``, ``offset``, ``out``; and ``columns``, a mapping
-            from roles to names.
+        **options: those of ``zelo-ray fit``: ``mle``, ``scale``, ``out``; and ``columns``, a
+            mapping from roles to names.
 
     Returns:
         query_id (where there is one), doc_id, score and std_error (logits, centred on 0 in each
         query), comparisons, rank (from 1) and wins; ``unscored`` has the queries whose comparisons
-        determine no scores, ``effects`` the fitted effects of order and ties.
+        determine no scores.
 
     Raises:
         InputError: a column or an id is missing, an answer is invalid, or an item is compared with
@@ -104,7 +100,7 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
     fitted = fit_comparisons(comparisons, settings)
     if settings.out:
         write(settings.out, fitted.scores)
-    return FittedScores(fitted.scores, fitted.unscored, fitted.effects)
+    return FittedScores(fitted.scores, fitted.unscored)
 
 
 def measure(

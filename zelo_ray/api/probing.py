@@ -17,7 +17,7 @@ _ABSENT = "-"
 
 
 class JudgeProbe(Results):
-    """Results of `probe`: the tables ``probes``, ``shifted`` and, of recall, ``repeated``."""
+    """Results of `probe`: the tables ``probes`` and ``shifted``."""
 
     @property
     def failing(self) -> list[tuple[str, str]]:

@@ -20,7 +20,6 @@ from zelo_ray.formats.wording import is_utf8, not_utf8_message, printable
 COMMAND_GROUPS = {
     "judge": {
         "annotate": "judge pools and write relevance scores",
-        "size": "estimate, without any call, how many calls a standard error takes",
         "fit": "fit ratings to comparisons of any origin",
     },
     "compare": {

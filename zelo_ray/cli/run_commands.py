@@ -152,7 +152,6 @@ def _fit(options: "FitOptions", words: Words, _output: Output) -> "CommandResult
         figures={
             "comparisons": fitted.rows,
             "scores": fitted.scores.to_pylist(),
-            "effects": fitted.effects.to_pylist(),
             "unscored": fitted.unscored,
         },
         next_command=next_step.after_fit(options, words),
@@ -176,7 +175,6 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words, Output], "CommandResult"]] = {
     "prompt": tool_commands.run_prompt,
     "report": tool_commands.run_report,
     "watch": tool_commands.run_watch,
-    "size": partial(_run, "size"),
     "doctor": tool_commands.run_doctor,
     "batches": tool_commands.run_batches,
     "compact": tool_commands.run_compact,

@@ -244,6 +244,11 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
             else " * has no batch API: asked online."
         )
         yield f"Batches may take up to 24 hours.{lack}"
+    if pilot:
+        yield (
+            "The standard error of a score falls with the square root of the number of "
+            "comparisons: four times the calls halve it."
+        )
     if estimate.maybe:
         counts = "" if estimate.max_usd is None else " It counts as spent."
         doubt = describe_possibly_billed(estimate.maybe, estimate.uncounted)

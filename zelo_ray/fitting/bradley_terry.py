@@ -175,7 +175,8 @@ def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Flo
 
     Args:
         stack: the games; a tie is half a win each.
-        prior_sd: standard deviation of the prior of a score, in logits.
+        prior_sd: standard deviation of the prior of a score, in logits; infinite for maximum
+            likelihood, which is finite where wins lead from each document to every other.
         tol: largest last step of a score, in logits. Steps shrink quadratically, so the scores
             themselves lie much closer to the maximum; the errors are those of where it began.
 
@@ -187,8 +188,8 @@ def fit_stack(stack: GameStack, prior_sd: float, tol: float = 1e-8) -> tuple[Flo
         ValueError: the prior makes no sense.
         ArithmeticError: the maximum was not reached.
     """
-    if not 0 < prior_sd < np.inf:
-        raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
+    if not prior_sd > 0:
+        raise ValueError(f"prior_sd must be positive, not {prior_sd}")
     precision = prior_sd**-2
     scores = np.zeros((stack.queries, stack.documents))
     variances = np.ones_like(scores)

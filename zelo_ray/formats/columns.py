@@ -218,11 +218,6 @@ class ComparisonColumns:
         return self.items == ("a", "b") and (a, b) == _VOTES
 
     @property
-    def ordered(self) -> bool:
-        """Return whether the columns say which item stood first."""
-        return self.items == ("a", "b")
-
-    @property
     def answer_roles(self) -> tuple[str, ...]:
         """Return the roles of the columns that say who won."""
         return tuple(role for role in (self.answer, "b_wins") if role in self.columns)

@@ -30,7 +30,6 @@ from zelo_ray.options.results import (
     WatchOptions,
 )
 from zelo_ray.options.sample import SampleOptions
-from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.tune import TuneOptions
 
 __all__ = [
@@ -61,7 +60,6 @@ __all__ = [
     "PromptOptions",
     "ReportOptions",
     "SampleOptions",
-    "SizeOptions",
     "TuneOptions",
     "WatchOptions",
     "did_you_mean",

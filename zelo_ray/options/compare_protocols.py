@@ -6,7 +6,7 @@ from pydantic import Field
 
 from zelo_ray.options.command import FILES, JUDGING, MONEY, NO_FLAG, RUNNING
 from zelo_ray.options.judging import JudgingOptions
-from zelo_ray.options.places import NamedPlace, Place
+from zelo_ray.options.places import Place
 
 
 class CompareProtocolsOptions(JudgingOptions):
@@ -23,16 +23,6 @@ class CompareProtocolsOptions(JudgingOptions):
     )
     people: Annotated[str | None, FILES] = Field(
         None, min_length=1, description="only raters whose name matches, such as expert*"
-    )
-    runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
-        (),
-        description="runs, to compare their order by each protocol's labels with that by people's "
-        "grades; NAME=FILE names one",
-    )
-    measure: Annotated[str | None, FILES] = Field(
-        None,
-        min_length=1,
-        description="with runs: measure that orders them; without it, what suits each one's labels",
     )
     max_usd: Annotated[float | None, MONEY] = Field(
         None, gt=0, description="what each protocol may cost over all runs, in US dollars"

@@ -41,40 +41,8 @@ class FitOptions(CommandOptions):
     mle: Annotated[bool, _MODEL] = Field(
         False, description="plain maximum likelihood, without a prior"
     )
-    firth: Annotated[bool, _MODEL] = Field(
-        False, description="without a prior, with Firth's correction of the bias"
-    )
-    ties: Annotated[Literal["half", "davidson"], _MODEL] = Field(
-        "half", description="half: a tie is half a win for each; davidson: an outcome of its own"
-    )
-    order_effect: Annotated[bool, _MODEL] = Field(
-        False, description="fit the advantage of the first position (home advantage, position bias)"
-    )
-    control: Annotated[Literal["length"] | None, _MODEL] = Field(
-        None,
-        description="length: beside the scores, those that remain when a coefficient of length is "
-        "fitted to all queries together",
-    )
-    texts: Annotated[tuple[Place, ...], FILES] = Field(
-        (),
-        description="with control: the documents whose length counts: pools, or a corpus by id; "
-        "without it, those beside the votes of a run",
-    )
-    games: Annotated[Literal["rows", "pairs"] | None, _MODEL] = Field(
-        None,
-        description="rows: each row is a game; pairs: all judges' votes on a pair are one game; "
-        "without it, pairs if the columns are doc_id_a and doc_id_b",
-    )
-    reference: Annotated[str | None, _SHOWN] = Field(
-        None, description="item whose score is 0; errors are then of differences to it"
-    )
     scale: Annotated[Literal["logits", "elo"], _SHOWN] = Field(
         "logits", description="elo: 400 points are odds of 10 to 1"
-    )
-    offset: Annotated[float | None, _SHOWN] = Field(
-        None,
-        allow_inf_nan=False,
-        description="score of the mean item, or of the reference (0; of elo 1000)",
     )
 
     @field_validator("out")
@@ -86,21 +54,8 @@ class FitOptions(CommandOptions):
 
     @model_validator(mode="after")
     def _go_together(self) -> "FitOptions":
-        methods = [name for name in ("mle", "firth") if getattr(self, name)]
-        methods += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
-        if len(methods) > 1:
-            raise ValueError(f"use only one of {' and '.join(methods)}")
-        if self.texts and not self.control:
-            raise ValueError("texts: needs control, which they are for")
-        others = {
-            "mle": self.mle,
-            "firth": self.firth,
-            "order_effect": self.order_effect,
-            "ties": self.ties != "half",
-            "reference": self.reference is not None,
-        }
-        if self.control and (other := next((name for name, is_on in others.items() if is_on), "")):
-            raise ValueError(f"control: cannot be combined with {other}")
+        if self.mle and "prior_sd" in self.model_fields_set:
+            raise ValueError("use only one of mle and prior_sd")
         if self.out == self.source:
             raise ValueError(f"--out {self.out}: would overwrite the input")
         return self

@@ -28,7 +28,6 @@ from zelo_ray.options.results import (
     WatchOptions,
 )
 from zelo_ray.options.sample import SampleOptions
-from zelo_ray.options.size import SizeOptions
 from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.options.tune import TuneOptions
 from zelo_ray.records import first_error
@@ -49,7 +48,6 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "explain": ExplainOptions,
     "report": ReportOptions,
     "watch": WatchOptions,
-    "size": SizeOptions,
     "doctor": DoctorOptions,
     "batches": BatchesOptions,
     "compact": CompactOptions,

@@ -4,9 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from zelo_ray.options.command import FILES, JUDGING, NO_FLAG, OptionGroup
+from zelo_ray.options.command import JUDGING, NO_FLAG, OptionGroup
 from zelo_ray.options.judging import JudgingOptions
-from zelo_ray.options.places import Place
 
 _PROBING = OptionGroup("probing")
 
@@ -24,25 +23,19 @@ class ProbeOptions(JudgingOptions):
     )
     probes: Annotated[tuple[str, ...], _PROBING] = Field(
         (),
-        description="length, order, stuffing, injection, popularity, language; without it, all "
-        "that the protocol and the input allow. recall, by itself: judges write down what they "
-        "remember of documents, by the query alone",
+        description="length, order, stuffing, injection, popularity; without it, all that the "
+        "protocol allows",
     )
     documents: Annotated[int, _PROBING] = Field(
         100,
         ge=1,
-        description="how many documents are changed, drawn over all queries; with recall, how many "
-        "queries are asked about at most",
-    )
-    translations: Annotated[Place | None, FILES] = Field(
-        None,
-        description="for the probe language: documents in another language, by id, as for --corpus",
+        description="how many documents are changed, drawn over all queries",
     )
     fail_above: Annotated[float, _PROBING] = Field(
         0.0,
         ge=0,
         description="exit status 4 if a shift is significant and surely larger than this, in "
-        "grades (or in preference, -1 to 1; with recall, in shares of an answer)",
+        "grades (or in preference, -1 to 1)",
     )
     resamples: Annotated[int, _PROBING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"

@@ -41,15 +41,6 @@ class TuneOptions(JudgingOptions):
         description="by name: the options of annotate in which a candidate differs, such as "
         "{instructions: strict.txt, judges: [J, J]}",
     )
-    propose: Annotated[int, JUDGING] = Field(
-        0,
-        ge=0,
-        le=20,
-        description="let a model propose N wordings of the instructions, as further candidates",
-    )
-    proposer: Annotated[str | None, JUDGING] = Field(
-        None, min_length=1, description="the model that proposes; without it, the first judge"
-    )
     measure: Annotated[Literal["concordance", "agreement"], RUNNING] = Field(
         "concordance",
         description="by what candidates are compared: the share of people's pairs that they order "

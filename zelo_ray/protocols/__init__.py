@@ -48,7 +48,6 @@ from zelo_ray.protocols.protocol import (
     Ranker,
     ScoreKind,
     guard_user_protocol,
-    score_nothing,
 )
 
 __all__ = [
@@ -79,7 +78,6 @@ __all__ = [
     "protocol_names",
     "protocol_of_record",
     "recorded_options",
-    "score_nothing",
 ]
 
 Annotating = TypeVar("Annotating", bound=AnnotateOptions)

@@ -171,11 +171,6 @@ def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") 
     )
 
 
-def score_nothing(judgments: Sequence[object], _options: Any, _learned: object = None) -> list[Fit]:
-    """Return no scores, as `Protocol.fit` does of what judges nothing."""
-    return [Fit() for _ in judgments]
-
-
 def describe_errors(score: Score) -> str:
     """Return a score's known errors as text: by the panel's own error, and about people."""
     panel_error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""

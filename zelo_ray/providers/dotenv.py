@@ -36,7 +36,7 @@ _MAY_NAME_CODE = {
     f"{_OPTION}{name}"
     for name in (
         *("JUDGES", "RERANKERS", "PROTOCOL", "PROTOCOLS", "MEASURES"),
-        *("TRY_JUDGES", "TRY_PROTOCOLS", "PROPOSER", "CANDIDATES"),
+        *("TRY_JUDGES", "TRY_PROTOCOLS", "CANDIDATES"),
     )
 }
 _CODE = {"custom", "vllm", "cross-encoder", "bi-encoder"}
@@ -143,7 +143,6 @@ class DotenvFile:
 def _judges_in(options: CommandOptions) -> Iterator[str]:
     """Yield the judges in the names of rerankers, such as ``listwise:JUDGE``, and of candidates."""
     yield from getattr(options, "try_judges", ())
-    yield from filter(None, [getattr(options, "proposer", None)])
     for changes in getattr(options, "candidates", {}).values():
         judges = changes.get("judges", ())
         yield from [judges] if isinstance(judges, str) else judges

@@ -21,10 +21,6 @@ Psychometrika Monograph 17), with logistic errors.
 With ``biases`` such a judge also goes by what it sees in the texts (`simulated_biases`), which is
 added to the truth of each document, so that a probe of judges has a known fault to find.
 
-Asked for a document that is not shown (`zelo_ray.protocols.recitation`), it writes thirty words in
-a row of one of them with the chance ``memory``; else, as one who knows the topic but has not read
-it, words of one of them in another order.
-
 Three documents and more are perceived one by one, each with a standard Gumbel error, so that their
 order follows the model of Plackett and Luce (1975, Applied Statistics 24:193): the difference of
 two such errors is logistic. The first place is worth ``position_bias`` more than the last.
@@ -63,8 +59,6 @@ from zelo_ray.records import (
 _LARGEST = 1e9
 """Largest option or truth, so that products stay finite."""
 _BYTES_PER_TOKEN = 4
-_RECITED = 30
-"""Words that are written of a document from memory."""
 _LATENCY_SPREAD = 0.5
 """Standard deviation of the logarithm of a latency."""
 
@@ -92,9 +86,6 @@ class Traits(BaseModel):
         None,
         description="logits, or grades: length for each doubling of the text, stuffing if the "
         "query stands in it, injection if it tells how to judge it, popularity if it is cited",
-    )
-    memory: _Chance | None = Field(
-        None, description="chance of having read the documents of a query; 0 if None"
     )
     refusals: _Chance = Field(0.0, description="chance of an answer that refuses")
     truncated: _Chance = Field(0.0, description="chance of an answer that breaks off")
@@ -181,8 +172,6 @@ def _tokens(*texts: str) -> int:
 
 def _text(request: Request, traits: Traits) -> str:
     view = SyntheticFeatures()
-    if getattr(request.response_model, "IS_OF_MEMORY", False):
-        return synthesize_answer(request, _remembered(request, traits))
     match request.documents:
         case [document]:
             view = _graded(request, traits, _truth(request, document))
@@ -263,16 +252,6 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
     return SyntheticFeatures(
         document_grade=min(max(math.floor(raw_grade + 0.5), 0), 3), words=words, argument=words
     )
-
-
-def _remembered(request: Request, traits: Traits) -> SyntheticFeatures:
-    """Return what is remembered of a document: its words in order, or in any other."""
-    luck = random.Random(request.key)
-    has_read = luck.random() < (traits.memory or 0.0)
-    words = luck.choice(request.documents).content.split()
-    start = luck.randrange(max(1, len(words) - _RECITED + 1))
-    written = words[start : start + _RECITED] if has_read else luck.sample(words, len(words))
-    return SyntheticFeatures(remembered=" ".join(written[:_RECITED]))
 
 
 def _bias(request: Request, traits: Traits, place: int) -> float:

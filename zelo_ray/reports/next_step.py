@@ -19,7 +19,6 @@ from zelo_ray.options import (
     DriftOptions,
     FitOptions,
     ProbeOptions,
-    SizeOptions,
     TuneOptions,
 )
 from zelo_ray.options.places import split_name
@@ -183,7 +182,7 @@ def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequenc
         words: the typed words.
         failing: judges with a harmful shift.
     """
-    if failing and not options.instructions and "recall" not in options.probes:
+    if failing and not options.instructions:
         out = sibling_path(options.out, "instructed")
         more = ("--instructions", _ONLY_WHAT_IT_SAYS, "--out", out)
         return repeat_command(words, *more, without=("--out",))
@@ -215,12 +214,6 @@ def after_convert(options: ConvertOptions) -> str | None:
     if options.what == "qrels":
         return _bakeoff(options.out, "--pools", *(options.pools or ("POOLS",)))
     return None
-
-
-def after_size(options: SizeOptions, plan: str) -> str:
-    """Return a run by the smallest sufficient plan, such as ``zelo --cycles 3 --votes all``."""
-    words = ["POOLS", "--protocol", *plan.split(), *_judges(options.judges)]
-    return command_of("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
 
 
 def after_explain(out: str, query: str, doc: str = "") -> str:

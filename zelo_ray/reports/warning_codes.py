@@ -125,7 +125,7 @@ class WarningCode(Enum):
             "standard error of a score is {error:.2f})"
         ),
         "many ranks would change if the same judges answered again",
-        "{more}; zelo-ray size estimates the effect before you pay for it",
+        "{more}: four times as many comparisons halve the standard error",
     )
     JUDGES_SPLIT = (
         44,
@@ -200,29 +200,12 @@ class WarningCode(Enum):
         "a threshold on its grades differs from people's",
         "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
     )
-    COLLECTION_IS_PUBLIC = (
-        36,
-        "{section}",
-        "{judges} may have read {collection}, with its labels ({evidence})",
-        "agreement with these labels may be memory, and be lower on other data",
-        (
-            "Check the judges on data of your own that is not public, and ask them what they "
-            "remember of this (zelo-ray probe --probes recall)"
-        ),
-    )
     # judges that are probed
     JUDGE_IS_MOVED = (
         60,
         "probes",
         "{judge} {habit} ({shift})",
         "its judgments are of more than relevance",
-        "{advice}",
-    )
-    JUDGE_HAS_READ = (
-        59,
-        "probes",
-        "{judge} {habit} ({shift})",
-        "its agreement with labels that lie beside them may be memory",
         "{advice}",
     )
     # rankers

@@ -28,6 +28,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.input.public_collections import note_public
 from zelo_ray.formats.judgments.all_judgments import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.formats.probe import refuse_unused_columns
 from zelo_ray.formats.results import write_json, write_tables
@@ -86,7 +87,12 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
             )
         verdicts = read_all_judgments(sources, scales=options.scales, columns=columns, **settings)
     verdicts = leave_out_examples(verdicts, options)
-    notes = (*verdicts.notes, *_note_weights(verdicts), *note_seen_labels(verdicts, options))
+    notes = (
+        *verdicts.notes,
+        *note_public([*named_places(options), *options.pools]),
+        *_note_weights(verdicts),
+        *note_seen_labels(verdicts, options),
+    )
     verdicts = replace(verdicts, notes=notes)
     sections = [section(verdicts, options) for section in SECTIONS]
     tables = {name: table for section in sections for name, table in section.tables.items()}

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
-
 from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.compare_protocols.costs import (
     Bill,
@@ -31,24 +29,14 @@ from zelo_ray.commands.compare_protocols.plans import (
     protocols_to_compare,
     unused_by_all,
 )
-from zelo_ray.commands.compare_protocols.system_order import (
-    SystemOrder,
-    check_runs,
-    measure_orders,
-    read_scores,
-)
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import Ledger, read_rows, salt_of, sum_paid
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import OptionError
-from zelo_ray.evaluation.measures import parse_measure
-from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import PROTOCOLS, record_start
-from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.plugins import loaded_packages
@@ -84,7 +72,6 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     with fresh_display(watch), claim_output(options, watch, _KIND):
         salt_of(options.ledger_dir)
         field = collect_items(options, options.out, watch, protocols_to_compare(options))
-        runs = _read_runs(options, field)
         jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
             refuse_other_options(job, panel)
@@ -105,7 +92,6 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
             timer.lap(name)
     with fresh_display(watch), claim_output(options, watch, _KIND):
         outcome = _measure(options, jobs, panel, ledger, field)
-        outcome.orders = _measure_orders(options, jobs, outcome, field, runs)
         outcome.notes = [*_notes(options, outcome, field, summaries)]
         outcome.complete = not field.rejected and all(s.complete for s in summaries.values())
         write_outcome(options.out, outcome)
@@ -130,7 +116,6 @@ def plan_protocols(
         pools = pools_file(folder)
         protocols = protocols_to_compare(options)
         field = collect_items(options, folder, watch, protocols, choose=False)
-        _read_runs(options, field)
         jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
             refuse_without_probabilities(panel, job)
@@ -200,49 +185,6 @@ def _measure(
     )
     outcome.paid = paid
     return outcome
-
-
-def _read_runs(options: CompareProtocolsOptions, field: LabelledItems) -> dict[str, pa.Table]:
-    """Read the runs, if there are any, and check that people's labels can order them."""
-    if options.measure:
-        parse_measure(options.measure)
-    if not options.runs:
-        if options.measure:
-            raise OptionError("--measure: needs --runs, which it orders")
-        return {}
-    runs = read_runs(options.runs, columns=split_columns(options.columns))
-    check_runs(runs, field.people.grades, options.human)
-    return runs
-
-
-def _measure_orders(
-    options: CompareProtocolsOptions,
-    jobs: Mapping[str, AnnotateOptions],
-    outcome: ProtocolsOutcome,
-    field: LabelledItems,
-    runs: Mapping[str, pa.Table],
-) -> Sequence[SystemOrder]:
-    """Compare the order of the runs by each protocol's labels with that by people's grades."""
-    if not runs:
-        return ()
-    pools = {
-        pool.query_id: {document.id for document in pool.documents[: options.document_limit]}
-        for pool in pools_in(field.pools)
-    }
-    people = {
-        query_id: {d: g for d, g in field.people.grades[query_id].items() if d in doc_ids}
-        for query_id, doc_ids in pools.items()
-    }
-    return measure_orders(
-        people,
-        {name: read_scores(job.out) for name, job in jobs.items()},
-        outcome.costs,
-        runs,
-        unit=outcome.unit,
-        measure=options.measure,
-        resamples=options.resamples,
-        seed=options.seed,
-    )
 
 
 def _notes(

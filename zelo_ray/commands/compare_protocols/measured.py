@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.outcome import Cost, ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.commands.compare_protocols.system_order import SystemOrder
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.differences import Difference
@@ -202,7 +201,6 @@ def write_outcome(out: str, outcome: ProtocolsOutcome) -> None:
         "trials": pa.Table.from_pylist(_rows(outcome.ranked), schema=_TRIALS),
         "costs": table_of(outcome.costs, Cost),
         "differences": table_of(outcome.differences, Difference),
-        "systems": table_of(outcome.orders, SystemOrder),
     }
     write_tables(out, tables)
 

@@ -1,9 +1,9 @@
 """Define the results of a comparison of protocols."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isnan
-from typing import Any, Literal
+from typing import Literal
 
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.evaluation.agreement.differences import Difference
@@ -66,8 +66,6 @@ class ProtocolsOutcome:
     costs: list[Cost]
     differences: list[Difference]
     together: Bill
-    orders: Sequence[Any] = ()
-    """of runs, by each protocol's labels; `system_order.SystemOrder`"""
     paid: Bill = field(default_factory=Bill)
     notes: list[str] = field(default_factory=list)
     complete: bool = True

@@ -12,8 +12,6 @@ from zelo_ray.commands.compare_protocols.significance import (
     PairsBySignificance,
     sort_by_significance,
 )
-from zelo_ray.commands.compare_protocols.system_order import SystemOrder
-from zelo_ray.commands.compare_protocols.systems_report import build_systems_section
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
@@ -331,20 +329,13 @@ def rank_warnings_of(record: Record, rows: Sequence[Row], alike: Sequence[str]) 
     )
 
 
-def systems_section(results: ProtocolResults) -> Section | None:
-    """Compare orders of systems by protocols' labels with people's; None without runs."""
-    if not results.source.has("systems.parquet"):
-        return None
-    return build_systems_section(results.source.table("systems").to_pylist(), results.unit)
-
-
-SECTIONS = (protocols_section, differences_section, systems_section)
+SECTIONS = (protocols_section, differences_section)
 
 COMPARE_PROTOCOLS_REPORT = ReportKind(
     PROTOCOLS,
     ("trials.parquet", "differences.parquet", "costs.parquet"),
     frozenset({"options", "unit"}),
-    {"costs": (Cost,), "differences": (Difference,), "systems": (SystemOrder,)},
+    {"costs": (Cost,), "differences": (Difference,)},
     build_report,
     lambda source, record: _tiles(ProtocolResults(source, record))[0],
     lambda record: bool(record.get("complete")),

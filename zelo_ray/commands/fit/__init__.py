@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import log
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from zelo_ray.commands.fit.comparisons import COMPARISONS, Comparisons, read_comparisons
-from zelo_ray.commands.fit.length_control import (
-    NOT_CONTROLLED,
-    LengthControl,
-    QueryGames,
-    control_length,
-)
 from zelo_ray.errors import InputError
-from zelo_ray.fitting.identifiability import Unrated, UnratedReason
-from zelo_ray.fitting.outcomes import Games, Ints, OutcomeModel
-from zelo_ray.fitting.ratings import FittedRatings, rate
+from zelo_ray.fitting.battles import Ints
+from zelo_ray.fitting.ratings import FittedRatings, Games, Unrated, UnratedReason, rate
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.formulas import guard_formula
@@ -41,30 +34,20 @@ _SCORES = pa.schema(
         *(("comparisons", pa.float64()), ("rank", pa.int64()), ("wins", pa.float64())),
     ]
 )
-_EFFECTS = pa.schema(
-    [
-        *(("query_id", pa.string()), ("effect", pa.string())),
-        *(("value", pa.float64()), ("std_error", pa.float64())),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Scores and effects that were fitted to comparisons."""
+    """Scores that were fitted to comparisons."""
 
     scores: pa.Table
     """query_id (if the comparisons have any), doc_id, score, std_error, comparisons, rank and wins,
     best first; a tie is half a win"""
-    effects: pa.Table
-    """query_id, effect (``order`` or ``tie``), value and std_error, in logits; the effect
-    ``length``, for a doubling, is of all queries and has an empty query_id"""
     unscored: Mapping[str, str]
     """by query without scores, the reason"""
     rows: int
     """number of comparisons that count"""
     notes: tuple[str, ...] = ()
-    control: LengthControl | None = None
 
 
 def fit(options: FitOptions) -> Fitted:
@@ -91,59 +74,26 @@ def fit_comparisons(
 ) -> Fitted:
     """Fit each query separately. The order of the rows does not matter, to the last bit.
 
-    Raises:
-        InputError: the rows do not say who was first, which the order effect needs; or no item
-            has the name of the reference.
+    Where the comparisons are votes as `annotate` writes them, all judges' votes on a pair are one
+    game; otherwise each row is a game.
     """
-    if options.order_effect and not comparisons.ordered:
-        raise InputError(
-            "order_effect: the columns do not say who was first (winner and loser do not); it "
-            "needs a column swapped that is true or false in every row"
-        )
-    model = OutcomeModel(
-        prior_sd=None if options.mle or options.firth else options.prior_sd,
-        firth=options.firth,
-        ties=options.ties,
-        order=options.order_effect,
-    )
-    shared = comparisons.votes if options.games is None else options.games == "pairs"
-    rating: QueryFits = fit_queries(comparisons.table, model, options, shared=shared)
-    scores, effects, control = rating.scores, rating.effects, None
-    if options.control and rating.games:
-        control = control_length(rating.games, options)
-        scores = _beside(scores, control, options)
-        row = ("", "length", control.fit.coefficient, control.fit.std_error)
-        effects = pa.concat_tables([table_of_rows([row], _EFFECTS), effects])
-        notes = (*notes, *control.notes)
+    queries = _queries(comparisons.table)
+    prior_sd = inf if options.mle else options.prior_sd
+    scores, unscored = list[Any](), dict[str, str]()
+    for query in queries:
+        games = _share_among_judges(query) if comparisons.votes else query.games
+        rating = rate(games, prior_sd)
+        if rating.reason:
+            unscored[query.query_id] = _describe_reason(rating.reason, query.names)
+        else:
+            scores += _ranked(query, rating, options)
+    table = _as_integers(table_of_rows(scores, _SCORES))
     return Fitted(
-        scores=scores if comparisons.queries else scores.drop_columns(["query_id"]),
-        effects=effects,
-        unscored=rating.unscored,
+        scores=table if comparisons.queries else table.drop_columns(["query_id"]),
+        unscored=unscored,
         rows=len(comparisons.table),
         notes=notes,
-        control=control,
     )
-
-
-def _beside(scores: pa.Table, control: LengthControl, options: FitOptions) -> pa.Table:
-    """Add the length of each document, and its length-controlled score with its error."""
-    points, offset = _scale(options)
-    items = zip(scores["query_id"].to_pylist(), scores["doc_id"].to_pylist(), strict=True)
-    rows = [control.scores.get(item, NOT_CONTROLLED) for item in items]
-    columns = {
-        "length": [row.length for row in rows],
-        "score_length_controlled": [(round(r.score, 12) + 0.0) * points + offset for r in rows],
-        "std_error_length_controlled": [round(row.std_error, 12) * points for row in rows],
-    }
-    for name, values in columns.items():
-        scores = scores.append_column(name, pa.array(values, pa.float64()))
-    return scores
-
-
-def _scale(options: FitOptions) -> tuple[float, float]:
-    """Return the points of a logit, and the score of the mean item."""
-    offset = _OFFSETS[options.scale] if options.offset is None else options.offset
-    return _POINTS[options.scale], offset
 
 
 def write(url: str, scores: pa.Table) -> None:
@@ -167,17 +117,6 @@ def write(url: str, scores: pa.Table) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryFits:
-    """Fits of all queries; see `Fitted` for the columns."""
-
-    scores: pa.Table
-    effects: pa.Table
-    unscored: Mapping[str, str]
-    games: Sequence[QueryGames]
-    """of the queries that have scores, each pair weighted as it was fitted"""
-
-
-@dataclass(frozen=True, slots=True)
 class _Query:
     """The comparisons of one query, in a fixed order; items are their places in ``names``."""
 
@@ -185,43 +124,6 @@ class _Query:
     names: list[str]
     games: Games
     judge: Ints
-
-
-def fit_queries(
-    table: pa.Table, model: OutcomeModel, options: FitOptions, *, shared: bool
-) -> QueryFits:
-    """Fit each query.
-
-    Args:
-        table: the columns of ``COMPARISONS``.
-        model: what is fitted.
-        options: the reference, the scale and its offset.
-        shared: whether the votes of all judges on a pair count as one game.
-
-    Raises:
-        InputError: no item has the name of the reference.
-    """
-    queries = [*_queries(table)]
-    _refuse_unknown(options.reference, queries)
-    scores, effects, unscored = list[Any](), list[Any](), dict[str, str]()
-    fitted = list[QueryGames]()
-    for query in queries:
-        at = None
-        if options.reference is not None:
-            if options.reference not in query.names:
-                unscored[query.query_id] = f"the reference {options.reference} is missing"
-                continue
-            at = query.names.index(options.reference)
-        games = _share_among_judges(query) if shared else query.games
-        rating = rate(games, model, at)
-        if rating.reason:
-            unscored[query.query_id] = _describe_reason(rating.reason, query.names)
-            continue
-        fitted.append(QueryGames(query.query_id, query.names, games))
-        scores += _ranked(query, rating, options)
-        effects += [(query.query_id, name, *estimate) for name, estimate in rating.effects.items()]
-    table = _as_integers(table_of_rows(scores, _SCORES))
-    return QueryFits(table, table_of_rows(effects, _EFFECTS), unscored, fitted)
 
 
 def _queries(table: pa.Table) -> Iterator[_Query]:
@@ -246,14 +148,6 @@ def _queries(table: pa.Table) -> Iterator[_Query]:
         yield _Query(ids[start], names.tolist(), games, judges)
 
 
-def _refuse_unknown(reference: str | None, queries: Sequence[_Query]) -> None:
-    if reference is None or any(reference in query.names for query in queries):
-        return
-    names = sorted({name for query in queries for name in query.names})
-    few = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    raise InputError(f"reference: no item is called {reference!r}; there are {few or 'none'}")
-
-
 def _share_among_judges(query: _Query) -> Games:
     """Return the games with each pair weighted as one game, shared equally by its judges."""
     games = query.games
@@ -271,7 +165,7 @@ def _share_among_judges(query: _Query) -> Games:
 def _describe_reason(reason: Unrated, names: Sequence[str]) -> str:
     """Describe the reason, with the unconnected groups of items, and what to do."""
     infinite = reason.code is UnratedReason.INFINITE
-    more = "; use --firth or the prior (no --mle)" if infinite else ""
+    more = "; use the prior (no --mle)" if infinite else ""
     if reason.groups is None:
         return f"{reason.message}{more}"
     parts = [
@@ -291,7 +185,7 @@ def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[
     places = np.concatenate([games.first, games.second])
     counts = np.tile(games.won + games.lost + games.tied, 2)
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
-    points, offset = _scale(options)
+    points, offset = _POINTS[options.scale], _OFFSETS[options.scale]
     # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
     scores = (np.round(ratings.scores, 12) + 0.0) * points + offset
     errors = (np.round(ratings.std_errors, 12) + 0.0) * points

@@ -29,8 +29,6 @@ class Comparisons:
     """
 
     table: pa.Table
-    ordered: bool
-    """whether it is known which of the two stood first"""
     votes: bool
     """whether they are votes as `annotate` writes them: several may be on one pair"""
     queries: bool
@@ -74,26 +72,21 @@ def comparisons_in_memory(source: FileProbe, columns: Mapping[str, str]) -> Comp
 
 
 def _comparisons(rows: VoteRows) -> Comparisons:
-    """Turn rows whose second item stood first, and leave out those without an answer."""
-    table, swapped = rows.table, rows.table["swapped"]
-    is_swapped = pc.fill_null(swapped, False).to_numpy(zero_copy_only=False)
-    has_orders = not rows.has("swapped") or not swapped.null_count
-    turned = is_swapped if has_orders else np.zeros(len(table), bool)
-    mask = pa.array(turned)
+    """Leave out rows without an answer."""
+    table = rows.table
     names_queries = rows.has("query_id") or rows.columns.of_documents
     columns = [
         pc.fill_null(table["query_id"], "") if names_queries else pa.array([""] * len(table)),
-        pc.if_else(mask, table["b"], table["a"]),
-        pc.if_else(mask, table["a"], table["b"]),
+        table["a"],
+        table["b"],
         pc.fill_null(table["judge"], ""),
-        pa.array(np.where(turned, rows.lost, rows.won)),
-        pa.array(np.where(turned, rows.won, rows.lost)),
+        pa.array(rows.won),
+        pa.array(rows.lost),
         pa.array(rows.tied),
     ]
     every = pa.table(columns, schema=COMPARISONS)
     return Comparisons(
         every.filter(pa.array(rows.is_answered)),
-        ordered=rows.columns.ordered and has_orders,
         votes=rows.columns.of_documents,
         queries=names_queries,
         missing=int((~rows.is_answered).sum()),

@@ -31,9 +31,7 @@ class ShiftedJudgment:
 
     Of grades, ``shift`` is the copy's less the original's. Of votes it is the preference for the
     copy (or, with the probe order, for what is shown first), from -1 to 1, the mean of both orders;
-    ``original`` is then 0, what a judge says who finds both alike. With the probe recall,
-    ``changed`` is the share of the answer that repeats a document of its query, and ``original``
-    the share that repeats one of another query. ``keys`` are of the replies.
+    ``original`` is then 0, what a judge says who finds both alike. ``keys`` are of the replies.
     """
 
     judge: str
@@ -53,8 +51,8 @@ class ProbeShift:
     ``shift`` is the mean over queries of the means over their documents, with a 95% interval over
     queries; ``up`` and ``down`` are the shares of documents that moved. p is of the paired
     randomisation test over queries, and ``p_holm`` is corrected over all judges and probes.
-    ``detectable`` is the shift that would be found with a chance of 80%, beyond what may be there
-    without a fault; NaN if nothing moved, or with fewer than 5 queries. ``at_top`` is the share of
+    ``detectable`` is the shift that would be found with a chance of 80%; NaN if nothing moved, or
+    with fewer than 5 queries. ``at_top`` is the share of
     originals that cannot move up.
     """
 
@@ -75,8 +73,8 @@ class ProbeShift:
 
     @property
     def moved(self) -> bool:
-        """Return whether the shift is significant, in either direction, and large enough."""
-        return has_moved(self.probe, self.low, self.p_holm)
+        """Return whether the shift is significant, in either direction."""
+        return is_significant(self.p_holm)
 
     def fails(self, margin: float) -> bool:
         """Return whether a harmful shift is significant and surely larger than a margin."""
@@ -84,12 +82,6 @@ class ProbeShift:
         if load_probe(self.probe).wrong == "either":
             wrong |= self.high < -margin
         return self.moved and wrong
-
-
-def has_moved(probe: str, low: float | None, p_holm: float) -> bool:
-    """Return whether a shift with this interval and corrected p is significant and counts."""
-    least = load_probe(probe).least
-    return is_significant(p_holm) and (not least or (low or 0.0) > least)
 
 
 def is_significant(p_holm: float) -> bool:
@@ -175,7 +167,7 @@ def _measure(
         up=float((every > TIE).mean()),
         down=float((every < -TIE).mean()),
         at_top=float(np.mean([row.original >= top for row in rows])),
-        detectable=load_probe(rows[0].probe).least + detectable_shift(means, tests),
+        detectable=detectable_shift(means, tests),
         documents=len(rows),
         queries=len(means),
         missing=missing,

@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, has_moved, is_significant
-from zelo_ray.commands.probe.recall import RECALL, RepeatedPassage
+from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, is_significant
 from zelo_ray.evaluation.probes import load_probe
 from zelo_ray.formats.run_record import PROBE
 from zelo_ray.formats.wording import counted
-from zelo_ray.reports.contamination import warn_of_public_data
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
@@ -26,11 +24,11 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     """Build the report of `probe`."""
     rows: Sequence[Row] = record["probes"]
     summary, options = record["summary"], record["options"]
-    judges, memory = [*dict.fromkeys(row["judge"] for row in rows)], _of_memory(rows)
+    judges = [*dict.fromkeys(row["judge"] for row in rows)]
     notes = [f"{note}." for note in record["notes"]]
     notes += describe_too_few(rows, record["needed"])
     return Report(
-        title=f"What {'is remembered by' if memory else 'moves'} {counted(len(judges), 'judge')}",
+        title=f"What moves {counted(len(judges), 'judge')}",
         tiles=[
             headline(source, record),
             ("queries", f"{summary['queries']:,}"),
@@ -40,33 +38,21 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
         lead=[*_outcome(rows, record)],
         sections=[
             _probes_section(rows, options["protocol"]),
-            _repeated_section(source) if memory else _shifted_section(source),
+            _shifted_section(source),
         ],
-        find_warnings=lambda: _rank_warnings(source, rows, options["protocol"]),
+        find_warnings=lambda: _rank_warnings(rows, options["protocol"]),
         notes=notes,
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} probe: "
             f"{', '.join(map(without_credentials, options['inputs']))}, "
-            f"{RECALL if memory else 'protocol ' + options['protocol']}, seed {options['seed']}, "
+            f"protocol {options['protocol']}, seed {options['seed']}, "
             f"{options['resamples']:,} resamples."
         ),
     )
 
 
 def _has_moved(row: Row) -> bool:
-    return has_moved(row["probe"], row["low"], row["p_holm"])
-
-
-def _result(row: Row) -> str:
-    if _has_moved(row):
-        return "moved"
-    if not is_significant(row["p_holm"]):
-        return "not significant"
-    return "too small to count" if row["shift"] > 0 else "less than by chance"
-
-
-def _of_memory(rows: Sequence[Row]) -> bool:
-    return any(load_probe(row["probe"]).is_of_memory for row in rows)
+    return is_significant(row["p_holm"])
 
 
 def describe_too_few(rows: Sequence[Row], needed: int) -> Iterator[str]:
@@ -86,8 +72,7 @@ def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
     """Return how many judges were moved."""
     judges = {row["judge"] for row in record["probes"]}
     moved = {row["judge"] for row in record["probes"] if _has_moved(row)}
-    title = "that remember" if _of_memory(record["probes"]) else "that were moved"
-    return f"judges {title}", f"{len(moved):,} of {len(judges):,}"
+    return "judges that were moved", f"{len(moved):,} of {len(judges):,}"
 
 
 def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
@@ -96,23 +81,14 @@ def _outcome(rows: Sequence[Row], record: Mapping[str, Any]) -> Iterator[str]:
     for row in rows:
         if _has_moved(row):
             moved.setdefault(row["judge"], []).append(row["probe"])
-    memory = _of_memory(rows)
     for judge, probes in moved.items():
-        habit = load_probe(RECALL).up if memory else f"is moved by {', '.join(probes)}"
-        yield f"{judge} {habit}."
-    if not moved and memory:
-        yield (
-            "No judge wrote down more of these documents than one may who knows their topics. It "
-            "may have read them all the same: most of what is read is not remembered word for word."
-        )
-    elif not moved:
+        yield f"{judge} is moved by {', '.join(probes)}."
+    if not moved:
         yield "No probe moved a judge significantly; the table says which shift would have shown."
-    above = record["options"]["fail_above"]
-    margin = max(above, load_probe(RECALL).least if memory else 0.0)
+    margin = record["options"]["fail_above"]
     if failing := record["failing"]:
         names = ", ".join(f"{judge} ({probe})" for judge, probe in failing)
-        limit = f"{margin:g} (--fail-above)" if margin == above else f"{margin:g}"
-        yield f"Failed: a harmful shift is surely larger than {limit}: {names}."
+        yield f"Failed: a harmful shift is surely larger than {margin:g} (--fail-above): {names}."
 
 
 def _habit(row: Row) -> str:
@@ -125,7 +101,7 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         [
             TextCell(row["judge"]),
             row["probe"],
-            _result(row),
+            "moved" if _has_moved(row) else "not significant",
             format_estimate(row["shift"], row["low"], row["high"], "+z.3f"),
             format_number(row["p_holm"], ".2g"),
             format_number(row["up"], ".0%"),
@@ -136,28 +112,18 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
         ]
         for row in rows
     ]
-    memory = _of_memory(rows)
-    items = "answers" if memory else "documents"
-    numbers = ("shift", "p (Holm)", "up", "down", "detectable", items, "queries")
+    numbers = ("shift", "p (Holm)", "up", "down", "detectable", "documents", "queries")
     what = (
-        "the share of an answer's words that stand, in runs of thirteen or more, in a document of "
-        "its query, less the same for another query's documents"
-        if memory
-        else "the grade of the changed copy less that of the document"
+        "the grade of the changed copy less that of the document"
         if protocol == "graded"
         else "the preference for the changed copy (order: for what is shown first), -1 to 1, mean "
         "of both orders"
     )
     caption = (
         f"Shift: {what}; a mean over queries with its 95% interval over queries. Up, down: share "
-        f"of the {'queries' if memory else 'documents'} that moved. p: paired randomisation test "
-        "over queries, after Holm's correction for all judges and probes. Detectable: the shift "
-        "that this sample would have shown with a chance of about 80%."
-        + (
-            f" A shift counts if its interval lies above {load_probe(RECALL).least:g}."
-            if memory
-            else ""
-        )
+        "of the documents that moved. p: paired randomisation test over queries, after Holm's "
+        "correction for all judges and probes. Detectable: the shift that this sample would have "
+        "shown with a chance of about 80%."
     )
     columns = ("judge", "probe", "result", *numbers)
     table = ReportTable(columns, cells, caption, frozenset(numbers), file="probes.parquet")
@@ -192,42 +158,11 @@ def _shifted_section(source: Source) -> Section | None:
     return Section("shifted", "Judgments that moved furthest", (table,))
 
 
-def _repeated_section(source: Source) -> Section | None:
-    """Show the longest runs of documents that judges wrote from memory."""
-    rows = sorted(source.rows("repeated"), key=lambda row: -row["words"])
-    if not rows:
-        return None
-    cells: list[Cells] = [
-        [
-            *(TextCell(row[name]) for name in ("judge", "query_id", "doc_id")),
-            f"{row['words']:,}",
-            format_number(row["share"], ".0%"),
-            TextCell(row["run"]),
-        ]
-        for row in rows[:_SHOWN]
-    ]
-    caption = (
-        "Words of an answer that the document has, too, in runs of thirteen or more; the longest"
-    )
-    columns = ("judge", "query", "document", "words", "share", "longest run")
-    table = ReportTable(
-        columns,
-        cells,
-        f"{caption} run as the judge wrote it. Words that the query has in a row do not count.",
-        frozenset(("words", "share")),
-        open_rows=_OPEN,
-        file="repeated.parquet",
-        total=len(rows),
-    )
-    return Section("repeated", "What judges wrote from memory", (table,))
-
-
-def _rank_warnings(source: Source, rows: Sequence[Row], protocol: str) -> RankedWarnings:
+def _rank_warnings(rows: Sequence[Row], protocol: str) -> RankedWarnings:
     judges = [*dict.fromkeys(row["judge"] for row in rows)]
     warnings = [
         *warn_of_demonstration(judges, "probes"),
         *warn_of_shifts(rows, protocol),
-        *([] if _of_memory(rows) else warn_of_public_data(source, "pools.jsonl", judges, "probes")),
     ]
     return rank_warnings(warnings, "what each judge was probed with was tested")
 
@@ -237,7 +172,6 @@ def warn_of_shifts(rows: Sequence[Row], protocol: str) -> Iterator[ResultWarning
     judged = "grades" if protocol == "graded" else "of preference"
     for row in rows:
         kind = load_probe(row["probe"])
-        unit = "of its words" if kind.is_of_memory else judged
         wrong = row["shift"] > 0 or kind.wrong == "either"
         if not (wrong and _has_moved(row)):
             continue
@@ -246,18 +180,17 @@ def warn_of_shifts(rows: Sequence[Row], protocol: str) -> Iterator[ResultWarning
         values = {
             "judge": row["judge"],
             "habit": _habit(row),
-            "shift": f"{row['shift']:+.2f}{span} {unit}",
+            "shift": f"{row['shift']:+.2f}{span} {judged}",
             "advice": kind.advice,
         }
-        code = WarningCode.JUDGE_HAS_READ if kind.is_of_memory else WarningCode.JUDGE_IS_MOVED
-        yield ResultWarning(code, values, min(abs(row["shift"]), 1))
+        yield ResultWarning(WarningCode.JUDGE_IS_MOVED, values, min(abs(row["shift"]), 1))
 
 
 PROBE_REPORT = ReportKind(
     PROBE,
     (PROBE, "probes.parquet", "shifted.parquet"),
     frozenset({"probes", "needed", "options", "failing", "summary"}),
-    {"probes": (ProbeShift,), "shifted": (ShiftedJudgment,), "repeated": (RepeatedPassage,)},
+    {"probes": (ProbeShift,), "shifted": (ShiftedJudgment,)},
     build_report,
     headline,
     lambda record: bool(record.get("complete")),

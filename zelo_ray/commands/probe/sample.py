@@ -15,7 +15,6 @@ from typing import Any
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.probes import ProbeKind, Subject
 from zelo_ray.formats.files import open_for_writing
-from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import ProbeOptions
@@ -33,9 +32,7 @@ _BETWEEN = "~"  # stands in the id of a copy, between the document's and the pro
 class ProbedPair:
     """A document and its changed copy; for the probe `order`, another document.
 
-    ``pool_id`` is the id of the query in the pools that are judged. For the probe `recall` the
-    judge's answer is compared with all documents of two queries: ``changed_id`` is the one that it
-    was asked about, and ``original_id`` the other one.
+    ``pool_id`` is the id of the query in the pools that are judged.
     """
 
     probe: str
@@ -78,11 +75,9 @@ def draw_sample(
         raise InputError("the input holds no pool with documents")
     builder = _Builder(options, kinds, _Names({*counts}))
     place = f"{folder.rstrip('/')}/pools.jsonl"
-    pools = [*read_chosen_pools(shards, chosen)]
-    translations = _read_translations(options, pools, chosen)
     with open_for_writing(place) as file:
-        for pool in pools:
-            for line in builder.build(pool, chosen[pool.query_id], translations):
+        for pool in read_chosen_pools(shards, chosen):
+            for line in builder.build(pool, chosen[pool.query_id]):
                 file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
     if not builder.pairs:
         raise InputError(f"no document can be probed: {'; '.join(builder.describe_left_out())}")
@@ -145,17 +140,6 @@ def read_chosen_pools(shards: Iterable[str], chosen: Mapping[str, object]) -> It
             yield line.pool
 
 
-def _read_translations(
-    options: ProbeOptions, pools: Iterable[Pool], chosen: Mapping[str, Sequence[int]]
-) -> dict[str, str]:
-    """Return the given translations of the drawn documents, by document id."""
-    if options.translations is None:
-        return {}
-    wanted = {pool.documents[at].id for pool in pools for at in chosen[pool.query_id]}
-    texts = read_texts(options.translations, "corpus", wanted)
-    return {document.id: document.content for document in texts}
-
-
 class _Names:
     """Gives names that no other has."""
 
@@ -180,16 +164,14 @@ class _Builder:
         self.pairs = list[ProbedPair]()
         self._left_out = Counter[tuple[str, str]]()
 
-    def build(
-        self, pool: Pool, places: Sequence[int], translations: Mapping[str, str]
-    ) -> Iterator[dict[str, Any]]:
+    def build(self, pool: Pool, places: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Yield the lines of one query."""
         names = _Names({document.id for document in pool.documents})
         pairs = [
             (kind, document, changed)
             for document in (pool.documents[at] for at in places)
             for kind in self._kinds
-            if (changed := self._change(kind, document, pool, translations, names))
+            if (changed := self._change(kind, document, pool, names))
         ]
         if self._options.protocol == "graded":
             yield from self._one_pool(pool, pairs)
@@ -225,12 +207,7 @@ class _Builder:
         self.pairs.append(ProbedPair(kind.name, pool.query_id, document.id, pool_id, *ids))
 
     def _change(
-        self,
-        kind: ProbeKind,
-        document: Document,
-        pool: Pool,
-        translations: Mapping[str, str],
-        names: _Names,
+        self, kind: ProbeKind, document: Document, pool: Pool, names: _Names
     ) -> Document | None:
         """Return the changed copy, or why not is counted."""
         seed = f"{self._options.seed}:probe:{kind.name}:{pool.query_id}:{document.id}"
@@ -245,12 +222,7 @@ class _Builder:
                 self._left_out[kind.name, "alone in their pool"] += 1
                 return None
             return luck.choice(others)
-        text = kind.change(
-            Subject(document.content, pool.query, luck, translations.get(document.id))
-        )
-        if text is None or not text.strip():
-            self._left_out[kind.name, "without a translation"] += 1
-            return None
+        text = kind.change(Subject(document.content, pool.query, luck))
         changed = replace(document, content=text)
         shown = [shown_document(d, pool, self._options).content for d in (document, changed)]
         if shown[0] == shown[1]:

@@ -22,8 +22,6 @@ from zelo_ray.records import first_error
 
 AS_IT_IS = "as it is"
 """The name of the candidate that the command's own options are."""
-PROPOSAL = "proposal-"
-"""How the names of candidates begin that a model proposed."""
 BY_JUDGE = ("judge_options", "limits", "prices", "api_key_env")
 """Options that are mappings by judge."""
 _SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol", "human"}
@@ -42,13 +40,11 @@ class Candidate:
         name: as reports show it.
         protocol: its way of judging.
         changes: its own options, with the texts of files.
-        proposal: why a model proposed it; "" if a user gave it.
     """
 
     name: str
     protocol: str
     changes: Mapping[str, Any]
-    proposal: str = ""
 
     @property
     def folder(self) -> str:
@@ -88,11 +84,10 @@ def make_candidates(options: TuneOptions) -> tuple[list[Candidate], list[str]]:
     """
     tried = [*_single_changes(options), *_named(options)]
     candidates = drop_equal(options, [Candidate(AS_IT_IS, options.protocol, {}), *tried])
-    if len(candidates[0]) < 2 and not options.propose:
+    if len(candidates[0]) < 2:
         raise OptionError(
             "tune: there is no candidate beside what is as it is; give --try-instructions, "
-            "--try-templates, --try-judges, --try-protocols or --propose, or candidates: in a "
-            "config file"
+            "--try-templates, --try-judges or --try-protocols, or candidates: in a config file"
         )
     return candidates
 
@@ -137,8 +132,6 @@ def _single_changes(options: TuneOptions) -> Iterator[Candidate]:
 def _named(options: TuneOptions) -> Iterator[Candidate]:
     """Yield the candidates of a config file."""
     for name, fields in options.candidates.items():
-        if name.startswith(PROPOSAL):
-            raise OptionError(f"candidates.{name}: models' proposals are called so; rename it")
         protocol = str(fields.get("protocol", options.protocol))
         changes = {key: value for key, value in fields.items() if key != "protocol"}
         yield Candidate(name, protocol, _read_changes(protocol, changes, f"candidates.{name}"))
@@ -219,18 +212,17 @@ def plan_candidate(
         raise OptionError(f"{candidate.name}: {error}") from None
 
 
-def refuse_strangers(options: TuneOptions, candidates: Sequence[Candidate], proposer: str) -> None:
+def refuse_strangers(options: TuneOptions, candidates: Sequence[Candidate]) -> None:
     """Refuse options by judge for judges that no candidate has.
 
     Args:
         options: of the command.
         candidates: all of them.
-        proposer: the model that proposes; "" if none does.
 
     Raises:
         PanelError: there is such an option.
     """
-    names = dict.fromkeys([proposer] if proposer else [])
+    names = dict[str, None]()
     for candidate in candidates:
         names |= dict.fromkeys(_judges_of(options, candidate))
     by_judge = {name: getattr(options, name) for name in BY_JUDGE}

@@ -9,7 +9,6 @@ import numpy as np
 from zelo_ray.commands.compare_protocols.costs import Bill, bills_by_query
 from zelo_ray.commands.compare_protocols.measured import measure
 from zelo_ray.commands.compare_protocols.people import People
-from zelo_ray.commands.compare_protocols.system_order import read_scores
 from zelo_ray.commands.tune.choice import credit_pairs, weights_of
 from zelo_ray.commands.tune.halves import Half
 from zelo_ray.commands.tune.outcome import CandidateFigures
@@ -17,6 +16,7 @@ from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
 from zelo_ray.evaluation.agreement.estimates import Estimate, estimate_share
 from zelo_ray.formats.judgments.all_judgments import HUMAN
+from zelo_ray.formats.results import read_table
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.records import Reply
@@ -25,6 +25,17 @@ GRADES = (0, 3)
 """The scale of scores that are grades."""
 _KAPPA = {"kappa-quadratic": COEFFICIENTS["kappa-quadratic"]}
 _UNKNOWN = Estimate(nan, nan, nan, 0)
+
+
+def _read_scores(out: str) -> Mapping[str, Mapping[str, float]]:
+    """Read the scores of a run by query and document."""
+    by_query: dict[str, dict[str, float]] = {}
+    columns = ("query_id", "doc_id", "score")
+    table = read_table(out, "scores", columns)
+    for query_id, doc_id, score in zip(*(table[c].to_pylist() for c in columns), strict=True):
+        if score is not None and isfinite(score):
+            by_query.setdefault(query_id, {})[doc_id] = score
+    return by_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,7 @@ def kappa_of_grades(
     if load_protocol(plan.protocol).score.scale != GRADES:
         return _UNKNOWN
     graded = {item.query_id for item in half.items} & people.grades.keys()
-    scores, pairs = read_scores(plan.out), list[tuple[str, int, int, float]]()
+    scores, pairs = _read_scores(plan.out), list[tuple[str, int, int, float]]()
     for query_id in sorted(graded):
         for doc_id, grade in people.grades[query_id].items():
             score = scores.get(query_id, {}).get(doc_id, nan)

@@ -1,15 +1,12 @@
 """Run `tune`: judge the halves with every candidate over one ledger, choose, test and write."""
 
-import os
 from collections.abc import Sequence
 
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems, collect_items
-from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.compare_protocols.plans import unused_by_all
 from zelo_ray.commands.tune.candidates import (
     AS_IT_IS,
     Candidate,
-    drop_equal,
     make_candidates,
     plan_candidate,
     refuse_strangers,
@@ -18,21 +15,13 @@ from zelo_ray.commands.tune.choice import choose
 from zelo_ray.commands.tune.halves import FEW, FIRST, SECOND, split_items
 from zelo_ray.commands.tune.measured import measure_outcome
 from zelo_ray.commands.tune.outcome import TuneOutcome, write_outcome
-from zelo_ray.commands.tune.propose import (
-    ask_for_proposals,
-    plan_proposals,
-    proposal_options,
-    proposer_of,
-)
 from zelo_ray.commands.tune.record import KIND, describe_gaps, write_record
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import salt_of
-from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.run_record import TUNE, record_start
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, TuneOptions
-from zelo_ray.providers import panel_of
 from zelo_ray.ray.session import ray_session
 from zelo_ray.reports.progress.recorder import fresh_display
 
@@ -55,10 +44,7 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
     timer = Timer()
     options = with_absolute_places(options)
     candidates, notes = make_candidates(options)
-    proposer = proposer_of(options)
-    refuse_strangers(options, candidates, proposer)
-    if proposer:  # a missing key or price is told before anything is asked
-        panel_of(proposal_options(options, proposer, "-", "-"), os.environ)
+    refuse_strangers(options, candidates)
     with fresh_display(watch), claim_output(options, watch, KIND):
         salt_of(options.ledger_dir)
         field = collect_labelled(options, options.out, watch, candidates)
@@ -73,8 +59,6 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         for name in list(runs.candidates):
             runs.judge(name, FIRST)
         timer.lap("first half")
-        proposed = _propose(runs, notes, watch) if proposer else None
-        timer.lap("proposals")
         chosen = choose(runs.halves[FIRST].items, runs.verdicts(FIRST), options.measure)
         every = options.second_half == "all"
         for name in runs.candidates if every else dict.fromkeys((AS_IT_IS, chosen)):
@@ -83,8 +67,9 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
     with fresh_display(watch), claim_output(options, watch, KIND):
         outcome = measure_outcome(runs, chosen)
         outcome.notes = [*notes, *describe_gaps(runs)]
-        summaries = [*runs.summaries.values(), *([proposed] if proposed else [])]
-        outcome.complete = not field.rejected and all(summary.complete for summary in summaries)
+        outcome.complete = not field.rejected and all(
+            summary.complete for summary in runs.summaries.values()
+        )
         chosen_plan = plan_candidate(
             options, runs.candidates[chosen], options.inputs, options.out, field.examples
         )
@@ -137,29 +122,3 @@ def announce(runs: CandidateRuns, watch: Watch) -> list[str]:
     for line in notes:
         watch.say(line)
     return notes
-
-
-def _propose(runs: CandidateRuns, notes: list[str], watch: Watch) -> Summary | None:
-    """Let a model propose instructions by errors on the first half, and judge it by them."""
-    half = runs.halves[FIRST]
-    verdicts = runs.verdicts(FIRST)[AS_IT_IS]
-    if sum(word >= 0 for word in verdicts) < MOST * len(verdicts):
-        notes.append("no proposals were asked for: too little was judged as it is to learn from")
-        return None
-    as_it_is = runs.plans[AS_IT_IS, FIRST]
-    plan = plan_proposals(runs.options, as_it_is, half, runs.field.people, verdicts)
-    if plan is None:
-        notes.append("no proposals were asked for: nothing was judged wrong as it is")
-        return None
-    with fresh_display(watch):
-        watch.say("")
-        watch.say("proposals")
-        proposals, unusable, summary = ask_for_proposals(runs.options, plan, watch)
-    notes += unusable
-    earlier = [*runs.candidates.values()]
-    candidates, same = drop_equal(runs.options, [*earlier, *proposals])
-    notes += same
-    for candidate in candidates[len(earlier) :]:
-        runs.add(candidate)
-        runs.judge(candidate.name, FIRST)
-    return summary

@@ -78,7 +78,7 @@ def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
         {**asdict(together), "tokens": sum(tokens.values())},
         asdict(paid),
         {
-            name: {"instructions": str(text), "why": candidate.proposal}
+            name: str(text)
             for name, candidate in runs.candidates.items()
             if (text := candidate.changes.get("instructions"))
         },

@@ -78,7 +78,7 @@ class TuneOutcome:
     reading: list[WorthReading]
     together: Mapping[str, Any]
     paid: Mapping[str, Any]
-    texts: Mapping[str, Mapping[str, str]]
+    texts: Mapping[str, str]
     notes: list[str] = field(default_factory=list)
     complete: bool = True
 

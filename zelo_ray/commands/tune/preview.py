@@ -12,7 +12,6 @@ from zelo_ray.commands.tune.candidates import (
 )
 from zelo_ray.commands.tune.halves import FIRST, split_items
 from zelo_ray.commands.tune.job import collect_labelled
-from zelo_ray.commands.tune.propose import proposer_of
 from zelo_ray.engine.job import Watch
 from zelo_ray.options import AnnotateOptions, TuneOptions
 
@@ -24,14 +23,13 @@ def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, An
     If only the chosen candidate judges the second half, which one that is, is not known: then all
     but what is as it is have the first half alone, and a message says so.
 
-    The pools that they name exist until the context ends. Nothing else is written. Proposals are
-    not among them, as nobody has made them yet.
+    The pools that they name exist until the context ends. Nothing else is written.
 
     Raises:
         InputError, OptionError, PanelError, UnknownProtocol: as `tune_judging` would.
     """
     candidates, notes = make_candidates(options)
-    refuse_strangers(options, candidates, proposer_of(options))
+    refuse_strangers(options, candidates)
     with TemporaryDirectory() as folder:
         field = collect_labelled(options, folder, watch, candidates, keep=False)
         halves = split_items(field, folder)
@@ -40,8 +38,6 @@ def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, An
                 "the chosen candidate would judge the second half, too, which is estimated of what "
                 "is as it is alone"
             )
-        if options.propose:
-            notes.append(f"{options.propose} proposals would be further candidates")
         for line in notes:
             watch.say(line)
         out = options.out.rstrip("/")

@@ -337,21 +337,12 @@ def reading_section(results: TuneResults) -> Section | None:
 
 
 def texts_section(results: TuneResults) -> Section | None:
-    """Show the instructions of candidates; read those that a model proposed before use."""
-    texts: Mapping[str, Mapping[str, str]] = results.record["texts"]
-    cells: list[Cells] = [
-        [TextCell(name), TextCell(text["instructions"]), TextCell(text["why"])]
-        for name, text in texts.items()
-    ]
+    """Show the instructions of candidates."""
+    texts: Mapping[str, str] = results.record["texts"]
+    cells: list[Cells] = [[TextCell(name), TextCell(text)] for name, text in texts.items()]
     if not cells:
         return None
-    caption = ""
-    if any(text["why"] for text in texts.values()):
-        caption = (
-            "A model wrote the proposals after reading documents, which may have asked it for "
-            "anything. Read a proposal before you use it."
-        )
-    table = ReportTable(("candidate", "instructions", "why it was proposed"), cells, caption)
+    table = ReportTable(("candidate", "instructions"), cells)
     return Section("texts", "Instructions", (table,))
 
 

@@ -22,7 +22,6 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.trial import gives_no_judgment
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find_protocol
-from zelo_ray.protocols.recitation import NAME as RECITATION
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, Usage, response_model_name
@@ -40,7 +39,7 @@ class Harvester:
     def __init__(self, state: BatchState, ledger: Ledger, protocol: Ranker) -> None:
         self._state, self._ledger = state, ledger
         # A batch that it adopts may be of any of them.
-        names = (*RANKERS, *PROTOCOLS, RECITATION)
+        names = (*RANKERS, *PROTOCOLS)
         protocols = [find_protocol(name) for name in names] + [protocol]
         self._verdicts = {
             response_model_name(model): model for way in protocols for model in way.response_models

@@ -18,8 +18,6 @@ PROBES = {
     "stuffing": "zelo_ray.evaluation.probes.stuffing",
     "injection": "zelo_ray.evaluation.probes.injection",
     "popularity": "zelo_ray.evaluation.probes.popularity",
-    "language": "zelo_ray.evaluation.probes.language",
-    "recall": "zelo_ray.evaluation.probes.recall",
 }
 
 

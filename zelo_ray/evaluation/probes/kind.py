@@ -13,8 +13,6 @@ class Subject:
     text: str
     query: str
     luck: Random
-    translation: str | None = None
-    """the same text in another language, if the user gave it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +22,19 @@ class ProbeKind:
     Attributes:
         name: as users write it.
         does: what it changes, after "the same document".
-        change: returns the changed text, or None for a document that it cannot change; a pure
-            function. None: nothing is changed; two documents are shown in both orders, or none is.
+        change: returns the changed text; a pure function. None: nothing is changed; two documents
+            are shown in both orders.
         wrong: the direction of a shift that is a fault: ``up``, a higher judgment of the changed
             copy, or ``either``.
         up: what a judge does whose judgments move up, after its name.
         down: the same if they move down.
         advice: what helps, without a full stop.
-        needs_translation: whether the user has to give translations.
-        least: the shift that may be there without a fault, so that only larger ones count.
-        is_of_memory: whether judges are asked for documents, and judge none.
     """
 
     name: str
     does: str
-    change: Callable[[Subject], str | None] | None
+    change: Callable[[Subject], str] | None
     wrong: Literal["up", "either"]
     up: str
     down: str
     advice: str
-    needs_translation: bool = False
-    least: float = 0.0
-    is_of_memory: bool = False

@@ -20,8 +20,5 @@ PROBE = ProbeKind(
     wrong="up",
     up="finds a document more relevant if it says everything twice",
     down="finds a document less relevant if it says everything twice",
-    advice=(
-        "Say in --instructions that length and repetition do not count, and read scores beside "
-        "those of zelo-ray fit --control length"
-    ),
+    advice="Say in --instructions that length and repetition do not count",
 )

@@ -23,6 +23,7 @@ from zelo_ray.formats.input.input_options import InputOptions
 from zelo_ray.formats.input.kinds import DetectedFile, Kind, detect_kind, missing_texts_error
 from zelo_ray.formats.input.long import ConversionNotes, Pool, note_single_documents
 from zelo_ray.formats.input.places import Places, find_places
+from zelo_ray.formats.input.public_collections import note_public
 from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.input.stored_inputs import (
     find_conversion,
@@ -153,7 +154,8 @@ def convert_inputs(
     """
     places = find_places(patterns, out)
     shards, held = _probe_places(places, input_options)
-    notes = places.describe_left_out()
+    kept = [*(folder.url for folder in places.folders), *(file.probe.place for file in held)]
+    notes = [*places.describe_left_out(), *note_public([*patterns, *kept])]
     write_folder_notes(out, notes)
     if not held and not places.folders:
         as_named = shards == find_shards(patterns, out)

@@ -46,13 +46,13 @@ def scatter(
         "height": 420,
         "showlegend": True,
         "xaxis": {"title": {"text": across.title}, "zeroline": False}
-        | (logarithmic_axis(low, high) if log else {}),
+        | (_logarithmic_axis(low, high) if log else {}),
         "yaxis": {"title": {"text": up.title}, "zeroline": False},
     }
     return {"data": data, "layout": layout}
 
 
-def logarithmic_axis(low: float, high: float) -> dict[str, Any]:
+def _logarithmic_axis(low: float, high: float) -> dict[str, Any]:
     """Build a logarithmic axis with a mark at 1, 2, 5, 10 and so on."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]

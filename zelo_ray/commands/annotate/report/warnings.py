@@ -19,7 +19,6 @@ from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_interval
 from zelo_ray.fitting.effective_judges import grade_correlation
 from zelo_ray.formats.wording import counted
-from zelo_ray.reports.contamination import warn_of_public_data
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import Value, WarningCode
@@ -143,9 +142,8 @@ def rank_annotation_warnings(results: AnnotateResults) -> RankedWarnings:
     coverage = results.options.get("min_coverage", 0.5)
     asking = warn_of_asking(results.summary, coverage, _first_rejected(results))
     figures = collect_judging_figures(results)
-    public = warn_of_public_data(results.source, "annotated.jsonl", figures.judges, "judges")
     return rank_warnings(
-        [*asking, *warn_of_judging(figures), *public],
+        [*asking, *warn_of_judging(figures)],
         "answers that are missing, input lines, order and ties, judges that contradict each "
         "other or say the same, and standard errors were looked at",
     )
