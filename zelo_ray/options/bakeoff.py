@@ -25,10 +25,10 @@ class BakeoffOptions(AskingOptions):
         description="relevance judgments: the --out of annotate, annotated.jsonl, scores.parquet, "
         "TREC qrels, or a BEIR directory",
     )
-    pools: Annotated[tuple[NamedPlace, ...], FILES] = Field(
+    pools: Annotated[tuple[Place, ...], FILES] = Field(
         (),
         description="the documents to rank, as the input of annotate; without it, those of the "
-        "truth; NAME=FILE for several first stages, of which each meets each reranker",
+        "truth",
     )
     runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
         (),

@@ -36,7 +36,6 @@ from zelo_ray.plugins import (
     load_plugin,
 )
 from zelo_ray.protocols.again import AGAIN, ask_again
-from zelo_ray.protocols.first_stages import find_staged
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
@@ -146,8 +145,6 @@ def find_protocol(name: str) -> Ranker:
     """
     if name.startswith(AGAIN):
         return ask_again(find_protocol(name.removeprefix(AGAIN)))
-    if staged := find_staged(name, find_protocol):
-        return staged
     if name in RANKERS:
         ranker: Ranker = import_module(RANKERS[name]).RANKER
         return ranker

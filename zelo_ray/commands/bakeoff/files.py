@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
-    GridCell,
     MeanWithoutFamily,
     MeasuredRanker,
     RankerCost,
@@ -68,10 +67,6 @@ def build_record(
         "uncounted": dict(outcome.uncounted),
         "seconds": dict(seconds),
         "kin": _describe_families(outcome.self_preference) if outcome.self_preference else None,
-        "grid": {
-            "first_stages": sorted({cell.first_stage for cell in outcome.grid} - {""}),
-            "rerankers": sorted({cell.reranker for cell in outcome.grid} - {""}),
-        },
         "gate": [asdict(candidate) for candidate in outcome.gate],
         "warnings": [asdict(caution) for caution in outcome.cautions],
     }
@@ -93,7 +88,6 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             ],
         ),
         "costs": (RankerCost, outcome.costs.rows if outcome.costs else ()),
-        "grid": (GridCell, outcome.grid),
         "times": (QueryCost, [cost for entry in outcome.rankers for cost in entry.costs]),
         "comparisons": (
             Comparison,

@@ -20,8 +20,6 @@ from zelo_ray.commands.bakeoff.calibration import measure_calibration
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
-from zelo_ray.commands.bakeoff.first_stages import Grid, build_grid, unite_first_stages
-from zelo_ray.commands.bakeoff.grid import sum_up_grid
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
@@ -83,7 +81,7 @@ from zelo_ray.rerankers.ranking import costs_in, query_fields
 class _AskedRankers:
     """The rankers that are asked, each with its options, and the pools that they order."""
 
-    grid: Grid
+    rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
@@ -91,19 +89,13 @@ class _AskedRankers:
     """the lines of the queries to ask again, one at a time"""
 
     @property
-    def rankers(self) -> Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]:
-        """Return the rankers that are measured, by name."""
-        return self.grid.rankers
-
-    @property
     def judges(self) -> dict[str, Judge]:
         """Return the judges that are asked, by the name of the reranker."""
-        asked = self.grid.asked
-        return {name: ranker.judge for name, (ranker, _) in asked.items() if ranker.judge}
+        return {name: ranker.judge for name, (ranker, _) in self.rankers.items() if ranker.judge}
 
     def job(self, name: str) -> Job:
         """Return the job of one reranker that is asked."""
-        ranker, options = self.grid.asked[name]
+        ranker, options = self.rankers[name]
         panel = (ranker.judge,) if ranker.judge else ()
         return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
 
@@ -125,20 +117,15 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id, raw_options = Timer(), new_run_id(), options
-    options, stages = unite_first_stages(options, watch)
     options = resolve_inputs(
         _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools"
     )
     options, columns = with_absolute_places(options), split_columns(options.columns)
     parse_measures(options.measures)
-    grid = build_grid(
-        {
-            ranker.name: (ranker, _options_to_ask(ranker, options))
-            for ranker in build_rankers(options, os.environ, run_id=run_id)
-        },
-        stages,
-    )
-    rankers = {name: ranker for name, (ranker, _) in grid.rankers.items()}
+    rankers = {
+        ranker.name: (ranker, _options_to_ask(ranker, options))
+        for ranker in build_rankers(options, os.environ, run_id=run_id)
+    }
     if not rankers and not options.runs:
         raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
     with claim_output(options, watch, "bakeoff"):
@@ -155,19 +142,20 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         _refuse_duplicate_names([*rankers], [entry.name for entry in runs])
         table, labels = _match_ids(table, labels, runs, (raw_options, options), watch)
         judged = find_truth_run(options.truth)
-        kinship = _find_families(judged.judges if judged else (), rankers, runs, options)
+        kinship = _find_families(
+            *(judged.judges if judged else (), [ranker for ranker, _ in rankers.values()]),
+            *(runs, options),
+        )
         wants_pools = rankers or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
         fields: dict[str, dict[str, str]] = {}
-        census = (
-            _count_pools(table, shards, grid.asked, options, fields) if shards else InputCount()
-        )
+        census = _count_pools(table, shards, rankers, options, fields) if shards else InputCount()
         timer.lap("read")
         if shards:
             table = _truth_with_pools(table, census, watch)
         places = frozenset((file, number) for file, number, _ in census.places)
         timed = latency.choose_places(census.places, options)
-        asked = _AskedRankers(grid, shards, places, run_id, timed)
+        asked = _AskedRankers(rankers, shards, places, run_id, timed)
         ranked = _rank_asked(asked, options, census.planned, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
@@ -177,7 +165,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
-        _add_tables(outcome, grid, labels, measured)
+        _add_tables(outcome, labels, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -199,25 +187,23 @@ _OWN_QUERY_MESSAGES: Mapping[str, str] = {
 
 
 def _add_tables(
-    outcome: BakeoffOutcome, grid: Grid, labels: PeoplesLabels | None, options: BakeoffOptions
+    outcome: BakeoffOutcome, labels: PeoplesLabels | None, options: BakeoffOptions
 ) -> None:
-    """Add what is measured beside the means: calibration, pairs, costs and the grid."""
+    """Add what is measured beside the means: calibration, pairs and costs."""
     outcome.tables |= measure_calibration(outcome, options)
     outcome.tables |= measure_pair_agreement(outcome, labels, options)
     outcome.costs = sum_costs(outcome.rankers, options)
-    outcome.grid = sum_up_grid(outcome, grid, options)
 
 
 def _find_families(
     judges: Iterable[str],
-    rankers: Mapping[str, BakeoffRanker],
+    rankers: Iterable[BakeoffRanker],
     runs: Sequence[MeasuredRanker],
     options: BakeoffOptions,
 ) -> FamilyOverlap:
     """Return the model families of rankers and of the truth's judges."""
     who = {
-        name: ranker.judge.name if ranker.judge else ranker.protocol
-        for name, ranker in rankers.items()
+        ranker.name: ranker.judge.name if ranker.judge else ranker.protocol for ranker in rankers
     }
     who |= {entry.name: entry.name for entry in runs}
     return find_family_overlap(judges, who, options.families)
@@ -476,7 +462,7 @@ def _rank_all(
         paid = check_spending(options, judges, watch)
         panels = [
             (arm_options, (ranker.judge,))
-            for ranker, arm_options in field.grid.asked.values()
+            for ranker, arm_options in field.rankers.values()
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
@@ -499,11 +485,6 @@ def _rank_all(
         if reason:
             replies = sum(tally.answered for tally in tallies.values())
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
-        disabled = {
-            name: disabled[reranker]
-            for name in field.rankers
-            if (reranker := field.grid.reranker_of(name)) in disabled
-        }
         ranked = _collect_rankings(field, disabled)
         timer.lap("gather")
         alone = latency.time_queries_alone(
@@ -511,10 +492,7 @@ def _rank_all(
             latency.lines_at(field.timed_places, field.shards),
             options,
             coordinator,
-            num_gpus={
-                name: options.num_gpus.get(field.grid.reranker_of(name), 0)
-                for name in field.rankers
-            },
+            num_gpus=options.num_gpus,
             run_id=field.run_id,
             planned=planned,
             watch=watch,
@@ -522,9 +500,8 @@ def _rank_all(
         )
         timer.lap("ask again")
     for entry in ranked.rankers:
-        reranker = field.grid.reranker_of(entry.name)
-        tally, shares = tallies.get(reranker, Tally()), field.grid.count_rankers(reranker)
-        entry.dollars, entry.unpriced = tally.dollars / shares, tally.unpriced
+        tally = tallies.get(entry.name, Tally())
+        entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
         if entry.name in disabled:
             entry.note = disabled[entry.name].message
     alone.add_to(ranked.rankers)
@@ -553,7 +530,7 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
     Raises:
         Stopped: replies are missing that no reranker will give.
     """
-    job = field.job(next(iter(field.grid.asked)))
+    job = field.job(next(iter(field.rankers)))
     ranked = _AskedResults([])
     parts: dict[str, list[pa.Table]] = {name: [] for name in field.rankers}
     failures: dict[str, list[Unranked]] = {name: [] for name in field.rankers}

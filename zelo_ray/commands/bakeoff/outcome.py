@@ -176,27 +176,6 @@ class RankingCosts:
 
 
 @dataclass(frozen=True, slots=True)
-class GridCell:
-    """A first stage with a reranker, or one of both alone: its mean over the other factor.
-
-    The name of what is not fixed is empty, and so is ``run`` then. ``effect`` is the distance of
-    such a mean from that of all pairs, with its interval; NaN for a pair.
-    """
-
-    first_stage: str
-    reranker: str
-    run: str
-    measure: str
-    mean: float
-    low: float
-    high: float
-    queries: int
-    effect: float
-    effect_low: float
-    effect_high: float
-
-
-@dataclass(frozen=True, slots=True)
 class LabelForecast:
     """Forecast of how many more labels would settle the difference between two rankers."""
 
@@ -289,8 +268,6 @@ class BakeoffOutcome:
     cautions: list[Caution] = field(default_factory=list)
     costs: RankingCosts | None = None
     """what the rankings took in time and money"""
-    grid: list[GridCell] = field(default_factory=list)
-    """first stages with rerankers; empty with one set of pools"""
     truth_digest: str = ""
     """of all judgments of the truth; see `digest_judgments`"""
     tables: dict[str, tuple[type, list[Any]]] = field(default_factory=dict)

@@ -5,7 +5,6 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
 from zelo_ray.commands.bakeoff.outcome import (
-    GridCell,
     MeanWithoutFamily,
     RankerCost,
     Slice,
@@ -22,7 +21,6 @@ from zelo_ray.commands.bakeoff.report import (
     people,
 )
 from zelo_ray.commands.bakeoff.report.gate import gate_section
-from zelo_ray.commands.bakeoff.report.grid import grid_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed
@@ -47,7 +45,6 @@ SECTIONS = (
     gate_section,
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
-    grid_section,
     costs.costs_section,
     people.people_section,
     families.families_section,
@@ -144,7 +141,6 @@ BAKEOFF_REPORT = ReportKind(
         "comparisons": (Comparison,),
         "costs": (RankerCost,),
         "failures": (Unranked,),
-        "grid": (GridCell,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
