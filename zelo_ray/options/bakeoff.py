@@ -55,12 +55,6 @@ class BakeoffOptions(AskingOptions):
         description="tokens of a document that a reranker sees; without it, all, but 2,000 for "
         "listwise and pointwise",
     )
-    latency_queries: Annotated[int, _RANKING] = Field(
-        0,
-        ge=0,
-        description="ask rerankers so many queries again at the end, one at a time, since times "
-        "under load are not those of one query; paid for, once",
-    )
     num_gpus: Annotated[dict[str, float], RUNNING] = Field(
         default_factory=dict, description="by reranker: GPUs for each of its actors"
     )

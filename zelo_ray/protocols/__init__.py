@@ -35,7 +35,6 @@ from zelo_ray.plugins import (
     load_installed,
     load_plugin,
 )
-from zelo_ray.protocols.again import AGAIN, ask_again
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
@@ -51,7 +50,6 @@ from zelo_ray.protocols.protocol import (
 )
 
 __all__ = [
-    "AGAIN",
     "KEPT",
     "PROTOCOLS",
     "RANKERS",
@@ -143,8 +141,6 @@ def find_protocol(name: str) -> Ranker:
     Raises:
         UnknownProtocol: there is none of that name.
     """
-    if name.startswith(AGAIN):
-        return ask_again(find_protocol(name.removeprefix(AGAIN)))
     if name in RANKERS:
         ranker: Ranker = import_module(RANKERS[name]).RANKER
         return ranker

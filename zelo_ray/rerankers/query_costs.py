@@ -32,8 +32,6 @@ class QueryCost:
     """in which a local model was loaded, before ``seconds``; 0 if none was"""
     device: str = ""
     """that computed it, if it is on this machine and known"""
-    is_alone: bool = False
-    """whether it was asked again with no other query in flight (``latency_queries``)"""
 
 
 @dataclass(slots=True)

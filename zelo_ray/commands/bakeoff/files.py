@@ -12,7 +12,6 @@ from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
     MeanWithoutFamily,
     MeasuredRanker,
-    RankerCost,
     SelfPreference,
     Slice,
     UnjudgedDocument,
@@ -50,7 +49,6 @@ def build_record(
             "failed": len(entry.failures),
             "dollars": entry.dollars,
             "unpriced": entry.unpriced,
-            "latency_dollars": entry.latency_dollars,
             "note": entry.note,
         }
         for entry in outcome.rankers
@@ -84,10 +82,9 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             [
                 *outcome.means,
                 *(outcome.people.means if outcome.people else ()),
-                *(outcome.costs.means if outcome.costs else ()),
+                *outcome.costs,
             ],
         ),
-        "costs": (RankerCost, outcome.costs.rows if outcome.costs else ()),
         "times": (QueryCost, [cost for entry in outcome.rankers for cost in entry.costs]),
         "comparisons": (
             Comparison,

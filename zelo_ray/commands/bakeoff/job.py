@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff import latency, measure
+from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.calibration import measure_calibration
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.costs import sum_costs
@@ -85,8 +85,6 @@ class _AskedRankers:
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
-    timed_places: frozenset[tuple[str, int]] = frozenset()
-    """the lines of the queries to ask again, one at a time"""
 
     @property
     def judges(self) -> dict[str, Judge]:
@@ -154,8 +152,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         if shards:
             table = _truth_with_pools(table, census, watch)
         places = frozenset((file, number) for file, number, _ in census.places)
-        timed = latency.choose_places(census.places, options)
-        asked = _AskedRankers(rankers, shards, places, run_id, timed)
+        asked = _AskedRankers(rankers, shards, places, run_id)
         ranked = _rank_asked(asked, options, census.planned, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
@@ -487,27 +484,13 @@ def _rank_all(
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
         ranked = _collect_rankings(field, disabled)
         timer.lap("gather")
-        alone = latency.time_queries_alone(
-            field.rankers,
-            latency.lines_at(field.timed_places, field.shards),
-            options,
-            coordinator,
-            num_gpus=options.num_gpus,
-            run_id=field.run_id,
-            planned=planned,
-            watch=watch,
-            disabled=disabled,
-        )
-        timer.lap("ask again")
     for entry in ranked.rankers:
         tally = tallies.get(entry.name, Tally())
         entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
         if entry.name in disabled:
             entry.note = disabled[entry.name].message
-    alone.add_to(ranked.rankers)
-    for entry in ranked.rankers:
         entry.count_earlier_runs()
-    ranked.tallies, ranked.damaged = tallies | alone.labelled_tallies, paid.damaged
+    ranked.tallies, ranked.damaged = tallies, paid.damaged
     return ranked
 
 
@@ -543,10 +526,9 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
             costs[name].extend(costs_in(rows))
-    for name, (ranker, _) in field.rankers.items():
+    for name in field.rankers:
         entry = MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name])
         entry.costs = costs[name]
-        entry.block_size = ranker.judge.options.get("block_size", 0) if ranker.judge else 0
         ranked.rankers.append(entry)
     return ranked
 

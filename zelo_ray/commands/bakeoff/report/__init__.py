@@ -6,7 +6,6 @@ from typing import Any
 from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
 from zelo_ray.commands.bakeoff.outcome import (
     MeanWithoutFamily,
-    RankerCost,
     Slice,
     UnjudgedDocument,
     Unranked,
@@ -15,7 +14,6 @@ from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
 from zelo_ray.commands.bakeoff.report import (
     breakdown,
     calibration,
-    costs,
     families,
     leaderboard,
     people,
@@ -45,7 +43,6 @@ SECTIONS = (
     gate_section,
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
-    costs.costs_section,
     people.people_section,
     families.families_section,
     calibration.pairs_section,
@@ -139,7 +136,6 @@ BAKEOFF_REPORT = ReportKind(
     {
         "calibration": (ScoreCalibration,),
         "comparisons": (Comparison,),
-        "costs": (RankerCost,),
         "failures": (Unranked,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),

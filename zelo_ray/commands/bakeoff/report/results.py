@@ -71,14 +71,9 @@ class BakeoffResults:
         return by_measure
 
     @cached_property
-    def costs(self) -> list[dict[str, Any]]:
-        """Return the rows of what rankers take in time and money; none of earlier versions."""
-        return self.source.rows("costs")
-
-    @cached_property
-    def cost_means(self) -> dict[tuple[str, str], dict[str, Any]]:
+    def costs(self) -> dict[tuple[str, str], dict[str, Any]]:
         """Return the rows of means that are times or prices, by ranker and figure."""
-        rows = self.source.rows("means") if self.costs else []
+        rows = self.source.rows("means")
         return {(row["run"], row["measure"]): row for row in rows if row.get("estimate") == "cost"}
 
     @cached_property
