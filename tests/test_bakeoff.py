@@ -21,8 +21,9 @@ from zelo_ray.commands.bakeoff.significance import (
     swap_rankers,
 )
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY, RELEVANT
+from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.errors import InputError, Stopped
-from zelo_ray.evaluation.measures import Truth
+from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import BakeoffOptions
@@ -167,7 +168,8 @@ def test_results_by_how_many_documents_are_relevant_and_by_the_text_of_queries()
         fields=fields,
         measures=("R(rel=2)@1",),
     )
-    found = {(s.slice, s.value): (s.mean, s.queries) for s in outcome.slices}
+    rows = [s for s in outcome.slices if s.measure != "Pairs"]
+    found = {(s.slice, s.value): (s.mean, s.queries) for s in rows}
     assert found[RELEVANT, "1"] == (1.0, 8)
     assert found[RELEVANT, "6+"] == (pytest.approx(1 / 7), 4)
     assert [value for name, value in found if name == LENGTH] == ["1-2", "3-5"]
@@ -233,6 +235,35 @@ def test_a_contrast_marks_what_the_other_figures_count_as_relevant(measures, rel
     outcome = contest_of(*arms, measures=measures)
     record = build_record(outcome, build_contrasts(outcome, {}), {})
     assert record["summary"]["truth"]["relevant_from"] == relevant_from
+
+
+@pytest.mark.parametrize(
+    ("measures", "grades", "threshold"),
+    [
+        (["nDCG@10", "AP(rel=2)", "RR"], GRADES, 2.0),
+        (["nDCG@10", "RR"], GRADES, 1.0),
+        (["R(k_gt=5)@10"], GRADES, 2.0),
+        (["nDCG@10"], {"a": 1.0, "b": 0.0}, 1.0),
+        (["nDCG@10", "AP"], {"a": 1.5, "b": -0.5}, None),
+        (["AP(rel=0.5)"], {"a": 1.5, "b": -0.5}, 0.5),
+    ],
+)
+def test_relevant_is_what_the_measures_take_for_it(measures, grades, threshold):
+    assert find_threshold(parse_measures(measures), truth_of(grades=grades)) == threshold
+
+
+def test_every_leaderboard_has_the_share_of_pairs_in_order_and_says_it(tmp_path):
+    arms = (entry_of("good", all_like("abdc")), entry_of("bad", all_like("dcba")))
+    outcome = contest_of(*arms, measures=("RR",))
+    assert [str(measure) for measure in outcome.measures] == ["RR", "Pairs"]
+    assert mean_of(outcome, "good", "Pairs") == pytest.approx(5 / 6)
+    assert {row.measure for row in outcome.comparisons} == {"RR"}
+    named = contest_of(*arms, measures=("RR", "Pairs"))
+    assert {row.measure for row in named.comparisons} == {"RR", "Pairs"}
+    report = report_of(outcome, tmp_path)
+    [said] = report.section("leaderboard").parts[1].lines
+    assert said == "good orders 83% [83%, 83%] of the pairs of documents as the truth does."
+    assert "Pairs" in report.table("leaderboard").columns
 
 
 def test_documents_that_nobody_judged_are_holes():

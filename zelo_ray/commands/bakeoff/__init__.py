@@ -54,7 +54,7 @@ def measure(
 
     A ranker that answered no query is left out. Means are over all queries of the truth; as usual
     in the field, a query that a ranker did not answer counts as 0. Two rankers are compared on the
-    queries that both answered.
+    queries that both answered. `Pairs` is always measured, and compared if it is named.
 
     Args:
         truth: relevance labels.
@@ -69,7 +69,8 @@ def measure(
         RunError: the ranking of a ranker is not a valid run.
         Stopped: no ranker ranked any query, or the baseline ranked none.
     """
-    measures = parse_measures(options.measures) or default_measures(truth)
+    named = parse_measures(options.measures) or default_measures(truth)
+    measures = tuple(dict.fromkeys((*named, *parse_measures(["Pairs"]))))
     rankings = {entry.name: rank_run(truth, entry.run, ties=options.ties) for entry in entries}
     rankers = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
@@ -96,8 +97,8 @@ def measure(
         resamples=options.resamples,
         confidence=options.confidence,
         seed=options.seed,
-        drawn=drawn(measures),
-        uncompared={str(measure) for measure in measures if measure.of_labels},
+        drawn=drawn(named),
+        uncompared={str(m) for m in measures if m.of_labels or m not in named},
     )
     outcome = BakeoffOutcome(
         measures=measures,

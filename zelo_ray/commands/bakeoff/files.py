@@ -97,7 +97,6 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             outcome.self_preference.left_out if outcome.self_preference else [],
         ),
         "failures": (Unranked, [f for entry in outcome.rankers for f in entry.failures]),
-        **outcome.tables,
     }
     tables = {name: schema_of(record) for name, (record, _) in records.items()}
     runs = pa.schema([("run", pa.string()), *schema_of(Ranked)])

@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff import measure
-from zelo_ray.commands.bakeoff.calibration import measure_calibration
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
-from zelo_ray.commands.bakeoff.pair_agreement import measure_pair_agreement
 from zelo_ray.commands.bakeoff.query_traits import TRAITS, describe_query
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
@@ -162,7 +160,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
-        _add_tables(outcome, labels, measured)
+        outcome.costs = sum_costs(outcome.rankers, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -181,15 +179,6 @@ _OWN_QUERY_MESSAGES: Mapping[str, str] = {
     "evaluation: of {}",
     "own_id": "kept a document with the id of its query, whose text differs or is unknown: of {}",
 }
-
-
-def _add_tables(
-    outcome: BakeoffOutcome, labels: PeoplesLabels | None, options: BakeoffOptions
-) -> None:
-    """Add what is measured beside the means: calibration, pairs and costs."""
-    outcome.tables |= measure_calibration(outcome, options)
-    outcome.tables |= measure_pair_agreement(outcome, labels, options)
-    outcome.costs = sum_costs(outcome.rankers, options)
 
 
 def _find_families(

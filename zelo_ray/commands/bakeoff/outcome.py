@@ -230,8 +230,6 @@ class BakeoffOutcome:
     """what the rankings took in time and money"""
     truth_digest: str = ""
     """of all judgments of the truth; see `digest_judgments`"""
-    tables: dict[str, tuple[type, list[Any]]] = field(default_factory=dict)
-    """further result files: by name, the type of their rows and the rows"""
 
     @property
     def leading(self) -> str:

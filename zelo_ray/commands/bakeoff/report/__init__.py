@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
 from zelo_ray.commands.bakeoff.outcome import (
     MeanWithoutFamily,
     Slice,
     UnjudgedDocument,
     Unranked,
 )
-from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
 from zelo_ray.commands.bakeoff.report import (
     breakdown,
-    calibration,
     families,
     leaderboard,
     people,
@@ -45,8 +42,6 @@ SECTIONS = (
     leaderboard.differences_section,
     people.people_section,
     families.families_section,
-    calibration.pairs_section,
-    calibration.calibration_section,
     leaderboard.failures_section,
 )
 """Shown by terminal and page."""
@@ -134,15 +129,12 @@ BAKEOFF_REPORT = ReportKind(
     ("metrics.parquet", "comparisons.parquet"),
     frozenset({"options", "summary"}),
     {
-        "calibration": (ScoreCalibration,),
         "comparisons": (Comparison,),
         "failures": (Unranked,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
         "metrics": (Metric,),
-        "pairs": (PairAgreement,),
-        "reliability": (ScoreBin,),
         "runs": (Ranked,),
         "slices": (Slice,),
         "times": (QueryCost,),

@@ -25,7 +25,15 @@ from zelo_ray.records import Comparison
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label
-from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
+from zelo_ray.reports.parts import (
+    Cells,
+    Chart,
+    Figure,
+    ReportTable,
+    Section,
+    Sentences,
+    TextCell,
+)
 from zelo_ray.reports.wording import (
     Quantity,
     format_cost,
@@ -180,7 +188,17 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
         ["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet"
     )
     title = "Leaderboard by the panel alone" if results.people.get("way") else "Leaderboard"
-    return Section("leaderboard", title, (chart, table))
+    return Section("leaderboard", title, (chart, *_share_of_pairs(results), table))
+
+
+def _share_of_pairs(results: BakeoffResults) -> Iterator[Sentences]:
+    """Say how many of the pairs of documents the leader orders as the truth does."""
+    best = results.rankers[0]
+    row = results.means.get("Pairs", {}).get(best)
+    if row and not np.isnan(row["mean"]):  # else all documents of a query are equal
+        share = format_estimate(row["mean"], row["low"], row["high"], ".0%")
+        whom = "the panel" if results.families.get("judges") else "the truth"
+        yield Sentences([f"{best} orders {share} of the pairs of documents as {whom} does."])
 
 
 def _mean(results: BakeoffResults, measure: str, ranker: str) -> Quantity:
