@@ -284,7 +284,7 @@ def test_runs_alone_are_a_contest(tmp_path):
     assert board["nDCG@10"][0] == 1 > board["nDCG@10"][1]
     assert board.queries.tolist() == [6, 6]
     assert len(contest.comparisons) == 1
-    assert len(contest.metrics) == 12
+    assert len(contest.metrics) == 24  # nDCG@10 and Pairs
     assert contest.complete
     loaded = load_run(tmp_path / "out")
     assert repr(contest).startswith(repr(loaded))

@@ -11,7 +11,6 @@ from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.files import build_record, write_outcome
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker, Unranked
-from zelo_ray.commands.bakeoff.query_traits import LENGTH, SCRIPT, describe_query
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.significance import (
@@ -157,42 +156,21 @@ def test_results_by_a_field_and_by_difficulty():
     assert (easy.mean, easy.queries, hard.queries) == (1.0, 4, 4)
 
 
-def test_results_by_how_many_documents_are_relevant_and_by_the_text_of_queries():
+def test_results_by_how_many_documents_are_relevant():
     few, many = {"a": 2.0, "b": 0.0}, {f"d{n}": 2.0 for n in range(7)}
     truth = {q: few if n < 8 else many for n, q in enumerate(QUERIES)}
-    fields = {q: describe_query("was ist das" if n % 2 else "hit") for n, q in enumerate(QUERIES)}
     orders = {q: list(documents) for q, documents in truth.items()}
     outcome = contest_of(
         entry_of("arm", orders),
         truth=Truth(qrels_of(truth)),
-        fields=fields,
         measures=("R(rel=2)@1",),
     )
     rows = [s for s in outcome.slices if s.measure != "Pairs"]
     found = {(s.slice, s.value): (s.mean, s.queries) for s in rows}
     assert found[RELEVANT, "1"] == (1.0, 8)
     assert found[RELEVANT, "6+"] == (pytest.approx(1 / 7), 4)
-    assert [value for name, value in found if name == LENGTH] == ["1-2", "3-5"]
-    assert SCRIPT not in {name for name, _ in found}, "all are Latin"
     scores = contest_of(entry_of("arm", orders), truth=truth_of(grades={"a": 1.5, "b": -0.5}))
     assert RELEVANT not in {s.slice for s in scores.slices}, "scores have no threshold"
-
-
-@pytest.mark.parametrize(
-    ("text", "traits"),
-    [
-        ("ray", {SCRIPT: "Latin", LENGTH: "1-2"}),
-        ("how do I start a cluster", {SCRIPT: "Latin", LENGTH: "6-10"}),
-        ("кто там 123", {SCRIPT: "Cyrillic", LENGTH: "3-5"}),
-        ("東京の天気", {SCRIPT: "Japanese"}),
-        ("北京天气", {SCRIPT: "Han"}),
-        ("날씨 어때", {SCRIPT: "Hangul", LENGTH: "1-2"}),
-        ("42", {LENGTH: "1-2"}),
-        (" ", {}),
-    ],
-)
-def test_a_query_is_described_by_what_its_text_shows(text, traits):
-    assert describe_query(text) == traits
 
 
 def test_the_widest_differences_are_shown_with_their_documents():

@@ -156,7 +156,6 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
         "seconds": {"measure": 0.5},
         **summed,
     }
-    curve = {arm: [[k, (i + k) / 130] for k in (1, 5, 10, 100)] for i, arm in enumerate(arms)}
     run = {
         "kind": "bakeoff",
         "run_id": "20261101T000000Z-abc",
@@ -169,7 +168,6 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
             "resamples": 10_000,
         },
         "summary": summary,
-        "curves": {"R": curve},
         "contrasts": [contrast],
     }
     write_json(str(out), "run.json", run)

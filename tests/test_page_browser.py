@@ -129,21 +129,20 @@ def test_a_chart_is_taken_as_a_picture_that_needs_no_page(browser, tmp_path, sch
     async def visit(tab):
         await tab.open(path, scheme=scheme)
         await tab.until(DRAWN.format(".plot"))
-        seen.append(await taken(tab, '#curves [aria-label^="Save the chart as SVG"]'))
-        seen.append(await tab.run(shows("#curves .legend button:first-child")))
-        seen.append(await taken(tab, '#curves [aria-label^="Save the chart as PNG"]'))
-        seen.append(await tab.run("document.querySelector('#curves .plot').clientWidth"))
+        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as SVG"]'))
+        seen.append(await tab.run(shows("#slices .legend button:first-child")))
+        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as PNG"]'))
+        seen.append(await tab.run("document.querySelector('#slices .plot').clientWidth"))
         await tab.until("document.querySelector('[role=status]').textContent.endsWith(': done')")
         await deaf(tab, path)
 
     browser.visit(visit)
     (svg_name, svg), legend, (png_name, png), width = seen
     text = svg.decode()
-    assert (svg_name, png_name) == ("curves.svg", "curves.png")
+    assert (svg_name, png_name) == ("slices.svg", "slices.png")
     assert f'fill="rgb({paper})"' in text
     assert not any(word in text for word in ("var(", "light-dark(", "color(srgb", "class=", "href"))
-    assert "epth" in text
-    assert "of the first k documents" in text
+    assert "on parts of the queries" in text
     assert legend.strip().replace("<", "&lt;").replace(">", "&gt;") in text
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(png[16:20], "big") == 2 * (width + 32)

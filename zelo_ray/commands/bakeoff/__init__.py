@@ -1,7 +1,7 @@
 """Measure rankers against the truth, and compare them: means, differences, gate, warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 
@@ -37,7 +37,6 @@ from zelo_ray.options import BakeoffOptions
 
 _CELLS = 2**22
 """Resampled labels, and values under them, that are in memory at once: 32 MB each."""
-_CURVE = (1, 2, 3, 5, 10, 20, 50, 100)
 _UNJUDGED_DEPTH = 10
 
 
@@ -116,7 +115,6 @@ def measure(
             for name in rankers
             for hole in _find_unjudged(name, rankings[name], _UNJUDGED_DEPTH)
         ],
-        curves=_curves(truth, measures, rankings),
         label_draws=draws,
         confidence=options.confidence,
     )
@@ -165,21 +163,6 @@ def _evaluate_label_draws(
         drawn = np.stack([evaluate(measures, ranking, stacked) for ranking in rankings], axis=2)
         for draw in drawn:
             yield {str(measure): draw[m] for m, measure in enumerate(measures)}
-
-
-def _curves(
-    truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
-) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """Compute recall at several depths: by measure and ranker, pairs of depth and mean."""
-    recall = next(
-        measure for measure in (*measures, *default_measures(truth)) if measure.name == "R"
-    )
-    at = [replace(recall, cutoff=depth) for depth in _CURVE]
-    curves = {
-        ranker: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))
-        for ranker, ranking in rankings.items()
-    }
-    return {str(replace(recall, cutoff=None)): curves}
 
 
 def _find_unjudged(name: str, ranking: Ranking, depth: int) -> list[UnjudgedDocument]:

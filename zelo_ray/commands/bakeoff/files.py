@@ -31,7 +31,7 @@ _ODD = re.compile(r"[^\w.+-]+")
 def build_record(
     outcome: BakeoffOutcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return what ``run.json`` says of a bake-off: summary, recall curves, and `contrasts`."""
+    """Return what ``run.json`` says of a bake-off: summary and `contrasts`."""
     queries = len(outcome.truth.query_ids)
     truth = {
         "queries": queries,
@@ -71,7 +71,7 @@ def build_record(
     description = {"complete": outcome.complete, "summary": summary}
     if outcome.people:
         summary["people"] = outcome.people.describe()
-    return {**description, "curves": outcome.curves, "contrasts": list(shown)}
+    return {**description, "contrasts": list(shown)}
 
 
 def write_outcome(out: str, outcome: BakeoffOutcome) -> None:

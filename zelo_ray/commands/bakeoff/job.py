@@ -22,7 +22,6 @@ from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
-from zelo_ray.commands.bakeoff.query_traits import TRAITS, describe_query
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.batch.parts import sum_possibly_billed
@@ -358,7 +357,7 @@ def _count_pools(
 ) -> InputCount:
     """Count the pools whose query is in the truth; the others are ignored.
 
-    Traits of each query, and for slices its fields, are added to ``fields``.
+    For slices, the fields of each query are added to ``fields``.
     """
     query_ids = set(pc.unique(table["query_id"]).to_pylist())
     pool_ids = set[str]()
@@ -370,8 +369,8 @@ def _count_pools(
         pool_ids.add(line.pool.query_id)
         if line.pool.query_id not in query_ids:
             return False
-        line_fields = query_fields(line) if options.slices else {}
-        fields[line.pool.query_id] = {**describe_query(line.pool.query), **line_fields}
+        if options.slices:
+            fields[line.pool.query_id] = query_fields(line)
         return True
 
     try:
@@ -386,7 +385,7 @@ def _count_pools(
             raise
         why = explain_mismatch("the input", pool_ids, options.truth, query_ids)
         raise InputError(f"no query of the input is in the truth: {why}") from error
-    names = sorted({name for record in fields.values() for name in record} - {*TRAITS})
+    names = sorted({name for record in fields.values() for name in record})
     if unknown := [name for name in options.slices if name not in names]:
         has = f"they have {', '.join(names)}" if names else "they have none"
         raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")

@@ -208,7 +208,6 @@ class BakeoffOutcome:
     comparisons: list[Comparison]
     slices: list[Slice]
     unjudged: list[UnjudgedDocument]
-    curves: dict[str, dict[str, list[tuple[int, float]]]]
     label_draws: int
     """of the labels, under their standard errors; 0 if the labels are exact"""
     confidence: float

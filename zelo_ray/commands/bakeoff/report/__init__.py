@@ -48,7 +48,6 @@ SECTIONS = (
 
 DETAILS = (
     breakdown.distribution_section,
-    breakdown.curves_section,
     breakdown.slices_section,
     breakdown.difficulty_section,
     breakdown.contrasts_section,

@@ -162,12 +162,6 @@ class BakeoffResults:
                 values[row[failure["query_id"]], column[failure["run"]]] = np.nan
         return query_ids, values
 
-    @cached_property
-    def depths(self) -> dict[str, int]:
-        """Return, by ranker, the largest number of documents that it ranks for a query."""
-        rows = self._ranked.group_by("run").aggregate([("documents", "max")]).to_pylist()
-        return {row["run"]: row["documents_max"] for row in rows}
-
     def documents(self, depth: int) -> dict[str, int]:
         """Count, by ranker, the documents that it ranks down to some depth, over all queries."""
         counts = pc.min_element_wise(self._ranked["documents"], depth)
