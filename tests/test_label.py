@@ -98,7 +98,6 @@ def test_what_comes_next_measures_as_the_contest_did(tmp_path, contest):
     was = frame.options.model_copy(
         update={
             "measures": ("AP", "P@5"),
-            "ties": "expected",
             "rerankers": ("bm25", "mine=cohere:rerank-v4.0-pro", "gpt-x=bm25", "lost=bm25"),
             "limits": {"mine": {"concurrency": 2}},
             "families": {"gpt-x": ("gpt",), "lost": ("x",), "judge": ("qwen",)},
@@ -118,7 +117,7 @@ def test_what_comes_next_measures_as_the_contest_did(tmp_path, contest):
     assert known.measures == ("nDCG@10", "AP", "P@5")
     families = {"mine": ("cohere",), "gpt-x": ("gpt",), "judge": ("qwen",)}
     assert known.families == families
-    same = ("truth", "pools", "ties", "baseline", "margin", "confidence", "slices", "resamples")
+    same = ("truth", "pools", "baseline", "margin", "confidence", "slices", "resamples")
     for name in same:
         assert getattr(known, name) == getattr(was, name), name
 
@@ -165,7 +164,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     then = next(line for line in told.splitlines() if line.startswith("Next step: "))
     assert cli.main(shlex.split(then)[3:]) in (0, 3, 4)
     again = json.loads(Path("contest-people/run.json").read_text())
-    assert again["summary"]["measures"] == ["nDCG@5", "P@5"]
+    assert again["summary"]["measures"] == ["nDCG@5", "P@5", "Pairs"]
     assert again["options"]["baseline"] == "two"
     assert "1 person labelled 35 documents" in capsys.readouterr().out
 

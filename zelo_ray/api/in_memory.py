@@ -20,7 +20,6 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients, measure_agreement, ratings_of
 from zelo_ray.evaluation.agreement.coefficients import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
-from zelo_ray.evaluation.measures.ranking import Ties
 from zelo_ray.formats import tables
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.judgments.judgments_file import JudgmentsFile
@@ -117,9 +116,7 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
     return FittedScores(fitted.scores, fitted.unscored, fitted.effects)
 
 
-def measure(
-    run: Any, qrels: Any, measures: Sequence[str] | str | None = None, *, ties: Ties = "trec"
-) -> Metrics:
+def measure(run: Any, qrels: Any, measures: Sequence[str] | str | None = None) -> Metrics:
     """Measure how well a run orders the documents of some qrels, query by query.
 
     Equal to ir_measures and trec_eval where they have the same measure; the conventions are those
@@ -131,8 +128,6 @@ def measure(
         qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; a `Run`;
             or the path of judgments of any kind, also annotated JSONL.
         measures: as ir_measures writes them; if None, those that suit the qrels.
-        ties: how equal scores count: ``trec``, by document id, descending; ``expected``, by the
-            mean over all orders.
 
     Returns:
         A row a query of the qrels and a column a measure; ``.means()`` has the means.
@@ -148,7 +143,7 @@ def measure(
         {'nDCG@10': 0.963940433317, 'P@2': 0.5}
     """
     truth = Truth(_qrels(qrels))
-    ranking = rank_run(truth, run_table(run, "run"), ties=ties)
+    ranking = rank_run(truth, run_table(run, "run"))
     measure_names = [measures] if isinstance(measures, str) else measures
     wanted = default_measures(truth) if measure_names is None else parse_measures(measure_names)
     values = evaluate(wanted, ranking)

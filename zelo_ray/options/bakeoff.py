@@ -1,6 +1,6 @@
 """Define the options of `bakeoff`."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -74,11 +74,6 @@ class BakeoffOptions(AskingOptions):
         ge=0,
         allow_inf_nan=False,
         description="with baseline: the largest tolerable loss of the leading measure",
-    )
-    ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
-        "trec",
-        description="equal scores: trec, by document id, descending; expected, the mean over all "
-        "orders",
     )
     resamples: Annotated[int, _MEASURING] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"

@@ -70,7 +70,7 @@ def measure(
     """
     named = parse_measures(options.measures) or default_measures(truth)
     measures = tuple(dict.fromkeys((*named, *parse_measures(["Pairs"]))))
-    rankings = {entry.name: rank_run(truth, entry.run, ties=options.ties) for entry in entries}
+    rankings = {entry.name: rank_run(truth, entry.run) for entry in entries}
     rankers = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
         query_ids = {failure.query_id for failure in entry.failures}
@@ -101,6 +101,7 @@ def measure(
     )
     outcome = BakeoffOutcome(
         measures=measures,
+        named=named,
         truth=truth,
         rankers=entries,
         ranker_names=rankers,
@@ -118,7 +119,7 @@ def measure(
         label_draws=draws,
         confidence=options.confidence,
     )
-    outcome.cautions = [*_find_cautions(outcome, options), *cautions]
+    outcome.cautions = [*_find_cautions(outcome), *cautions]
     outcome.slices = list(compute_slices(outcome, options, fields))
     outcome.people = correct_by_people(outcome, labels, options) if labels else None
     if options.baseline:
@@ -127,13 +128,12 @@ def measure(
     return outcome
 
 
-def _find_cautions(outcome: BakeoffOutcome, options: BakeoffOptions) -> Iterator[Caution]:
+def _find_cautions(outcome: BakeoffOutcome) -> Iterator[Caution]:
     """Yield reasons why the rankers' scores, or the truth's grades, may mislead."""
     truth, depth = outcome.truth, outcome.measures[0].cutoff
-    ties = options.ties == "trec"  # other settings do not depend on the order of equal scores
     for entry in (entry for entry in outcome.rankers if entry.name in outcome.ranker_names):
         run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
-        for doubt in find_doubts(run, depth, ties=ties):
+        for doubt in find_doubts(run, depth):
             yield Caution(run=entry.name, depth=depth, **asdict(doubt))
     below = int((truth.relevance < 0).sum())
     if below and truth.kind != "scores":

@@ -112,7 +112,7 @@ def _made(run: Mapping[str, Any]) -> str:
     labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
     return (
         f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
-        f"{without_credentials(options['truth'])}, ties {options['ties']}, seed {options['seed']}, "
+        f"{without_credentials(options['truth'])}, seed {options['seed']}, "
         f"{options['resamples']:,} resamples, {labels}."
     )
 
