@@ -94,7 +94,6 @@ def _table(table: ReportTable) -> Iterator[Line]:
         "table": table.columns,
         "numbers": [column for column in table.columns if column in table.numbers],
         "open_rows": table.open_rows,
-        "sortable": table.sortable,
         "file": table.file,
         "total": table.total,
         "caption": _figures(table.caption),

@@ -3,7 +3,6 @@
 import base64
 import csv
 import io
-import json
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray.commands.report import write_report
-from zelo_ray.commands.report.index import write_index
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.parts import Chart, Queries, Report, ReportTable, Section, TextCell
@@ -233,29 +231,5 @@ def test_a_page_is_printed_with_every_chart(browser, tmp_path, width, height):
         assert base64.b64decode(told["data"]).startswith(b"%PDF")
         assert await tab.run(DRAWN.format(".plot"))
         await tab.until("document.documentElement.scrollWidth <= innerWidth")
-
-    browser.visit(visit)
-
-
-def test_an_index_is_sorted_by_a_click(browser, tmp_path):
-    for name, dollars in (("b", 2), ("a", 10), ("c", 0.5)):
-        (tmp_path / name).mkdir()
-        record = {"options": {}, "summary": {"dollars_in_all": dollars, "queries": 1}}
-        (tmp_path / name / "run.json").write_text(json.dumps(record))
-    write_index([str(tmp_path)])
-    path = tmp_path / "index.html"
-
-    async def visit(tab):
-        await tab.open(path)
-        heads = await tab.run(
-            "[...document.querySelectorAll('#runs th')].map((h) => h.textContent)"
-        )
-        click = "document.querySelectorAll('#runs th button')[{}].click()"
-        first = "document.querySelectorAll('#runs tbody td')[0].textContent[0]"
-        for head, clicks, expected in (("run", 1, "a"), ("spent", 1, "c"), ("spent", 1, "a")):
-            for _ in range(clicks):
-                await tab.run(click.format(heads.index(head)))
-            assert await tab.run(first) == expected
-        await deaf(tab, path)
 
     browser.visit(visit)

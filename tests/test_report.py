@@ -138,7 +138,7 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path):
     page = report(tmp_path, [evil_pool(), Pool(f"{EVIL}2", EVIL, ())], say=say)
     assert not {"img", "iframe", "object", "link"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert len(page.scripts) == 5, "charts, when, take, sort and page"
+    assert len(page.scripts) == 4, "charts, when, take and page"
     text = page.words()
     for shown in (f"{EVIL}?", f"{EVIL}q", f"openai:{EVIL}", f"{EVIL}2"):
         assert shown in text

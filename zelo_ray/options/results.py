@@ -46,19 +46,18 @@ class ReportOptions(CommandOptions):
     """Options of `report`."""
 
     does: ClassVar[str] = (
-        "write report.html again, or of partial results; or an index of several runs"
+        "write report.html again, or of partial results; or a list of several runs"
     )
     usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: tuple[Place, ...] = Field(
-        description="output directory or URL of any command; for several, or a directory whose "
-        "subdirectories are runs, an index page is written",
+        description="output directory or URL of any command; several are listed on one page",
     )
     index: Place | None = Field(
         None,
-        description="file or URL of the index page; without it, index.html in the directory of all "
-        "the runs",
+        description="file or URL of the page that lists several; without it, index.html in the "
+        "directory of all of them",
     )
 
     @field_validator("dir")

@@ -23,7 +23,6 @@ class ReportKind:
         fields: of the record when the command has ended.
         rows: by table, the type of its rows; of several types, each may lack some columns.
         build: builds the report from the tables and the record.
-        headline: returns the most important figure: its name and its value.
         is_complete: returns from the record whether the results are complete.
     """
 
@@ -32,7 +31,6 @@ class ReportKind:
     fields: frozenset[str]
     rows: Mapping[str, Sequence[type]]
     build: Callable[[Source, Record], Report]
-    headline: Callable[[Source, Record], tuple[str, str]]
     is_complete: Callable[[Record], bool]
 
     def source(self, out: str, shown: str = "") -> Source:

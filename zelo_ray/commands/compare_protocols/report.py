@@ -346,7 +346,6 @@ COMPARE_PROTOCOLS_REPORT = ReportKind(
     frozenset({"options", "unit"}),
     {"costs": (Cost,), "differences": (Difference,), "systems": (SystemOrder,)},
     build_report,
-    lambda source, record: _tiles(ProtocolResults(source, record))[0],
     lambda record: bool(record.get("complete")),
 )
 """How results of `compare-protocols` become a report."""

@@ -140,7 +140,6 @@ BAKEOFF_REPORT = ReportKind(
         "unjudged": (UnjudgedDocument,),
     },
     build_report,
-    lambda source, record: _tiles(BakeoffResults(source, record))[0],
     _is_complete,
 )
 """How results of a bake-off become a report."""
