@@ -3,11 +3,12 @@
     python -m benchmarks.kin FOLDER [--panels 56] [--runs]
 
 FOLDER is trec_dl19, as in tests/golden/SOURCES.md. Each recorded judge is a ranker: its grades
-order the judged documents of a query, ties expected. The truth is each judge in turn, and then the
-median of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure and has
-the other sign by NIST's grades. ``--runs`` lets 37 official runs take part as well. ``--lexical``
-takes the lexical judges as truths, and as further rankers. Last, how many judges a panel of three
-is worth, with and without people's grades. About 3 minutes of one core; with ``--runs`` some 20.
+order the judged documents of a query, equal ones at random. The truth is each judge in turn, and
+then the median of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure
+and has the other sign by NIST's grades. ``--runs`` lets 37 official runs take part as well.
+``--lexical`` takes the lexical judges as truths, and as further rankers. Last, how many judges a
+panel of three is worth, with and without people's grades. About 3 minutes of one core; with
+``--runs`` some 20.
 """
 
 import argparse
@@ -35,9 +36,7 @@ from zelo_ray.options import BakeoffOptions
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
 
-OPTIONS = BakeoffOptions(
-    truth="-", out="-", measures=("nDCG@10",), ties="expected", resamples=2000, label_draws=0
-)
+OPTIONS = BakeoffOptions(truth="-", out="-", measures=("nDCG@10",), resamples=2000, label_draws=0)
 LEXICAL = (
     (offline.bm25, offline.bm25_share),
     (offline.likelihood, offline.likelihood_share),
@@ -73,7 +72,7 @@ class Panel:
     def __init__(self, data: Recorded, judges: Sequence[str]) -> None:
         self.data, self.judges = data, tuple(judges)
 
-    def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
+    def labels_without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
         del truth
         rest = [name for name in self.judges if name not in judges]
         if not rest:
@@ -170,7 +169,11 @@ def main() -> None:
     parser.add_argument("--lexical", action="store_true", help="the lexical judges instead")
     flags = parser.parse_args()
     data = Recorded(flags.folder)
-    rankers = {name: data.table(grades, "score") for name, grades in data.grades.items()}
+    rng = np.random.default_rng(0)
+    rankers = {
+        name: data.table(grades + 0.5 * rng.random(len(grades)), "score")
+        for name, grades in data.grades.items()
+    }
     if flags.runs:
         paths = sorted((flags.folder / "runs_top10").glob("*.run"))
         rankers |= {path.stem: read_run(str(path))[1] for path in paths}

@@ -30,12 +30,10 @@ def run_of(run):
     return pa.table([list(column) for column in columns], schema=schema_of(Ranked))
 
 
-def metrics_of(texts, truth, run, ties="trec"):
+def metrics_of(texts, truth, run):
     """By measure and query."""
     truth = Truth(qrels_of(truth))
-    values = evaluate(
-        [parse_measure(text) for text in texts], rank_run(truth, run_of(run), ties=ties)
-    )
+    values = evaluate([parse_measure(text) for text in texts], rank_run(truth, run_of(run)))
     return {
         text: dict(zip(truth.query_ids, row.tolist(), strict=True))
         for text, row in zip(texts, values, strict=True)
@@ -65,9 +63,9 @@ def world(seed=0, queries=12, documents=9, error=0.8, best=(0, 4)):
     return people, truth, {n: table("score", zip(*r, strict=True)) for n, r in runs.items()}
 
 
-def framed(name="nDCG@5", ties="trec", **how):
+def framed(name="nDCG@5", **how):
     people, truth, runs = world(**how)
-    rankings = {arm: rank_run(truth, run, ties=ties) for arm, run in runs.items()}
+    rankings = {arm: rank_run(truth, run) for arm, run in runs.items()}
     frame = build_frame(parse_measure(name), rankings)
     ids = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
     return frame, np.array([people[pair] for pair in ids]), rankings

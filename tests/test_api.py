@@ -240,13 +240,10 @@ def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
     assert loaded.write_report().endswith("out/report.html")
 
 
-def test_a_run_that_is_not_finished_has_what_there_is(tmp_path):
-    out = builders.interrupted(tmp_path, builders.graded_pools(6, 3), 20)
-    loaded = load_run(out)
-    assert not loaded.complete
-    assert repr(loaded).startswith("This run was interrupted: ")
-    assert len(loaded.scores) > 0
-    assert loaded.write_report() == f"{out}/report.html"
+def test_a_run_that_is_not_finished_is_refused(tmp_path):
+    out = builders.interrupted(tmp_path, builders.graded_pools(2, 3), 5)
+    with pytest.raises(InputError, match="is not finished; run the same command again"):
+        load_run(out)
 
 
 @pytest.mark.parametrize("held", [None, "{}", '{"kind": "else"}', '{"options": 1, "summary": {}}'])
@@ -283,7 +280,7 @@ def test_runs_alone_are_a_contest(tmp_path):
     assert board["nDCG@10"][0] == 1 > board["nDCG@10"][1]
     assert board.queries.tolist() == [6, 6]
     assert len(contest.comparisons) == 1
-    assert len(contest.metrics) == 12
+    assert len(contest.metrics) == 24  # nDCG@10 and Pairs
     assert contest.complete
     loaded = load_run(tmp_path / "out")
     assert repr(contest).startswith(repr(loaded))

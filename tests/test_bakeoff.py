@@ -11,7 +11,6 @@ from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.files import build_record, write_outcome
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker, Unranked
-from zelo_ray.commands.bakeoff.query_traits import LENGTH, SCRIPT, describe_query
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.significance import (
@@ -21,8 +20,9 @@ from zelo_ray.commands.bakeoff.significance import (
     swap_rankers,
 )
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY, RELEVANT
+from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.errors import InputError, Stopped
-from zelo_ray.evaluation.measures import Truth
+from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import BakeoffOptions
@@ -156,41 +156,21 @@ def test_results_by_a_field_and_by_difficulty():
     assert (easy.mean, easy.queries, hard.queries) == (1.0, 4, 4)
 
 
-def test_results_by_how_many_documents_are_relevant_and_by_the_text_of_queries():
+def test_results_by_how_many_documents_are_relevant():
     few, many = {"a": 2.0, "b": 0.0}, {f"d{n}": 2.0 for n in range(7)}
     truth = {q: few if n < 8 else many for n, q in enumerate(QUERIES)}
-    fields = {q: describe_query("was ist das" if n % 2 else "hit") for n, q in enumerate(QUERIES)}
     orders = {q: list(documents) for q, documents in truth.items()}
     outcome = contest_of(
         entry_of("arm", orders),
         truth=Truth(qrels_of(truth)),
-        fields=fields,
         measures=("R(rel=2)@1",),
     )
-    found = {(s.slice, s.value): (s.mean, s.queries) for s in outcome.slices}
+    rows = [s for s in outcome.slices if s.measure != "Pairs"]
+    found = {(s.slice, s.value): (s.mean, s.queries) for s in rows}
     assert found[RELEVANT, "1"] == (1.0, 8)
     assert found[RELEVANT, "6+"] == (pytest.approx(1 / 7), 4)
-    assert [value for name, value in found if name == LENGTH] == ["1-2", "3-5"]
-    assert SCRIPT not in {name for name, _ in found}, "all are Latin"
     scores = contest_of(entry_of("arm", orders), truth=truth_of(grades={"a": 1.5, "b": -0.5}))
     assert RELEVANT not in {s.slice for s in scores.slices}, "scores have no threshold"
-
-
-@pytest.mark.parametrize(
-    ("text", "traits"),
-    [
-        ("ray", {SCRIPT: "Latin", LENGTH: "1-2"}),
-        ("how do I start a cluster", {SCRIPT: "Latin", LENGTH: "6-10"}),
-        ("кто там 123", {SCRIPT: "Cyrillic", LENGTH: "3-5"}),
-        ("東京の天気", {SCRIPT: "Japanese"}),
-        ("北京天气", {SCRIPT: "Han"}),
-        ("날씨 어때", {SCRIPT: "Hangul", LENGTH: "1-2"}),
-        ("42", {LENGTH: "1-2"}),
-        (" ", {}),
-    ],
-)
-def test_a_query_is_described_by_what_its_text_shows(text, traits):
-    assert describe_query(text) == traits
 
 
 def test_the_widest_differences_are_shown_with_their_documents():
@@ -233,6 +213,35 @@ def test_a_contrast_marks_what_the_other_figures_count_as_relevant(measures, rel
     outcome = contest_of(*arms, measures=measures)
     record = build_record(outcome, build_contrasts(outcome, {}), {})
     assert record["summary"]["truth"]["relevant_from"] == relevant_from
+
+
+@pytest.mark.parametrize(
+    ("measures", "grades", "threshold"),
+    [
+        (["nDCG@10", "AP(rel=2)", "RR"], GRADES, 2.0),
+        (["nDCG@10", "RR"], GRADES, 1.0),
+        (["R(k_gt=5)@10"], GRADES, 2.0),
+        (["nDCG@10"], {"a": 1.0, "b": 0.0}, 1.0),
+        (["nDCG@10", "AP"], {"a": 1.5, "b": -0.5}, None),
+        (["AP(rel=0.5)"], {"a": 1.5, "b": -0.5}, 0.5),
+    ],
+)
+def test_relevant_is_what_the_measures_take_for_it(measures, grades, threshold):
+    assert find_threshold(parse_measures(measures), truth_of(grades=grades)) == threshold
+
+
+def test_every_leaderboard_has_the_share_of_pairs_in_order_and_says_it(tmp_path):
+    arms = (entry_of("good", all_like("abdc")), entry_of("bad", all_like("dcba")))
+    outcome = contest_of(*arms, measures=("RR",))
+    assert [str(measure) for measure in outcome.measures] == ["RR", "Pairs"]
+    assert mean_of(outcome, "good", "Pairs") == pytest.approx(5 / 6)
+    assert {row.measure for row in outcome.comparisons} == {"RR"}
+    named = contest_of(*arms, measures=("RR", "Pairs"))
+    assert {row.measure for row in named.comparisons} == {"RR", "Pairs"}
+    report = report_of(outcome, tmp_path)
+    [said] = report.section("leaderboard").parts[1].lines
+    assert said == "good orders 83% [83%, 83%] of the pairs of documents as the truth does."
+    assert "Pairs" in report.table("leaderboard").columns
 
 
 def test_documents_that_nobody_judged_are_holes():

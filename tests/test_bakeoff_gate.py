@@ -2,26 +2,19 @@
 
 import json
 import math
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import set_in_file
 from tests.test_bakeoff import QUERIES, all_like, contest_of, entry_of, truth_of
-from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.report.gate import gate_lines
 from zelo_ray.errors import OptionError, Stopped
 from zelo_ray.evaluation.regression_gate import decide_gate, limits, queries_needed
-from zelo_ray.evaluation.significance import compare_pairs
-from zelo_ray.formats.tables import table_of
 from zelo_ray.options import load_options
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.records import Comparison
 
 OPTIONS = {"measure": "m", "confidence": 0.95}
 
@@ -124,49 +117,6 @@ def test_a_contest_says_a_line_for_each_candidate():
     assert "gone is not worse than old" in gone
     assert "by more than 0.05 " in gone
     assert gone.endswith("(it ranked no query of the truth)")
-
-
-def values_of(difference, name):
-    """A comparison of new with old that is seen from old, as the record has it."""
-    table = {"nDCG@10": np.stack([np.full(40, 0.5), 0.5 + difference])}
-    [row] = compare_pairs(table, ["old", "new"], resamples=500, confidence=0.95, seed=0)
-    return replace(row, estimate=name)
-
-
-@pytest.mark.parametrize(
-    ("difference", "margin", "more", "says"),
-    [
-        (spread(0.02, 0.1), 0.01, {"p_holm": 0.2}, "new is better than old here and not sign"),
-        (spread(-0.02, 0.1), 0.01, {"p_holm": 0.2}, "new is worse than old here and not sign"),
-        (spread(0.0, 0.02), 0.01, {}, "a loss of more than 0.01 is ruled out"),
-        (spread(-0.02, 0.03), 0.05, {}, "new is significantly below old in the table, and may"),
-        (spread(0.05, 0.05), 0.01, {}, None),
-        (spread(-0.05, 0.05), 0.01, {}, None),
-        (spread(0.0, 0.3), 0.01, {}, None),
-    ],
-)
-@pytest.mark.parametrize("estimate", ["panel", "corrected"])
-def test_a_gate_and_the_table_of_differences_never_seem_at_odds(
-    tmp_path, difference, margin, more, says, estimate
-):
-    gate = replace(one(difference, margin), measure="nDCG@10", estimate=estimate)
-    rows = [replace(values_of(difference, estimate), **more)]
-    write_bakeoff(tmp_path, arms=("old", "new"), gate=[asdict(gate)])
-    pq.write_table(table_of(rows, Comparison), tmp_path / "comparisons.parquet")
-    lines, *others = BAKEOFF_REPORT.read(str(tmp_path)).section("gate").parts
-    assert lines.lines[0].startswith("GATE ")
-    assert [says in part.lines[0] for part in others] == ([True] if says else [])
-
-
-def test_an_open_gate_beside_a_significant_difference_is_explained(tmp_path):
-    difference = spread(0.05, 0.05)
-    gate = replace(one(difference), verdict="not enough data", reason="it lacks queries")
-    gate = replace(gate, measure="nDCG@10")
-    write_bakeoff(tmp_path, arms=("old", "new"), gate=[asdict(gate)])
-    table = table_of([values_of(difference, "panel")], Comparison)
-    pq.write_table(table, tmp_path / "comparisons.parquet")
-    _, why = BAKEOFF_REPORT.read(str(tmp_path)).section("gate").parts
-    assert why.lines[0].startswith("The difference of new from old is significant in the table")
 
 
 def test_an_open_line_says_how_many_queries_it_takes():

@@ -156,7 +156,6 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
         "seconds": {"measure": 0.5},
         **summed,
     }
-    curve = {arm: [[k, (i + k) / 130] for k in (1, 5, 10, 100)] for i, arm in enumerate(arms)}
     run = {
         "kind": "bakeoff",
         "run_id": "20261101T000000Z-abc",
@@ -164,12 +163,10 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
         "options": {
             "confidence": 0.95,
             "truth": f"s3://name:secret@host/{say}qrels.txt?token=secret",
-            "ties": "trec",
             "seed": 7,
             "resamples": 10_000,
         },
         "summary": summary,
-        "curves": {"R": curve},
         "contrasts": [contrast],
     }
     write_json(str(out), "run.json", run)
@@ -259,7 +256,7 @@ def test_the_foot_says_how_the_numbers_were_made(tmp_path):
     write_report(str(tmp_path))
     facts = (
         *("20261101T000000Z-abc", "zelo-ray 1.2.3", "truth s3://host/qrels.txt"),
-        *("ties trec", "seed 7", "10,000 resamples", "200 draws of the labels"),
+        *("seed 7", "10,000 resamples", "200 draws of the labels"),
     )
     text = Page((tmp_path / "report.html").read_text()).words()
     assert [fact for fact in facts if fact not in text.rpartition("Run ")[2]] == []

@@ -2,23 +2,20 @@
 
 import math
 import re
-from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from rich.cells import cell_len
 
-from tests.builders import graded_pools, interrupted, pool_of, results_of, short, write_run
+from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
-from zelo_ray.commands.explain import build_explanation, explain
+from zelo_ray.commands.explain import explain
 from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
-from zelo_ray.commands.explain.paragraphs import ranges, text_part
-from zelo_ray.commands.explain.screen import fit_to_screen
+from zelo_ray.commands.explain.paragraphs import ranges
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.run_record import record_start
-from zelo_ray.formats.tables import Rejected, table_of
+from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
 
@@ -100,39 +97,9 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
         explain(str(tmp_path), "q0", "d")
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "lean", "graded", "zelo+graded", "baseline-weak"])
-def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
-    out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, **short(protocol))
-    doc, lines = _asked_about(out)  # which of them had an answer by then hangs on the machine
-    first, empty, *rest = lines
-    assert re.search(r" interrupted: \d+ of (up to )?\d+ requests ", first)
-    assert " about this query " in first
-    assert empty == ""
-    assert rest[0] == "query q0"
-    assert any(line.startswith(f"{doc}: ") for line in rest)
-    assert "no judgment from" not in "\n".join(rest)
-    assert explain(str(out), "q0").startswith(first)
-    with pytest.raises(NothingToExplain, match=f"{out} has no judgments of a query 'q9'"):
-        explain(str(out), "q9")
-
-
-def _asked_about(out):
-    """The last document of a query that somebody was asked about, and what is said of it."""
-    for doc in ("d3", "d2", "d1"):
-        with suppress(NothingToExplain):
-            return doc, explain(str(out), "q0", doc).splitlines()
-    return "d0", explain(str(out), "q0", "d0").splitlines()
-
-
-def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):
-    out = interrupted(tmp_path, graded_pools(3), 8, protocol="samre")
-    says = r" query 'q0'\. .* interrupted: \d+ of up to \d+ "
-    with pytest.raises(NothingToExplain, match=says):
-        explain(str(out), "q0")
-
-
-def test_an_unfinished_bakeoff_is_one_line(tmp_path):
-    record_start(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
+@pytest.mark.parametrize("kind", ["annotate", "bakeoff"])
+def test_an_unfinished_run_is_one_line(tmp_path, kind):
+    record_start(str(tmp_path), "run.json", {"kind": kind, "options": {}})
     with pytest.raises(NothingToExplain, match=r"is not finished; run the same command again$"):
         explain(str(tmp_path), "q1")
 
@@ -179,28 +146,6 @@ def test_texts_cannot_steer_a_terminal(tmp_path):
     assert text.startswith("query q1\n    how\\x1b[2J do I\\u202e reset it?")
 
 
-def test_a_terminal_gets_long_texts_cut_and_counted_and_no_line_too_wide(tmp_path):
-    long = " ".join(f"Wörter{n}" for n in range(900))
-    results_of(tmp_path, [replace(pool_of(), query=long)])
-    lines = [
-        *fit_to_screen(build_explanation(str(tmp_path), "q1", "d1").parts, 60, 24, "zelo-ray all")
-    ]
-    assert all(cell_len(line) <= 60 for line in lines)
-    shown = " ".join(" ".join(lines[1:5]).split())
-    left = int(re.search(r" … \((\d+) more words\)$", shown)[1])
-    assert long.startswith(shown.partition(" …")[0])
-    assert left + len(shown.partition(" …")[0].split()) == 900
-    assert lines[-1] == "… 2 more like this: zelo-ray all"
-
-
-@pytest.mark.parametrize("text", ["漢字" * 400, "x" * 900, "शब्द " * 400])
-def test_scripts_of_wide_characters_and_without_spaces_fit_too(text):
-    lines = [*fit_to_screen([text_part("query q", text)], 40, 24, "")]
-    assert len(lines) == 5
-    assert all(cell_len(line) <= 40 for line in lines)
-    assert "more" in lines[-1]
-
-
 def test_grades_tell_what_they_count_for(tmp_path):
     raters = [Rater(name, 0.5, 0.1, 1.0, 0.1, 0.25, 9) for name in ("openai:one", "gemini:x")]
     grades = [Grade("q", "d", name, 2, (), (), "", "") for name in ("openai:one", "other")]
@@ -224,21 +169,6 @@ def test_a_query_is_named_by_its_text(tmp_path):
     with pytest.raises(NothingToExplain, match="text of several queries: query-0a1, b, c"):
         explain(str(tmp_path), "i")
     assert explain(str(tmp_path), "IT?").startswith("query b\n")
-    running = interrupted(tmp_path, [pool_of(query_id="q-7", query="Why?")], 8, protocol="graded")
-    assert "query q-7" in explain(str(running), "why")
-
-
-def test_what_was_set_aside_or_has_no_documents_is_told_so(tmp_path):
-    results_of(tmp_path, [pool_of(), pool_of(query_id="alone", worths=())])
-    raw = '{"query": {"id": "bad", "query": "What is it?"}, "documents": 3}'
-    bad = Rejected("pools.jsonl", 3, "documents: wants a list", raw)
-    pq.write_table(table_of([bad], Rejected), tmp_path / "rejected.parquet")
-    says = r"rejected .*pools\.jsonl, line 3.*: wants a list"
-    for named in ("bad", "what is IT?"):
-        with pytest.raises(NothingToExplain, match=says):
-            explain(str(tmp_path), named)
-    with pytest.raises(NothingToExplain, match="'alone' has no documents"):
-        explain(str(tmp_path), "alone")
 
 
 def test_without_a_query_the_first_are_listed(tmp_path, capsys):
@@ -264,5 +194,3 @@ def test_the_short_form_leaves_out_what_judges_wrote(out, capsys):
     assert "against d" in full
     assert "against d" not in short_form
     assert set(short_form.splitlines()) < set(full.splitlines())
-    assert cli.main([*words, "--short", "--all"]) == 2
-    assert "give one of them" in capsys.readouterr().err

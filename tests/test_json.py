@@ -55,7 +55,6 @@ ELSE = {
     "explain": "explain judged",
     "explain --query": "explain judged --query tick-removal",
     "explain --doc": "explain graded --query tick-removal --doc tick-removal-01",
-    "explain --prompt": "explain judged --query tick-removal --prompt",
     "report": "report judged",
     "report of several": "report judged graded --index all.html",
     "doctor": "doctor --no-ray --judges offline:bm25 --out doctored",

@@ -1,4 +1,4 @@
-"""Measures against their definitions, written out by hand and averaged over all orders of ties."""
+"""Measures against their definitions, written out by hand."""
 
 import math
 import pickle
@@ -47,8 +47,8 @@ EVERY = (
 )
 
 
-def metric_of(text, grades, scores, ties="trec"):
-    return metrics_of([text], {"q": grades}, {"q": scores}, ties)[text]["q"]
+def metric_of(text, grades, scores):
+    return metrics_of([text], {"q": grades}, {"q": scores})[text]["q"]
 
 
 # --- the definitions, one query at a time, for one order of the documents
@@ -206,17 +206,13 @@ OF_ORDER = {
 OF_SCORES = {"Tau": tau, "Pairs": pairs}
 
 
-def by_hand(text, grades, scores, ties):
+def by_hand(text, grades, scores):
     measure = parse_measure(text)
     if measure.name in OF_SCORES:
         return OF_SCORES[measure.name](scores, grades)
     name, parameters = measure.name, dict(measure.parameters)
-    if ties == "trec":
-        each = [sorted(scores, key=lambda d: (scores[d], d.encode()), reverse=True)]
-    else:
-        each = list(orders(scores))
-    values = [OF_ORDER[name](order, grades, measure.cutoff, **parameters) for order in each]
-    return sum(values) / len(values)
+    order = sorted(scores, key=lambda d: (scores[d], d.encode()), reverse=True)
+    return OF_ORDER[name](order, grades, measure.cutoff, **parameters)
 
 
 DOCUMENTS = st.sampled_from(["a", "b", "c", "é", "z", "𝄞", "10"])
@@ -234,27 +230,24 @@ RUNS = st.dictionaries(
 
 
 @settings(max_examples=60, deadline=None)
-@given(TRUTHS, RUNS, st.sampled_from(["trec", "expected"]))
-def test_every_measure_is_what_its_definition_says(truth, run, ties):
-    """With ties: for one order of them, and for the mean over all orders."""
-    found = metrics_of(EVERY, truth, run, ties)
+@given(TRUTHS, RUNS)
+def test_every_measure_is_what_its_definition_says(truth, run):
+    found = metrics_of(EVERY, truth, run)
     for text, by_query in found.items():
         for query_id, value in by_query.items():
-            expected = by_hand(text, truth[query_id], run.get(query_id, {}), ties)
+            expected = by_hand(text, truth[query_id], run.get(query_id, {}))
             assert value == pytest.approx(expected, abs=1e-10, nan_ok=True), (text, query_id)
 
 
 @pytest.mark.parametrize("text", EVERY)
-@pytest.mark.parametrize("ties", ["trec", "expected"])
-def test_long_lists_keep_their_digits(text, ties):
-    """Many documents, few of them tied, so that all orders can be tried."""
+def test_long_lists_keep_their_digits(text):
     rng = np.random.default_rng(7)
     names = [f"d{i:03}" for i in range(120)]
     scores = dict(zip(names[:100], rng.permutation(100).astype(float), strict=True))
     scores |= {names[0]: -1.0, names[50]: -1.0, names[60]: 97.5, names[61]: 97.5}
     grades = {name: float(rng.normal()) for name in names[30:]} | dict.fromkeys(names[:2], 2.5)
-    value = metric_of(text, grades, scores, ties)
-    assert value == pytest.approx(by_hand(text, grades, scores, ties), abs=1e-10)
+    value = metric_of(text, grades, scores)
+    assert value == pytest.approx(by_hand(text, grades, scores), abs=1e-10)
 
 
 def test_a_query_is_measured_alike_whatever_stands_beside_it(monkeypatch):
@@ -265,15 +258,15 @@ def test_a_query_is_measured_alike_whatever_stands_beside_it(monkeypatch):
         truth[f"q{q}"] = {f"d{i}": float(rng.integers(-1, 4)) for i in judged_ids}
         found = rng.permutation(60)[: rng.integers(0, 40)]
         run[f"q{q}"] = {f"d{i}": float(rng.integers(0, 9)) for i in found}
-    together = metrics_of(EVERY, truth, run, "expected")
+    together = metrics_of(EVERY, truth, run)
     monkeypatch.setattr(ranking, "BLOCK_CELLS", 64)
     monkeypatch.setattr(measures, "CHUNK_CELLS", 16)
-    apart = metrics_of(EVERY, truth, run, "expected")
+    apart = metrics_of(EVERY, truth, run)
     for text, by_query in together.items():
         assert apart[text] == pytest.approx(by_query, abs=1e-12, nan_ok=True)
         for query_id in ("q0", "q31", "q59"):
             one = ({query_id: of[query_id]} for of in (truth, run))
-            alone = metrics_of([text], *one, "expected")[text]
+            alone = metrics_of([text], *one)[text]
             assert alone[query_id] == pytest.approx(by_query[query_id], abs=1e-12, nan_ok=True)
 
 
@@ -285,16 +278,15 @@ def test_draws_of_the_labels_are_measured_as_truths_of_their_own(monkeypatch):
     shuffled = qrels_of(truth).take(rng.permutation(25))  # rows of a query need not lie together
     own = Truth(shuffled)
     each = [parse_measure(text) for text in EVERY]
-    for ties in ("trec", "expected"):
-        ranked = rank_run(own, run_of(run), ties=ties)
-        draws = own.relevance + rng.normal(size=(40, 25))
-        drawn = evaluate(each, ranked, draws)
-        assert drawn.shape == (40, len(EVERY), 5)
-        np.testing.assert_allclose(drawn[3], evaluate(each, ranked, draws[3]), atol=1e-12)
-        column = shuffled.schema.get_field_index("relevance")
-        other = Truth(shuffled.set_column(column, "relevance", pa.array(draws[3])))
-        again = evaluate(each, rank_run(other, run_of(run), ties=ties))
-        np.testing.assert_allclose(drawn[3], again, atol=1e-12)
+    ranked = rank_run(own, run_of(run))
+    draws = own.relevance + rng.normal(size=(40, 25))
+    drawn = evaluate(each, ranked, draws)
+    assert drawn.shape == (40, len(EVERY), 5)
+    np.testing.assert_allclose(drawn[3], evaluate(each, ranked, draws[3]), atol=1e-12)
+    column = shuffled.schema.get_field_index("relevance")
+    other = Truth(shuffled.set_column(column, "relevance", pa.array(draws[3])))
+    again = evaluate(each, rank_run(other, run_of(run)))
+    np.testing.assert_allclose(drawn[3], again, atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [[1.0], [[1.0]], [np.nan, 1.0], [[[1.0, 2.0]]]])
@@ -318,20 +310,6 @@ def test_a_score_beyond_32_bits_is_still_ordered_by_its_sign():
         Truth(qrels_of({"q": {"x": 1}})), run_of({"q": {"a": -1e300, "b": 1e300, "c": 1e30}})
     )
     assert ranked.documents(0) == ["b", "c", "a"]
-
-
-@pytest.mark.parametrize("text", ["nDCG@2", "AP", "RR", "R@2", "P@2", "Pairs"])
-def test_a_constant_scorer_is_worth_a_random_order(text):
-    """By doc_id it would win here."""
-    grades = {"a": 0, "b": 0, "c": 0, "d": 1, "e": 1}
-    constant = dict.fromkeys(grades, 1.0)
-    worth = [
-        metric_of(text, grades, {d: -i for i, d in enumerate(order)})
-        for order in permutations(grades)
-    ]
-    assert metric_of(text, grades, constant, "expected") == pytest.approx(sum(worth) / len(worth))
-    if text != "Pairs":
-        assert metric_of(text, grades, constant) == max(worth)
 
 
 # --- conventions
@@ -392,8 +370,6 @@ def test_runs_that_contradict_themselves_are_refused():
             rank_run(truth, run_of({"q": {"a": 1, "b": score}}))
     with pytest.raises(RunError, match="there is no column 'score'"):
         rank_run(truth, qrels_of({"q": {"a": 1}}))
-    with pytest.raises(ValueError, match="ties are trec or expected, not 'random'"):
-        rank_run(truth, run_of({"q": {"a": 1}}), ties="random")
 
 
 def test_columns_may_come_in_other_types_and_pieces():

@@ -3,7 +3,6 @@
 import base64
 import csv
 import io
-import json
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
 from zelo_ray.commands.report import write_report
-from zelo_ray.commands.report.index import write_index
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.parts import Chart, Queries, Report, ReportTable, Section, TextCell
@@ -129,21 +127,20 @@ def test_a_chart_is_taken_as_a_picture_that_needs_no_page(browser, tmp_path, sch
     async def visit(tab):
         await tab.open(path, scheme=scheme)
         await tab.until(DRAWN.format(".plot"))
-        seen.append(await taken(tab, '#curves [aria-label^="Save the chart as SVG"]'))
-        seen.append(await tab.run(shows("#curves .legend button:first-child")))
-        seen.append(await taken(tab, '#curves [aria-label^="Save the chart as PNG"]'))
-        seen.append(await tab.run("document.querySelector('#curves .plot').clientWidth"))
+        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as SVG"]'))
+        seen.append(await tab.run(shows("#slices .legend button:first-child")))
+        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as PNG"]'))
+        seen.append(await tab.run("document.querySelector('#slices .plot').clientWidth"))
         await tab.until("document.querySelector('[role=status]').textContent.endsWith(': done')")
         await deaf(tab, path)
 
     browser.visit(visit)
     (svg_name, svg), legend, (png_name, png), width = seen
     text = svg.decode()
-    assert (svg_name, png_name) == ("curves.svg", "curves.png")
+    assert (svg_name, png_name) == ("slices.svg", "slices.png")
     assert f'fill="rgb({paper})"' in text
     assert not any(word in text for word in ("var(", "light-dark(", "color(srgb", "class=", "href"))
-    assert "epth" in text
-    assert "of the first k documents" in text
+    assert "on parts of the queries" in text
     assert legend.strip().replace("<", "&lt;").replace(">", "&gt;") in text
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(png[16:20], "big") == 2 * (width + 32)
@@ -234,29 +231,5 @@ def test_a_page_is_printed_with_every_chart(browser, tmp_path, width, height):
         assert base64.b64decode(told["data"]).startswith(b"%PDF")
         assert await tab.run(DRAWN.format(".plot"))
         await tab.until("document.documentElement.scrollWidth <= innerWidth")
-
-    browser.visit(visit)
-
-
-def test_an_index_is_sorted_by_a_click(browser, tmp_path):
-    for name, dollars in (("b", 2), ("a", 10), ("c", 0.5)):
-        (tmp_path / name).mkdir()
-        record = {"options": {}, "summary": {"dollars_in_all": dollars, "queries": 1}}
-        (tmp_path / name / "run.json").write_text(json.dumps(record))
-    write_index([str(tmp_path)])
-    path = tmp_path / "index.html"
-
-    async def visit(tab):
-        await tab.open(path)
-        heads = await tab.run(
-            "[...document.querySelectorAll('#runs th')].map((h) => h.textContent)"
-        )
-        click = "document.querySelectorAll('#runs th button')[{}].click()"
-        first = "document.querySelectorAll('#runs tbody td')[0].textContent[0]"
-        for head, clicks, expected in (("run", 1, "a"), ("spent", 1, "c"), ("spent", 1, "a")):
-            for _ in range(clicks):
-                await tab.run(click.format(heads.index(head)))
-            assert await tab.run(first) == expected
-        await deaf(tab, path)
 
     browser.visit(visit)

@@ -107,7 +107,7 @@ def test_labels_correct_a_bakeoff_in_report_and_tables(contest, capsys):
     [[first, second, significance, difference, more, panel, alone, p_holm]] = table.rows
     assert (first.text, second.text, significance, more) == ("a", "b", "significant", "none")
     assert p_holm.value < 0.05
-    assert "Not corrected: AP: not linear in the labels." in shown
+    assert "Not corrected: AP, Pairs: not linear in the labels." in shown
     assert "P@30: it is unknown which other" in shown
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}

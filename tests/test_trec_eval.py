@@ -126,13 +126,3 @@ def test_err_of_the_deep_learning_track_2019_is_gdevals(dl19):
             assert ours[metric.query_id] == pytest.approx(metric.value, abs=0.5001e-5)
             compared += 1
     assert compared == 5 * 43
-
-
-def test_a_run_with_ties_in_its_scores_is_worth_less_on_average_or_more(dl19):
-    """So the choice is seen, and does not change what the run does not leave open."""
-    truth, run = truth_of(dl19 / "qrels.txt"), run_of(dl19 / "runs_top10" / "test1.run")
-    flat = run.set_column(2, "score", pa.array([1.0] * len(run)))
-    ndcg = [parse_measure("nDCG@10"), parse_measure("P@10")]
-    by_id, expected = (evaluate(ndcg, rank_run(truth, flat, ties=t)) for t in ("trec", "expected"))
-    assert np.abs(by_id[0] - expected[0]).max() > 0.1
-    np.testing.assert_allclose(by_id[1], expected[1], atol=1e-12)

@@ -8,7 +8,7 @@ from zelo_ray.evaluation.measures import MeasureKind, Parameter
 def metrics(lists, cutoff, least):
     best = np.nanmax(lists.judged, axis=-1, keepdims=True)
     hits = lists.ranked(cutoff) >= np.maximum(best, least)
-    return lists.expected(hits.astype(float), cutoff).max(axis=-1)
+    return hits.astype(float).max(axis=-1)
 
 
 MEASURE = MeasureKind(

@@ -42,8 +42,7 @@ class Bakeoff(Results):
     Its tables are `Table` objects: ``comparisons`` (two rankers by one measure: difference,
     interval, p; with labels of people once for each ``estimate``), ``metrics`` (ranker, query,
     measure, value), ``means``, ``kin`` (rankers without each model family of judges), ``slices``,
-    ``unjudged`` (documents), ``pairs`` (agreement on pairs of documents), ``calibration`` and
-    ``reliability`` (of scores as probabilities), ``failures`` and ``runs``. ``gate`` has the
+    ``unjudged`` (documents), ``failures`` and ``runs``. ``gate`` has the
     decision on each other ranker, if there is a ``baseline``.
     """
 

@@ -16,7 +16,6 @@ from zelo_ray.api.tables import Table
 from zelo_ray.commands.fit import fit_comparisons, write
 from zelo_ray.commands.fit.comparisons import comparisons_in_memory, read_comparisons
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
-from zelo_ray.evaluation.measures.ranking import Ties
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.probe import probe_table
@@ -103,9 +102,7 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
     return FittedScores(fitted.scores, fitted.unscored)
 
 
-def measure(
-    run: Any, qrels: Any, measures: Sequence[str] | str | None = None, *, ties: Ties = "trec"
-) -> Metrics:
+def measure(run: Any, qrels: Any, measures: Sequence[str] | str | None = None) -> Metrics:
     """Measure how well a run orders the documents of some qrels, query by query.
 
     Equal to ir_measures and trec_eval where they have the same measure; the conventions are those
@@ -117,8 +114,6 @@ def measure(
         qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; a `Run`;
             or the path of judgments of any kind, also annotated JSONL.
         measures: as ir_measures writes them; if None, those that suit the qrels.
-        ties: how equal scores count: ``trec``, by document id, descending; ``expected``, by the
-            mean over all orders.
 
     Returns:
         A row a query of the qrels and a column a measure; ``.means()`` has the means.
@@ -134,7 +129,7 @@ def measure(
         {'nDCG@10': 0.963940433317, 'P@2': 0.5}
     """
     truth = Truth(_qrels(qrels))
-    ranking = rank_run(truth, run_table(run, "run"), ties=ties)
+    ranking = rank_run(truth, run_table(run, "run"))
     measure_names = [measures] if isinstance(measures, str) else measures
     wanted = default_measures(truth) if measure_names is None else parse_measures(measure_names)
     values = evaluate(wanted, ranking)

@@ -37,7 +37,7 @@ COMMAND_GROUPS = {
     "look": {
         "prompt": "show the exact requests to judges, without any call",
         "explain": "show a query or document, its score, and the judgments behind it",
-        "report": "write report.html again, or of partial results; or an index of several runs",
+        "report": "write report.html again, or a list of several runs",
         "watch": "show how a run stands while it is at work elsewhere",
     },
     "keep house": {

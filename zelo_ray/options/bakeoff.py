@@ -1,6 +1,6 @@
 """Define the options of `bakeoff`."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -25,10 +25,10 @@ class BakeoffOptions(AskingOptions):
         description="relevance judgments: the --out of annotate, annotated.jsonl, scores.parquet, "
         "TREC qrels, or a BEIR directory",
     )
-    pools: Annotated[tuple[NamedPlace, ...], FILES] = Field(
+    pools: Annotated[tuple[Place, ...], FILES] = Field(
         (),
         description="the documents to rank, as the input of annotate; without it, those of the "
-        "truth; NAME=FILE for several first stages, of which each meets each reranker",
+        "truth",
     )
     runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
         (),
@@ -55,12 +55,6 @@ class BakeoffOptions(AskingOptions):
         description="tokens of a document that a reranker sees; without it, all, but 2,000 for "
         "listwise and pointwise",
     )
-    latency_queries: Annotated[int, _RANKING] = Field(
-        0,
-        ge=0,
-        description="ask rerankers so many queries again at the end, one at a time, since times "
-        "under load are not those of one query; paid for, once",
-    )
     num_gpus: Annotated[dict[str, float], RUNNING, NO_FLAG] = Field(
         default_factory=dict, description="by reranker: GPUs for each of its actors"
     )
@@ -80,11 +74,6 @@ class BakeoffOptions(AskingOptions):
         ge=0,
         allow_inf_nan=False,
         description="with baseline: the largest tolerable loss of the leading measure",
-    )
-    ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
-        "trec",
-        description="equal scores: trec, by document id, descending; expected, the mean over all "
-        "orders",
     )
     resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"

@@ -25,40 +25,29 @@ class ExplainOptions(CommandOptions):
         None,
         description="document id or its beginning; without it, the query's documents by rank",
     )
-    all: bool = Field(False, description="show all, not only what fits the terminal")
     short: bool = Field(False, description="leave out what judges wrote")
-    prompt: bool = Field(
-        False, description="show the exact requests to the judges instead; needs query"
-    )
 
     @model_validator(mode="after")
     def _a_document_is_of_a_query(self) -> "ExplainOptions":
         if self.doc and not self.query:
             raise ValueError("doc: needs query")
-        if self.short and self.all:
-            raise ValueError("short: leaves out what all shows; give one of them")
-        if self.prompt and not self.query:
-            raise ValueError("prompt: needs query")
         return self
 
 
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    does: ClassVar[str] = (
-        "write report.html again, or of partial results; or an index of several runs"
-    )
+    does: ClassVar[str] = "write report.html again, or a list of several runs"
     usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: tuple[Place, ...] = Field(
-        description="output directory or URL of any command; for several, or a directory whose "
-        "subdirectories are runs, an index page is written",
+        description="output directory or URL of any command; several are listed on one page",
     )
     index: Place | None = Field(
         None,
-        description="file or URL of the index page; without it, index.html in the directory of all "
-        "the runs",
+        description="file or URL of the page that lists several; without it, index.html in the "
+        "directory of all of them",
     )
 
     @field_validator("dir")

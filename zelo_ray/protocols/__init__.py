@@ -35,8 +35,6 @@ from zelo_ray.plugins import (
     load_installed,
     load_plugin,
 )
-from zelo_ray.protocols.again import AGAIN, ask_again
-from zelo_ray.protocols.first_stages import find_staged
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
@@ -51,7 +49,6 @@ from zelo_ray.protocols.protocol import (
 )
 
 __all__ = [
-    "AGAIN",
     "KEPT",
     "PROTOCOLS",
     "RANKERS",
@@ -142,10 +139,6 @@ def find_protocol(name: str) -> Ranker:
     Raises:
         UnknownProtocol: there is none of that name.
     """
-    if name.startswith(AGAIN):
-        return ask_again(find_protocol(name.removeprefix(AGAIN)))
-    if staged := find_staged(name, find_protocol):
-        return staged
     if name in RANKERS:
         ranker: Ranker = import_module(RANKERS[name]).RANKER
         return ranker

@@ -18,7 +18,7 @@ from zelo_ray.formats.results import write_text
 from zelo_ray.formats.run_record import RUN
 from zelo_ray.reports.parts import Report
 
-_SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
+_SCRIPTS = ("charts.js", "when.js", "take.js", "page.js")
 
 
 def render_page(report: Report) -> str:

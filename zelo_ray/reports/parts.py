@@ -93,7 +93,6 @@ class ReportTable:
         caption: sentences on how to read it.
         numbers: names of right-aligned columns.
         open_rows: how many rows are shown; a page folds the others.
-        sortable: whether a page sorts it by a click on a heading.
         file: the result file with all rows; empty if there is none.
         total: the number of all rows, if these are only the first.
     """
@@ -104,7 +103,6 @@ class ReportTable:
     caption: str = ""
     numbers: frozenset[str] = frozenset()
     open_rows: int | None = None
-    sortable: bool = False
     file: str = ""
     total: int | None = None
 

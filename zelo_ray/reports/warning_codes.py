@@ -241,7 +241,7 @@ class WarningCode(Enum):
         "leaderboard",
         "{run} scores {share:.0%} of the pairs among {among} documents of a query alike",
         "their order is that of the document ids",
-        "Write scores with all digits, or measure with --ties expected",
+        "Write scores with all digits",
     )
     TRUTH_CHANGED = (
         50,

@@ -67,10 +67,6 @@ class BakeoffRanker:
     name: str
     protocol: str
     judge: Judge | None
-    stage: str = ""
-    """the first stage whose documents it orders; empty if there is one set of pools"""
-    is_united: bool = False
-    """whether its judge scores the documents of all first stages together"""
 
 
 def build_rankers(

@@ -7,7 +7,7 @@ them, nor are failed tries.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import nan
 
 from zelo_ray.options import Price
@@ -32,12 +32,6 @@ class QueryCost:
     """in which a local model was loaded, before ``seconds``; 0 if none was"""
     device: str = ""
     """that computed it, if it is on this machine and known"""
-    is_alone: bool = False
-    """whether it was asked again with no other query in flight (``latency_queries``)"""
-
-    def share(self, part: float) -> "QueryCost":
-        """Return the cost of a part of the documents, as if each cost the same."""
-        return replace(self, seconds=part * self.seconds, dollars=part * self.dollars)
 
 
 @dataclass(slots=True)

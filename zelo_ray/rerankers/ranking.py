@@ -11,7 +11,6 @@ from zelo_ray.formats.pools import Line
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, find_protocol
-from zelo_ray.protocols.first_stages import count_united, view_of_stage
 from zelo_ray.reasons import Disabled, strip_name
 from zelo_ray.records import Failure, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker
@@ -76,8 +75,7 @@ def _rank(
     disabled: Disabled | None,
 ) -> Mapping[str, Any]:
     if ranker.judge is None:
-        shown = view_of_stage(pool, ranker.stage) if ranker.stage else pool
-        documents = shown.documents[: options.document_limit]
+        documents = pool.documents[: options.document_limit]
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
     rounds = find_protocol(ranker.protocol).rounds(pool, (ranker.judge,), options)
@@ -90,15 +88,14 @@ def _rank(
     ranked: Sequence[Ranked] = step.judgments
     cost = None
     if ranked and read.rounds:
-        sums = sum_replies(
-            *(read.rounds, ranker.judge, options.prices),
-            ranker=ranker.name,
-            query_id=pool.query_id,
-            documents=len(ranked),
+        cost = asdict(
+            sum_replies(
+                *(read.rounds, ranker.judge, options.prices),
+                ranker=ranker.name,
+                query_id=pool.query_id,
+                documents=len(ranked),
+            )
         )
-        if ranker.is_united:
-            sums = sums.share(len(ranked) / count_united(pool, options.document_limit))
-        cost = asdict(sums)
     return _row(
         *([r.doc_id for r in ranked], [r.score for r in ranked]),
         missing=len(step.missing),

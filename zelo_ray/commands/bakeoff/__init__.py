@@ -1,7 +1,7 @@
 """Measure rankers against the truth, and compare them: means, differences, gate, warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 
@@ -37,7 +37,6 @@ from zelo_ray.options import BakeoffOptions
 
 _CELLS = 2**22
 """Resampled labels, and values under them, that are in memory at once: 32 MB each."""
-_CURVE = (1, 2, 3, 5, 10, 20, 50, 100)
 _UNJUDGED_DEPTH = 10
 
 
@@ -54,7 +53,7 @@ def measure(
 
     A ranker that answered no query is left out. Means are over all queries of the truth; as usual
     in the field, a query that a ranker did not answer counts as 0. Two rankers are compared on the
-    queries that both answered.
+    queries that both answered. `Pairs` is always measured, and compared if it is named.
 
     Args:
         truth: relevance labels.
@@ -69,8 +68,9 @@ def measure(
         RunError: the ranking of a ranker is not a valid run.
         Stopped: no ranker ranked any query, or the baseline ranked none.
     """
-    measures = parse_measures(options.measures) or default_measures(truth)
-    rankings = {entry.name: rank_run(truth, entry.run, ties=options.ties) for entry in entries}
+    compared = parse_measures(options.measures) or default_measures(truth)
+    measures = tuple(dict.fromkeys((*compared, *parse_measures(["Pairs"]))))
+    rankings = {entry.name: rank_run(truth, entry.run) for entry in entries}
     rankers = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
         query_ids = {failure.query_id for failure in entry.failures}
@@ -96,11 +96,12 @@ def measure(
         resamples=options.resamples,
         confidence=options.confidence,
         seed=options.seed,
-        drawn=drawn(measures),
-        uncompared={str(measure) for measure in measures if measure.of_labels},
+        drawn=drawn(compared),
+        uncompared={str(m) for m in measures if m.of_labels or m not in compared},
     )
     outcome = BakeoffOutcome(
         measures=measures,
+        compared=compared,
         truth=truth,
         rankers=entries,
         ranker_names=rankers,
@@ -115,11 +116,10 @@ def measure(
             for name in rankers
             for hole in _find_unjudged(name, rankings[name], _UNJUDGED_DEPTH)
         ],
-        curves=_curves(truth, measures, rankings),
         label_draws=draws,
         confidence=options.confidence,
     )
-    outcome.cautions = [*_find_cautions(outcome, options), *cautions]
+    outcome.cautions = [*_find_cautions(outcome), *cautions]
     outcome.slices = list(compute_slices(outcome, options, fields))
     outcome.people = correct_by_people(outcome, labels, options) if labels else None
     if options.baseline:
@@ -128,13 +128,12 @@ def measure(
     return outcome
 
 
-def _find_cautions(outcome: BakeoffOutcome, options: BakeoffOptions) -> Iterator[Caution]:
+def _find_cautions(outcome: BakeoffOutcome) -> Iterator[Caution]:
     """Yield reasons why the rankers' scores, or the truth's grades, may mislead."""
     truth, depth = outcome.truth, outcome.measures[0].cutoff
-    ties = options.ties == "trec"  # other settings do not depend on the order of equal scores
     for entry in (entry for entry in outcome.rankers if entry.name in outcome.ranker_names):
         run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
-        for doubt in find_doubts(run, depth, ties=ties):
+        for doubt in find_doubts(run, depth):
             yield Caution(run=entry.name, depth=depth, **asdict(doubt))
     below = int((truth.relevance < 0).sum())
     if below and truth.kind != "scores":
@@ -164,21 +163,6 @@ def _evaluate_label_draws(
         drawn = np.stack([evaluate(measures, ranking, stacked) for ranking in rankings], axis=2)
         for draw in drawn:
             yield {str(measure): draw[m] for m, measure in enumerate(measures)}
-
-
-def _curves(
-    truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
-) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """Compute recall at several depths: by measure and ranker, pairs of depth and mean."""
-    recall = next(
-        measure for measure in (*measures, *default_measures(truth)) if measure.name == "R"
-    )
-    at = [replace(recall, cutoff=depth) for depth in _CURVE]
-    curves = {
-        ranker: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))
-        for ranker, ranking in rankings.items()
-    }
-    return {str(replace(recall, cutoff=None)): curves}
 
 
 def _find_unjudged(name: str, ranking: Ranking, depth: int) -> list[UnjudgedDocument]:

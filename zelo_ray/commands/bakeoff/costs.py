@@ -1,11 +1,11 @@
-"""Sum up what rankings take: seconds a query, documents a second, dollars for 1,000 queries."""
+"""Sum up what rankings take: seconds a query, and dollars for 1,000 queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import nan
 
 import numpy as np
 
-from zelo_ray.commands.bakeoff.outcome import Floats, MeasuredRanker, RankerCost, RankingCosts
+from zelo_ray.commands.bakeoff.outcome import Floats, MeasuredRanker
 from zelo_ray.evaluation.bootstrap import FEWEST
 from zelo_ray.evaluation.resampling import chunk_sizes, random_stream
 from zelo_ray.options import BakeoffOptions
@@ -20,74 +20,33 @@ def _percentile(share: float) -> Callable[[Floats], Floats]:
     return lambda samples: np.asarray(np.percentile(samples[..., 0], share, axis=-1))
 
 
-def _documents_per_second(samples: Floats) -> Floats:
-    return np.asarray(samples[..., 1].sum(axis=-1) / samples[..., 0].sum(axis=-1))
-
-
 def _per_1000(samples: Floats) -> Floats:
-    return np.asarray(1000 * samples[..., 2].mean(axis=-1))
+    return np.asarray(1000 * samples[..., 1].mean(axis=-1))
 
 
 FIGURES: Mapping[str, Callable[[Floats], Floats]] = {
     "seconds_p50": _percentile(50),
     "seconds_p95": _percentile(95),
-    "documents_per_second": _documents_per_second,
     "usd_per_1000": _per_1000,
 }
-"""By the name of a figure, how it follows from queries: [..., queries, 3], whose last axis is
-seconds, documents and dollars."""
+"""By the name of a figure, how it follows from queries: [..., queries, 2], whose last axis is
+seconds and dollars."""
 
 
-def sum_costs(rankers: Sequence[MeasuredRanker], options: BakeoffOptions) -> RankingCosts:
+def sum_costs(rankers: Sequence[MeasuredRanker], options: BakeoffOptions) -> list[Mean]:
     """Sum up the costs of rankers; those that were not asked, such as run files, have none."""
-    rows, means = list[RankerCost](), list[Mean]()
-    for entry in rankers:
-        by_way = {alone: [c for c in entry.costs if c.is_alone is alone] for alone in (False, True)}
-        for alone, costs in by_way.items():
-            if costs:
-                rows.append(_cost_of(entry, costs, is_alone=alone))
-        means += _means(entry.name, [*by_way.values()], options)
-    return RankingCosts(rows, means)
+    return [mean for entry in rankers for mean in _means(entry.name, entry.costs, options)]
 
 
-def _cost_of(entry: MeasuredRanker, costs: Sequence[QueryCost], *, is_alone: bool) -> RankerCost:
-    timed = [cost for cost in costs if not np.isnan(cost.seconds)]
-    devices = sorted({cost.device for cost in entry.costs if cost.device})
-    values, paid = _values(timed), _values(costs)
-    return RankerCost(
-        run=entry.name,
-        is_alone=is_alone,
-        queries=len(timed),
-        in_flight=max((cost.in_flight for cost in timed), default=0),
-        **{
-            name: float(figure(paid if name == "usd_per_1000" else values))
-            if timed or name == "usd_per_1000"
-            else nan
-            for name, figure in FIGURES.items()
-        },
-        load_seconds=max(cost.load_seconds for cost in entry.costs),
-        device=", ".join(devices),
-        block_size=entry.block_size,
-    )
-
-
-def _values(costs: Sequence[QueryCost]) -> Floats:
-    """Return seconds, documents and dollars, [queries, 3]."""
-    rows = [(cost.seconds, cost.documents, cost.dollars) for cost in costs]
-    return np.array(rows, dtype=float).reshape(len(rows), 3)
-
-
-def _means(
-    name: str, ways: Sequence[Sequence[QueryCost]], options: BakeoffOptions
-) -> Iterator[Mean]:
+def _means(name: str, costs: Sequence[QueryCost], options: BakeoffOptions) -> Iterator[Mean]:
     """Yield the figures of a ranker with intervals, from a bootstrap over queries.
 
-    Times are of queries that were asked one at a time, where there are any; prices are of all.
+    Times are of queries whose time is known, prices of all.
     """
-    together, alone = ways
-    timed = [cost for cost in alone or together if not np.isnan(cost.seconds)]
+    timed = [cost for cost in costs if not np.isnan(cost.seconds)]
     for measure, figure in FIGURES.items():
-        values = _values(together if measure == "usd_per_1000" else timed)
+        rows = costs if measure == "usd_per_1000" else timed
+        values = np.array([(cost.seconds, cost.dollars) for cost in rows], dtype=float)
         if not len(values):
             continue
         value = float(figure(values))
@@ -102,7 +61,7 @@ def _interval(
 ) -> tuple[float, float]:
     """Return the percentile interval of a figure over samples of the queries."""
     stream, samples = random_stream(options.seed, "queries"), list[Floats]()
-    for size in chunk_sizes(min(options.resamples, _RESAMPLES), 3 * len(values)):
+    for size in chunk_sizes(min(options.resamples, _RESAMPLES), 2 * len(values)):
         samples.append(figure(values[stream.integers(0, len(values), (size, len(values)))]))
     tail = 50 * (1 - options.confidence)
     low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])

@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
-    GridCell,
     MeanWithoutFamily,
     MeasuredRanker,
-    RankerCost,
     SelfPreference,
     Slice,
     UnjudgedDocument,
@@ -33,7 +31,7 @@ _ODD = re.compile(r"[^\w.+-]+")
 def build_record(
     outcome: BakeoffOutcome, shown: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return what ``run.json`` says of a bake-off: summary, recall curves, and `contrasts`."""
+    """Return what ``run.json`` says of a bake-off: summary and `contrasts`."""
     queries = len(outcome.truth.query_ids)
     truth = {
         "queries": queries,
@@ -51,7 +49,6 @@ def build_record(
             "failed": len(entry.failures),
             "dollars": entry.dollars,
             "unpriced": entry.unpriced,
-            "latency_dollars": entry.latency_dollars,
             "note": entry.note,
         }
         for entry in outcome.rankers
@@ -68,17 +65,13 @@ def build_record(
         "uncounted": dict(outcome.uncounted),
         "seconds": dict(seconds),
         "kin": _describe_families(outcome.self_preference) if outcome.self_preference else None,
-        "grid": {
-            "first_stages": sorted({cell.first_stage for cell in outcome.grid} - {""}),
-            "rerankers": sorted({cell.reranker for cell in outcome.grid} - {""}),
-        },
         "gate": [asdict(candidate) for candidate in outcome.gate],
         "warnings": [asdict(caution) for caution in outcome.cautions],
     }
     description = {"complete": outcome.complete, "summary": summary}
     if outcome.people:
         summary["people"] = outcome.people.describe()
-    return {**description, "curves": outcome.curves, "contrasts": list(shown)}
+    return {**description, "contrasts": list(shown)}
 
 
 def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
@@ -89,11 +82,9 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             [
                 *outcome.means,
                 *(outcome.people.means if outcome.people else ()),
-                *(outcome.costs.means if outcome.costs else ()),
+                *outcome.costs,
             ],
         ),
-        "costs": (RankerCost, outcome.costs.rows if outcome.costs else ()),
-        "grid": (GridCell, outcome.grid),
         "times": (QueryCost, [cost for entry in outcome.rankers for cost in entry.costs]),
         "comparisons": (
             Comparison,
@@ -106,7 +97,6 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
             outcome.self_preference.left_out if outcome.self_preference else [],
         ),
         "failures": (Unranked, [f for entry in outcome.rankers for f in entry.failures]),
-        **outcome.tables,
     }
     tables = {name: schema_of(record) for name, (record, _) in records.items()}
     runs = pa.schema([("run", pa.string()), *schema_of(Ranked)])

@@ -15,18 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff import latency, measure
-from zelo_ray.commands.bakeoff.calibration import measure_calibration
+from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write_outcome
-from zelo_ray.commands.bakeoff.first_stages import Grid, build_grid, unite_first_stages
-from zelo_ray.commands.bakeoff.grid import sum_up_grid
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
-from zelo_ray.commands.bakeoff.pair_agreement import measure_pair_agreement
-from zelo_ray.commands.bakeoff.query_traits import TRAITS, describe_query
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.batch.parts import sum_possibly_billed
@@ -83,27 +78,19 @@ from zelo_ray.rerankers.ranking import costs_in, query_fields
 class _AskedRankers:
     """The rankers that are asked, each with its options, and the pools that they order."""
 
-    grid: Grid
+    rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
-    timed_places: frozenset[tuple[str, int]] = frozenset()
-    """the lines of the queries to ask again, one at a time"""
-
-    @property
-    def rankers(self) -> Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]:
-        """Return the rankers that are measured, by name."""
-        return self.grid.rankers
 
     @property
     def judges(self) -> dict[str, Judge]:
         """Return the judges that are asked, by the name of the reranker."""
-        asked = self.grid.asked
-        return {name: ranker.judge for name, (ranker, _) in asked.items() if ranker.judge}
+        return {name: ranker.judge for name, (ranker, _) in self.rankers.items() if ranker.judge}
 
     def job(self, name: str) -> Job:
         """Return the job of one reranker that is asked."""
-        ranker, options = self.grid.asked[name]
+        ranker, options = self.rankers[name]
         panel = (ranker.judge,) if ranker.judge else ()
         return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
 
@@ -125,20 +112,15 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id, raw_options = Timer(), new_run_id(), options
-    options, stages = unite_first_stages(options, watch)
     options = resolve_inputs(
         _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools"
     )
     options, columns = with_absolute_places(options), split_columns(options.columns)
     parse_measures(options.measures)
-    grid = build_grid(
-        {
-            ranker.name: (ranker, _options_to_ask(ranker, options))
-            for ranker in build_rankers(options, os.environ, run_id=run_id)
-        },
-        stages,
-    )
-    rankers = {name: ranker for name, (ranker, _) in grid.rankers.items()}
+    rankers = {
+        ranker.name: (ranker, _options_to_ask(ranker, options))
+        for ranker in build_rankers(options, os.environ, run_id=run_id)
+    }
     if not rankers and not options.runs:
         raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
     with claim_output(options, watch, "bakeoff"):
@@ -155,19 +137,19 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         _refuse_duplicate_names([*rankers], [entry.name for entry in runs])
         table, labels = _match_ids(table, labels, runs, (raw_options, options), watch)
         judged = find_truth_run(options.truth)
-        kinship = _find_families(judged.judges if judged else (), rankers, runs, options)
+        kinship = _find_families(
+            *(judged.judges if judged else (), [ranker for ranker, _ in rankers.values()]),
+            *(runs, options),
+        )
         wants_pools = rankers or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
         fields: dict[str, dict[str, str]] = {}
-        census = (
-            _count_pools(table, shards, grid.asked, options, fields) if shards else InputCount()
-        )
+        census = _count_pools(table, shards, rankers, options, fields) if shards else InputCount()
         timer.lap("read")
         if shards:
             table = _truth_with_pools(table, census, watch)
         places = frozenset((file, number) for file, number, _ in census.places)
-        timed = latency.choose_places(census.places, options)
-        asked = _AskedRankers(grid, shards, places, run_id, timed)
+        asked = _AskedRankers(rankers, shards, places, run_id)
         ranked = _rank_asked(asked, options, census.planned, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
@@ -177,7 +159,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         cautions = own_cautions + changed
         outcome = measure(Truth(table), ranked.rankers, measured, fields, labels, cautions=cautions)
         guard_against_self_preference(outcome, kinship, judged, measured)
-        _add_tables(outcome, grid, labels, measured)
+        outcome.costs = sum_costs(outcome.rankers, measured)
         outcome.truth_digest, outcome.damaged = digest, ranked.damaged
         outcome.possibly_billed = sum_possibly_billed(options.ledger_dir)
         outcome.uncounted = sum_uncounted(options.ledger_dir)
@@ -198,26 +180,15 @@ _OWN_QUERY_MESSAGES: Mapping[str, str] = {
 }
 
 
-def _add_tables(
-    outcome: BakeoffOutcome, grid: Grid, labels: PeoplesLabels | None, options: BakeoffOptions
-) -> None:
-    """Add what is measured beside the means: calibration, pairs, costs and the grid."""
-    outcome.tables |= measure_calibration(outcome, options)
-    outcome.tables |= measure_pair_agreement(outcome, labels, options)
-    outcome.costs = sum_costs(outcome.rankers, options)
-    outcome.grid = sum_up_grid(outcome, grid, options)
-
-
 def _find_families(
     judges: Iterable[str],
-    rankers: Mapping[str, BakeoffRanker],
+    rankers: Iterable[BakeoffRanker],
     runs: Sequence[MeasuredRanker],
     options: BakeoffOptions,
 ) -> FamilyOverlap:
     """Return the model families of rankers and of the truth's judges."""
     who = {
-        name: ranker.judge.name if ranker.judge else ranker.protocol
-        for name, ranker in rankers.items()
+        ranker.name: ranker.judge.name if ranker.judge else ranker.protocol for ranker in rankers
     }
     who |= {entry.name: entry.name for entry in runs}
     return find_family_overlap(judges, who, options.families)
@@ -385,7 +356,7 @@ def _count_pools(
 ) -> InputCount:
     """Count the pools whose query is in the truth; the others are ignored.
 
-    Traits of each query, and for slices its fields, are added to ``fields``.
+    For slices, the fields of each query are added to ``fields``.
     """
     query_ids = set(pc.unique(table["query_id"]).to_pylist())
     pool_ids = set[str]()
@@ -397,8 +368,8 @@ def _count_pools(
         pool_ids.add(line.pool.query_id)
         if line.pool.query_id not in query_ids:
             return False
-        line_fields = query_fields(line) if options.slices else {}
-        fields[line.pool.query_id] = {**describe_query(line.pool.query), **line_fields}
+        if options.slices:
+            fields[line.pool.query_id] = query_fields(line)
         return True
 
     try:
@@ -413,7 +384,7 @@ def _count_pools(
             raise
         why = explain_mismatch("the input", pool_ids, options.truth, query_ids)
         raise InputError(f"no query of the input is in the truth: {why}") from error
-    names = sorted({name for record in fields.values() for name in record} - {*TRAITS})
+    names = sorted({name for record in fields.values() for name in record})
     if unknown := [name for name in options.slices if name not in names]:
         has = f"they have {', '.join(names)}" if names else "they have none"
         raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
@@ -475,7 +446,7 @@ def _rank_all(
         paid = check_spending(options, judges, watch)
         panels = [
             (arm_options, (ranker.judge,))
-            for ranker, arm_options in field.grid.asked.values()
+            for ranker, arm_options in field.rankers.values()
             if ranker.judge
         ]
         refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
@@ -498,38 +469,15 @@ def _rank_all(
         if reason:
             replies = sum(tally.answered for tally in tallies.values())
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
-        disabled = {
-            name: disabled[reranker]
-            for name in field.rankers
-            if (reranker := field.grid.reranker_of(name)) in disabled
-        }
         ranked = _collect_rankings(field, disabled)
         timer.lap("gather")
-        alone = latency.time_queries_alone(
-            field.rankers,
-            latency.lines_at(field.timed_places, field.shards),
-            options,
-            coordinator,
-            num_gpus={
-                name: options.num_gpus.get(field.grid.reranker_of(name), 0)
-                for name in field.rankers
-            },
-            run_id=field.run_id,
-            planned=planned,
-            watch=watch,
-            disabled=disabled,
-        )
-        timer.lap("ask again")
     for entry in ranked.rankers:
-        reranker = field.grid.reranker_of(entry.name)
-        tally, shares = tallies.get(reranker, Tally()), field.grid.count_rankers(reranker)
-        entry.dollars, entry.unpriced = tally.dollars / shares, tally.unpriced
+        tally = tallies.get(entry.name, Tally())
+        entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
         if entry.name in disabled:
             entry.note = disabled[entry.name].message
-    alone.add_to(ranked.rankers)
-    for entry in ranked.rankers:
         entry.count_earlier_runs()
-    ranked.tallies, ranked.damaged = tallies | alone.labelled_tallies, paid.damaged
+    ranked.tallies, ranked.damaged = tallies, paid.damaged
     return ranked
 
 
@@ -552,7 +500,7 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
     Raises:
         Stopped: replies are missing that no reranker will give.
     """
-    job = field.job(next(iter(field.grid.asked)))
+    job = field.job(next(iter(field.rankers)))
     ranked = _AskedResults([])
     parts: dict[str, list[pa.Table]] = {name: [] for name in field.rankers}
     failures: dict[str, list[Unranked]] = {name: [] for name in field.rankers}
@@ -565,10 +513,9 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
             costs[name].extend(costs_in(rows))
-    for name, (ranker, _) in field.rankers.items():
+    for name in field.rankers:
         entry = MeasuredRanker(name, pa.concat_tables(parts[name]), failures[name])
         entry.costs = costs[name]
-        entry.block_size = ranker.judge.options.get("block_size", 0) if ranker.judge else 0
         ranked.rankers.append(entry)
     return ranked
 
@@ -615,7 +562,7 @@ def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> 
 
 
 def _write_run(
-    options: BakeoffOptions, run_id: str, told: Mapping[str, Any], tallies: Mapping[str, Tally]
+    options: BakeoffOptions, run_id: str, figures: Mapping[str, Any], tallies: Mapping[str, Tally]
 ) -> None:
     packages = ("zelo-ray", "ray", "pydantic", "numpy")
     versions = {name: version(name) for name in packages}
@@ -625,7 +572,7 @@ def _write_run(
         "versions": versions | {"prices": table_version(options.prices), **loaded_packages()},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
         "notes": read_notes(options.pools, options.out),
-        **told,
+        **figures,
     }
     write_json(options.out, RUN, record)
 

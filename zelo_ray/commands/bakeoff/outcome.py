@@ -126,74 +126,13 @@ class MeasuredRanker:
     unpriced: int = 0
     costs: list[QueryCost] = field(default_factory=list)
     """of its queries, as far as it was asked and answered"""
-    block_size: int = 0
-    """documents of a forward pass of a local encoder; 0 of all others"""
-    latency_dollars: float = 0.0
-    """the part of ``dollars`` for queries that were asked again, one at a time"""
 
     def count_earlier_runs(self) -> None:
         """Count what its rankings cost, whichever run paid for them, if this one paid less."""
         paid = [cost for cost in self.costs if not isnan(cost.dollars)]
         self.dollars = max(self.dollars, fsum(cost.dollars for cost in paid))
-        alone = fsum(cost.dollars for cost in paid if cost.is_alone)
-        self.latency_dollars = max(self.latency_dollars, alone)
         unknown = sum(cost.requests for cost in self.costs if isnan(cost.dollars))
         self.unpriced = max(self.unpriced, unknown)
-
-
-@dataclass(frozen=True, slots=True)
-class RankerCost:
-    """The time and money that one ranker takes; NaN, 0 or empty where it is not known."""
-
-    run: str
-    is_alone: bool
-    """whether its queries were asked again, one at a time; else they were asked side by side"""
-    queries: int
-    """whose time is known"""
-    in_flight: int
-    """calls of the ranker that ran side by side, at most"""
-    seconds_p50: float
-    """of a query: the median"""
-    seconds_p95: float
-    documents_per_second: float
-    """while queries follow one another"""
-    usd_per_1000: float
-    """dollars for 1,000 queries"""
-    load_seconds: float
-    """of a local model, the longest time; not part of the others"""
-    device: str
-    """on which a local model computes"""
-    block_size: int
-    """documents of a forward pass of a local encoder"""
-
-
-@dataclass(frozen=True, slots=True)
-class RankingCosts:
-    """The costs of all rankers: a row of `RankerCost` or two each, and means with intervals."""
-
-    rows: Sequence[RankerCost] = ()
-    means: Sequence[Mean] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GridCell:
-    """A first stage with a reranker, or one of both alone: its mean over the other factor.
-
-    The name of what is not fixed is empty, and so is ``run`` then. ``effect`` is the distance of
-    such a mean from that of all pairs, with its interval; NaN for a pair.
-    """
-
-    first_stage: str
-    reranker: str
-    run: str
-    measure: str
-    mean: float
-    low: float
-    high: float
-    queries: int
-    effect: float
-    effect_low: float
-    effect_high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +197,8 @@ class BakeoffOutcome:
     """Outcome of a bake-off. Arrays are [rankers, queries], by measure."""
 
     measures: tuple[Measure, ...]
+    compared: tuple[Measure, ...]
+    """those without Pairs where nobody named it"""
     truth: Truth
     rankers: list[MeasuredRanker]
     ranker_names: list[str]
@@ -269,7 +210,6 @@ class BakeoffOutcome:
     comparisons: list[Comparison]
     slices: list[Slice]
     unjudged: list[UnjudgedDocument]
-    curves: dict[str, dict[str, list[tuple[int, float]]]]
     label_draws: int
     """of the labels, under their standard errors; 0 if the labels are exact"""
     confidence: float
@@ -287,14 +227,10 @@ class BakeoffOutcome:
     self_preference: SelfPreference | None = None
     """model families; None before they are checked"""
     cautions: list[Caution] = field(default_factory=list)
-    costs: RankingCosts | None = None
+    costs: Sequence[Mean] = ()
     """what the rankings took in time and money"""
-    grid: list[GridCell] = field(default_factory=list)
-    """first stages with rerankers; empty with one set of pools"""
     truth_digest: str = ""
     """of all judgments of the truth; see `digest_judgments`"""
-    tables: dict[str, tuple[type, list[Any]]] = field(default_factory=dict)
-    """further result files: by name, the type of their rows and the rows"""
 
     @property
     def leading(self) -> str:

@@ -166,7 +166,7 @@ class _WithoutJudges:
         """Measure the whole bake-off again without some judges; None if no judge is left."""
         if judges not in self._outcomes:
             entries = [MeasuredRanker(entry.name, entry.run) for entry in self.outcome.rankers]
-            changes = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
+            changes = {"measures": tuple(map(str, self.outcome.compared)), "slices": ()}
             options = self.options.model_copy(update=changes)
             try:
                 self._outcomes[judges] = measure(self.truth_without(judges), entries, options, {})
@@ -182,9 +182,7 @@ class _WithoutJudges:
         """
         outcome, truth = self.outcome, self.truth_without(judges)
         runs = {entry.name: entry.run for entry in outcome.rankers}
-        ranked = [
-            rank_run(truth, runs[ranker], ties=self.options.ties) for ranker in outcome.ranker_names
-        ]
+        ranked = [rank_run(truth, runs[ranker]) for ranker in outcome.ranker_names]
         values = np.stack([evaluate([outcome.measures[0]], ranking)[0] for ranking in ranked])
         ends = bootstrap_means(
             values,

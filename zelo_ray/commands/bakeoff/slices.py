@@ -1,11 +1,10 @@
-"""Compute means over parts of the queries: by field, length, relevant documents, difficulty."""
+"""Compute means over parts of the queries: by field, relevant documents, difficulty."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Slice
-from zelo_ray.commands.bakeoff.query_traits import LENGTHS, TRAITS
 from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.evaluation.significance import bootstrap_means
 from zelo_ray.options import BakeoffOptions
@@ -15,21 +14,20 @@ RELEVANT = "relevant documents (by truth)"
 _DIFFICULTY = ("hard", "medium", "easy")
 _RELEVANT = ("0", "1", "2-5", "6+")
 _LAST = (0, 1, 5)
-_ORDERS = (_DIFFICULTY, LENGTHS, _RELEVANT)
+_ORDERS = (_DIFFICULTY, _RELEVANT)
 
 
 def compute_slices(
     outcome: BakeoffOutcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Slice]:
-    """Yield means over the queries of each value of a field or trait, and by difficulty.
+    """Yield means over the queries of each value of a field, by relevant documents and difficulty.
 
-    A trait that all queries share, such as one writing system, is left out.
+    The number of relevant documents is left out where it is alike for all queries.
     """
     ids = outcome.truth.query_ids
     groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
-    traits = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in TRAITS}
-    traits[RELEVANT] = _count_relevant(outcome)
-    groups |= {name: labels for name, labels in traits.items() if len({*labels} - {""}) > 1}
+    if len({*(relevant := _count_relevant(outcome))} - {""}) > 1:
+        groups[RELEVANT] = relevant
     if len(ids) >= len(_DIFFICULTY) * 2:
         groups[DIFFICULTY] = _difficulty(outcome)
     for name, labels in groups.items():

@@ -327,12 +327,6 @@ def warn_of_labels(record: Record, leaders: tuple[str, str] | None) -> Iterator[
         yield ResultWarning(WarningCode.RUN_LACKS_QUERIES, {"run": run, "queries": lacking})
 
 
-def _headline(_source: Source, record: Record) -> tuple[str, str]:
-    taus = [(tau["coefficient"], format_number(tau["value"])) for tau in record["taus"][:1]]
-    contradicted = ("contradicted queries", f"{record['counts']['queries_contradicted']:,}")
-    return (*taus, contradicted)[0]
-
-
 SECTIONS = (leaderboards_section, siblings_section, contradictions_section)
 
 COMPARE_LABELS_REPORT = ReportKind(
@@ -345,7 +339,6 @@ COMPARE_LABELS_REPORT = ReportKind(
         "siblings": (Sibling,),
     },
     build_report,
-    _headline,
     lambda record: bool(record.get("complete")),
 )
 """How results of `compare-labels` become a report."""

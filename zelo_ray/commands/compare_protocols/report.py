@@ -337,7 +337,6 @@ COMPARE_PROTOCOLS_REPORT = ReportKind(
     frozenset({"options", "unit"}),
     {"costs": (Cost,), "differences": (Difference,)},
     build_report,
-    lambda source, record: _tiles(ProtocolResults(source, record))[0],
     lambda record: bool(record.get("complete")),
 )
 """How results of `compare-protocols` become a report."""

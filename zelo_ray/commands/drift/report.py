@@ -36,7 +36,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     options = record["options"]
     return Report(
         title=f"What changed in {counted(len(judges), 'judge')}",
-        tiles=[headline(source, record), ("queries", f"{queries:,}")],
+        tiles=[_headline(record), ("queries", f"{queries:,}")],
         lead=[lead],
         sections=[_judges_section(rows), _changes_section(source)],
         notes=notes,
@@ -48,7 +48,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     )
 
 
-def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
+def _headline(record: Mapping[str, Any]) -> tuple[str, str]:
     """Return how many judges changed."""
     judges = {row["judge"] for row in record["judges"] if row["judge"] != PANEL}
     return "judges that changed", f"{len(_moved(record['judges'])):,} of {len(judges):,}"
@@ -136,7 +136,6 @@ DRIFT_REPORT = ReportKind(
     frozenset({"judges", "needed", "options"}),
     {"drift": (JudgeMovement,), "changes": (Change,)},
     build_report,
-    headline,
     lambda record: bool(record.get("complete")),
 )
 """How results of `drift` become a report."""

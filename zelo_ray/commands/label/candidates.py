@@ -95,9 +95,7 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         chosen = parse_measure(measure)
         linear_of(chosen)
     runs = read_runs([f"{root}/runs.parquet"])
-    frame = build_frame(
-        chosen, {name: rank_run(truth, table, ties=options.ties) for name, table in runs.items()}
-    )
+    frame = build_frame(chosen, {name: rank_run(truth, table) for name, table in runs.items()})
     query_ids = (frame.query_ids[query] for query in frame.query)
     return Candidates(
         ids=list(zip(query_ids, frame.doc_ids, strict=True)),

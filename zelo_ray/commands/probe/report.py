@@ -30,7 +30,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
     return Report(
         title=f"What moves {counted(len(judges), 'judge')}",
         tiles=[
-            headline(source, record),
+            _headline(record),
             ("queries", f"{summary['queries']:,}"),
             ("documents", f"{summary['documents']:,}"),
             ("paid in all", format_cost(summary["dollars_in_all"], summary["unpriced"])),
@@ -68,7 +68,7 @@ def describe_too_few(rows: Sequence[Row], needed: int) -> Iterator[str]:
         )
 
 
-def headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
+def _headline(record: Mapping[str, Any]) -> tuple[str, str]:
     """Return how many judges were moved."""
     judges = {row["judge"] for row in record["probes"]}
     moved = {row["judge"] for row in record["probes"] if _has_moved(row)}
@@ -192,7 +192,6 @@ PROBE_REPORT = ReportKind(
     frozenset({"probes", "needed", "options", "failing", "summary"}),
     {"probes": (ProbeShift,), "shifted": (ShiftedJudgment,)},
     build_report,
-    headline,
     lambda record: bool(record.get("complete")),
 )
 """How results of `probe` become a report."""

@@ -370,7 +370,6 @@ TUNE_REPORT = ReportKind(
         "worth_reading": (WorthReading,),
     },
     build_report,
-    lambda source, record: _tiles(TuneResults(source, record))[1],
     lambda record: bool(record.get("complete")),
 )
 """How results of `tune` become a report."""

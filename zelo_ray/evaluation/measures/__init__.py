@@ -19,10 +19,7 @@ Conventions, for every measure:
 * Ideal orders and numbers of relevant documents are those of all judged documents of the query,
   returned or not.
 * Two documents are tied where their scores are equal as 32-bit floats, which is what trec_eval
-  compares. With ``ties="trec"`` the greater doc_id comes first, byte by byte. With
-  ``ties="expected"`` a metric is its mean over all orders of the tied documents, exactly, so that
-  a constant scorer gets the metric of a random order. Tau and Pairs define ties themselves and are
-  the same in both cases.
+  compares. The greater doc_id comes first, byte by byte. Tau and Pairs define ties themselves.
 * A metric is NaN where the truth leaves it undefined: Tau and Pairs of a query without two
   documents that differ in relevance. Tau of a run whose scores are all equal is 0.
 """
@@ -236,7 +233,7 @@ def evaluate(
     for block in ranking.blocks:
         step = max(1, CHUNK_CELLS // (block.rows.size + block.judged.size))
         for start in range(0, len(draws), step):
-            lists = Lists(block, draws[start : start + step], ranking.ties == "expected")
+            lists = Lists(block, draws[start : start + step])
             for i, measure in enumerate(measures):
                 metrics[start : start + step, i, block.queries] = _values(measure, lists)
     # Digits past the twelfth are rounding, which must not break a tie of two runs.

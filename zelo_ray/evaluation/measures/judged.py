@@ -11,7 +11,7 @@ def _metrics(lists: Lists, cutoff: int | None) -> Floats:
     judged = (~np.isnan(lists.ranked(cutoff))).astype(np.float64)
     retrieved = lists.block.retrieved
     length = np.minimum(retrieved, cutoff or retrieved)
-    return ratio(lists.expected(judged, cutoff).sum(axis=-1), length)
+    return ratio(judged.sum(axis=-1), length)
 
 
 MEASURE = MeasureKind(metrics=_metrics, of_labels=True)

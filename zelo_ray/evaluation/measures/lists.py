@@ -29,24 +29,20 @@ class Block:
     first: Ints | None
     """The first rank of the tied documents among which a rank lies, [queries, ranks]; None where
     nothing is tied."""
-    last: Ints | None
-    """The last rank of them."""
 
 
 class Lists:
     """A block under some draws of the relevance; matrices are [draws, queries, …]."""
 
-    def __init__(self, block: Block, relevance: Floats, expected: bool) -> None:
+    def __init__(self, block: Block, relevance: Floats) -> None:
         """Set up a block with these relevances.
 
         Args:
             block: the queries.
             relevance: float64 [draws, rows of the truth + 1]; the last column is NaN, so that
                 row -1 (no row) has no relevance.
-            expected: whether to take the mean over all orders of tied documents.
         """
         self.block = block
-        self.first, self.last = (block.first, block.last) if expected else (None, None)
         self._relevance = relevance
 
     @cached_property
@@ -55,45 +51,8 @@ class Lists:
         return self._relevance[:, self.block.judged]
 
     def ranked(self, cutoff: int | None) -> Floats:
-        """Return the relevance by rank, NaN where unjudged or past the end.
-
-        It extends beyond the cutoff where documents tied with the last one do.
-        """
-        reach = cutoff
-        if cutoff is not None and self.last is not None:
-            reach = int(self.last[:, :cutoff].max()) + 1
-        return self._relevance[:, self.block.rows[:, :reach]]
-
-    def expected(self, gains: Floats, cutoff: int | None) -> Floats:
-        """Return the expected gain at each rank up to the cutoff: the mean of those tied there."""
-        if self.last is not None:
-            _, within = self.tied_sums(gains)
-            gains = within / self.tied(gains)[0]
-        return gains[..., :cutoff]
-
-    def tied_sums(self, gains: Floats) -> tuple[Floats, Floats]:
-        """Return for each rank the sums over documents above its ties, and over the tied ones."""
-        upto = np.cumsum(gains, axis=-1)
-        if self.first is None or self.last is None:
-            return upto - gains, gains
-        upto = np.pad(upto, ((0, 0), (0, 0), (1, 0)))
-        columns = gains.shape[-1]
-        # Ties that extend beyond the columns of `ranked` begin after the cutoff, and do not count.
-        after = np.minimum(self.last + 1, columns)
-        above, with_them = (
-            np.take_along_axis(upto, at[np.newaxis, :, :columns], axis=-1)
-            for at in (self.first, after)
-        )
-        return above, with_them - above
-
-    def tied(self, gains: Floats) -> tuple[Ints, Ints]:
-        """Return for each rank how many documents are tied there, and how many ranks precede it."""
-        columns = gains.shape[-1]
-        ranks = np.arange(columns)
-        if self.first is None or self.last is None:
-            return np.ones(columns, np.int64), np.zeros(columns, np.int64)
-        first, last = self.first[:, :columns], self.last[:, :columns]
-        return last - first + 1, ranks - first
+        """Return the relevance by rank up to the cutoff, NaN where unjudged or past the end."""
+        return self._relevance[:, self.block.rows[:, :cutoff]]
 
 
 def tie_bounds(values: NDArray[np.generic]) -> tuple[Ints, Ints]:

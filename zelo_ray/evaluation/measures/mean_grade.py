@@ -9,7 +9,7 @@ from zelo_ray.evaluation.measures.spec import Linear, MeasureKind
 def _metrics(lists: Lists, cutoff: int) -> Floats:
     """Return the cumulated gain (Järvelin & Kekäläinen 2002, ACM TOIS 20:422) divided by k."""
     grades = np.maximum(np.nan_to_num(lists.ranked(cutoff), nan=0.0), 0)
-    means: Floats = lists.expected(grades, cutoff).sum(axis=-1) / cutoff
+    means: Floats = grades.sum(axis=-1) / cutoff
     return means
 
 

@@ -86,7 +86,7 @@ def _metrics(lists: Lists, cutoff: int | None, dcg: str, gains: Gains | None) ->
         gains.of(grades) if gains else _GAINS[dcg](grades, top) for grades in (judged, ranked)
     )
     ideal = -np.sort(-of_best, axis=-1)[..., :cutoff]
-    return ratio(_discounted(lists.expected(of_run, cutoff)), _discounted(ideal))
+    return ratio(_discounted(of_run), _discounted(ideal))
 
 
 def _discounted(gains: Floats) -> Floats:

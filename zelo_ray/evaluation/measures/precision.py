@@ -9,7 +9,7 @@ from zelo_ray.evaluation.measures.spec import REL, Linear, MeasureKind
 def _metrics(lists: Lists, cutoff: int, rel: float) -> Floats:
     """Return the share, divided by k even if the run has fewer documents, as trec_eval does."""
     relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
-    shares: Floats = lists.expected(relevant, cutoff).sum(axis=-1) / cutoff
+    shares: Floats = relevant.sum(axis=-1) / cutoff
     return shares
 
 

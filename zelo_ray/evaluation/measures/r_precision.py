@@ -11,7 +11,7 @@ def _metrics(lists: Lists, cutoff: None, rel: float) -> Floats:  # noqa: ARG001 
     relevant = (lists.ranked(None) >= rel).astype(np.float64)
     total = (lists.judged >= rel).sum(axis=-1)
     among = np.arange(relevant.shape[-1]) < total[..., np.newaxis]
-    return ratio((lists.expected(relevant, None) * among).sum(axis=-1), total)
+    return ratio((relevant * among).sum(axis=-1), total)
 
 
 MEASURE = MeasureKind(metrics=_metrics, cutoff="none", parameters={"rel": REL})

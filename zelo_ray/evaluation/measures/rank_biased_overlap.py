@@ -13,7 +13,7 @@ def _metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - 
     The truth's list is all judged documents by relevance. RBO is the mean over all orders of its
     tied
     documents: the variant RBO^a of Corsi & Urbano (2024, SIGIR, arXiv 2406.07121). The run's ties
-    are broken or averaged, as chosen. So with ties in the truth even the best run stays below 1.
+    are broken. So with ties in the truth even the best run stays below 1.
     """
     block = lists.block
     length, depth = block.retrieved, (block.judged >= 0).sum(axis=-1)
@@ -57,10 +57,7 @@ class _Weights:
 def _run_ranks(lists: Lists) -> tuple[Ints, Ints]:
     """Return the first and last rank, from 1, that judged documents can take in the run."""
     place = np.maximum(lists.block.place, 0)
-    if lists.first is None or lists.last is None:
-        return place + 1, place + 1
-    first, last = (np.take_along_axis(a, place, axis=-1) for a in (lists.first, lists.last))
-    return first + 1, last + 1
+    return place + 1, place + 1
 
 
 def _truth_ranks(judged: Floats) -> tuple[Ints, Ints]:

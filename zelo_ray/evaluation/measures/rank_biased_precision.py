@@ -18,8 +18,7 @@ from zelo_ray.evaluation.measures.spec import (
 def _metrics(lists: Lists, cutoff: int | None, p: float, rel: float) -> Floats:
     """Return the chance that a user who goes on with chance p stops at a relevant document."""
     relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
-    gains = lists.expected(relevant, cutoff)
-    precision: Floats = gains @ _discounts(gains.shape[-1], p)
+    precision: Floats = relevant @ _discounts(relevant.shape[-1], p)
     return precision
 
 

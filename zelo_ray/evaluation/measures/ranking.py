@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,6 @@ from zelo_ray.evaluation.measures.columns import Ints, read_numbers, read_texts
 from zelo_ray.evaluation.measures.lists import Block, tie_bounds
 from zelo_ray.evaluation.measures.truth import Truth
 
-Ties = Literal["trec", "expected"]
-
 BLOCK_CELLS = 2**17
 """Documents of the queries in one block: a megabyte a matrix, so that the work stays in cache."""
 
@@ -26,7 +24,6 @@ class Ranking:
     """The documents of a run in their order, for each query of a truth."""
 
     truth: Truth
-    ties: Ties
     blocks: tuple[Block, ...]
     counts: Ints
     """How many documents the run has, for each query of the truth."""
@@ -35,9 +32,6 @@ class Ranking:
     doc_ids: Any
     """Its id, at `positions`."""
     positions: Ints
-    bounds: tuple[Ints, Ints] | None
-    """First and last place, among those of its query, of the documents tied with each; None where
-    ties are broken, or there are none."""
 
     @cached_property
     def answered(self) -> NDArray[np.bool_]:
@@ -79,21 +73,16 @@ def _places(counts: Ints) -> Ints:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def rank_run(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
-    """Order the documents of a run by score.
+def rank_run(truth: Truth, run: pa.Table) -> Ranking:
+    """Order the documents of a run by score; equal ones by doc_id, descending, as trec_eval does.
 
     Args:
         truth: the judgments that the run is measured against.
         run: the columns of `records.Ranked`, rows in any order.
-        ties: how to order equal scores: ``trec``, by doc_id, descending; ``expected``, by the mean
-            over all orders.
 
     Raises:
         RunError: a column is missing, a pair occurs twice, or a score is not finite.
-        ValueError: ``ties`` has another value.
     """
-    if ties not in ("trec", "expected"):
-        raise ValueError(f"ties are trec or expected, not {ties!r}")
     query_ids, doc_ids = (read_texts(run, name, RunError) for name in ("query_id", "doc_id"))
     scores = read_numbers(run, "score", RunError)
     strange = np.flatnonzero(~np.isfinite(scores))
@@ -114,17 +103,15 @@ def rank_run(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
     rows = truth.rows_of(query, codes, documents.dictionary)
     counts = np.bincount(query, minlength=len(truth.query_ids))
     tied = len(keys) > 1 and bool((keys[1:] == keys[:-1]).any())
-    bounds = tie_bounds(keys) if tied else None
-    blocks = tuple(_blocks(truth, rows, counts, bounds))
+    first = tie_bounds(keys)[0] if tied else None
+    blocks = tuple(_blocks(truth, rows, counts, first))
     return Ranking(
         truth=truth,
-        ties=ties,
         blocks=blocks,
         counts=counts,
         rows=rows,
         doc_ids=doc_ids,
         positions=positions,
-        bounds=None if bounds is None or ties == "trec" else _within(bounds, counts),
     )
 
 
@@ -166,22 +153,14 @@ def _order(keys: Ints, doc_ids: Any, rows: Ints) -> Ints:
     return order
 
 
-def _within(bounds: tuple[Ints, Ints], counts: Ints) -> tuple[Ints, Ints]:
-    """Turn places among all documents into places among those of their query."""
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    return bounds[0] - starts, bounds[1] - starts
-
-
-def _blocks(
-    truth: Truth, rows: Ints, counts: Ints, bounds: tuple[Ints, Ints] | None
-) -> Iterator[Block]:
+def _blocks(truth: Truth, rows: Ints, counts: Ints, first: Ints | None) -> Iterator[Block]:
     """Group queries of similar lengths, so that there is little padding.
 
     Args:
         truth: the truth.
         rows: the truth's row of each ranked document, in order; -1 where it is not judged.
         counts: how many documents the run has for each query.
-        bounds: first and last place of the documents tied with each; None where nothing is tied.
+        first: first place of the documents tied with each; None where nothing is tied.
     """
     starts = np.cumsum(counts) - counts
     places = _places(counts)
@@ -195,23 +174,20 @@ def _blocks(
         depth, width = int(counts[queries].max(initial=1)), int(widths[queries].max())
         cells = _Cells(starts[queries], counts[queries], depth)
         of_truth = _Cells(truth_starts[queries], widths[queries], width)
-        first = last = None
-        if bounds is not None:
+        first_rank = None
+        if first is not None:
             ranks = np.arange(depth)
-            first, last = (
-                np.where(cells.inside, cells.of(b) - starts[queries, np.newaxis], ranks)
-                for b in bounds
-            )
-            if (first == last).all():
-                first = last = None
+            of_block = cells.of(first) - starts[queries, np.newaxis]
+            first_rank = np.where(cells.inside, of_block, ranks)
+            if (first_rank == ranks).all():
+                first_rank = None
         yield Block(
             queries=queries,
             retrieved=counts[queries],
             rows=cells.of(rows),
             judged=of_truth.of(judged),
             place=of_truth.of(place[judged]),
-            first=first,
-            last=last,
+            first=first_rank,
         )
 
 

@@ -150,10 +150,6 @@ def _part_of(ranking: Ranking, linear: Linear) -> _Part:
     discounts[: len(weights)] = weights
     query = np.repeat(np.arange(len(counts)), counts)
     discount = discounts[ranking.places]
-    if ranking.bounds is not None:  # the mean over all orders of tied documents
-        first, last = ranking.bounds
-        upto = np.append(0.0, np.cumsum(discounts))
-        discount = (upto[last + 1] - upto[first]) / (last - first + 1)
     inside = np.flatnonzero(discount > 0)
     doc_ids = ranking.ids(inside)
     return _Part(query[inside], doc_ids, ranking.rows[inside], discount[inside])

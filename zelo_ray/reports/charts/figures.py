@@ -146,29 +146,6 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
     return {"data": data, "layout": layout}
 
 
-def curves(lines: Mapping[str, Sequence[Sequence[float]]], x: str, y: str) -> Figure:
-    """Draw one line per name through its points (x, y), with a logarithmic x axis."""
-    called = labels(list(lines))
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": called[i],
-            "x": [point[0] for point in points],
-            "y": [point[1] for point in points],
-            "line": {"color": PALETTE[i % len(PALETTE)], "width": 2},
-            "marker": {"size": 8, "symbol": _SYMBOLS[i % len(_SYMBOLS)]},
-            "hovertemplate": "%{y:.3f} at %{x}",
-        }
-        for i, points in enumerate(lines.values())
-    ]
-    ticks = sorted({point[0] for points in lines.values() for point in points if point[0] > 0})
-    across = {"title": {"text": x}, "type": "log", "tickvals": ticks, "ticktext": ticks}
-    height = 380 + 18 * (len(lines) // 3)
-    layout = {"height": height, "xaxis": across, "yaxis": {"title": {"text": y}}}
-    return {"data": data, "layout": layout | {"showlegend": True}}
-
-
 def joined_points(
     lines: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]], Sequence[str]]],
 ) -> list[dict[str, Any]]:

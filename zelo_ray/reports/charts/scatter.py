@@ -1,7 +1,7 @@
 """Draw named points with intervals in both directions."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,17 +29,12 @@ class Axis:
     form: str
 
 
-def scatter(
-    names: Sequence[str], across: Axis, up: Axis, *, hollow: Collection[int] = ()
-) -> Figure:
-    """Draw points named in a legend; the x axis is logarithmic if its values span much.
-
-    ``hollow`` are the places of those that are rings.
-    """
+def scatter(names: Sequence[str], across: Axis, up: Axis) -> Figure:
+    """Draw points named in a legend; the x axis is logarithmic if its values span much."""
     low, high = np.nanmin([across.value, across.low]), np.nanmax([across.value, across.high])
     log = low > 0 and across.value.max() > _WIDE * across.value.min()
     data = [
-        _point(i, *pair, across, up, is_ring=i in hollow)
+        _point(i, *pair, across, up)
         for i, pair in enumerate(zip(names, labels(names), strict=True))
     ]
     layout: dict[str, Any] = {
@@ -59,9 +54,7 @@ def _logarithmic_axis(low: float, high: float) -> dict[str, Any]:
     return {"type": "log", "tickvals": marks, "ticktext": [f"{mark:,.12g}" for mark in marks]}
 
 
-def _point(
-    i: int, name: str, called: str, across: Axis, up: Axis, *, is_ring: bool
-) -> dict[str, Any]:
+def _point(i: int, name: str, called: str, across: Axis, up: Axis) -> dict[str, Any]:
     lines = [
         f"{escape_markup(axis.title)}: "
         f"{format_estimate(axis.value[i], axis.low[i], axis.high[i], axis.form)}"
@@ -87,7 +80,7 @@ def _point(
         "x": [float(across.value[i])],
         "y": [float(up.value[i])],
         **bars,
-        "marker": {"color": colour, "size": 10} | ({"symbol": "circle-open"} if is_ring else {}),
+        "marker": {"color": colour, "size": 10},
         "text": ["<br>".join([escape_markup(name), *lines])],
         "hovertemplate": "%{text}<extra></extra>",
     }

@@ -14,8 +14,7 @@ def discounts(ranks):
 
 def metrics(lists, cutoff):
     gains = np.nan_to_num(lists.ranked(cutoff)).clip(min=0)  # an unjudged document has NaN
-    expected = lists.expected(gains, cutoff)  # the mean over the orders of tied documents
-    return (expected * discounts(expected.shape[-1])).sum(axis=-1)
+    return (gains * discounts(gains.shape[-1])).sum(axis=-1)
 
 
 def linear(cutoff):

@@ -139,7 +139,6 @@ AGREE_REPORT = ReportKind(
         "voting": (Bias,),
     },
     build_report,
-    lambda source, record: make_tiles(AgreementTables(source, record))[0],
     lambda record: not record["missing"],
 )
 """How results of `agree` become a report."""

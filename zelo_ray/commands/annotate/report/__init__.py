@@ -29,7 +29,7 @@ from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.figures import duration
 from zelo_ray.reports.source import Source, without_credentials
-from zelo_ray.reports.wording import format_cost, format_number
+from zelo_ray.reports.wording import format_cost
 
 SECTIONS = (
     winners_section,
@@ -118,7 +118,7 @@ def _lead(results: AnnotateResults) -> Iterator[str]:
         yield (
             f"The judges are split on {counted(summary.ambiguous, 'document')}: ambiguous in "
             f"scores.parquet. To leave them out: zelo-ray convert qrels "
-            f"{without_credentials(results.source.shown)} --grades --without-ambiguous --out FILE"
+            f"{without_credentials(results.source.out)} --grades --without-ambiguous --out FILE"
         )
 
 
@@ -185,13 +185,6 @@ def _is_word(value: object) -> bool:
     return plain or (isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value)
 
 
-def _headline(_source: Source, record: Mapping[str, Any]) -> tuple[str, str]:
-    error = record["summary"].get("std_error")
-    if error is None:
-        return "judgments", f"{record['summary']['judgments']:,}"
-    return "mean std_error", format_number(error)
-
-
 ANNOTATE_REPORT = ReportKind(
     RUN,
     ("annotated.jsonl", "scores.parquet"),
@@ -209,7 +202,6 @@ ANNOTATE_REPORT = ReportKind(
         "winners": (Winner,),
     },
     build_report,
-    _headline,
     lambda record: Summary.from_record("", record["summary"]).complete,
 )
 """How results of `annotate` become a report."""

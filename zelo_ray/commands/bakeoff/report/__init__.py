@@ -3,26 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zelo_ray.commands.bakeoff.calibration import ScoreBin, ScoreCalibration
 from zelo_ray.commands.bakeoff.outcome import (
-    GridCell,
     MeanWithoutFamily,
-    RankerCost,
     Slice,
     UnjudgedDocument,
     Unranked,
 )
-from zelo_ray.commands.bakeoff.pair_agreement import PairAgreement
 from zelo_ray.commands.bakeoff.report import (
     breakdown,
-    calibration,
-    costs,
     families,
     leaderboard,
     people,
 )
 from zelo_ray.commands.bakeoff.report.gate import gate_section
-from zelo_ray.commands.bakeoff.report.grid import grid_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed
@@ -47,19 +40,14 @@ SECTIONS = (
     gate_section,
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
-    grid_section,
-    costs.costs_section,
     people.people_section,
     families.families_section,
-    calibration.pairs_section,
-    calibration.calibration_section,
     leaderboard.failures_section,
 )
 """Shown by terminal and page."""
 
 DETAILS = (
     breakdown.distribution_section,
-    breakdown.curves_section,
     breakdown.slices_section,
     breakdown.difficulty_section,
     breakdown.contrasts_section,
@@ -124,7 +112,7 @@ def _made(run: Mapping[str, Any]) -> str:
     labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
     return (
         f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
-        f"{without_credentials(options['truth'])}, ties {options['ties']}, seed {options['seed']}, "
+        f"{without_credentials(options['truth'])}, seed {options['seed']}, "
         f"{options['resamples']:,} resamples, {labels}."
     )
 
@@ -140,24 +128,18 @@ BAKEOFF_REPORT = ReportKind(
     ("metrics.parquet", "comparisons.parquet"),
     frozenset({"options", "summary"}),
     {
-        "calibration": (ScoreCalibration,),
         "comparisons": (Comparison,),
-        "costs": (RankerCost,),
         "failures": (Unranked,),
-        "grid": (GridCell,),
         "holes": (UnjudgedDocument,),
         "kin": (MeanWithoutFamily,),
         "means": (Mean,),
         "metrics": (Metric,),
-        "pairs": (PairAgreement,),
-        "reliability": (ScoreBin,),
         "runs": (Ranked,),
         "slices": (Slice,),
         "times": (QueryCost,),
         "unjudged": (UnjudgedDocument,),
     },
     build_report,
-    lambda source, record: _tiles(BakeoffResults(source, record))[0],
     _is_complete,
 )
 """How results of a bake-off become a report."""

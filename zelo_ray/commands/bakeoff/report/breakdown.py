@@ -1,4 +1,4 @@
-"""Show the parts of a bake-off: queries, depths, slices, contrasts, and what is missing."""
+"""Show the parts of a bake-off: queries, slices, contrasts, and what is missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from zelo_ray.commands.bakeoff.report.results import MEAN, BakeoffResults
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
-from zelo_ray.reports.charts.figures import PALETTE, band, curves, intervals, ridges, spans
+from zelo_ray.reports.charts.figures import PALETTE, band, intervals, ridges, spans
 from zelo_ray.reports.charts.labels import labels
 from zelo_ray.reports.parts import Cells, Chart, Contrasts, Duel, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import short
@@ -51,33 +51,6 @@ def distribution_section(results: BakeoffResults) -> Section | None:
             caption += f" The first {_POINTS:,} of {len(query_ids):,} queries."
         parts.append(Duel(data, caption))
     return Section("distribution", "Query by query", parts)
-
-
-def curves_section(results: BakeoffResults) -> Section | None:
-    """Show recall and similar measures against depth."""
-    measures = results.run.get("curves") or {}
-    rankers, charts = results.rankers[: len(PALETTE)], []
-    for measure, lines in measures.items():
-        shown = {name: _to_depth(lines[name], results.depths.get(name)) for name in rankers}
-        title = "recall" if measure == "R" else measure
-        charts.append(
-            Chart(
-                {"": curves(shown, "depth k", f"mean {title} at k")},
-                f"Mean {title} of the first k documents, as deep as a ranker ranks. A first stage "
-                "is chosen by the depth at which its line has risen high enough; a reranker by how "
-                f"steeply it rises.{_best(results)}",
-            )
-        )
-    title = "Recall by depth" if list(measures) == ["R"] else "By depth"
-    return Section("curves", title, charts) if charts and rankers else None
-
-
-def _to_depth(points: Sequence[Sequence[float]], depth: int | None) -> list[Sequence[float]]:
-    """Cut a curve at the depth of a ranking, beyond which its value stays the same."""
-    if depth is None or depth >= points[-1][0]:
-        return list(points)
-    beyond = next(value for k, value in points if k >= depth)
-    return [*(point for point in points if point[0] < depth), (depth, beyond)]
 
 
 def _best(results: BakeoffResults) -> str:

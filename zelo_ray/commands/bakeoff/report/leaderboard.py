@@ -25,7 +25,15 @@ from zelo_ray.records import Comparison
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label
-from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
+from zelo_ray.reports.parts import (
+    Cells,
+    Chart,
+    Figure,
+    ReportTable,
+    Section,
+    Sentences,
+    TextCell,
+)
 from zelo_ray.reports.wording import (
     Quantity,
     format_cost,
@@ -57,6 +65,14 @@ _KINDS = {
     "fractional": "grades with fractions, such as means",
     "binary": "binary labels",
 }
+
+
+_COSTS = {
+    "seconds_p50": "seconds p50",
+    "seconds_p95": "p95",
+    "usd_per_1000": "$ for 1,000 queries",
+}
+"""By a figure of what queries take, its column."""
 
 
 def significance_text(comparison: Comparison) -> str:
@@ -137,6 +153,7 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
     )
     has_gaps = any(ranker["missing"] for ranker in about)
     has_costs = any(ranker["dollars"] or ranker["unpriced"] for ranker in about)
+    of_queries = _COSTS if results.costs else {}
     place = {name: i for i, name in enumerate(rankers)}
     cells: list[Cells] = [
         [
@@ -144,11 +161,12 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
             *(_mean(results, measure, ranker["name"]) for measure in results.means),
             *([f"{ranker['answered']:,} of {results.queries:,}"] if has_gaps else []),
             *([format_cost(ranker["dollars"], ranker["unpriced"])] if has_costs else []),
+            *(_cost(results, figure, ranker["name"]) for figure in of_queries),
         ]
         for ranker in sorted(about, key=lambda ranker: place.get(ranker["name"], len(place)))
     ]
     gaps, costs = (["ranked"] if has_gaps else []), (["spent"] if has_costs else [])
-    numbers = [*results.means, *gaps, *costs]
+    numbers = [*results.means, *gaps, *costs, *of_queries.values()]
     draws, truth = results.summary["label_draws"], results.summary["truth"]
     kind = truth["kind"]
     if kind == "grades" and "fractional" in truth:  # records of 0.1 do not say it
@@ -160,12 +178,27 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
         "counts as 0, a document that nobody judged as not relevant. The truth consists of "
         f"{_KINDS.get(kind, kind)}, {errors}."
     )
+    if of_queries:
+        caption += (
+            " Seconds are of a query's calls, while other queries are in flight, without waiting "
+            "for limits, failed tries and models that load; dollars are those of the calls."
+        )
     caption = " ".join([caption, *describe_measures(results.titles)])
     table = ReportTable(
         ["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet"
     )
     title = "Leaderboard by the panel alone" if results.people.get("way") else "Leaderboard"
-    return Section("leaderboard", title, (chart, table))
+    return Section("leaderboard", title, (chart, *_share_of_pairs(results), table))
+
+
+def _share_of_pairs(results: BakeoffResults) -> Iterator[Sentences]:
+    """Say how many of the pairs of documents the leader orders as the truth does."""
+    best = results.rankers[0]
+    row = results.means.get("Pairs", {}).get(best)
+    if row and not np.isnan(row["mean"]):  # else all documents of a query are equal
+        share = format_estimate(row["mean"], row["low"], row["high"], ".0%")
+        whom = "the panel" if results.families.get("judges") else "the truth"
+        yield Sentences([f"{best} orders {share} of the pairs of documents as {whom} does."])
 
 
 def _mean(results: BakeoffResults, measure: str, ranker: str) -> Quantity:
@@ -177,6 +210,15 @@ def _mean(results: BakeoffResults, measure: str, ranker: str) -> Quantity:
         return mean
     text = f"{mean} over {row['queries']:,}"
     return Quantity(text, mean.value, (mean.low, mean.high), mean.without_interval)
+
+
+def _cost(results: BakeoffResults, figure: str, ranker: str) -> Quantity:
+    row = results.costs.get((ranker, figure))
+    if row is None:
+        return format_number(None)
+    if figure == "usd_per_1000" and row["mean"] == 0:
+        return Quantity("free", 0.0)
+    return format_estimate(row["mean"], row["low"], row["high"], ",.3g")
 
 
 def differences_section(results: BakeoffResults) -> Section | None:

@@ -71,14 +71,9 @@ class BakeoffResults:
         return by_measure
 
     @cached_property
-    def costs(self) -> list[dict[str, Any]]:
-        """Return the rows of what rankers take in time and money; none of earlier versions."""
-        return self.source.rows("costs")
-
-    @cached_property
-    def cost_means(self) -> dict[tuple[str, str], dict[str, Any]]:
+    def costs(self) -> dict[tuple[str, str], dict[str, Any]]:
         """Return the rows of means that are times or prices, by ranker and figure."""
-        rows = self.source.rows("means") if self.costs else []
+        rows = self.source.rows("means")
         return {(row["run"], row["measure"]): row for row in rows if row.get("estimate") == "cost"}
 
     @cached_property
@@ -166,12 +161,6 @@ class BakeoffResults:
             if failure["run"] in column and failure["query_id"] in row:
                 values[row[failure["query_id"]], column[failure["run"]]] = np.nan
         return query_ids, values
-
-    @cached_property
-    def depths(self) -> dict[str, int]:
-        """Return, by ranker, the largest number of documents that it ranks for a query."""
-        rows = self._ranked.group_by("run").aggregate([("documents", "max")]).to_pylist()
-        return {row["run"]: row["documents_max"] for row in rows}
 
     def documents(self, depth: int) -> dict[str, int]:
         """Count, by ranker, the documents that it ranks down to some depth, over all queries."""
