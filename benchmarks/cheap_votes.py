@@ -1,6 +1,6 @@
 """What cheap votes are worth: quality against tokens and dollars, of votes of one token and orders.
 
-    python -m benchmarks.cheap_votes [--queries 100] [--recorded FOLDER] [--picture FILE.svg]
+    python -m benchmarks.cheap_votes [--queries 100] [--recorded] [--picture FILE.svg]
 
 Everything in the first three tables is simulated: judges err as the "mid" ones of benchmarks/lean
 do (`benchmarks.lean.worlds`). No log-probabilities of judges are on record. So how much more a vote
@@ -8,7 +8,7 @@ of one token errs than a reasoned one is an assumption, and so is how much more 
 among eight than among two. Each way therefore has three rows: with the errors of reasoned votes,
 with `MORE` of them, and with `MOST`. What is in between is for a pilot of your own to say.
 
-FOLDER holds llmjudge2024, as in tests/golden/SOURCES.md. Its table has recorded grades of three
+--recorded reads llmjudge2024 (tests/golden/SOURCES.md). Its table has recorded grades of three
 judges, turned into battles and into orders, where equal grades are ordered by chance. Intervals
 are 95%, over queries. Three minutes of one core; the picture takes matplotlib.
 """
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.data import published
 from benchmarks.lean import figures
 from benchmarks.lean.designs import cycle_asks
 from benchmarks.lean.plans import Plan, play
@@ -425,7 +426,7 @@ def main() -> None:
     )
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--recorded", type=Path)
+    parser.add_argument("--recorded", action="store_true")
     parser.add_argument("--panels", type=int, default=2)
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
@@ -433,7 +434,7 @@ def main() -> None:
     show_sizes(given.queries, given.seed)
     show_errors(given.queries, given.seed)
     if given.recorded:
-        show_recorded(given.recorded, given.panels)
+        show_recorded(published() / "llmjudge2024", given.panels)
     if given.picture:
         draw(points, given.picture)
 

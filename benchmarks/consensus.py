@@ -1,8 +1,8 @@
 """Do people agree with a panel that agrees? Recorded judges beside people, by level of agreement.
 
-    python -m benchmarks.consensus FOLDER [--panels 100]
+    python -m benchmarks.consensus [--panels 100]
 
-FOLDER holds llmjudge2024, mtbench_human and trec_dl19, as in tests/golden/SOURCES.md. For each
+It reads llmjudge2024, mtbench_human and trec_dl19: see tests/golden/SOURCES.md. For each
 panel, whole and in draws of three and of five: what share of pairs (by the order of their grades,
 or by votes) or of documents lies at each level, how often people say the same there, with the 95%
 interval, or for draws the mean, the worst of the panels, and how many reach .97. People tie on what
@@ -20,6 +20,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from benchmarks.data import published
 from benchmarks.panels import Recorded, draw_panels, load, read_grades
 from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
 from zelo_ray.fitting.calibration.consensus import (
@@ -120,10 +121,9 @@ def winners(path: Path) -> Iterator[tuple[tuple[str, ...], str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--panels", type=int, default=100)
     flags = parser.parse_args()
-    first, second = flags.folder / "llmjudge2024", flags.folder / "trec_dl19"
+    first, second = published() / "llmjudge2024", published() / "trec_dl19"
     sets = [
         load("DL 2019", sorted((second / "judges").glob("*_graded.txt")), second / "qrels.txt"),
         load(
@@ -138,7 +138,7 @@ def main() -> None:
         for row in graded(data, range(len(data.judges))):
             line(f"{data.name}, {len(data.judges)} judges", row)
     battled(second)
-    voted(flags.folder / "mtbench_human")
+    voted(published() / "mtbench_human")
     print("\n| panels | of | judges | share | people say the same | worst to best | reach .97 |")
     print("|---|---|---|---:|---:|---:|---:|")
     for data in sets:

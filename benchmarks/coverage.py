@@ -1,6 +1,6 @@
 """How often intervals hold the true value, and tests cry wolf, on contests with a known truth.
 
-    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage FOLDER
+    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage
 
 Each row is a population of queries and a contest of two rankers on a sample of n of them: how many
 95% intervals hold the true mean of the first, and the true difference; how many tests at .05 tell
@@ -8,13 +8,12 @@ equal rankers apart, or refuse the true difference where there is one; and how o
 lies beyond .05 and .95 where there is none, which is to be .10. Last, how often any of the 30
 tests of 5 equal rankers by 3 measures does so, as they are and after Holm's correction.
 
-FOLDER holds official_ndcg_cut_10.csv of TREC DL 2019, of which the last population is made: pairs
+The last population is made of official_ndcg_cut_10.csv of TREC DL 2019: pairs
 of the 37 runs on the 43 topics, blurred a little (tests/golden/SOURCES.md says where it is from).
 With 4,000 contests a figure has a standard error of .003. About 2 minutes.
 """
 
 import csv
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import combinations
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
+from benchmarks.data import published
 from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import randomisation_test
 from zelo_ray.evaluation.significance import Floats, bootstrap_means, chance_above, holm
@@ -133,7 +133,7 @@ def print_table(columns: str, rows: Iterable[tuple[str, Callable[[int], Iterable
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder = published() / "trec_dl19"
     print_table(
         "mean held | difference held | false alarms | P beyond .05 and .95",
         (

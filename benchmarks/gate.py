@@ -1,23 +1,23 @@
 """The gate: how often it is wrong, and how often it lets pass what is as good, by queries.
 
-    OPENBLAS_NUM_THREADS=2 python -m benchmarks.gate FOLDER
+    OPENBLAS_NUM_THREADS=2 python -m benchmarks.gate
 
 Differences are drawn from pairs of TREC DL 2019's official runs (nDCG@10 of 43 topics, centred and
 blurred a little), seen from either side, and shifted to a true difference. For margins of .01 and
 .02: at a true loss of the margin, how often the gate passes (to be .05 at most); between equals,
 how often it says worse or better (.05 at most, each) and how often it passes; and where the
 candidate is better or worse. Close pairs are those whose differences spread by less than .1 from
-topic to topic. FOLDER holds official_ndcg_cut_10.csv. A figure has a standard error of .003 where
+topic to topic. A figure has a standard error of .003 where
 it is .05. About a minute.
 """
 
-import sys
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.coverage import read_topics
+from benchmarks.data import published
 from zelo_ray.evaluation.regression_gate import decide_gate
 from zelo_ray.evaluation.significance import Floats
 
@@ -54,7 +54,7 @@ def share(found: list[str], *verdict: str) -> str:
 
 
 def main() -> None:
-    populations = pairs(Path(sys.argv[1]))
+    populations = pairs(published() / "trec_dl19")
     print(
         "| pairs | margin | n | passes at a loss of the margin | equal: worse | equal: better "
         "| equal: passes | better by the margin: passes | by .03: better | worse by .03: worse |"

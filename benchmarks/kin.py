@@ -1,8 +1,8 @@
 """What the guard against kin keeps from being called sure, with recorded judges as rerankers.
 
-    python -m benchmarks.kin FOLDER [--panels 56] [--runs]
+    python -m benchmarks.kin [--panels 56] [--runs]
 
-FOLDER is trec_dl19, as in tests/golden/SOURCES.md. Each recorded judge is a ranker: its grades
+It reads trec_dl19: see tests/golden/SOURCES.md. Each recorded judge is a ranker: its grades
 order the judged documents of a query, equal ones at random. The truth is each judge in turn, and
 then the median of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure
 and has the other sign by NIST's grades. ``--runs`` lets 37 official runs take part as well.
@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.data import published
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.model_families import find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, MeasuredRanker
@@ -163,26 +164,25 @@ def worth(data: Recorded, panels: Iterable[Sequence[str]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--panels", type=int, default=56, help="panels of three, of 56")
     parser.add_argument("--runs", action="store_true", help="with the official runs")
     parser.add_argument("--lexical", action="store_true", help="the lexical judges instead")
     flags = parser.parse_args()
-    data = Recorded(flags.folder)
+    data = Recorded(published() / "trec_dl19")
     rng = np.random.default_rng(0)
     rankers = {
         name: data.table(grades + 0.5 * rng.random(len(grades)), "score")
         for name, grades in data.grades.items()
     }
     if flags.runs:
-        paths = sorted((flags.folder / "runs_top10").glob("*.run"))
+        paths = sorted(((published() / "trec_dl19") / "runs_top10").glob("*.run"))
         rankers |= {path.stem: read_run(str(path))[1] for path in paths}
     singles = [[name] for name in data.grades]
     graded = [name for name in data.grades if name.endswith("_graded")]
     panels = [list(panel) for panel in combinations(graded, 3)][: flags.panels]
     parts = {"one judge": singles, "three graded judges": panels}
     if flags.lexical:
-        add_lexical(data, flags.folder, rankers)
+        add_lexical(data, (published() / "trec_dl19"), rankers)
         own = [score.__name__ for score, _ in LEXICAL]
         parts = {"lexical": [*([name] for name in own), own]}
     people = people_of(data, rankers)

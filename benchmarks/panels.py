@@ -1,8 +1,8 @@
 """Whether calibration helps: panels of recorded LLM judges beside human grades.
 
-    python -m benchmarks.panels FOLDER [--panels 100]
+    python -m benchmarks.panels [--panels 100]
 
-FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. First, on
+It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. First, on
 judges that are simulated: how often 95% intervals hold the truth. Then, on recorded grades without
 the humans: the likelihood of grades of queries that were left out of the fit, and how well a rule
 that makes one grade of a posterior agrees with the judges outside the panel. Then the agreement
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
+from benchmarks.data import published
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
 from zelo_ray.fitting.calibration import (
     Posterior,
@@ -350,10 +351,9 @@ def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--panels", type=int, default=40, help="panels of 3 drawn")
     flags = parser.parse_args()
-    first, second = flags.folder / "llmjudge2024", flags.folder / "trec_dl19"
+    first, second = published() / "llmjudge2024", published() / "trec_dl19"
     recorded = [
         load(
             "LLMJudge 2024",

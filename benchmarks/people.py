@@ -16,9 +16,9 @@ by the ideal of the panel's. Printed by panel and number of labels:
   drawn for a third run as well, so that few labels tell of the two;
   looks: the same for someone who looks after 50, 100, 200 and 400 labels and stops when it is sure.
 
-Run: python -m benchmarks.people FOLDER [--pairs 120] [--trials 20]
-FOLDER holds qrels.txt, judges/*.txt and runs_top10/*.run as those of TREC DL 2019 (see
-tests/golden/SOURCES.md), or those of another collection, with --panel NAME=JUDGE,JUDGE.
+Run: python -m benchmarks.people [--pairs 120] [--trials 20]
+It reads TREC DL 2019 (tests/golden/SOURCES.md), or another --folder of qrels.txt, judges/*.txt and
+runs_top10/*.run, with --panel NAME=JUDGE,JUDGE.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.data import published
 from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank_run
 from zelo_ray.evaluation.people.corrected import (
     FEWEST,
@@ -312,7 +313,7 @@ def named_panel(text: str) -> tuple[str, tuple[str, ...]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--panel", type=named_panel, action="append", help="NAME=JUDGE,JUDGE")
     parser.add_argument("--pairs", type=int, default=120)
     parser.add_argument("--trials", type=int, default=20)
@@ -320,7 +321,9 @@ def main() -> None:
     given = parser.parse_args()
     for name, judges in dict(given.panel or PANELS.items()).items():
         rng = partial(np.random.default_rng, given.seed)
-        contests, beside = contests_of(given.folder, judges, given.pairs, given.seed)
+        contests, beside = contests_of(
+            given.folder or published() / "trec_dl19", judges, given.pairs, given.seed
+        )
         print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")
         print("  whose word                 labels  holds  width (bootstrap) (own: holds, slope)")
         coverage(contests, given.trials, rng())

@@ -1,8 +1,8 @@
 """How often the corrected means of `annotate --protocol graded --human` hold the truth.
 
-    python -m benchmarks.shares FOLDER [--draws 1000]
+    python -m benchmarks.shares [--draws 1000]
 
-FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. A run is a sample of a set's
+It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. A run is a sample of a set's
 queries, with replacement, and the median of a panel of three; the truth is what people say of all
 documents of the set. People label documents at random, whole queries drawn at random, or the top
 four of each query by the panel. For each: how often 95% intervals of the mean grade and of the
@@ -15,10 +15,10 @@ With 1,000 draws a figure has a standard error of .007. About 12 minutes of one 
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import published
 from benchmarks.panels import Recorded, load
 from zelo_ray.fitting.calibration import Ratings, median
 from zelo_ray.fitting.calibration.corrected_shares import estimate_shares
@@ -118,10 +118,9 @@ def measure(data: Labelled, design: str, many: int, draws: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--draws", type=int, default=1000)
     flags = parser.parse_args()
-    first, second = flags.folder / "llmjudge2024", flags.folder / "trec_dl19"
+    first, second = published() / "llmjudge2024", published() / "trec_dl19"
     judges = [*sorted((first / "submissions").glob("*.txt"))]
     llmjudge = load("LLMJudge 2024", judges, first / "llmjudge_test_qrel_idx.txt")
     graded = sorted((second / "judges").glob("*_graded.txt"))

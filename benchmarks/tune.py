@@ -1,8 +1,8 @@
 """What a choice among candidates is worth: recorded judges beside people, and equals by chance.
 
-    python -m benchmarks.tune FOLDER [--draws 1000]
+    python -m benchmarks.tune [--draws 1000]
 
-FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. First: recorded judges as
+It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. First: recorded judges as
 candidates. With the split of the queries that their texts give, as `tune` does it, the best one is
 chosen on the first half, and measured on the second against the median judge, which is as it is.
 Then with 40 splits drawn by chance, each with five judges as what is as it is: how optimistic the
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import published
 from benchmarks.panels import read_grades
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune.candidates import AS_IT_IS
@@ -207,18 +208,17 @@ def guesses(draws: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--draws", type=int, default=1000)
     options = parser.parse_args()
     found = {
         "LLMJudge 2024": recorded(
-            options.folder / "llmjudge2024", "llmjudge_test_qrel_idx.txt", "submissions", DEPTH
+            published() / "llmjudge2024", "llmjudge_test_qrel_idx.txt", "submissions", DEPTH
         ),
-        "TREC DL 2019": recorded(options.folder / "trec_dl19", "qrels.txt", "judges", DEPTH),
+        "TREC DL 2019": recorded(published() / "trec_dl19", "qrels.txt", "judges", DEPTH),
     }
     texts = {
-        "LLMJudge 2024": options.folder / "llmjudge2024" / "llm4eval_query_2024.txt",
-        "TREC DL 2019": options.folder / "trec_dl19" / "queries.tsv",
+        "LLMJudge 2024": published() / "llmjudge2024" / "llm4eval_query_2024.txt",
+        "TREC DL 2019": published() / "trec_dl19" / "queries.tsv",
     }
     for title, (items, verdicts) in found.items():
         by_text(title, items, verdicts, texts[title])

@@ -1,8 +1,8 @@
 """Which way of judging is worth its calls: order of documents and of systems, by calls a document.
 
-    python -m benchmarks.worth FOLDER [--picture FILE.svg] [--panels 6]
+    python -m benchmarks.worth [--picture FILE.svg] [--panels 6]
 
-FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. Three tables:
+It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Three tables:
 
 * documents and systems, by recorded judgments of TREC DL 2019: battles of GPT-4o among the passages
   that people found relevant, and grades of eight judges. A pair was asked in both orders, so a
@@ -24,7 +24,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.lean import figures, fits, recorded
+from benchmarks.data import published
+from benchmarks.lean import figures, fits
 from benchmarks.lean.designs import cycle_asks, cycle_scores, ring_asks
 from benchmarks.lean.plans import Plan, play
 from benchmarks.lean.recorded import Battlefield, read_grades
@@ -330,16 +331,14 @@ def draw(points: dict[str, list[tuple[float, float]]], place: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--panels", type=int, default=6)
     flags = parser.parse_args()
-    recorded.DATA = flags.folder
-    points = show_recorded(flags.folder / "trec_dl19")
+    points = show_recorded(published() / "trec_dl19")
     if flags.picture:
         draw(points, flags.picture)
     if flags.panels:
-        show_played(flags.folder / "llmjudge2024", flags.panels)
+        show_played(published() / "llmjudge2024", flags.panels)
 
 
 if __name__ == "__main__":

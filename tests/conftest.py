@@ -2,14 +2,13 @@
 
 import os
 import signal
-import tarfile
 import warnings
-from pathlib import Path
 
 import fsspec
 import pytest
 from hypothesis import settings
 
+from benchmarks.data import unpack
 from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
 from tests.one_ray import OneRay
@@ -82,10 +81,7 @@ def environ(fakes):
 def published(tmp_path_factory):
     """A folder of the figures that others published: ``golden/SOURCES.md`` tells of them."""
     folder = tmp_path_factory.mktemp("published")
-    golden = Path(__file__).parent / "golden"
-    for archive in {*golden.glob("*.tar.xz")} - {golden / "results.tar.xz"}:
-        with tarfile.open(archive) as files:
-            files.extractall(folder, filter="data")
+    unpack(folder)
     return folder
 
 

@@ -2,12 +2,12 @@
 
     python -m benchmarks.lean [--rows mid25 mid100 ... | all] [--seed N] [--queries N] [--quick]
 
-Differences are paired on the same queries, with their standard errors. Rows on recorded judgments
-look for them in ../shared/data beside the checkout, or in $RECORDED_JUDGMENTS, and are skipped
-without.
+Differences are paired on the same queries, with their standard errors. The exit status is 1 where
+a row is missed.
 """
 
 import argparse
+import sys
 from time import perf_counter
 
 from benchmarks.lean import errors, graded_judges, growth, recorded, simulated
@@ -22,7 +22,7 @@ ROWS = {
 }
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -40,7 +40,8 @@ def main() -> None:
             missed += line.met is False
         print(f"{name:22} {perf_counter() - start:.0f} s\n", flush=True)
     print(f"{missed} missed")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

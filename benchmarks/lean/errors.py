@@ -9,7 +9,7 @@ from benchmarks.lean import figures, fits
 from benchmarks.lean.designs import ring_asks
 from benchmarks.lean.lines import Line, Lines, Size
 from benchmarks.lean.plans import Plan, play
-from benchmarks.lean.recorded import DATA, Battlefield, absent
+from benchmarks.lean.recorded import Battlefield
 from benchmarks.lean.worlds import REGIMES, Asks, World, draw_world
 from zelo_ray.fitting.battles import Bools, Floats, Ints
 from zelo_ray.fitting.truth_error import SHARE, learn_share, shared_sd
@@ -81,9 +81,6 @@ def sureness(row: str, size: Size) -> Lines:
     The chance is Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)), as `learn_share` has it;
     the share is learned on the other half of the queries.
     """
-    if absent():
-        yield Line(row, "recorded data", f"skipped: there is no {DATA}")
-        return
     field = Battlefield()
     for battles in (2.0, 3.5):
         votes = field.battles(battles, size.seed)

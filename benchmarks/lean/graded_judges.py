@@ -10,10 +10,11 @@ from itertools import combinations
 
 import numpy as np
 
+from benchmarks.data import published
 from benchmarks.lean import figures, fits
 from benchmarks.lean.designs import asks_of, ring_asks
 from benchmarks.lean.lines import Line, Lines, Size
-from benchmarks.lean.recorded import DATA, Grades, absent, read_grades
+from benchmarks.lean.recorded import Grades, read_grades
 from benchmarks.lean.worlds import World
 from zelo_ray.fitting.battles import Floats
 
@@ -28,7 +29,7 @@ DOCUMENTS, SAMPLES, RINGS = 96, 4, 6
 
 def read_panels() -> tuple[Grades, list[list[Grades]]]:
     """Grades of people, and of each judge of each panel."""
-    folder = DATA / "llmjudge2024"
+    folder = published() / "llmjudge2024"
     panels = [[read_grades(folder / "submissions" / f"{n}.txt") for n in names] for names in PANELS]
     return read_grades(folder / "llmjudge_test_qrel_idx.txt"), panels
 
@@ -48,9 +49,6 @@ def world_of(people: Grades, panel: list[Grades], rng: np.random.Generator) -> W
 
 def dl23(row: str, size: Size) -> Lines:
     """Six calls a document beside every judge on every pair; sizes beside signs."""
-    if absent():
-        yield Line(row, "recorded data", f"skipped: there is no {DATA}")
-        return
     people, panels = read_panels()
     for names, panel in zip(PANELS, panels, strict=True):
         world = world_of(people, panel, np.random.default_rng(size.seed))

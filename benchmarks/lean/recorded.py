@@ -7,25 +7,19 @@ a pair only while both of its passages have fewer than twice the wanted number a
 
 import csv
 import hashlib
-import os
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import published
 from benchmarks.lean import figures, fits
 from benchmarks.lean.lines import Line, Lines, Size
 from zelo_ray.fitting.battles import Battles, Floats, battles_of
 from zelo_ray.records import Vote
 
-DATA = Path(os.environ.get("RECORDED_JUDGMENTS") or Path(__file__).parents[3] / "shared" / "data")
 MODEL = "gpt-4o"
 Grades = dict[str, dict[str, int]]
-
-
-def absent() -> bool:
-    """Whether there are no recorded judgments here."""
-    return not DATA.is_dir()
 
 
 def read_grades(path: Path) -> Grades:
@@ -78,7 +72,7 @@ class Battlefield:
     """The recorded battles of DL 2019, with all that is known of their passages."""
 
     def __init__(self) -> None:
-        folder = DATA / "trec_dl19"
+        folder = published() / "trec_dl19"
         self.votes = read_votes(folder)
         self.pools = [
             sorted({doc for vote in votes for doc in (vote.doc_id_a, vote.doc_id_b)})
@@ -119,9 +113,6 @@ class Battlefield:
 
 def dl19(row: str, size: Size) -> Lines:
     """One grade and two battles a document, beside all battles."""
-    if absent():
-        yield Line(row, "recorded data", f"skipped: there is no {DATA}")
-        return
     field = Battlefield()
     every = field.battles(None, 0)
     whole = field.found(fits.believe(every, None, fits.learn(every, None)).means)
