@@ -47,10 +47,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     for name in ("--latency", "--jitter", "--burst", "--cached", "--batch-seconds"):
         parser.add_argument(name, type=float, default=argparse.SUPPRESS)
-    for name in ("--rpm", "--tpm", "--itpm", "--otpm", "--enqueued-tokens"):
+    for name in ("--rpm", "--tpm"):
         parser.add_argument(name, type=limit, default=argparse.SUPPRESS, metavar="N|PROVIDER=N,…")
-    for name in ("--thinking", "--batch-steps", "--batch-requests", "--batch-bytes"):
-        parser.add_argument(name, type=int, default=argparse.SUPPRESS)
+    parser.add_argument("--thinking", type=int, default=argparse.SUPPRESS)
     _add_lengths(parser.add_argument_group("lengths of texts, in tokens: see Lengths"))
     flags = vars(parser.parse_args())
     module, _, function = flags.pop("judge").partition(":")

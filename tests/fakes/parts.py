@@ -15,7 +15,7 @@ import orjson
 # Faults that every provider has. The others are errors, named in each provider's ERRORS.
 ANSWER_FAULTS = ("refusal", "filtered", "truncated", "out_of_range", "prose", "missing_field")
 WIRE_FAULTS = ("drop", "timeout", "malformed", "not_json", "gateway")
-WIRE_FAULTS += ("malformed_billed", "drop_billed", "timeout_billed")  # after the model's work
+WIRE_FAULTS += ("malformed_billed", "timeout_billed")  # after the model's work
 BATCH_FAULTS = ("batch_expired", "batch_failed", "batch_cancelled")
 BATCH_WIRE_FAULTS = ("create_lost", "create_500", "results_cut")
 ENDPOINTS = ("answer", "line", "files", "file", "create", "look", "list", "cancel", "results")

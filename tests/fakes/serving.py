@@ -81,7 +81,7 @@ async def respond(fakes: Any, name: str, endpoint: str, request: web.Request) ->
         said = replace(said, cached_tokens=kept[0], cache_write_tokens=kept[1])
     fakes.limits.answered(name, asked.model, said.output_tokens)
     fakes.bill(entry, said)
-    if fault is not None and fault.name in ("drop_billed", "timeout_billed"):
+    if fault is not None and fault.name == "timeout_billed":
         return await _break(fakes, entry, fault, request)
     answer = provider.answer(asked, said)
     if fault is not None and fault.name == "malformed_billed":
