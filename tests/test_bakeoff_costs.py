@@ -231,7 +231,7 @@ def test_a_contest_is_timed_alone_once_and_its_ledger_knows_the_times(one_ray, t
         words = ["bakeoff", "--truth", GRADES, "--pools", SAMPLE, "--runs", str(run_file)]
         words += ["--rerankers", "original", "bm25", spec, "--latency-queries", "5"]
         words += ["--resamples", "200", "--out", str(out)]
-        environ = {"ZELO_RAY_PRICES": json.dumps({"hosted": {"input": 1000.0, "output": 0.0}})}
+        environ = {"TEST_OPTION_PRICES": json.dumps({"hosted": {"input": 1000.0, "output": 0.0}})}
         status, printed = one_ray.run(environ, *words)
         assert status in (0, 3), printed
         first, measured = len(server.journal), [entry["seconds"] for entry in server.journal]

@@ -71,8 +71,7 @@ def test_one_run_is_reported_as_ever(runs, capsys):
     assert not (runs / "index.html").exists()
 
 
-def test_an_index_of_one_run_is_written_where_it_is_asked_for(runs, capsys, monkeypatch):
-    monkeypatch.setenv("ZELO_RAY_OUT", "another")  # of annotate, say
+def test_an_index_of_one_run_is_written_where_it_is_asked_for(runs, capsys):
     assert cli.main(["report", str(runs / "one"), "--index", str(runs / "all.html")]) == 0
     assert capsys.readouterr().out == f"index over 1 run: {runs}/all.html\n"
     assert "1 run of zelo-ray" in (runs / "all.html").read_text()
