@@ -65,7 +65,7 @@ class Attack:
     def variables(self) -> dict[str, str]:
         """What the panel's limits are."""
         said = {judge: {"max_output_tokens": self.limit} for judge in self.judges if self.limit}
-        return crash.limits(self.judges) | {"ZELO_RAY_JUDGE_OPTIONS": json.dumps(said)}
+        return crash.limits(self.judges) | {"TEST_OPTION_JUDGE_OPTIONS": json.dumps(said)}
 
 
 def by_kind(protocol: str) -> tuple[str, ...]:

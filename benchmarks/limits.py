@@ -135,7 +135,7 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
             own.mkdir()
             server = ("--provider", "openai", "--latency", "0.5", "--burst", "5", *flags)
             with crash.fakes(own, *server) as environ:
-                environ.pop("ZELO_RAY_LIMITS")
+                environ.pop("TEST_OPTION_LIMITS")
                 began, lost = time.monotonic(), 0
                 if how == "semaphore":
                     lost = asyncio.run(semaphore(requests, environ, 64))

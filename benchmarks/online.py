@@ -118,7 +118,7 @@ def pool_once(
 ) -> dict[str, float]:
     seen = len(crash.journal(folder))
     limits = {f"openai:{MODEL}": {"concurrency": in_flight * actors, "rpm": 1e6}}
-    environ = {**environ, "ZELO_RAY_LIMITS": json.dumps(limits)}
+    environ = {**environ, "TEST_OPTION_LIMITS": json.dumps(limits)}
     out = Path(tempfile.mkdtemp(dir=folder))
     began = time.time()
     flags = ("--judges", f"openai:{MODEL}", "--actors", str(actors))

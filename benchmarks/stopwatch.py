@@ -228,7 +228,7 @@ def main() -> None:
         with Rerankers() as server, crash.fakes(folder, *flags, judges=(JUDGE,)) as environ:
             server.delay = DELAY
             more = {"CO_API_KEY": server.key, "CO_API_URL": server.url + "/cohere"}
-            environ.pop("ZELO_RAY_LIMITS")  # it names a judge, and the ranker has another name
+            environ.pop("TEST_OPTION_LIMITS")  # it names a judge, and the ranker has another name
             more |= {"HF_HUB_OFFLINE": "1", "STOPWATCH": str(folder / "stopwatch.jsonl")}
             more |= {"PYTHONPATH": f"{folder}/watch:{crash.ROOT}"}
             print(run_contest(folder, encoder, {**environ, **more}))

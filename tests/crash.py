@@ -35,7 +35,7 @@ DEFAULT_JUDGES = (
     "anthropic:claude-haiku-5-5",
     "gemini:gemini-3.1-flash-lite",
 )
-COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cli.main())")
+COMMAND = (sys.executable, "-c", "import sys, tests.options; sys.exit(tests.options.main())")
 ROOT = Path(__file__).parents[1]
 # US dollars for a million tokens in November 2026: input, output, read from a cache, written to it
 PRICES = {
@@ -58,7 +58,7 @@ def bare_environment() -> dict[str, str]:
     Processes may keep bytecode: a run on Ray starts a dozen that would compile the same files.
     """
     spoken_for = (
-        *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZELO_RAY_", "RAY_"),
+        *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "TEST_OPTION_", "RAY_"),
         *("ZEROENTROPY_", "COHERE_", "CO_API_", "VOYAGE_", "JINA_", "HF_"),
         *("AWS_", "FSSPEC_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
         "PYTHONDONTWRITEBYTECODE",
@@ -140,8 +140,11 @@ def environment_at(port: int) -> dict[str, str]:
 
 
 def limits(judges: Sequence[str], **more: float) -> dict[str, str]:
-    """The variable that gives judges such limits, and as many calls a minute as they can make."""
-    return {"ZELO_RAY_LIMITS": json.dumps({judge: {"rpm": 1e6, **more} for judge in judges})}
+    """The variable that gives judges such limits, and as many calls a minute as they can make.
+
+    See `tests.options`.
+    """
+    return {"TEST_OPTION_LIMITS": json.dumps({judge: {"rpm": 1e6, **more} for judge in judges})}
 
 
 def billed(environ: Mapping[str, str]) -> dict[bool, float]:

@@ -75,10 +75,12 @@ class OneRay:
 
 def main() -> None:
     """Start Ray; for each line, run a command and tell of it."""
+    from tests.options import give_options
     from zelo_ray import cli
     from zelo_ray.options import AnnotateOptions
     from zelo_ray.ray.session import ray_session
 
+    give_options()
     out, tell = sys.argv[1], sys.stdout
     with ray_session(AnnotateOptions(inputs=("in",), out=out)):
         print("started", file=tell, flush=True)

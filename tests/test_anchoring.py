@@ -246,7 +246,7 @@ def test_options_that_do_not_go_together_are_refused(options, tmp_path, monkeypa
     Path("own.yaml").write_text(with_chosen_examples(options, options.inputs, print).anchors)
     given = options.model_dump(include={"inputs", "out", "protocol", "anchors_from"}) | more
     with pytest.raises(OptionError, match=says):
-        load_annotate(given, {})
+        load_annotate(given)
 
 
 def test_sessions_have_no_examples(options):

@@ -170,9 +170,8 @@ def test_options_that_make_no_sense_are_told(tmp_path, options, says):
         annotate(LINES, out=tmp_path / "out", progress=None, **given)
 
 
-def test_options_come_from_a_file_and_variables_too(paid, run, tmp_path, monkeypatch):
-    (tmp_path / "job.yaml").write_text(f"inputs: {paid}/input\nout: {paid}\njudges: [openai]\n")
-    monkeypatch.setenv("ZELO_RAY_JUDGES", "offline")
+def test_options_come_from_a_file_too(paid, run, tmp_path):
+    (tmp_path / "job.yaml").write_text(f"inputs: {paid}/input\nout: {paid}\njudges: [offline]\n")
     (shard,) = (paid / "input").iterdir()
     again = annotate(str(shard), config=tmp_path / "job.yaml", progress=None)
     assert again.options.judges == ("offline",)

@@ -55,17 +55,15 @@ def test_what_is_given_stands():
 
 
 def test_calls_without_a_protocol_are_spent_by_auto():
-    assert load_annotate(GIVEN, {}).protocol == "zelo"
-    options = load_annotate({**GIVEN, "calls_per_document": 4}, {})
+    assert load_annotate(GIVEN).protocol == "zelo"
+    options = load_annotate({**GIVEN, "calls_per_document": 4})
     assert isinstance(options, AutoOptions)
     assert options.protocol == "auto"
-    assert (
-        load_annotate({**GIVEN, "calls_per_document": 4, "protocol": "lean"}, {}).protocol == "lean"
-    )
+    assert load_annotate({**GIVEN, "calls_per_document": 4, "protocol": "lean"}).protocol == "lean"
     with pytest.raises(
         OptionError, match="1 grade and 1 ring take 2, not 1; for 1 call a document"
     ):
-        load_annotate({**GIVEN, "calls_per_document": 1}, {})
+        load_annotate({**GIVEN, "calls_per_document": 1})
 
 
 def test_a_run_says_what_was_chosen():
@@ -101,7 +99,7 @@ def test_the_first_round_keeps_to_the_calls_whatever_the_panel(judges, calls, gr
     """The size of a panel such as ``offline`` is not known when options are read."""
     given = {"calls_per_document": calls, "grades_per_document": grades, "rings": rings}
     try:
-        options = load_annotate({**GIVEN, **given}, {})
+        options = load_annotate({**GIVEN, **given})
     except OptionError:
         assert max(1, grades or 1) + (rings or 1) > calls
         return

@@ -142,7 +142,7 @@ def test_a_baseline_without_a_query_stops():
 def test_the_gate_takes_limits():
     given = {"truth": "t", "out": "o", "baseline": "b", "confidence": 0.5}
     with pytest.raises(OptionError, match="confidence"):
-        load_options(BakeoffOptions, given, {})
+        load_options(BakeoffOptions, given)
 
 
 def write_run(path, name, order):

@@ -131,7 +131,7 @@ def port() -> int:
 def small(port: int) -> Iterator[Cluster]:
     """A head alone, for tests that leave it as it was; the last one leaves it spoiled."""
     environ = crash.environment_at(port)
-    del environ["ZELO_RAY_LIMITS"]  # of judges whom not every run has
+    del environ["TEST_OPTION_LIMITS"]  # of judges whom not every run has
     with Cluster(environ) as cluster:
         yield cluster
 

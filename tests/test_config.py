@@ -1,4 +1,4 @@
-"""AnnotateOptions: one definition, three sources, one line for what is wrong."""
+"""AnnotateOptions: one definition, two sources, one line for what is wrong."""
 
 import pytest
 import yaml
@@ -11,80 +11,14 @@ from zelo_ray.protocols import load_protocol as protocol_of
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
 
-def load(environ=None, config="", **flags):
-    variables = {f"ZELO_RAY_{name}": text for name, text in (environ or {}).items()}
-    return load_annotate({**FLAGS, **flags}, variables, config)
+def load(config="", **flags):
+    return load_annotate({**FLAGS, **flags}, config)
 
 
-def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file():
-    config = "seed: 1\ncycles: 1\nattempts: 1\n"
-    options = load({"CYCLES": "2", "ATTEMPTS": "2"}, config, attempts="3")
-    assert (options.seed, options.cycles, options.attempts) == (1, 2, 3)
+def test_the_flag_wins_over_the_file():
+    options = load("seed: 1\nattempts: 1\n", attempts="3")
+    assert (options.seed, options.attempts) == (1, 3)
     assert options.reasks == AnnotateOptions.model_fields["reasks"].default
-
-
-def test_variables_alone_are_enough():
-    environ = {"ZELO_RAY_INPUTS": "a.jsonl", "ZELO_RAY_OUT": "s3://bucket/out", "HOME": "/"}
-    options = load_options(AnnotateOptions, {}, environ)
-    assert (options.inputs, options.out) == (("a.jsonl",), "s3://bucket/out")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
-        ("JUDGES", "offline", ("offline",)),
-        ("JUDGES", "[offline, 'openai:gpt-6-luna']", ("offline", "openai:gpt-6-luna")),
-        ("VERBOSE", "1", True),
-        ("VERBOSE", "false", False),
-        ("DOCUMENT_LIMIT", "20", 20),
-        ("API_KEY_ENV", "{'openai:m@http://h/v1': KEY}", {"openai:m@http://h/v1": "KEY"}),
-        ("OUT", "", "out"),
-        # What YAML would take for something else is the text that it looks like.
-        ("OUT", "2026", "2026"),
-        ("OUT", "2026-11-01", "2026-11-01"),
-        ("OUT", "on", "on"),
-        ("OUT", "runs: last", "runs: last"),
-        ("INPUTS", "*.jsonl", ("*.jsonl",)),
-    ],
-)
-def test_a_variable_is_read_as_its_option_takes_it(name, text, value):
-    environ = {f"ZELO_RAY_{name}": text}
-    flags = {key: value for key, value in FLAGS.items() if key != name.lower() or not text}
-    assert getattr(load_options(AnnotateOptions, flags, environ), name.lower()) == value
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("SEED", "*x"), ("LIMITS", "a: b: c"), ("TIMEOUT", "[1")]
-)
-def test_a_variable_that_cannot_be_read_is_one_line_that_names_it(name, text):
-    with pytest.raises(OptionError, match=f"(?i){name}") as caught:
-        load({name: text})
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("command", "name", "given"),
-    [
-        ("report", "index", {"dir": ["out"]}),
-        ("agree", "out", {"sources": ["a"]}),
-        ("drift", "out", {"old": "a", "new": "b"}),
-        ("compare-labels", "out", {"old": "a", "new": "b"}),
-        ("fit", "out", {"source": "a.csv"}),
-    ],
-)
-def test_a_variable_does_not_have_a_command_write_what_it_need_not(command, name, given):
-    """`ZELO_RAY_INDEX` is meant for `pools`, and `ZELO_RAY_OUT` for `annotate`."""
-    environ = {f"ZELO_RAY_{name.upper()}": "products.csv"}
-    assert getattr(load_options(COMMANDS[command], given, environ), name) is None
-    options = load_options(COMMANDS[command], {**given, name: "here.csv"}, environ)
-    assert getattr(options, name) == "here.csv"
-
-
-def test_a_variable_that_no_command_knows_is_an_error_that_names_the_nearest():
-    says = r"^ZELO_RAY_CYCLE: .* mean 'ZELO_RAY_CYCLES'\?\)$"
-    with pytest.raises(OptionError, match=says):
-        load({"CYCLE": "2"})
-    assert load({"TRUTH": "qrels.txt", "PROTOCOLS": "zelo", "CYCLE": ""}).cycles == 4
 
 
 def test_mappings_are_read_from_the_file():
@@ -138,9 +72,9 @@ def test_a_file_that_makes_no_sense_is_one_line_that_says_where(config, says):
 
 def test_what_must_be_given_is_asked_for():
     with pytest.raises(OptionError, match="inputs: is missing"):
-        load_options(AnnotateOptions, {"out": "x"}, {})
+        load_options(AnnotateOptions, {"out": "x"})
     with pytest.raises(OptionError, match="out: is missing"):
-        load_options(AnnotateOptions, {"inputs": ["x"]}, {})
+        load_options(AnnotateOptions, {"inputs": ["x"]})
     with pytest.raises(OptionError, match="inputs: "):
         load(inputs=[])
 
@@ -148,11 +82,11 @@ def test_what_must_be_given_is_asked_for():
 def test_a_margin_goes_with_a_baseline():
     given = {"truth": "t", "runs": "a.run", "out": "o"}
     kind = COMMANDS["bakeoff"]
-    options = load_options(kind, given, {})
+    options = load_options(kind, given)
     assert kind(**options.model_dump()) == options
     with pytest.raises(OptionError, match="margin: needs baseline"):
-        load_options(kind, given | {"margin": 0.05}, {})
-    assert load_options(kind, given | {"margin": 0.05, "baseline": "a"}, {}).margin == 0.05
+        load_options(kind, given | {"margin": 0.05})
+    assert load_options(kind, given | {"margin": 0.05, "baseline": "a"}).margin == 0.05
 
 
 def test_options_do_not_change_and_come_back_from_their_record():
@@ -160,7 +94,7 @@ def test_options_do_not_change_and_come_back_from_their_record():
     with pytest.raises(ValueError, match="frozen"):
         options.seed = 7
     record = yaml.safe_dump(options.model_dump(mode="json"))
-    assert load_annotate({}, {}, record) == options
+    assert load_annotate({}, record) == options
 
 
 def test_every_option_says_what_it_is():
@@ -172,7 +106,6 @@ def test_an_option_of_other_protocols_is_refused_with_their_names():
     with pytest.raises(OptionError, match=r"^--cycles .* not of graded; ") as caught:
         load(protocol="graded", cycles=3)
     assert " --protocol zelo, zelo+graded, best-of, " in str(caught.value)
-    assert load({"CYCLES": "3"}, protocol="graded").protocol == "graded"  # a variable is for all
 
 
 def test_protocols_that_share_an_option_mean_the_same_by_it():
@@ -220,24 +153,19 @@ LEAST = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_takes_keywords_variables_and_a_file_alike(command):
+def test_every_command_takes_keywords_and_a_file_alike(command):
     kind, least = COMMANDS[command], LEAST[command]
-    by_keyword = load_options(kind, least, {})
-    assert load_options(kind, {}, {}, yaml.safe_dump(least)) == by_keyword
-    texts = {name: each[0] if isinstance(each, list) else each for name, each in least.items()}
-    variables = {f"ZELO_RAY_{name.upper()}": text for name, text in texts.items()}
-    first = {"what": least["what"]} if "what" in least else {}
-    assert load_options(kind, first, variables) == by_keyword
+    by_keyword = load_options(kind, least)
+    assert load_options(kind, {}, yaml.safe_dump(least)) == by_keyword
     with pytest.raises(OptionError, match=f"no such option; zelo-ray {command} "):
-        load_options(kind, {**least, "xyzzy": 1}, {})
+        load_options(kind, {**least, "xyzzy": 1})
     if any(field.is_required() for field in kind.model_fields.values()):
         with pytest.raises(OptionError, match=f"is missing.*; zelo-ray {command} "):
-            load_options(kind, {}, {})
+            load_options(kind, {})
 
 
 def test_a_conversion_takes_what_goes_with_it():
     with pytest.raises(OptionError, match="depth: is not an option of convert qrels"):
-        load_options(COMMANDS["convert"], {**LEAST["convert"], "depth": 3}, {})
-    assert load_options(COMMANDS["convert"], LEAST["convert"], {"ZELO_RAY_SEED": "7"}).seed == 0
+        load_options(COMMANDS["convert"], {**LEAST["convert"], "depth": 3})
     with pytest.raises(OptionError, match="truth: is required by convert unjudged"):
-        load_options(COMMANDS["convert"], {"what": "unjudged", "runs": "a.run", "out": "o"}, {})
+        load_options(COMMANDS["convert"], {"what": "unjudged", "runs": "a.run", "out": "o"})

@@ -105,7 +105,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         crash.fakes(tmp_path, "--latency", "0.2") as environ,
         tempfile.TemporaryDirectory(prefix="t-") as place,
     ):
-        environ |= {"ZELO_RAY_LIMITS": json.dumps(limits), "TMPDIR": place}
+        environ |= {"TEST_OPTION_LIMITS": json.dumps(limits), "TMPDIR": place}
         with crash.held(environ, after=LATER):
             run = crash.annotate(pools, out, environ)
             crash.await_requests(tmp_path, LATER, run)
@@ -153,7 +153,7 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     pools = tmp_path / "pools.jsonl"
     crash.write_pools(pools, queries=7, documents=8)
     with crash.fakes(tmp_path, "--rpm", "1200", "--burst", "2", "--latency", "0.2") as environ:
-        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200}})
+        environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200}})
         with crash.held(environ, after=LATER):
             process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
             crash.await_requests(tmp_path, LATER, process)
@@ -178,7 +178,7 @@ def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) ->
     pools, cap = tmp_path / "pools.jsonl", 0.012
     crash.write_pools(pools, queries=12, documents=8)
     with crash.fakes(tmp_path, "--latency", "0.3") as environ:
-        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
+        environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
         flags = ("--judges", OPENAI, "--max-usd", str(cap))
         process = crash.annotate(pools, tmp_path / "out", environ, *flags)
         crash.await_requests(tmp_path, LATER, process)
@@ -206,7 +206,7 @@ def test_a_terminal_that_is_closed_loses_no_call(tmp_path: Path, ignored: bool) 
     queries = 4 if ignored else 100  # so many that they last until a slow machine has stopped
     crash.write_pools(pools, queries, documents=8)
     with crash.fakes(tmp_path, "--latency", "1") as environ:
-        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
+        environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
         with crash.held(environ, after=2 * SLOTS):
             try:

@@ -305,7 +305,7 @@ def test_the_sum_of_equal_weights_is_the_mean_and_a_half_goes_to_the_even_grade(
 
 def agreement(source, human, **fields):
     given = {"sources": [str(source)], "human": str(human), "resamples": 0, **fields}
-    return agree(load_options(AgreeOptions, given, {}))
+    return agree(load_options(AgreeOptions, given))
 
 
 @pytest.fixture

@@ -150,41 +150,11 @@ def test_names_that_are_no_keys_are_left_out_and_named_without_their_values(fold
     names = ("PYTHONPATH", "LD_PRELOAD", "https_proxy", "SSL_CERT_FILE", "RAY_ADDRESS", "RAY_x")
     os.environ.pop("PYTHONPATH", None)
     before = dict(os.environ)
-    write(folder, *(f"{name}=evil" for name in names), f"JINA_API_KEY={OF_FILE}", "ZELO_RAY_SEED=7")
-    options, (line,) = told("annotate", "in", "--out", "o")
-    assert options.seed == 7
-    assert dict(os.environ) == {**before, "JINA_API_KEY": OF_FILE, "ZELO_RAY_SEED": "7"}
+    write(folder, *(f"{name}=evil" for name in names), f"JINA_API_KEY={OF_FILE}")
+    _, (line,) = told("annotate", "in", "--out", "o")
+    assert dict(os.environ) == {**before, "JINA_API_KEY": OF_FILE}
     assert line.startswith(f".env: not taken: {', '.join(names)};")
     assert "evil" not in line
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("JUDGES", "mine.py:PROVIDER:model"),
-        ("JUDGES", "[offline, my_module:PROVIDER:model]"),
-        ("JUDGES", "openai:m@http://127.0.0.1:9"),
-        ("RERANKERS", "bm=my_module:Class"),
-        ("RERANKERS", "custom:my_module:Class"),
-        ("PROTOCOL", "mine.py:PROTOCOL"),
-        ("TRY_JUDGES", "openai:m@http://127.0.0.1:9"),
-        ("TRY_PROTOCOLS", "mine.py:PROTOCOL"),
-        ("CANDIDATES", "{x: {judges: [my_module:PROVIDER:model]}}"),
-        ("MEASURES", "my_module:MEASURE@10"),
-        ("API_KEY_ENV", "{'openai:m@http://127.0.0.1:9': OPENAI_API_KEY}"),
-    ],
-)
-def test_an_option_that_names_code_or_an_address_is_left_out(folder, name, value):
-    write(folder, f'ZELO_RAY_{name}="{value}"')
-    _, (line,) = told("fit", "games.csv")
-    assert line.startswith(f".env: not taken: ZELO_RAY_{name};")
-    assert f"ZELO_RAY_{name}" not in os.environ
-
-
-def test_judges_that_come_with_the_package_are_taken(folder):
-    write(folder, 'ZELO_RAY_JUDGES="[offline:bm25, openai:gpt-6-luna]"')
-    options, lines = told("annotate", "in", "--out", "o")
-    assert (options.judges, lines) == (("offline:bm25", "openai:gpt-6-luna"), [])
 
 
 def test_keys_of_own_providers_that_candidates_name_are_taken(folder):
@@ -281,7 +251,7 @@ def test_a_run_on_ray_calls_the_address_beside_the_key_and_says_so_first(tmp_pat
         write(tmp_path, f"OPENAI_API_KEY={key}", f"OPENAI_BASE_URL={url}", "PYTHONPATH=/evil")
         crash.write_pools(tmp_path / "in.jsonl", 2, 3)
         command = crash.annotating("in.jsonl", "out", "--judges", crash.DEFAULT_JUDGES[0])
-        environ["ZELO_RAY_LIMITS"] = '{"openai:gpt-6-luna": {"rpm": 1000000}}'
+        environ["TEST_OPTION_LIMITS"] = '{"openai:gpt-6-luna": {"rpm": 1000000}}'
         environ["PYTHONPATH"] = str(crash.ROOT)
         status, printed = crash.finish(crash.start(command, environ, tmp_path))
     assert status == 0, printed

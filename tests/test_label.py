@@ -305,7 +305,7 @@ def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
 )
 def test_options_that_make_no_sense_are_told(given, says):
     with pytest.raises(OptionError, match=says):
-        load_options(LabelOptions, given, {})
+        load_options(LabelOptions, given)
 
 
 def test_one_process_at_a_time_and_no_results_of_others(tmp_path):

@@ -123,11 +123,11 @@ def test_its_judges_agree_as_its_grades_say(out, capsys):
 
 def test_what_is_mistyped_about_it_is_told():
     given = {"inputs": "x", "out": "o", "protocol": THUMBS}
-    assert load_annotate({**given, "tone": "harsh"}, {}).tone == "harsh"
+    assert load_annotate({**given, "tone": "harsh"}).tone == "harsh"
     with pytest.raises(OptionError, match=r"^tune: no such option .did you mean 'tone'"):
-        load_annotate({**given, "tune": "harsh"}, {})
+        load_annotate({**given, "tune": "harsh"})
     with pytest.raises(OptionError, match=r"^--cycles is of --protocol zelo, "):
-        load_annotate({**given, "cycles": 3}, {})
+        load_annotate({**given, "cycles": 3})
     for name, says in (
         (THUMBS.replace("PROTOCOL", "Thumb"), "Thumb must be a Protocol, not type"),
         (THUMBS.replace("thumbs", "none"), "cannot be imported: FileNotFoundError"),
@@ -215,7 +215,7 @@ def test_it_runs_resumes_and_is_compared_on_ray(one_ray, tmp_path):
     )
     words = ["--judges", "offline", "--protocol", THUMBS]
     job = ["annotate", str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out"), *words]
-    environ = {n: v for n, v in crash.environment({}).items() if n != "ZELO_RAY_LIMITS"}
+    environ = {n: v for n, v in crash.environment({}).items() if n != "TEST_OPTION_LIMITS"}
     for told in ("thumbs 36", "All 36 responses are already in the ledger."):
         status, printed = one_ray.run(environ, *job)
         assert status == 0, printed

@@ -222,7 +222,7 @@ def test_no_text_is_too_odd_and_none_holds_a_number_of_its_own(text, query):
 def test_options_that_cannot_be_are_refused(more, says):
     given = {"inputs": ["in.jsonl"], "out": "out", "judges": ["offline"], "passages": 128, **more}
     with pytest.raises(OptionError, match=says):
-        load_annotate(given, {})
+        load_annotate(given)
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,10 @@ def test_a_protocol_has_its_options_and_stands_in_the_help(install, capsys):
     thumbs = (OWN / "thumbs.py").read_text()
     install("hands", {"protocols": {"thumbs": "hands_thumbs:PROTOCOL"}}, hands_thumbs=thumbs)
     words = {"inputs": "x", "out": "o", "protocol": "thumbs"}
-    assert load_annotate({**words, "tone": "harsh"}, {}).tone == "harsh"
+    assert load_annotate({**words, "tone": "harsh"}).tone == "harsh"
     assert load_protocol("thumbs").name == "thumbs"
     with pytest.raises(OptionError, match=r"no such option .did you mean 'tone'"):
-        load_annotate({**words, "tune": "harsh"}, {})
+        load_annotate({**words, "tune": "harsh"})
     with pytest.raises(UnknownProtocol, match=r"did you mean 'thumbs'.*zelo, .*, thumbs, and your"):
         load_protocol("thumb")
     with pytest.raises(SystemExit):

@@ -36,7 +36,7 @@ def pools(tmp_path):
 
 def find(pools, **given):
     return find_requests(
-        load_prompt_options({"inputs": [pools], "judges": list(JUDGES), **given}, {}), {}
+        load_prompt_options({"inputs": [pools], "judges": list(JUDGES), **given}), {}
     )
 
 

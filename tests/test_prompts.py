@@ -133,13 +133,13 @@ def test_words_that_were_read_are_no_name_of_a_file_ever_after(tmp_path):
     record = {"options": options.model_dump(mode="json")}
     assert recorded_options(record).instructions == "Explain robots.txt"
     given = {"human": "votes.jsonl", "instructions": str(tmp_path / "words.txt")}
-    compared = load_options(CompareProtocolsOptions, {"inputs": ["in"], "out": "o", **given}, {})
+    compared = load_options(CompareProtocolsOptions, {"inputs": ["in"], "out": "o", **given})
     assert {each.instructions for each in make_plans(compared, ("pools",)).values()} == {
         "Explain robots.txt"
     }
     given = {"truth": "qrels", "rerankers": ["listwise:openai:m@http://localhost/v1"], **given}
     del given["human"]
-    contest = load_options(BakeoffOptions, {"pools": ["in"], "out": "o", **given}, {})
+    contest = load_options(BakeoffOptions, {"pools": ["in"], "out": "o", **given})
     (arm,) = build_rankers(contest, {}, run_id="")
     assert asking_options(arm, contest).instructions == "Explain robots.txt"
 

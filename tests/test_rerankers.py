@@ -411,7 +411,7 @@ def test_a_budget_needs_prices():
 def test_a_price_says_what_it_is_of():
     for bad in ({"input": 1}, {"output": 1}, {}, {"batch": 1}):
         with pytest.raises(OptionError, match="is missing"):
-            load_options(BakeoffOptions, {"truth": "t", "out": "o", "prices": {"a": bad}}, {})
+            load_options(BakeoffOptions, {"truth": "t", "out": "o", "prices": {"a": bad}})
 
 
 def test_a_class_is_made_only_where_it_is_asked(tmp_path):

@@ -36,7 +36,7 @@ KEY, TEXT = b"a-key-for-tests-only", "[[worth="
 WRONG_KEY = "sk-a-wrong-and-secret-key"
 USAGE = ("--cached", "0.3", "--thinking", "40")
 SHORT = {
-    "ZELO_RAY_JUDGE_OPTIONS": json.dumps(
+    "TEST_OPTION_JUDGE_OPTIONS": json.dumps(
         {judge: {"max_output_tokens": 400} for judge in crash.DEFAULT_JUDGES}
     )
 }
@@ -277,7 +277,7 @@ def capped(story: Story, pilot: Stage, plain: Plain) -> Stage:
 @pytest.fixture(scope="module")
 def locked_out(story: Story, capped: Stage) -> Stage:
     limits = {judge: {"rpm": 1e6, "concurrency": 8} for judge in crash.DEFAULT_JUDGES}
-    variables = {"ANTHROPIC_API_KEY": WRONG_KEY, "ZELO_RAY_LIMITS": json.dumps(limits)}
+    variables = {"ANTHROPIC_API_KEY": WRONG_KEY, "TEST_OPTION_LIMITS": json.dumps(limits)}
     return story.go_on("locked_out", **variables)
 
 

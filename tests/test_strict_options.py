@@ -78,13 +78,13 @@ def test_what_an_option_can_be_stays_as_it_was_given(options):
 def test_a_number_that_means_nothing_names_its_option(name, values):
     for value in values:
         with pytest.raises(OptionError, match=f"^{name}[.:]") as caught:
-            load_annotate({**GIVEN, name: value}, {})
+            load_annotate({**GIVEN, name: value})
         assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("seed", [2**63 - 1, -(2**63), -7])
 def test_a_seed_of_64_bits_is_one(seed):
-    assert load_annotate({**GIVEN, "seed": seed}, {}).seed == seed
+    assert load_annotate({**GIVEN, "seed": seed}).seed == seed
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_seed_of_64_bits_is_one(seed):
 )
 def test_so_it_is_in_every_command(command, given):
     with pytest.raises(OptionError, match=f"^{list(given)[-1]}"):
-        load_options(COMMANDS[command], given, {})
+        load_options(COMMANDS[command], given)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,6 @@ def test_a_config_file_that_would_lose_something_is_one_line_that_says_where(
     assert err.count("\n") == 1
     assert "zelo-ray: the config file" in err
     assert says in err
-
-
-def test_a_variable_is_read_as_strictly():
-    environ = {"ZELO_RAY_LIMITS": json.dumps({"j": {"rpm": 1}})[:-1] + ', "j": {"rpm": 9}}'}
-    with pytest.raises(OptionError, match=r"^ZELO_RAY_LIMITS, line 1: 'j' is given"):
-        load_annotate(GIVEN, environ)
 
 
 def test_what_is_shared_is_read_and_may_be_replaced():

@@ -360,7 +360,6 @@ def test_options_that_make_no_sense_are_refused(fields, says):
         load_options(
             CompareProtocolsOptions,
             {name: one for name, one in given.items() if one is not None},
-            {},
         )
 
 

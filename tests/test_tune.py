@@ -51,7 +51,7 @@ JUDGE = "simulated:judge"
 
 def tune(**fields):
     given = {"inputs": ["in.jsonl"], "out": "out", "human": "h.jsonl", "judges": [JUDGE], **fields}
-    return load_tune(given, {})
+    return load_tune(given)
 
 
 def items_of(queries, pairs, people=A_BETTER):
@@ -404,7 +404,7 @@ def test_the_chosen_options_are_a_config_file(tmp_path):
     )
     [_, candidate], _ = make_candidates(options)
     text = chosen_options(plan_candidate(options, candidate, ("p",), "o"))
-    loaded = load_annotate({"inputs": ["all.jsonl"], "out": "judged"}, {}, text)
+    loaded = load_annotate({"inputs": ["all.jsonl"], "out": "judged"}, text)
     assert (loaded.protocol, loaded.seed, loaded.judges) == ("graded", 5, (JUDGE,))
     assert loaded.instructions == words
     assert (loaded.max_usd, loaded.ledger) == (None, None)

@@ -81,8 +81,7 @@ def annotate(
 
     After an interruption the same call resumes, and pays for nothing twice. Any option of
     ``zelo-ray annotate`` is a keyword: ``judges``, ``protocol``, ``cycles``, ``max_usd`` ...;
-    unknown ones are refused. Variables ``ZELO_RAY_...`` and a file ``.env`` count as for the
-    command.
+    unknown ones are refused. Keys in a file ``.env`` count as for the command.
 
     Args:
         inputs: paths, globs and URLs of what the command takes, one or a list; or a data frame

@@ -90,7 +90,7 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Fitted
     arguments |= {} if prior_sd == _PRIOR_SD else {"prior_sd": prior_sd}
     arguments |= {"out": fspath(arguments["out"])} if "out" in arguments else {}
     place = fspath(votes) if is_place(votes) else "-"
-    settings = load_options(FitOptions, {**arguments, "source": place}, {})
+    settings = load_options(FitOptions, {**arguments, "source": place})
     if is_place(votes):
         comparisons = read_comparisons(place, split_columns(settings.columns))
     else:

@@ -1,6 +1,6 @@
 """Load options from keywords, which have the names of the command line's flags.
 
-A keyword overrides a variable ``ZELO_RAY_...``, which overrides the YAML file ``config``.
+A keyword overrides the YAML file ``config``.
 """
 
 import os
@@ -61,7 +61,7 @@ def tune_options(given: Mapping[str, Any], config: Place | None) -> TuneOptions:
 
 
 def _loaded(
-    load: Callable[[Mapping[str, Any], Mapping[str, str], str], Loaded],
+    load: Callable[[Mapping[str, Any], str], Loaded],
     values: Mapping[str, Any],
     config: Place | None,
 ) -> Loaded:
@@ -72,7 +72,7 @@ def _loaded(
         text = read_text(os.fspath(config)) if config else ""
     except ValueError as error:
         raise OptionError(str(error)) from None
-    options = load(_plain(values), os.environ, text)
+    options = load(_plain(values), text)
     dotenv.take_named(options)
     for line in dotenv.describe_skipped():
         warnings.warn(f".env: {line}", stacklevel=4)

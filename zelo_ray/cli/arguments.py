@@ -74,9 +74,9 @@ def parse_command(
     if name in _LOADERS:
         from zelo_ray import protocols
 
-        options: CommandOptions = getattr(protocols, _LOADERS[name])(flags, os.environ, text)
+        options: CommandOptions = getattr(protocols, _LOADERS[name])(flags, text)
     else:
-        options = load_options(kind, flags, os.environ, text)
+        options = load_options(kind, flags, text)
     dotenv.take_named(options)
     for line in dotenv.describe_skipped() if name != "doctor" else ():  # doctor reports it itself
         warn(f".env: {line}")

@@ -1,8 +1,7 @@
-"""Define the options of every command, once for flags, YAML, variables and keywords.
+"""Define the options of every command, once for flags, YAML and keywords.
 
-A field is the flag ``--field-name``, the YAML key ``field_name``, the variable
-``ZELO_RAY_FIELD_NAME`` and the keyword ``field_name``. Flags and keywords override variables,
-which override the file.
+A field is the flag ``--field-name``, the YAML key ``field_name`` and the keyword ``field_name``.
+Flags and keywords override the file.
 """
 
 from zelo_ray.options.agree import AgreeOptions

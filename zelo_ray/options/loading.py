@@ -1,6 +1,6 @@
-"""Load options from a YAML file, environment variables, and flags or keywords."""
+"""Load options from a YAML file, and flags or keywords."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
@@ -9,7 +9,7 @@ from zelo_ray.errors import OptionError, UnknownOption
 from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.options.annotate import AnnotateOptions
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.command import CommandOptions, did_you_mean, is_collection_of
+from zelo_ray.options.command import CommandOptions, did_you_mean
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
@@ -17,7 +17,7 @@ from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
-from zelo_ray.options.places import FROM_USER, Place
+from zelo_ray.options.places import FROM_USER
 from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
@@ -53,30 +53,23 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "compact": CompactOptions,
     "sample": SampleOptions,
 }
-_PREFIX = "ZELO_RAY_"
-_PLACES_WRITTEN = ("out", "index")
-"""Options that say where to write; a variable is meant for a command that needs one."""
 Kind = TypeVar("Kind", bound=CommandOptions)
 
 
 def load_options(
     kind: type[Kind],
     values: Mapping[str, Any],
-    environ: Mapping[str, str],
     config: str = "",
     *,
     refined: Callable[[Mapping[str, Any]], type[Kind]] | None = None,
-    more: Callable[[], Iterable[type[CommandOptions]]] = tuple,
 ) -> Kind:
-    """Merge a YAML file, environment variables and given values into a command's options.
+    """Merge a YAML file and given values into a command's options.
 
     Args:
         kind: the options of the command.
-        values: flags or keywords; they override variables, which override the file.
-        environ: has variables, called ``ZELO_RAY_`` and the name of an option.
+        values: flags or keywords; they override the file.
         config: the text of a YAML file.
         refined: returns the final options, such as those of a protocol, for the merged values.
-        more: returns further options whose variables are allowed.
 
     Raises:
         UnknownOption: there is no such option.
@@ -89,11 +82,9 @@ def load_options(
     merged = documents[0] if documents else {}
     if len(documents) > 1 or not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
-    _refuse_unknown_variables(environ, kind, more)
-    merged |= _from_variables(kind, environ, {**merged, **values}) | dict(values)
+    merged |= values
     if refined:
         kind = refined(merged)
-        merged |= _from_variables(kind, environ, merged) | dict(values)
     try:
         return kind.model_validate(merged, context=FROM_USER)
     except ValidationError as error:
@@ -101,51 +92,6 @@ def load_options(
         if unknown := _unknown(kind, error):
             raise UnknownOption(f"{unknown[0]}; {how}", unknown[1]) from None
         raise OptionError(f"{first_error(error)}; {how}") from None
-
-
-def _refuse_unknown_variables(
-    environ: Mapping[str, str],
-    kind: type[CommandOptions],
-    more: Callable[[], Iterable[type[CommandOptions]]],
-) -> None:
-    """Refuse variables that are not an option of any command, and so typos."""
-    names = [name for name, text in environ.items() if name.startswith(_PREFIX) and text]
-    variables = _variables((*COMMANDS.values(), kind))
-    if not variables.issuperset(names):
-        variables |= _variables(more())
-    for name in names:
-        if name not in variables:
-            raise OptionError(
-                f"{name}: is not an option of any command{did_you_mean(name, variables)}"
-            )
-
-
-def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
-    return {f"{_PREFIX}{name.upper()}" for kind in kinds for name in kind.model_fields}
-
-
-def _from_variables(
-    kind: type[CommandOptions], environ: Mapping[str, str], values: Mapping[str, Any]
-) -> dict[str, Any]:
-    texts = {
-        name: environ.get(f"{_PREFIX}{name.upper()}")
-        for name in kind.applicable_options(values)
-        if name not in _PLACES_WRITTEN or kind.model_fields[name].annotation != Place | None
-    }
-    return {name: _from_variable(kind, name, text) for name, text in texts.items() if text}
-
-
-def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
-    """Parse a mapping or a bracketed list as YAML; pydantic parses everything else."""
-    annotation = kind.model_fields[name].annotation
-    if is_collection_of(annotation, dict) or (
-        is_collection_of(annotation, tuple) and text.lstrip().startswith("[")
-    ):
-        try:
-            return next(iter(read_yaml(text, f"{_PREFIX}{name.upper()}")), None)
-        except ValueError as error:
-            raise OptionError(str(error)) from None
-    return text
 
 
 def _unknown(kind: type[CommandOptions], error: ValidationError) -> tuple[str, str] | None:

@@ -183,9 +183,7 @@ def _refuse_unknown_options(*_: object) -> Rounds:
     raise UnknownProtocol("this protocol is gone")
 
 
-def load_annotate(
-    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
-) -> AnnotateOptions:
+def load_annotate(values: Mapping[str, Any], config: str = "") -> AnnotateOptions:
     """Load the options of annotate and of its protocol; see `zelo_ray.options.load_options`.
 
     Whoever says how many calls a document may take, and not how to judge, gets ``auto``.
@@ -193,23 +191,19 @@ def load_annotate(
     Raises:
         OptionError: an option is unknown, out of range, or of other protocols.
     """
-    return _load_judging(AnnotateOptions, values, environ, config)
+    return _load_judging(AnnotateOptions, values, config)
 
 
-def load_prompt_options(
-    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
-) -> PromptOptions:
+def load_prompt_options(values: Mapping[str, Any], config: str = "") -> PromptOptions:
     """Load the options of prompt, which are also those of annotate and of its protocol.
 
     Raises:
         OptionError: an option is unknown, out of range, or of other protocols.
     """
-    return _load_judging(PromptOptions, values, environ, config)
+    return _load_judging(PromptOptions, values, config)
 
 
-def _load_judging(
-    kind: type[Annotating], values: Mapping[str, Any], environ: Mapping[str, str], config: str
-) -> Annotating:
+def _load_judging(kind: type[Annotating], values: Mapping[str, Any], config: str) -> Annotating:
     name = "zelo"
 
     def refined(merged: Mapping[str, Any]) -> type[Annotating]:
@@ -222,7 +216,7 @@ def _load_judging(
         return create_model(kind.__name__, __base__=(kind, of_protocol))
 
     try:
-        return load_options(kind, values, environ, config, refined=refined, more=_all)
+        return load_options(kind, values, config, refined=refined)
     except UnknownOption as error:
         if users := [user for user in PROTOCOLS if error.name in load_protocol(user).own_options]:
             flag = error.name.replace("_", "-")
@@ -232,9 +226,7 @@ def _load_judging(
         raise
 
 
-def load_compare(
-    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
-) -> CompareProtocolsOptions:
+def load_compare(values: Mapping[str, Any], config: str = "") -> CompareProtocolsOptions:
     """Load the options of compare-protocols, with those of all protocols that are compared.
 
     Raises:
@@ -247,14 +239,10 @@ def load_compare(
             CompareProtocolsOptions, [names] if isinstance(names, str) else names
         )
 
-    return load_options(
-        CompareProtocolsOptions, values, environ, config, refined=refined, more=_all
-    )
+    return load_options(CompareProtocolsOptions, values, config, refined=refined)
 
 
-def load_tune(
-    values: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
-) -> TuneOptions:
+def load_tune(values: Mapping[str, Any], config: str = "") -> TuneOptions:
     """Load the options of tune, with those of all protocols that are tried.
 
     Raises:
@@ -266,7 +254,7 @@ def load_tune(
         names = [merged.get("protocol") or "zelo", *([tried] if isinstance(tried, str) else tried)]
         return options_with_all_protocols(TuneOptions, map(str, names))
 
-    return load_options(TuneOptions, values, environ, config, refined=refined, more=_all)
+    return load_options(TuneOptions, values, config, refined=refined)
 
 
 def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
@@ -299,7 +287,3 @@ def _describe_owners(owners: Sequence[str]) -> str:
     if len(others) >= len(owners):
         return f"options of {', '.join(owners)}"
     return f"options of all protocols{' but ' if others else ''}{', '.join(others)}"
-
-
-def _all() -> list[type[AnnotateOptions]]:
-    return [load_protocol(name).options for name in PROTOCOLS]

@@ -1,14 +1,13 @@
 """Take keys from a file ``.env`` in the working directory, but nothing that could misuse them.
 
 Someone who can put a file beside the data must not learn the keys of the shell or run code. So only
-keys are taken, and options that name neither code nor an address. A base URL is used only with the
-key from the same file; see `zelo_ray.providers.addresses`.
+keys are taken. A base URL is used only with the key from the same file; see
+`zelo_ray.providers.addresses`.
 """
 
 import contextlib
 import io
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
@@ -30,17 +29,6 @@ from zelo_ray.providers.registry import (
 )
 from zelo_ray.records import Judge
 
-_OPTION = "ZELO_RAY_"
-_WHERE_KEYS_GO = f"{_OPTION}API_KEY_ENV"
-_MAY_NAME_CODE = {
-    f"{_OPTION}{name}"
-    for name in (
-        *("JUDGES", "RERANKERS", "PROTOCOL", "PROTOCOLS", "MEASURES"),
-        *("TRY_JUDGES", "TRY_PROTOCOLS", "CANDIDATES"),
-    )
-}
-_CODE = {"custom", "vllm", "cross-encoder", "bi-encoder"}
-"""Providers whose models are code, or files that a library loads as such."""
 _MOST = 2**20  # bytes
 _YES = {"1", "true", "t", "yes", "y"}
 
@@ -74,14 +62,11 @@ class DotenvFile:
             self._values = {name: value for name, value in values.items() if value}
 
     def take_all(self) -> None:
-        """Take the keys of all providers, their base URLs, and options."""
+        """Take the keys of all providers, and their base URLs."""
         if not self._values:
             return
         providers = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
         self.take_names(name for provider in providers for name in provider.key_variables)
-        self.take_names(
-            name for name in self._values if name.startswith(_OPTION) and self._is_harmless(name)
-        )
         for provider in providers:
             self._take_url(provider)
 
@@ -103,8 +88,8 @@ class DotenvFile:
         names = [name for name in self._values if name not in self.taken]
         if names:
             yield (
-                f"not taken: {', '.join(names)}; only keys are, a base URL beside its own "
-                f"key, and ZELO_RAY_... that name no code or address: set others in the shell"
+                f"not taken: {', '.join(names)}; only keys are, and a base URL beside its own "
+                "key: set others in the shell"
             )
 
     def has_value(self, name: str, value: str) -> bool:
@@ -117,17 +102,6 @@ class DotenvFile:
             value = self._values.get(name, "")
             if value and self._environ.setdefault(name, value) == value:
                 self.taken.add(name)
-
-    def _is_harmless(self, name: str) -> bool:
-        """Return whether an option names neither code nor an address for keys or prompts."""
-        if name == _WHERE_KEYS_GO:
-            return False
-        words = re.split(r"[\s,\"'\[\]]+", self._values[name]) if name in _MAY_NAME_CODE else []
-        providers = {*PROVIDERS, *RERANKERS} - _CODE
-        return all(
-            ":" not in word or (word.partition(":")[0] in providers and "@http" not in word)
-            for word in words
-        )
 
     def _take_url(self, provider: Provider) -> None:
         """Take a base URL, if the key that will be used is from this file."""
