@@ -241,13 +241,10 @@ def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
     assert loaded.write_report().endswith("out/report.html")
 
 
-def test_a_run_that_is_not_finished_has_what_there_is(tmp_path):
-    out = builders.interrupted(tmp_path, builders.graded_pools(6, 3), 20)
-    loaded = load_run(out)
-    assert not loaded.complete
-    assert repr(loaded).startswith("This run was interrupted: ")
-    assert len(loaded.scores) > 0
-    assert loaded.write_report() == f"{out}/report.html"
+def test_a_run_that_is_not_finished_is_refused(tmp_path):
+    out = builders.interrupted(tmp_path, builders.graded_pools(2, 3), 5)
+    with pytest.raises(InputError, match="is not finished; run the same command again"):
+        load_run(out)
 
 
 @pytest.mark.parametrize("held", [None, "{}", '{"kind": "else"}', '{"options": 1, "summary": {}}'])

@@ -19,7 +19,6 @@ import pytest
 from tests import crash
 from tests.nodes import await_
 from tests.one_ray import OneRay
-from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
@@ -116,8 +115,6 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         assert "run the same command again to resume" in printed
         kept = len(crash.journal(tmp_path))
         assert len(list(read_rows(str(out)))) == kept
-        told = f"This run was interrupted: {kept} of "
-        assert write_report(str(out)).startswith(told)
         with pytest.raises(InputError, match="is not finished; run the same command again"):
             read_qrels(str(out))
         for _ in range(KILLS):

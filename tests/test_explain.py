@@ -2,14 +2,13 @@
 
 import math
 import re
-from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
 from rich.cells import cell_len
 
-from tests.builders import graded_pools, interrupted, pool_of, results_of, short, write_run
+from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
 from zelo_ray.commands.explain import build_explanation, explain
@@ -100,39 +99,9 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
         explain(str(tmp_path), "q0", "d")
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "lean", "graded", "zelo+graded", "baseline-weak"])
-def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
-    out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, **short(protocol))
-    doc, lines = _asked_about(out)  # which of them had an answer by then hangs on the machine
-    first, empty, *rest = lines
-    assert re.search(r" interrupted: \d+ of (up to )?\d+ requests ", first)
-    assert " about this query " in first
-    assert empty == ""
-    assert rest[0] == "query q0"
-    assert any(line.startswith(f"{doc}: ") for line in rest)
-    assert "no judgment from" not in "\n".join(rest)
-    assert explain(str(out), "q0").startswith(first)
-    with pytest.raises(NothingToExplain, match=f"{out} has no judgments of a query 'q9'"):
-        explain(str(out), "q9")
-
-
-def _asked_about(out):
-    """The last document of a query that somebody was asked about, and what is said of it."""
-    for doc in ("d3", "d2", "d1"):
-        with suppress(NothingToExplain):
-            return doc, explain(str(out), "q0", doc).splitlines()
-    return "d0", explain(str(out), "q0", "d0").splitlines()
-
-
-def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):
-    out = interrupted(tmp_path, graded_pools(3), 8, protocol="samre")
-    says = r" query 'q0'\. .* interrupted: \d+ of up to \d+ "
-    with pytest.raises(NothingToExplain, match=says):
-        explain(str(out), "q0")
-
-
-def test_an_unfinished_bakeoff_is_one_line(tmp_path):
-    record_start(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
+@pytest.mark.parametrize("kind", ["annotate", "bakeoff"])
+def test_an_unfinished_run_is_one_line(tmp_path, kind):
+    record_start(str(tmp_path), "run.json", {"kind": kind, "options": {}})
     with pytest.raises(NothingToExplain, match=r"is not finished; run the same command again$"):
         explain(str(tmp_path), "q1")
 
@@ -224,8 +193,6 @@ def test_a_query_is_named_by_its_text(tmp_path):
     with pytest.raises(NothingToExplain, match="text of several queries: query-0a1, b, c"):
         explain(str(tmp_path), "i")
     assert explain(str(tmp_path), "IT?").startswith("query b\n")
-    running = interrupted(tmp_path, [pool_of(query_id="q-7", query="Why?")], 8, protocol="graded")
-    assert "query q-7" in explain(str(running), "why")
 
 
 def test_what_was_set_aside_or_has_no_documents_is_told_so(tmp_path):

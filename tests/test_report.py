@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import re
-from collections import Counter
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -12,25 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
-    QUICK,
-    SLOW,
     graded_pools,
     interrupted,
     pool_of,
     results_of,
-    short,
     write_run,
 )
 from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.vote_counts import COLUMNS, count_votes
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.ledger import read_rows
-from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.run_record import record_start, unfinished_record
-from zelo_ray.formats.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.reports.page import embed_json
@@ -338,74 +331,11 @@ def test_the_report_can_be_written_anew(tmp_path):
 # Runs that are not finished
 
 
-@pytest.mark.parametrize(
-    "protocol", ["zelo", "lean", "graded", "zelo+graded", "best-of", "samre", "baseline-weak"]
-)
-@pytest.mark.parametrize("enough", [1, 60])
-def test_of_an_interrupted_run_what_there_is_is_shown_and_nothing_else_is_touched(
-    tmp_path, protocol, enough
-):
-    pools = graded_pools(8)
-    out = interrupted(tmp_path, pools, enough, protocol=protocol, **short(protocol))
-    (out / "scores.parquet").write_bytes(b"of an earlier run")
-    before = {path.name for path in out.iterdir()}
-    kept = Counter(row.judge for row in read_rows(str(out)))
-    told = write_report(str(out))
-    found = page_of(out)
-    interruption = rf"This run was interrupted: {kept.total()} of (up to )?\d+ requests "
-    assert re.match(interruption, told)
-    top = (out / "report.html").read_text(encoding="utf-8").partition("<h1>")[0]
-    assert top.rpartition("<header>")[2].strip() == f'<p class="banner" role="status">{told}</p>'
-    assert "failures" not in found.sections
-    columns = found.table("judges")[0]
-    known = {row[0]: int(row[columns.index("known")]) for row in found.table("judges")[1:]}
-    assert known == {SLOW: kept[SLOW], QUICK: kept[QUICK]}
-    assert (out / "scores.parquet").read_bytes() == b"of an earlier run"
-    assert {path.name for path in out.iterdir()} == before | {"report.html"}
-
-
-def test_pools_without_enough_replies_say_so(tmp_path):
-    out = interrupted(tmp_path, graded_pools(8), 20)
-    write_report(str(out))
-    found = page_of(out)
-    words = found.words("unscored")
-    assert re.search(r"only \d of its 12 requests gave a judgment", words)
-    assert "q7" in words
-
-
-def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_are_not(tmp_path):
-    out = interrupted(tmp_path, graded_pools(2), 8)
-    (segment, *_) = sorted((out / "replies").glob("*.jsonl"), key=lambda p: -p.stat().st_size)
-    first, *others = segment.read_bytes().splitlines(keepends=True)
-    reply = reply_from_row(parse_row(first))
-    refused = reply_to_line(reply._replace(status="refused", text="", reason="no"))
-    segment.write_bytes(b"".join([refused, *others]))
-    write_report(str(out))
-    failures = page_of(out).table("requests")
-    assert [row[-2:] for row in failures[1:]] == [["refused", "no"]]
-
-
-def test_a_run_that_is_still_at_work_is_told_apart(tmp_path):
-    out = interrupted(tmp_path, graded_pools(2), 8)
-    with claim_folder(str(out)):
-        assert write_report(str(out)).startswith("This run is still in progress: ")
-    assert write_report(str(out)).startswith("This run was interrupted: ")
-
-
-@pytest.mark.parametrize(("name", "kind"), [("run.json", "bakeoff"), ("protocols.json", "trials")])
-def test_an_unfinished_run_of_another_kind_is_one_line(tmp_path, name, kind):
+@pytest.mark.parametrize(("name", "kind"), [("run.json", "annotate"), ("protocols.json", "trials")])
+def test_an_unfinished_run_is_one_line(tmp_path, name, kind):
     record_start(str(tmp_path), name, {"kind": kind, "options": {}})
     with pytest.raises(NothingToReport, match=r"is not finished; run the same command again$"):
         write_report(str(tmp_path))
-
-
-def test_an_interrupted_run_whose_input_is_gone_is_one_line(tmp_path, capsys):
-    out = interrupted(tmp_path, graded_pools(2), 8)
-    (tmp_path / "in.jsonl").unlink()
-    assert main(["report", str(out)]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "in.jsonl" in said
 
 
 def test_what_an_earlier_run_recorded_is_kept_until_the_next_one_ends(tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.run import run
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.prompt import requests_of_run
-from zelo_ray.commands.report import write_report
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions
@@ -42,7 +40,7 @@ class Run(Results):
 
     def __init__(self, report: Report, options: AnnotateOptions) -> None:
         super().__init__(report)
-        self.options, self.banner = options, report.banner
+        self.options = options
         self.summary = Summary.from_record(report.out, report.record["summary"])
 
     def explain(self, query: str, doc: str | None = None) -> PlainText:
@@ -69,20 +67,6 @@ class Run(Results):
         """
         doc_ids = [] if doc is None else [str(doc)]
         return Prompts(requests_of_run(self.out, os.environ, str(query), doc_ids))
-
-    def moved_to(self, out: str) -> "Run":
-        """Return a copy whose results are in ``out``; its terminal text stays as it is now."""
-        # These would read the files only when used, from where they are no longer.
-        report = replace(self.report, out=out, make_details=list, find_warnings=None)
-        run = Run(report, self.options)
-        run.tables = self.tables
-        return run
-
-    def _write_page(self) -> bool:
-        if not self.banner:
-            return super()._write_page()
-        write_report(self.out)
-        return False
 
 
 def annotate(
@@ -173,17 +157,9 @@ def estimate(
         return PlainText("\n".join([*preview(settings, os.environ), *notes]))
 
 
-def read_run(out: str, banner: str = "", shown: str = "") -> Run:
-    """Read a run of `annotate`.
-
-    Args:
-        out: directory or URL.
-        banner: of an unfinished run, how far it has come.
-        shown: the path to show, if not ``out``.
-    """
-    report = ANNOTATE_REPORT.read(out, shown=shown)
-    if banner:
-        report = replace(report, banner=banner, files=(), complete=False)
+def read_run(out: str) -> Run:
+    """Read a finished run of `annotate`, given its directory or URL."""
+    report = ANNOTATE_REPORT.read(out)
     return Run(report, recorded_options(report.record).model_copy(update={"out": out}))
 
 

@@ -19,7 +19,6 @@ from zelo_ray.api.probing import JudgeProbe
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, check_place
 from zelo_ray.commands.report import RECORDS, REPORTS
-from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.run_record import is_finished, unfinished_message
@@ -43,10 +42,10 @@ def load_run(out: Place) -> Any:
 
     Returns:
         A `Run`, `Bakeoff`, `ProtocolComparison`, `Tuning`, `RaterAgreement`, `LabelComparison`,
-        `JudgeDrift` or `JudgeProbe`. Of an unfinished run of `annotate` it has the partial results.
+        `JudgeDrift` or `JudgeProbe`.
 
     Raises:
-        InputError: there are no results, or they are of another command and unfinished.
+        InputError: there are no results, or the run is not finished.
     """
     place = check_place(fspath(out)).rstrip("/") or "/"
     names = list_directory(place) or []
@@ -56,23 +55,10 @@ def load_run(out: Place) -> Any:
     fields = read_record(f"{place}/{name}")
     kind = str(fields.get("kind", ""))
     try:
-        if kind == "annotate":
-            return _run(place, fields)
         if not is_finished(fields):
             raise InputError(unfinished_message(place))
+        if kind == "annotate":
+            return read_run(place)
         return _RESULTS[kind](REPORTS[kind].read(place))
     except (KeyError, TypeError, ValidationError):
         raise InputError(f"{place}/{name}: is of another version, or damaged") from None
-
-
-def _run(place: str, fields: Mapping[str, Any]) -> Any:
-    if is_finished(fields):
-        return read_run(place)
-    try:
-        with partial_results(place, fields) as snapshot:
-            run = read_run(snapshot.folder, snapshot.note, place)
-            for table in run.tables.values():
-                table.to_arrow()  # read it now: the folder is removed at the end of the block
-            return run.moved_to(place)
-    except PartialResultsUnavailable as why:
-        raise InputError(str(why)) from None

@@ -38,7 +38,7 @@ COMMAND_GROUPS = {
     "look": {
         "prompt": "show the exact requests to judges, without any call",
         "explain": "show a query or document, its score, and the judgments behind it",
-        "report": "write report.html again, or of partial results; or a list of several runs",
+        "report": "write report.html again, or a list of several runs",
         "watch": "show how a run stands while it is at work elsewhere",
     },
     "keep house": {

@@ -138,9 +138,7 @@ def _judgments_to_score(step: Step, options: AnnotateOptions) -> Sequence[Any]:
     # A reply may hold several judgments, and counts once, as one that failed does.
     replies = {(judgment.doc_id, judgment.key) for judgment in step.judgments}
     judged = Counter(doc_id for doc_id, _ in replies)
-    attempts = judged + Counter(
-        doc_id for failure in (*step.failures, *step.failures_so_far) for doc_id in failure.doc_ids
-    )
+    attempts = judged + Counter(doc_id for failure in step.failures for doc_id in failure.doc_ids)
     return [
         judgment
         for judgment in step.judgments
@@ -156,8 +154,7 @@ def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> Unscored 
     if held < takes:
         return Unscored.because(UnscoredReason.TOO_FEW_DOCUMENTS, held=held, takes=takes)
     judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
-    failed = (*step.failures, *step.failures_so_far)
-    attempts = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
+    attempts = judged | {protocol.coverage_key(failure) for failure in step.failures} - {None}
     if len(judged) < options.min_coverage * len(attempts) and not (
         protocol.per_document and judged
     ):

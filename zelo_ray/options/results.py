@@ -45,9 +45,7 @@ class ExplainOptions(CommandOptions):
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    does: ClassVar[str] = (
-        "write report.html again, or of partial results; or a list of several runs"
-    )
+    does: ClassVar[str] = "write report.html again, or a list of several runs"
     usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 

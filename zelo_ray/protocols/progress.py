@@ -45,8 +45,6 @@ class Step:
 
     judgments: tuple[Any, ...] = ()
     failures: tuple[Failure, ...] = ()
-    failures_so_far: tuple[Failure, ...] = ()
-    """failures so far, of requests without a reply that are not waited for"""
     missing: tuple[Request, ...] = ()
     reply_counts: Mapping[str, int] = field(default_factory=dict)
     """recorded replies by judge, also in rounds that still wait for other judges"""

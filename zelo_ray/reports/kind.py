@@ -33,25 +33,20 @@ class ReportKind:
     build: Callable[[Source, Record], Report]
     is_complete: Callable[[Record], bool]
 
-    def source(self, out: str, shown: str = "") -> Source:
-        """Return the tables in a directory or URL; messages call it ``shown`` if that is given."""
-        return Source(out, shown, self.rows)
-
-    def read(self, out: str, updates: Record | None = None, shown: str = "") -> Report:
+    def read(self, out: str, updates: Record | None = None) -> Report:
         """Read the results in a directory or URL.
 
         Args:
             out: the directory or URL.
             updates: values that replace fields of the record.
-            shown: its name in messages, if another.
 
         Raises:
             InputError: a file is missing, damaged or incomplete.
         """
-        source = self.source(out, shown)
+        source = Source(out, self.rows)
         record = {**source.record(self.record_name), **(updates or {})}
         if lacking := self.fields - record.keys():
-            raise InputError(f"{source.shown}/{self.record_name}: holds no {min(lacking)}")
+            raise InputError(f"{out}/{self.record_name}: holds no {min(lacking)}")
         return self._report(source, record, out)
 
     def report(self, tables: Mapping[str, pa.Table], record: Record, out: str | None) -> Report:

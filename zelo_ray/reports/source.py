@@ -18,14 +18,11 @@ class Source:
 
     Args:
         out: the directory or URL of its files.
-        shown: its name in messages, if another.
         records: by table, the type of its rows; of several types, each may lack some columns.
     """
 
-    def __init__(
-        self, out: str, shown: str = "", records: Mapping[str, Sequence[type]] | None = None
-    ) -> None:
-        self.out, self.shown = out, shown or out
+    def __init__(self, out: str, records: Mapping[str, Sequence[type]] | None = None) -> None:
+        self.out = out
         self._records = records or {}
 
     def record(self, name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from zelo_ray.protocols import load_protocol
 from zelo_ray.records import CrownedScore
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
+from zelo_ray.reports.source import Source
 
 
 def run(options: AnnotateOptions, watch: Watch) -> Report:
@@ -29,7 +30,7 @@ def run(options: AnnotateOptions, watch: Watch) -> Report:
         summary = judge_pools(options, watch)
     figures = asdict(summary)
     if summary.up_to_date:  # the record of the previous run is still valid
-        record = ANNOTATE_REPORT.source(options.out).record(ANNOTATE_REPORT.record_name)
+        record = Source(options.out, ANNOTATE_REPORT.rows).record(ANNOTATE_REPORT.record_name)
         figures = record["summary"] | {"up_to_date": True}
     report = ANNOTATE_REPORT.read(options.out, {"summary": figures})
     return replace(

@@ -13,10 +13,10 @@ from zelo_ray.commands.explain.paragraphs import (
     ranges,
     text_part,
 )
-from zelo_ray.commands.explain.queries import complete_name, ids_in, read_pool
+from zelo_ray.commands.explain.queries import complete_name, read_pool
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import part_files, read_record
-from zelo_ray.formats.run_record import unfinished_record
+from zelo_ray.formats.run_record import unfinished_message, unfinished_record
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import defaults_of, schema_of
 from zelo_ray.options import did_you_mean
@@ -135,37 +135,18 @@ def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> Exp
     """Explain a document's score by its judgments, against the best opponents first.
 
     Without a document: every score of the query by rank, every tournament or verdict, and every
-    failure. Of an unfinished run, show what there is, after a line that says so. An id may be
-    shortened if it stays unique.
+    failure. An id may be shortened if it stays unique.
 
     Raises:
-        NothingToExplain: no such results, query or document.
+        NothingToExplain: no such results, query or document, or the run is not finished.
     """
-    state = unfinished_record(out)
-    if state is None:
-        run = read_record(f"{out}/run.json") if _exists(out, "run.json") else {}
-        query = _query(out, run, query_id)
-        if not (query.judged or query.outcome.failures):
-            query = _query(out, run, _find_query(out, query_id, queries.known_ids(out)))
-        return _explain_query(out, query, doc_id)
-    from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results  # noqa: PLC0415 - it takes long to import
-
-    query_ids = ids_in(state.get("shards", ()))
-    name = complete_name(query_id, query_ids)
-    if name not in query_ids:
-        name = queries.find_by_text(name, queries.query_files(out)) or name
-    try:
-        with partial_results(out, state, name) as found_so_far:
-            try:
-                run = read_record(f"{found_so_far.folder}/run.json")
-                partial = _explain_query(out, _query(found_so_far.folder, run, name), doc_id)
-            except NothingToExplain as nothing:
-                near = did_you_mean(name, query_ids) if query_ids and name not in query_ids else ""
-                raise NothingToExplain(f"{nothing}{near}. {found_so_far.note}") from None
-            note = make_part("said", [found_so_far.note])
-            return replace(partial, parts=[note, *partial.parts])
-    except PartialResultsUnavailable as why:
-        raise NothingToExplain(str(why)) from None
+    if unfinished_record(out) is not None:
+        raise NothingToExplain(unfinished_message(out))
+    run = read_record(f"{out}/run.json") if _exists(out, "run.json") else {}
+    query = _query(out, run, query_id)
+    if not (query.judged or query.outcome.failures):
+        query = _query(out, run, _find_query(out, query_id, queries.known_ids(out)))
+    return _explain_query(out, query, doc_id)
 
 
 def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
@@ -176,7 +157,7 @@ def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
     """
     query_id = complete_name(name, query_ids)
     if query_id not in query_ids:
-        query_id = queries.find_by_text(name, queries.query_files(out)) or query_id
+        query_id = queries.find_by_text(name, [f"{out.rstrip('/')}/annotated.jsonl"]) or query_id
     if query_id != name:
         return query_id
     if why := queries.find_rejected(out, name):

@@ -8,7 +8,6 @@ from zelo_ray.commands.explain.paragraphs import first_words
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
 from zelo_ray.formats.pools import LineLimits, parse_line, query_in
-from zelo_ray.formats.run_record import unfinished_record
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Pool
@@ -49,19 +48,13 @@ def complete_name(name: str, names: Sequence[str]) -> str:
     return begin[0]
 
 
-def query_files(out: str) -> list[str]:
-    """Return the files with the queries of a run: its output, or the input of an unfinished one."""
-    state = unfinished_record(out)
-    return [f"{out.rstrip('/')}/annotated.jsonl"] if state is None else [*state.get("shards", ())]
-
-
 def list_queries(out: str) -> dict[str, str]:
     """Return the texts of the queries of a run by id, in their order; "" where it is not known.
 
     Raises:
         NothingToExplain: it holds none.
     """
-    texts = dict(_texts(query_files(out)))
+    texts = dict(_texts([f"{out.rstrip('/')}/annotated.jsonl"]))
     if not texts and part_files(f"{out}/scores.parquet"):
         texts = dict.fromkeys(map(str, StoredTable(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
@@ -115,7 +108,7 @@ def find_rejected(out: str, given: str) -> str:
 
 def has_no_documents(out: str, query_id: str) -> bool:
     """Return whether a query has no documents."""
-    for _, line in _lines(query_files(out)):
+    for _, line in _lines([f"{out.rstrip('/')}/annotated.jsonl"]):
         if query_in(line)[0] == query_id:
             return not orjson.loads(line).get("documents")
     return False
@@ -124,7 +117,7 @@ def has_no_documents(out: str, query_id: str) -> bool:
 def known_ids(out: str) -> list[str]:
     """Return the ids of the queries of a finished run."""
     scored = StoredTable(f"{out}/scores.parquet").query_ids()
-    return [*dict.fromkeys([*ids_in(query_files(out)), *scored])]
+    return [*dict.fromkeys([*ids_in([f"{out.rstrip('/')}/annotated.jsonl"]), *scored])]
 
 
 def _texts(places: Iterable[str]) -> Iterator[tuple[str, str]]:

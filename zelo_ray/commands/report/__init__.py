@@ -1,9 +1,5 @@
 """Write the page of a run: one self-contained HTML file."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
 from zelo_ray.commands.agree.report import AGREE_REPORT
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
@@ -12,10 +8,9 @@ from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.commands.probe.report import PROBE_REPORT
 from zelo_ray.commands.tune.report import TUNE_REPORT
-from zelo_ray.engine.unfinished import PartialResultsUnavailable, partial_results
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.results import write_text
-from zelo_ray.formats.run_record import is_finished
+from zelo_ray.formats.run_record import is_finished, unfinished_message
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.source import Source
 
@@ -36,17 +31,13 @@ RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))
 """The names of record files."""
 
 
-def write_report(out: str) -> str:
+def write_report(out: str) -> None:
     """Write ``report.html`` from the other files of a command, of any kind.
 
-    Sections whose files are missing are left out. For an unfinished run of annotate the page shows
-    what there is, with a remark on top.
-
-    Returns:
-        That remark; empty for a finished run.
+    Sections whose files are missing are left out.
 
     Raises:
-        NothingToReport: there is no run, or nothing of it can be shown yet.
+        NothingToReport: there is no run, or it is not finished.
         InputError: a file is damaged.
     """
     source = Source(out)
@@ -55,19 +46,8 @@ def write_report(out: str) -> str:
         raise NothingToReport(f"{out} has no run.json: is it the --out of a finished run?")
     record = source.record(name)
     if not is_finished(record):
-        return _write_unfinished(out, record)
+        raise NothingToReport(unfinished_message(out))
     kind = REPORTS.get(str(record.get("kind")))
     if kind is None:
         raise InputError(f"{out}/{name}: of another version, or damaged")
     write_text(out, "report.html", render_page(kind.read(out)))
-    return ""
-
-
-def _write_unfinished(out: str, record: Mapping[str, Any]) -> str:
-    try:
-        with partial_results(out, record) as snapshot:
-            report = ANNOTATE_REPORT.read(snapshot.folder, shown=out)
-            write_text(out, "report.html", render_page(replace(report, banner=snapshot.note)))
-            return snapshot.note
-    except PartialResultsUnavailable as why:
-        raise NothingToReport(str(why)) from None

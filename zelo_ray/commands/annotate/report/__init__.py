@@ -118,7 +118,7 @@ def _lead(results: AnnotateResults) -> Iterator[str]:
         yield (
             f"The judges are split on {counted(summary.ambiguous, 'document')}: ambiguous in "
             f"scores.parquet. To leave them out: zelo-ray convert qrels "
-            f"{without_credentials(results.source.shown)} --grades --without-ambiguous --out FILE"
+            f"{without_credentials(results.source.out)} --grades --without-ambiguous --out FILE"
         )
 
 

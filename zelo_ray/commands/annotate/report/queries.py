@@ -219,7 +219,7 @@ def queries_section(results: AnnotateResults) -> Section:
     files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
     elsewhere = (
         f"The {what or 'judgments'} of this query, if there are any, did not fit into this page. "
-        f"They are in {files}; zelo-ray explain {without_credentials(source.shown)} "
+        f"They are in {files}; zelo-ray explain {without_credentials(source.out)} "
         "--query … --doc … shows a "
         "document's."
     )

@@ -20,6 +20,7 @@ from zelo_ray.formats.run_record import record_of_results, run_directory
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import ConvertOptions
 from zelo_ray.reports.command_lines import command_of
+from zelo_ray.reports.source import Source
 
 CARD = "README.md"
 TEST_POOLS = "test-pools.jsonl"
@@ -168,7 +169,7 @@ def _describe_judges(data: TrainingData) -> str:
 
 
 def _describe_run(out: str, run: Mapping[str, Any]) -> list[str]:
-    results = AnnotateResults(ANNOTATE_REPORT.source(out), run)
+    results = AnnotateResults(Source(out, ANNOTATE_REPORT.rows), run)
     judges, summary = measured_judges(results), results.summary
     work = f"{counted(summary.judgments, 'judgment')}, {counted(summary.failures, 'failure')}"
     lines = [
