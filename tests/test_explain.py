@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from rich.cells import cell_len
 
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
-from zelo_ray.commands.explain import build_explanation, explain
+from zelo_ray.commands.explain import explain
 from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
-from zelo_ray.commands.explain.paragraphs import ranges, text_part
-from zelo_ray.commands.explain.screen import fit_to_screen
+from zelo_ray.commands.explain.paragraphs import ranges
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.run_record import record_start
-from zelo_ray.formats.tables import Rejected, table_of
+from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
 
@@ -148,28 +146,6 @@ def test_texts_cannot_steer_a_terminal(tmp_path):
     assert text.startswith("query q1\n    how\\x1b[2J do I\\u202e reset it?")
 
 
-def test_a_terminal_gets_long_texts_cut_and_counted_and_no_line_too_wide(tmp_path):
-    long = " ".join(f"Wörter{n}" for n in range(900))
-    results_of(tmp_path, [replace(pool_of(), query=long)])
-    lines = [
-        *fit_to_screen(build_explanation(str(tmp_path), "q1", "d1").parts, 60, 24, "zelo-ray all")
-    ]
-    assert all(cell_len(line) <= 60 for line in lines)
-    shown = " ".join(" ".join(lines[1:5]).split())
-    left = int(re.search(r" … \((\d+) more words\)$", shown)[1])
-    assert long.startswith(shown.partition(" …")[0])
-    assert left + len(shown.partition(" …")[0].split()) == 900
-    assert lines[-1] == "… 2 more like this: zelo-ray all"
-
-
-@pytest.mark.parametrize("text", ["漢字" * 400, "x" * 900, "शब्द " * 400])
-def test_scripts_of_wide_characters_and_without_spaces_fit_too(text):
-    lines = [*fit_to_screen([text_part("query q", text)], 40, 24, "")]
-    assert len(lines) == 5
-    assert all(cell_len(line) <= 40 for line in lines)
-    assert "more" in lines[-1]
-
-
 def test_grades_tell_what_they_count_for(tmp_path):
     raters = [Rater(name, 0.5, 0.1, 1.0, 0.1, 0.25, 9) for name in ("openai:one", "gemini:x")]
     grades = [Grade("q", "d", name, 2, (), (), "", "") for name in ("openai:one", "other")]
@@ -195,19 +171,6 @@ def test_a_query_is_named_by_its_text(tmp_path):
     assert explain(str(tmp_path), "IT?").startswith("query b\n")
 
 
-def test_what_was_set_aside_or_has_no_documents_is_told_so(tmp_path):
-    results_of(tmp_path, [pool_of(), pool_of(query_id="alone", worths=())])
-    raw = '{"query": {"id": "bad", "query": "What is it?"}, "documents": 3}'
-    bad = Rejected("pools.jsonl", 3, "documents: wants a list", raw)
-    pq.write_table(table_of([bad], Rejected), tmp_path / "rejected.parquet")
-    says = r"rejected .*pools\.jsonl, line 3.*: wants a list"
-    for named in ("bad", "what is IT?"):
-        with pytest.raises(NothingToExplain, match=says):
-            explain(str(tmp_path), named)
-    with pytest.raises(NothingToExplain, match="'alone' has no documents"):
-        explain(str(tmp_path), "alone")
-
-
 def test_without_a_query_the_first_are_listed(tmp_path, capsys):
     results_of(tmp_path, [pool_of(query_id=f"q{n}") for n in range(12)])
     assert cli.main(["explain", str(tmp_path)]) == 0
@@ -231,5 +194,3 @@ def test_the_short_form_leaves_out_what_judges_wrote(out, capsys):
     assert "against d" in full
     assert "against d" not in short_form
     assert set(short_form.splitlines()) < set(full.splitlines())
-    assert cli.main([*words, "--short", "--all"]) == 2
-    assert "give one of them" in capsys.readouterr().err

@@ -58,7 +58,6 @@ ELSE = {
     "explain": "explain judged",
     "explain --query": "explain judged --query q1",
     "explain --doc": "explain graded --query q1 --doc d1",
-    "explain --prompt": "explain judged --query q1 --prompt",
     "report": "report judged",
     "report of several": "report judged graded --index all.html",
     "doctor": "doctor --no-ray --judges offline:bm25 --out doctored",

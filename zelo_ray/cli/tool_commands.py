@@ -11,7 +11,6 @@ from zelo_ray.cli.printing import make_console
 from zelo_ray.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from zelo_ray.commands.prompt import FoundRequests
     from zelo_ray.formats.wording import WrittenSummary
     from zelo_ray.options import (
         BatchesOptions,
@@ -69,17 +68,12 @@ def run_prompt(options: "PromptOptions", _words: Words, _output: Output) -> "Com
     """Find the requests of `prompt`, and return the result."""
     from zelo_ray.commands.prompt import find_requests
     from zelo_ray.commands.prompt.screen import bodies_of, describe_requests
+    from zelo_ray.reports.document import CommandResult
 
     requests = find_requests(options, os.environ)
     shown = bodies_of(requests) if options.body else describe_requests(requests)
-    return _with_requests(requests, [*shown])
-
-
-def _with_requests(requests: "FoundRequests", lines: Sequence[str]) -> "CommandResult":
-    from zelo_ray.reports.document import CommandResult
-
     return CommandResult(
-        lines=lines,
+        lines=[*shown],
         notes=requests.notes,
         figures={
             "query_id": requests.query_id,
@@ -94,30 +88,16 @@ def _with_requests(requests: "FoundRequests", lines: Sequence[str]) -> "CommandR
 def run_explain(options: "ExplainOptions", _words: Words, _output: Output) -> "CommandResult":
     """Explain a query or a document, or list the queries, and return the result."""
     from zelo_ray.commands.explain import build_explanation
-    from zelo_ray.commands.explain.screen import fit_to_screen
     from zelo_ray.reports import next_step
-    from zelo_ray.reports.command_lines import command_of
     from zelo_ray.reports.document import CommandResult
 
     if not options.query:
         return _explain_queries(options)
-    if options.prompt:
-        from zelo_ray.commands.prompt import requests_of_run
-        from zelo_ray.commands.prompt.screen import describe_requests
-
-        doc_ids = [options.doc] if options.doc else []
-        requests = requests_of_run(options.dir, os.environ, options.query, doc_ids)
-        return _with_requests(requests, [*describe_requests(requests)])
     explained = build_explanation(options.dir, options.query, options.doc)
-    screen, parts = make_console(), explained.parts
+    parts = explained.parts
     if options.short:
         parts = [part for part in parts if part.kind != "judgments"]
-    if options.all or not screen.is_terminal:
-        lines = "\n\n".join(part.whole() for part in parts).split("\n")
-    else:
-        doc = ["--doc", options.doc] if options.doc else []
-        full_command = command_of("explain", options.dir, "--query", options.query, *doc, "--all")
-        lines = [*fit_to_screen(parts, *screen.size, full_command)]
+    lines = "\n\n".join(part.whole() for part in parts).split("\n")
     best = "" if options.doc else explained.best
     return CommandResult(
         lines=[*lines, ""],

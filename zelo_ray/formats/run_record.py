@@ -39,7 +39,7 @@ PROMPT_OPTIONS = (
 """Options that change the prompts of judges."""
 
 
-def record_start(out: str, name: str, told: Mapping[str, Any]) -> None:
+def record_start(out: str, name: str, record: Mapping[str, Any]) -> None:
     """Record that a run has begun to make calls.
 
     Until it is finished, the record of the last finished run is kept in it as ``before``.
@@ -47,7 +47,7 @@ def record_start(out: str, name: str, told: Mapping[str, Any]) -> None:
     before = _read(out, name)
     if before and not is_finished(before):
         before = before.get("before")
-    write_json(out, name, {**told, "finished": False, "before": before})
+    write_json(out, name, {**record, "finished": False, "before": before})
 
 
 def judgment_tables(out: str) -> list[str] | None:

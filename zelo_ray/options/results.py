@@ -25,20 +25,12 @@ class ExplainOptions(CommandOptions):
         None,
         description="document id or its beginning; without it, the query's documents by rank",
     )
-    all: bool = Field(False, description="show all, not only what fits the terminal")
     short: bool = Field(False, description="leave out what judges wrote")
-    prompt: bool = Field(
-        False, description="show the exact requests to the judges instead; needs query"
-    )
 
     @model_validator(mode="after")
     def _a_document_is_of_a_query(self) -> "ExplainOptions":
         if self.doc and not self.query:
             raise ValueError("doc: needs query")
-        if self.short and self.all:
-            raise ValueError("short: leaves out what all shows; give one of them")
-        if self.prompt and not self.query:
-            raise ValueError("prompt: needs query")
         return self
 
 

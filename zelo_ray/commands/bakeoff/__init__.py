@@ -68,8 +68,8 @@ def measure(
         RunError: the ranking of a ranker is not a valid run.
         Stopped: no ranker ranked any query, or the baseline ranked none.
     """
-    named = parse_measures(options.measures) or default_measures(truth)
-    measures = tuple(dict.fromkeys((*named, *parse_measures(["Pairs"]))))
+    compared = parse_measures(options.measures) or default_measures(truth)
+    measures = tuple(dict.fromkeys((*compared, *parse_measures(["Pairs"]))))
     rankings = {entry.name: rank_run(truth, entry.run) for entry in entries}
     rankers = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
@@ -96,12 +96,12 @@ def measure(
         resamples=options.resamples,
         confidence=options.confidence,
         seed=options.seed,
-        drawn=drawn(named),
-        uncompared={str(m) for m in measures if m.of_labels or m not in named},
+        drawn=drawn(compared),
+        uncompared={str(m) for m in measures if m.of_labels or m not in compared},
     )
     outcome = BakeoffOutcome(
         measures=measures,
-        named=named,
+        compared=compared,
         truth=truth,
         rankers=entries,
         ranker_names=rankers,

@@ -563,7 +563,7 @@ def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> 
 
 
 def _write_run(
-    options: BakeoffOptions, run_id: str, told: Mapping[str, Any], tallies: Mapping[str, Tally]
+    options: BakeoffOptions, run_id: str, figures: Mapping[str, Any], tallies: Mapping[str, Tally]
 ) -> None:
     packages = ("zelo-ray", "ray", "pydantic", "numpy")
     versions = {name: version(name) for name in packages}
@@ -573,7 +573,7 @@ def _write_run(
         "versions": versions | {"prices": table_version(options.prices), **loaded_packages()},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
         "notes": read_notes(options.pools, options.out),
-        **told,
+        **figures,
     }
     write_json(options.out, RUN, record)
 

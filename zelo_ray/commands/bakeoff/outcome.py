@@ -197,8 +197,8 @@ class BakeoffOutcome:
     """Outcome of a bake-off. Arrays are [rankers, queries], by measure."""
 
     measures: tuple[Measure, ...]
-    named: tuple[Measure, ...]
-    """the measures without Pairs where nobody named it: by these rankers are compared"""
+    compared: tuple[Measure, ...]
+    """those without Pairs where nobody named it"""
     truth: Truth
     rankers: list[MeasuredRanker]
     ranker_names: list[str]

@@ -166,7 +166,7 @@ class _WithoutJudges:
         """Measure the whole bake-off again without some judges; None if no judge is left."""
         if judges not in self._outcomes:
             entries = [MeasuredRanker(entry.name, entry.run) for entry in self.outcome.rankers]
-            changes = {"measures": tuple(map(str, self.outcome.named)), "slices": ()}
+            changes = {"measures": tuple(map(str, self.outcome.compared)), "slices": ()}
             options = self.options.model_copy(update=changes)
             try:
                 self._outcomes[judges] = measure(self.truth_without(judges), entries, options, {})

@@ -153,17 +153,13 @@ def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
     """Find the query with this id, beginning of an id, or text.
 
     Raises:
-        NothingToExplain: there is none, or several, or it was not judged.
+        NothingToExplain: there is none, or several.
     """
     query_id = complete_name(name, query_ids)
     if query_id not in query_ids:
         query_id = queries.find_by_text(name, [f"{out.rstrip('/')}/annotated.jsonl"]) or query_id
     if query_id != name:
         return query_id
-    if why := queries.find_rejected(out, name):
-        raise NothingToExplain(why)
-    if query_id in query_ids and queries.has_no_documents(out, query_id):
-        raise NothingToExplain(f"query {name!r} has no documents, so none was judged")
     near = did_you_mean(name, query_ids) if name not in query_ids else ""
     raise NothingToExplain(f"{out} has no judgments of a query {name!r}{near}")
 

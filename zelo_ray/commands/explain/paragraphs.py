@@ -1,4 +1,4 @@
-"""Build explanations from paragraphs of several kinds, which are wrapped or cut differently."""
+"""Build explanations from paragraphs of several kinds, which are wrapped differently."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence

@@ -93,27 +93,6 @@ def find_by_text(given: str, places: Iterable[str]) -> str:
     return matches[0] if matches else ""
 
 
-def find_rejected(out: str, given: str) -> str:
-    """Say why the input line of a query was rejected; empty if it was not."""
-    if not part_files(f"{out}/rejected.parquet"):
-        return ""
-    names = ["file", "line", "reason", "raw"]
-    for row in StoredTable(f"{out}/rejected.parquet").read(names).to_pylist():
-        query_id, text = query_in(row["raw"].encode())
-        if given == query_id or (text and _plain(given) == _plain(text)):
-            where = f"{row['file']}, line {row['line']:,}"
-            return f"query {given!r} was rejected ({where}): {row['reason']}"
-    return ""
-
-
-def has_no_documents(out: str, query_id: str) -> bool:
-    """Return whether a query has no documents."""
-    for _, line in _lines([f"{out.rstrip('/')}/annotated.jsonl"]):
-        if query_in(line)[0] == query_id:
-            return not orjson.loads(line).get("documents")
-    return False
-
-
 def known_ids(out: str) -> list[str]:
     """Return the ids of the queries of a finished run."""
     scored = StoredTable(f"{out}/scores.parquet").query_ids()

@@ -99,8 +99,8 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     runs = read_runs([f"{root}/runs.parquet"])
     frame = build_frame(chosen, {name: rank_run(truth, table) for name, table in runs.items()})
     query_ids = (frame.query_ids[query] for query in frame.query)
-    named = options.measures or (*run["summary"]["measures"],)
-    terms = {"measures": named, "baseline": options.baseline}
+    measure_names = options.measures or (*run["summary"]["measures"],)
+    terms = {"measures": measure_names, "baseline": options.baseline}
     if gate := run["summary"].get("gate"):
         terms["baseline"] = gate[0]["baseline"]  # a ranker's name, also where a run file was given
     options = options.model_copy(update=terms)
