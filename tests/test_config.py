@@ -221,7 +221,6 @@ LEAST = {
     "report": {"dir": "out"},
     "watch": {"dir": "out"},
     "batches": {"dir": "out"},
-    "compact": {"dir": "out"},
     "sample": {"dir": "data"},
     "size": {"documents": 10},
     "doctor": {"judges": ["offline"]},

@@ -46,7 +46,6 @@ COMMAND_GROUPS = {
         "pools": "ask a live search index for the candidates of queries",
         "convert": "write pools, judgments and runs in other formats",
         "batches": "list pending batches at providers, or cancel them",
-        "compact": "merge the many small files of a ledger",
         "sample": "write the sample data: pools, recorded judges, a run and people's grades",
     },
 }

@@ -25,7 +25,6 @@ from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
     BatchesOptions,
-    CompactOptions,
     ExplainOptions,
     ReportOptions,
     WatchOptions,
@@ -42,7 +41,6 @@ __all__ = [
     "BakeoffOptions",
     "BatchesOptions",
     "CommandOptions",
-    "CompactOptions",
     "CompareLabelsOptions",
     "CompareProtocolsOptions",
     "ConvertOptions",

@@ -23,7 +23,6 @@ from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
     BatchesOptions,
-    CompactOptions,
     ExplainOptions,
     ReportOptions,
     WatchOptions,
@@ -54,7 +53,6 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "size": SizeOptions,
     "doctor": DoctorOptions,
     "batches": BatchesOptions,
-    "compact": CompactOptions,
     "sample": SampleOptions,
 }
 _PREFIX = "ZELO_RAY_"
