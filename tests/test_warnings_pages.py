@@ -83,12 +83,6 @@ def test_judges_of_an_earlier_run_count_as_judges(tmp_path):
     assert "The 3 judges say nearly the same" in box(tmp_path), "one is of this run alone"
 
 
-def test_graded_documents_are_counted_though_their_errors_are_not_known(tmp_path):
-    write_graded(tmp_path, queries=40, std_error=float("nan"))
-    write_report(str(tmp_path))
-    assert "The judges are split on" in box(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("cycles", "documents", "said"),
     [(4, 30, "--cycles 8 asks"), (4, 9, "--repeats 2 and more judges"), (4, 10, "--cycles 8")],
@@ -138,7 +132,7 @@ def test_new_labels_in_logits_contradict_nothing_until_they_are_cut(tmp_path):
 
 def test_a_comparison_of_protocols_on_demonstration_judges_says_so():
     record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
-    [found] = rank_warnings_of(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
+    [found] = rank_warnings_of(record, [{"protocol": "zelo", "judged": 9, "items": 10}]).every
     assert found.code is Code.DEMONSTRATION
     assert found.text == "Every judge asked only matches words"
 

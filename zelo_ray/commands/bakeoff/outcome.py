@@ -69,7 +69,7 @@ class UnjudgedDocument:
 class Caution:
     """A reason why figures may mislead; counts that do not apply are 0."""
 
-    code: Doubted | Literal["negative_grades", "own_query", "own_id", "new_truth", "old_labels"]
+    code: Doubted | Literal["own_query", "own_id", "new_truth"]
     run: str = ""
     """the ranker that it is about; empty if it is about the truth"""
     queries: int = 0
@@ -79,8 +79,6 @@ class Caution:
     """of documents of one query that have equal scores, down to the depth"""
     of_pairs: int = 0
     depth: int | None = None
-    documents: int = 0
-    """of the truth, to which it applies"""
 
 
 @dataclass(frozen=True, slots=True)

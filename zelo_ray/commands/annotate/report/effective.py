@@ -6,7 +6,7 @@ from math import inf, isinf, isnan, nan
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report.panel_warnings import are_alike, is_worth_less
+from zelo_ray.commands.annotate.report.panel_warnings import are_alike
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.families import families_of
 from zelo_ray.fitting.effective_judges import bound_effective_number, grade_correlation
@@ -17,7 +17,7 @@ _UNKNOWN = frozenset({"unknown"})
 def describe_worth(results: AnnotateResults) -> str:
     """Say how many independent judges the panel counts for, unless a warning says so."""
     (low, high), names = independent_judges(results), measured_judges(results)
-    if isnan(low) or is_worth_less(low, high, len(names)) or are_alike(*mean_agreement(results)):
+    if isnan(low) or are_alike(*mean_agreement(results)):
         return ""
     if isinf(high):
         return (
