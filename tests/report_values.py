@@ -16,7 +16,6 @@ from zelo_ray.reports.parts import (
     Chart,
     Contrasts,
     Duel,
-    Link,
     PageLink,
     Queries,
     Report,
@@ -102,13 +101,11 @@ def _table(table: ReportTable) -> Iterator[Line]:
         yield {"row": [_short(_cell(cell)) for cell in row]}
 
 
-def _cell(cell: str | Link | TextCell | PageLink) -> dict[str, Any]:
+def _cell(cell: str | TextCell | PageLink) -> dict[str, Any]:
     match cell:
         case Quantity():
             ends = {name: getattr(cell, name) for name in ("value", "low", "high")}
             return {"text": str(cell), **{k: v for k, v in ends.items() if not isnan(v)}}
-        case Link():
-            return {"text": cell.text, "target": cell.target}
         case PageLink():
             return {"text": cell.text, "address": cell.address}
         case TextCell():

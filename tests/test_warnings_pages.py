@@ -61,14 +61,6 @@ def test_one_good_judge_stands_against_two_that_are_inverted(tmp_path):
     assert "anthropic:two and openai:one contradict gemini:three" in shown
 
 
-def test_files_of_recordings_are_no_families(tmp_path):
-    judges = tuple(f"recorded:reader-{name}.jsonl" for name in "abc")
-    shown = regraded(tmp_path, judges, lambda judge, d: (d + d // 4 * judges.index(judge)) % 4)
-    html = (tmp_path / "report.html").read_text()
-    assert "The model families of these 3 judges are unknown" in html
-    assert "err together" not in shown
-
-
 def test_a_judge_that_calls_everything_a_tie_is_named(tmp_path):
     pools = [pool_of((1,) * 6, f"q{i}") for i in range(5)]
     write_run(tmp_path, results_of(tmp_path, pools))

@@ -112,7 +112,7 @@ class WarningCode(Enum):
     )
     MOSTLY_NOISE = (
         66,
-        "uncertain",
+        "queries",
         (
             "Most of the spread of the scores of a query, {spread:.2f} {unit}, is noise (the "
             "standard error of a score is {error:.2f})"
@@ -276,7 +276,7 @@ class WarningCode(Enum):
     )
     LEAD_ONLY_BY_KIN = (
         64,
-        "kin",
+        "differences",
         (
             "The lead of {best} over {others} is not significant without judges of the same model "
             "family as one of the two"

@@ -81,31 +81,13 @@ class Caution:
     depth: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MeanWithoutFamily:
-    """The mean of a ranker, and its place, by the truth without the judges of one family."""
-
-    without: str
-    judges: tuple[str, ...]
-    """that were left out"""
-    measure: str
-    run: str
-    mean: float
-    low: float
-    high: float
-    queries: int
-    """for which the other judges gave labels"""
-    rank: int
-
-
 @dataclass(slots=True)
 class SelfPreference:
-    """Model families of rankers and judges, and the leaderboard without each of them."""
+    """Model families of rankers and judges."""
 
     overlap: FamilyOverlap
-    left_out: list[MeanWithoutFamily] = field(default_factory=list)
     not_refitted: dict[str, str] = field(default_factory=dict)
-    """by family, why there is no leaderboard without it"""
+    """by family, why the truth cannot be computed without it"""
 
 
 @dataclass(slots=True)

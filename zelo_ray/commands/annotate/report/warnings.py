@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report import effective
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
+from zelo_ray.commands.annotate.report.judge_agreement import mean_agreement, measured_judges
 from zelo_ray.commands.annotate.report.panel_warnings import (
     FEWEST,
     JudgingFigures,
@@ -140,7 +140,7 @@ def collect_judging_figures(results: AnnotateResults) -> JudgingFigures:
     protocol_options = results.protocol.own_options
     error = scores.finite_values("std_error")
     return JudgingFigures(
-        judges=[*dict.fromkeys((*results.run["judges"], *effective.measured_judges(results)))],
+        judges=[*dict.fromkeys((*results.run["judges"], *measured_judges(results)))],
         first_wins={
             name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())
         },
@@ -152,7 +152,7 @@ def collect_judging_figures(results: AnnotateResults) -> JudgingFigures:
             if pairs
         },
         grade_correlations=_alike(results),
-        mean_agreement=effective.mean_agreement(results),
+        mean_agreement=mean_agreement(results),
         error=float(error.mean()) if len(error) else nan,
         spread=_spread(results),
         prior=options.get("prior_sd") or nan,

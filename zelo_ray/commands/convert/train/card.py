@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
-from zelo_ray.commands.annotate.report.effective import mean_agreement, measured_judges
+from zelo_ray.commands.annotate.report.judge_agreement import mean_agreement, measured_judges
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.convert.train.examples import ExampleOptions
 from zelo_ray.formats.files import open_for_reading
