@@ -6,9 +6,8 @@ It reads trec_dl19: see tests/golden/SOURCES.md. Each recorded judge is a ranker
 order the judged documents of a query, equal ones at random. The truth is each judge in turn, and
 then the median of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure
 and has the other sign by NIST's grades. ``--runs`` lets 37 official runs take part as well.
-``--lexical`` takes the lexical judges as truths, and as further rankers. Last, how many judges a
-panel of three is worth, with and without people's grades. About 3 minutes of one core; with
-``--runs`` some 20.
+``--lexical`` takes the lexical judges as truths, and as further rankers. About 3 minutes of one
+core; with ``--runs`` some 20.
 """
 
 import argparse
@@ -29,9 +28,6 @@ from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats
-from zelo_ray.families import families_of
-from zelo_ray.fitting.calibration import Ratings
-from zelo_ray.fitting.effective_judges import bound_effective_number, effective_number_by_people
 from zelo_ray.formats.interchange.trec import read_run
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.providers import offline
@@ -138,30 +134,6 @@ def add_lexical(data: Recorded, folder: Path, rankers: dict[str, pa.Table]) -> N
         rankers[score.__name__] = data.table(np.array(scores), "score")
 
 
-def worth(data: Recorded, panels: Iterable[Sequence[str]]) -> None:
-    """Print how many judges panels count for: given people's grades, and the ends without."""
-    found: dict[int, list[tuple[float, ...]]] = {}
-    for panel in panels:
-        grades = np.stack([data.grades[name] for name in panel]).astype(np.int64)
-        unit = np.tile(np.arange(len(data.items)), len(panel))
-        judge = np.repeat(np.arange(len(panel)), len(data.items))
-        ratings = Ratings(unit, judge, grades.ravel().clip(0, 3), len(data.items), tuple(panel))
-        families = [families_of(name) for name in panel]
-        numbers = (
-            effective_number_by_people(ratings, data.people),
-            *bound_effective_number(np.corrcoef(grades), families),
-        )
-        found.setdefault(len(frozenset().union(*families)), []).append(numbers)
-    print("\n| three judges of | panels | given people | lower end | upper end | between |")
-    print("|---|" + "---:|" * 5)
-    for families, rows in sorted(found.items()):
-        people, low, high = np.array(rows).T
-        between = (low <= people) & ~(people > high)
-        cells = " | ".join(f"{np.mean(each):.2f}" for each in (people, low, high))
-        word = "family" if families == 1 else "families"
-        print(f"| {families} {word} | {len(rows)} | {cells} | {between.sum()} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--panels", type=int, default=56, help="panels of three, of 56")
@@ -200,7 +172,6 @@ def main() -> None:
                 )
         cells = " | ".join(f"**{n:.0f}**" for n in total)
         print(f"| **{title}: {len(truths)} truths** | {cells} |", flush=True)
-    worth(data, combinations(graded, 3))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import bm25s
 import pyarrow.parquet as pq
+import snowballstemmer
 
-from benchmarks.cranfield import write_pools
 from tests.crash import ROOT
 
 COMMAND = {"zelo-ray": ["-m", "zelo_ray"], "train": [str(ROOT / "jobs" / "train_reranker.py")]}
@@ -39,6 +40,28 @@ train lists --kind query-map --base BASE --batch 16 --rate 1e-3 --epochs 20 --ou
 zelo-ray bakeoff --truth people.qrels --pools lists/test-pools.jsonl --measures nDCG@10 \
     --rerankers original before=bi-encoder:BASE after=bi-encoder:mapped --out contest-people
 """
+
+
+def write_pools(folder: Path, path: Path, depth: int = 25) -> None:
+    texts = [json.loads(line) for line in (folder / "docs.jsonl").read_text().splitlines()]
+    texts = [text for text in texts if text["text"].strip()]
+    queries = [line.split("\t") for line in (folder / "queries.tsv").read_text().splitlines()]
+    stemmer = snowballstemmer.stemmer("english")
+
+    def tokens(strings: list[str]) -> object:
+        def stem(words: list[str]) -> list[str]:
+            return [stemmer.stemWord(word) for word in words]
+
+        return bm25s.tokenize(strings, stopwords="en", stemmer=stem, show_progress=False)
+
+    index = bm25s.BM25()
+    index.index(tokens([text["text"] for text in texts]), show_progress=False)
+    found, _ = index.retrieve(tokens([q[1] for q in queries]), k=depth, show_progress=False)
+    with path.open("w") as file:
+        for (query_id, query), row in zip(queries, found, strict=True):
+            documents = [{"id": texts[i]["docid"], "content": texts[i]["text"]} for i in row]
+            pool = {"query": {"id": query_id, "query": query}, "documents": documents}
+            file.write(json.dumps(pool) + "\n")
 
 
 def write_titles(source: Path, place: Path) -> None:

@@ -297,7 +297,6 @@ def test_undefined_values_and_an_arm_that_never_ran_are_shown_as_such(tmp_path):
     assert "absent ranked none of 8 queries: it takes no part." in page.words()
     [(_, ridges)] = page.chart("distribution", 0)
     assert [sum(trace["y"]) for trace in ridges["data"]] == [7, 7, 7, 7, 6]
-    assert len(page.chart("difficulty", 0)[0][1]["data"][1]["y"]) == 7
 
 
 SCALES = (("scores", None), ("grades", 4.0))

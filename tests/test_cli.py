@@ -245,7 +245,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["annotate", "a.jsonl", "--out", "o", "--cycle", "7"], "did you mean '--cycles'"),
         (["annotate", "a.jsonl", "--seed"], "annotate: --seed: expected one argument"),
         (["protocols", "a.jsonl", "--protocol", "zelo"], "did you mean '--protocols'"),
-        (["compact", "out", "other"], "compact: unexpected 'other'"),
+        (["batches", "out", "other"], "batches: unexpected 'other'"),
         (["convert", "qrel"], "did you mean 'qrels'"),
         (["anotate"], "command 'anotate' (did you mean 'annotate'?)"),
         ([], "command"),

@@ -146,7 +146,6 @@ LEAST = {
     "report": {"dir": "out"},
     "watch": {"dir": "out"},
     "batches": {"dir": "out"},
-    "compact": {"dir": "out"},
     "sample": {"dir": "data"},
     "doctor": {"judges": ["offline"]},
 }

@@ -177,19 +177,6 @@ def test_other_commands_that_measure_runs_say_it_too(tmp_path, capsys):
         assert " best are" not in shown
 
 
-@pytest.mark.parametrize(("below", "counted"), [(-1, "1 grade of the truth lies"), (0, "")])
-def test_grades_below_0_say_how_they_count(tmp_path, capsys, below, counted):
-    truth = put(tmp_path / "a.qrels", f"q 0 a 1\nq 0 b {below}\nq 0 c 0\n")
-    run = put(tmp_path / "a.run", "q Q0 a 1 3 r\nq Q0 b 2 2 r\nq Q0 x 3 1 r\n")
-    words = ["bakeoff", "--truth", truth, "--runs", run, "--measures", "Judged@3"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "Judged@3 of r 0.667" in shown  # as ir_measures has it
-    assert (f"{counted} below 0: such a document counts as judged" in shown) == bool(counted)
-    warned = json.loads((tmp_path / "out" / "run.json").read_text())["summary"]["warnings"]
-    assert [(one["code"], one["documents"]) for one in warned] == [("negative_grades", 1)] * -below
-
-
 def test_none_of_the_official_runs_of_trec_is_doubted(published):
     files = sorted((published / "trec_dl19").glob("runs_top*/*.run"))
     assert len(files) == 43

@@ -62,7 +62,6 @@ ELSE = {
     "convert train": "convert train judged --out train.jsonl",
     "convert pool": "convert pool scidocs --out scidocs.jsonl",
     "batches": "batches batched",
-    "compact": "compact judged",
     "sample": "sample data",
     "watch --once": "watch judged --once",
     "annotate --dry-run": "annotate pools.jsonl --judges openai:gpt-6-luna --out o --dry-run",

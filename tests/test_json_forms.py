@@ -23,7 +23,7 @@ from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports import document
 from zelo_ray.reports.document import CommandResult, make_document, plain_value
-from zelo_ray.reports.parts import Link, PageLink, Report, ReportTable, Section, TextCell
+from zelo_ray.reports.parts import PageLink, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.progress.events import MessageStream, ProgressEvents
 from zelo_ray.reports.progress.figures import ProgressMeter, progress_figures
 from zelo_ray.reports.wording import format_estimate, format_number
@@ -104,7 +104,6 @@ def test_a_cell_knows_its_number_its_interval_and_its_link():
         "$1,234.50",
         "12.5%",
         "12 of 15",
-        Link("q1", "queries"),
         PageLink("run", "run/report.html"),
         TextCell("7"),
     )
@@ -116,7 +115,6 @@ def test_a_cell_knows_its_number_its_interval_and_its_link():
         {"text": "$1,234.50", "value": 1234.5},
         {"text": "12.5%", "value": 0.125},
         {"text": "12 of 15"},
-        {"text": "q1", "target": "queries"},
         {"text": "run", "address": "run/report.html"},
         {"text": "7"},
     ]

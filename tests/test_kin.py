@@ -210,9 +210,6 @@ def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
     assert significance_of(unrelated) == significance_of(
         next(c for c in plain if c.run_b == "worst" and c.run_a == "bm25")
     )
-    places = {(row.without, row.run): row.rank for row in outcome.self_preference.left_out}
-    assert places["gpt", "bm25"] == 1
-    assert places["claude", "bm25"] > 1
     assert outcome.self_preference.not_refitted == {}
 
 
@@ -231,7 +228,6 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     outcome, found = contest_under(truth, run.judges, run, **arms)
     assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_OWN_FAMILY
     assert significance_of(found["bm25", "other"]) is Significance.BELOW
-    assert outcome.self_preference.left_out == []
     assert outcome.self_preference.not_refitted == {
         "gpt": "no judge of the truth would be left, so this cannot be checked"
     }
@@ -272,12 +268,11 @@ def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
     outcome, found = contest_under(truth_of(queries=QUERIES), families=declared, **arms)
     assert significance_of(found["mine", "other"]) is Significance.ONLY_BY_OWN_FAMILY
     report = report_of(outcome, tmp_path)
-    assert report.banner.endswith("mine (gpt) is judged by unnamed judges.")
-    assert report.table("differences").rows[0][2] == "only by judges of gpt"
-    [sentences] = report.section("kin").parts
-    assert sentences.lines == [
+    assert report.banner.endswith(
+        "mine (gpt) is judged by unnamed judges. "
         "Without gpt: no judge of the truth would be left, so this cannot be checked."
-    ]
+    )
+    assert report.table("differences").rows[0][2] == "only by judges of gpt"
 
 
 @pytest.fixture(scope="module")
@@ -304,25 +299,13 @@ def contest(tmp_path_factory):
     return out / "c", found
 
 
-def test_the_report_says_so_on_top_and_shows_the_rankers_without_each_family(contest):
+def test_the_report_says_so_on_top(contest):
     _, results = contest
     report = results.report
     assert report.banner.endswith(f"openai:gpt-5 (gpt) is judged by openai:gpt-4o, {GPT}.")
     assert results.to_text().startswith("Self-preference: ")
     assert "\x1b" not in results.to_text()
-    table = report.table("kin")
-    assert table.columns == ["ranker", "all judges", "without claude", "without gpt", "family"]
-    rows = {row[0].text: row for row in table.rows}
-    assert rows["openai:gpt-5"][4].text == "gpt"
-    assert "(1 \N{UPWARDS ARROW})" in rows["bm25"][3]
-    assert rows["bm25"][3].low < rows["bm25"][3].value
-    assert "\N{UPWARDS ARROW}" not in rows["openai:gpt-5"][2]
     assert "only by judges of gpt" in [row[2] for row in report.table("differences").rows]
-    judges = {row[0].text: row[2].text for row in report.table("judges").rows}
-    assert judges == {CLAUDE: "", GPT: "openai:gpt-5", "openai:gpt-4o": "openai:gpt-5"}
-    without = results.kin.to_arrow()
-    assert set(without["without"].to_pylist()) == {"gpt", "claude"}
-    assert len({row["run"] for row in without.to_pylist()}) == 3
 
 
 def test_the_page_says_so_on_top(contest):

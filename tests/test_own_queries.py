@@ -27,7 +27,8 @@ def ids(pools):
 def measured(out, **options):
     found = bakeoff(out=out, progress=None, measures="nDCG@10", **options)
     warned = json.loads((Path(out) / "run.json").read_text())["summary"]["warnings"]
-    [mean] = found.means.to_pandas()["mean"]
+    means = found.means.to_pandas().set_index("measure")["mean"]
+    mean = float(means["nDCG@10"])
     return round(mean, 3), [(w["code"], w["queries"], w["of_queries"]) for w in warned]
 
 

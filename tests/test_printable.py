@@ -129,9 +129,9 @@ def test_conversions_and_comparisons_are_told_printably(tmp_path, capsys):
 
 def test_complaints_are_one_printable_line(capsys, monkeypatch):
     error = InputError(f"{HOSTILE}: no such file")
-    assert cli.Output(["compact"], cli.PURPOSES).fail(error, 1, error.code()) == 1
+    assert cli.Output(["batches"], cli.PURPOSES).fail(error, 1, error.code()) == 1
     assert judged(capsys.readouterr().err.removesuffix("\n"))
-    assert cli.main(["compact", "out", f"--{HOSTILE}"]) == 2
+    assert cli.main(["batches", "out", f"--{HOSTILE}"]) == 2
     assert judged(capsys.readouterr().err.removesuffix("\n"))
 
 

@@ -13,8 +13,8 @@ nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbcli
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 CERTAIN = ("scores", "votes", "agreement", "contest", "comparisons")
 """What the last line of a cell begins with, whose output is the same each time."""
-TIMED = re.compile(r"(?<=Time and money\n).*?(?=\n\n)", re.DOTALL)
-"""What follows the title of the section of a bake-off whose figures are of one execution."""
+TIMED = re.compile(r"(?<=Leaderboard\n).*?(?=\n\n)", re.DOTALL)
+"""What follows the title of a section that has times, which are of one execution."""
 
 
 def shown(notebook):

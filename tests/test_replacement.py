@@ -1,6 +1,5 @@
 """Results of a finished run are replaced where the user says so, and who goes by them knows."""
 
-import csv
 import json
 from dataclasses import asdict
 
@@ -170,22 +169,6 @@ def test_labels_say_that_the_truth_has_changed(contest, tmp_path):
     assert "truth.qrels has changed since these " in run(*label)[1]
     again = ["label", "--out", "new", "--csv", "new.csv", "--person", "me", "--contest", "contest"]
     assert "truth.qrels has changed since contest was measured" in run(*again)[1]
-
-
-def test_a_contest_says_that_labels_were_drawn_by_another_truth(contest, tmp_path):
-    run, measure = contest
-    run(*measure)
-    label = ["label", "--out", "labels", "--csv", "sheet.csv", "--person", "me"]
-    run(*label, "--contest", "contest", "--labels", "9")
-    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
-        keys = [row["key"] for row in csv.DictReader(file)]
-    rows = "".join(f"{key},1\n" for key in keys)
-    (tmp_path / "sheet.csv").write_text(f"key,grade\n{rows}")
-    status, told = run("label", "--out", "labels", "--read", "sheet.csv", "--person", "me")
-    assert status == 0, told
-    change(tmp_path)
-    run(*measure, "--human", "labels")
-    assert warnings(tmp_path) == ["new_truth", "old_labels"]
 
 
 def test_a_digest_does_not_hang_on_order_or_form(tmp_path):

@@ -15,7 +15,7 @@ from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.display import Display
 from zelo_ray.reports.progress.events import SilentWatch
 from zelo_ray.reports.progress.recorder import ProgressRecorder
-from zelo_ray.reports.trackers import check_trackers, track_report
+from zelo_ray.reports.tracking import check_trackers, track_report
 
 warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
 logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)

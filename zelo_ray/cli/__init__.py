@@ -44,7 +44,6 @@ COMMAND_GROUPS = {
         "doctor": "check this machine, its keys and judges before a run",
         "convert": "write pools, judgments and runs in other formats",
         "batches": "list pending batches at providers, or cancel them",
-        "compact": "merge the many small files of a ledger",
         "sample": "write the sample data: pools, recorded judges, a run and people's grades",
     },
 }

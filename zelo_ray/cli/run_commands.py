@@ -177,6 +177,5 @@ RUN_COMMAND: Mapping[str, Callable[[Any, Words, Output], "CommandResult"]] = {
     "watch": tool_commands.run_watch,
     "doctor": tool_commands.run_doctor,
     "batches": tool_commands.run_batches,
-    "compact": tool_commands.run_compact,
     "sample": tool_commands.run_sample,
 }

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from zelo_ray.formats.wording import WrittenSummary
     from zelo_ray.options import (
         BatchesOptions,
-        CompactOptions,
         ConvertOptions,
         DoctorOptions,
         ExplainOptions,
@@ -140,16 +139,6 @@ def run_batches(options: "BatchesOptions", _words: Words, _output: Output) -> "C
 
     batches = list_batches(options.dir, os.environ, cancel=options.cancel)
     return CommandResult(lines=[batches_table(batches)], figures={"batches": batches})
-
-
-def run_compact(options: "CompactOptions", _words: Words, output: Output) -> "CommandResult":
-    """Merge the files of a ledger, and return the result."""
-    from zelo_ray.commands.compact import compact_ledger
-    from zelo_ray.reports.document import CommandResult
-
-    ledger = compact_ledger(options.dir, output.say)
-    lines = [str(ledger)]
-    return CommandResult(lines=lines, lead=lines, figures=asdict(ledger), out=ledger.folder)
 
 
 def run_sample(options: "SampleOptions", _words: Words, _output: Output) -> "CommandResult":

@@ -5,12 +5,8 @@ Of n judges whose errors have the correlations rho, the mean errs like that of
     n_eff = n^2 / sum_ij rho_ij
 
 independent judges (Kish 1965, Survey Sampling, section 5.4, for equal correlations; arXiv
-2605.29800 for judges). With people's grades the errors are known. Without them, what judges have in
-common may be right or wrong, and n_eff can only be bounded: all of it is wrong, or only what the
-judges of one model family have in common beyond what all families share.
+2605.29800 for judges). With people's grades the errors are known.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +19,6 @@ Floats = NDArray[np.float64]
 def effective_number(correlation: Floats) -> float:
     """Return the number of independent judges for a correlation of errors [judges, judges]."""
     return float(len(correlation) ** 2 / np.clip(correlation, 0, 1).sum())
-
-
-def bound_effective_number(
-    correlation: Floats, families: Sequence[frozenset[str]]
-) -> tuple[float, float]:
-    """Bound the effective number of judges from below and above, without people's grades.
-
-    Judges' answers correlate at least as much as their errors, since they also share what is right:
-    this gives the lower bound. For the upper bound, judges of different families are taken to err
-    independently, and those of one family to share only what goes beyond that. On panels of three
-    recorded judges of TREC DL 2019 the number given people's grades lay between the two in all of
-    56, and nearer to the lower bound: 1.4 between 1.3 and 2.4 for two families, 1.5 between 1.4 and
-    3.0 for three (``benchmarks/kin.py``).
-
-    Args:
-        correlation: of the judges' answers, [judges, judges].
-        families: the model families of each judge.
-
-    Returns:
-        Both bounds; the upper one is NaN if all judges are of one family.
-    """
-    low = effective_number(correlation)
-    kin = np.array([[bool(first & second) for second in families] for first in families])
-    if kin.all():
-        return low, float("nan")
-    apart = float(np.clip(correlation[~kin].mean(), 0, 1 - 1e-9))
-    beyond = np.where(kin, np.clip((correlation - apart) / (1 - apart), 0, 1), 0.0)
-    return low, effective_number(beyond)
 
 
 def effective_number_by_people(ratings: Ratings, human: Floats) -> float:

@@ -23,7 +23,6 @@ from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
     BatchesOptions,
-    CompactOptions,
     ExplainOptions,
     ReportOptions,
     WatchOptions,
@@ -39,7 +38,6 @@ __all__ = [
     "BakeoffOptions",
     "BatchesOptions",
     "CommandOptions",
-    "CompactOptions",
     "CompareLabelsOptions",
     "CompareProtocolsOptions",
     "ConvertOptions",

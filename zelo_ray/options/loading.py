@@ -22,7 +22,6 @@ from zelo_ray.options.probe import ProbeOptions
 from zelo_ray.options.prompt import PromptOptions
 from zelo_ray.options.results import (
     BatchesOptions,
-    CompactOptions,
     ExplainOptions,
     ReportOptions,
     WatchOptions,
@@ -50,7 +49,6 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "watch": WatchOptions,
     "doctor": DoctorOptions,
     "batches": BatchesOptions,
-    "compact": CompactOptions,
     "sample": SampleOptions,
 }
 Kind = TypeVar("Kind", bound=CommandOptions)

@@ -69,16 +69,6 @@ class WatchOptions(CommandOptions):
     once: bool = Field(False, description="show it once and end, instead of until the run ends")
 
 
-class CompactOptions(CommandOptions):
-    """Options of `compact`."""
-
-    does: ClassVar[str] = "merge the many small files of a ledger"
-    usage: ClassVar[str] = "compact DIR"
-    positional: ClassVar[tuple[str, ...]] = ("dir",)
-
-    dir: Place = Field(description="directory or URL of the ledger")
-
-
 class BatchesOptions(CommandOptions):
     """Options of `batches`."""
 

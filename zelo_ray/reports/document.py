@@ -17,7 +17,6 @@ from zelo_ray.formats.files import list_directory, part_files
 from zelo_ray.formats.wording import without_passwords
 from zelo_ray.reports.parts import (
     Cells,
-    Link,
     PageLink,
     Report,
     ReportTable,
@@ -215,8 +214,6 @@ def _cell(cell: Any, *, is_number: bool) -> dict[str, Any]:
             has_ends = not math.isnan(cell.low)
             ends = {"low": cell.low, "high": cell.high} if has_ends else {}
             return {"text": cell, "value": cell.value, **ends}
-        case Link():
-            return {"text": cell.text, "target": cell.target}
         case PageLink():
             return {"text": cell.text, "address": cell.address}
         case str():

@@ -18,14 +18,6 @@ Colours are CSS variables of the page (``--up``).
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A table's cell that links to a place on the page."""
-
-    text: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
 class TextCell:
     """A table's cell of running text."""
 
@@ -40,7 +32,7 @@ class PageLink:
     address: str
 
 
-Cells = list[str | Link | TextCell | PageLink]
+Cells = list[str | TextCell | PageLink]
 """A row of a table. Numbers are `zelo_ray.reports.wording.Quantity`, a subclass of str."""
 
 

@@ -95,13 +95,6 @@ class WarningCode(Enum):
         "they probably count as about one",
         _OTHER_FAMILY,
     )
-    JUDGES_ERR_TOGETHER = (
-        48,
-        "judges",
-        "The {judges} judges err together{family}: they are worth {worth} independent ones",
-        "their agreement is weaker evidence than their number suggests",
-        _OTHER_FAMILY,
-    )
     JUDGE_SAYS_ONE_THING = (65, "judges", "{judge} {habit}", "it adds nothing{scores}", _READ_ONE)
     JUDGE_FOLLOWS_ORDER = (
         68,
@@ -119,33 +112,13 @@ class WarningCode(Enum):
     )
     MOSTLY_NOISE = (
         66,
-        "uncertain",
+        "queries",
         (
             "Most of the spread of the scores of a query, {spread:.2f} {unit}, is noise (the "
             "standard error of a score is {error:.2f})"
         ),
         "many ranks would change if the same judges answered again",
         "{more}: four times as many comparisons halve the standard error",
-    )
-    JUDGES_SPLIT = (
-        44,
-        "ambiguous",
-        "The judges are split on {split:,} of {documents} ({share:.0%})",
-        "the panel's grade there is a compromise between different readings",
-        (
-            "Read some of them; zelo-ray convert qrels DIR --grades --without-ambiguous leaves "
-            "them out"
-        ),
-    )
-    MOSTLY_TIES = (
-        42,
-        "queries",
-        "{share:.0%} of {comparisons} are ties",
-        "most calls do not show which document is better",
-        (
-            "Give the judges a rubric that separates the documents, or grade them instead "
-            "(--protocol graded)"
-        ),
     )
     # judges beside people
     NO_JUDGE_ABOVE_CHANCE = (
@@ -193,13 +166,6 @@ class WarningCode(Enum):
             "not count, or use another model"
         ),
     )
-    LENIENCY = (
-        46,
-        "grading",
-        "{judge} is {side} than people by {span} grades",
-        "a threshold on its grades differs from people's",
-        "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
-    )
     # judges that are probed
     JUDGE_IS_MOVED = (
         60,
@@ -218,13 +184,6 @@ class WarningCode(Enum):
             "upside down"
         ),
         "Negate distances",
-    )
-    NEGATIVE_GRADES = (
-        30,
-        "unjudged",
-        "{grades} below 0",
-        "such a document counts as judged (Judged@k), and as not relevant",
-        "If -1 means unjudged, remove these lines from the truth",
     )
     EQUAL_SCORES = (
         90,
@@ -249,13 +208,6 @@ class WarningCode(Enum):
         "The truth has changed since the last bake-off in this folder",
         "its figures, and a gate that passed by them, were based on other judgments",
         "Do not compare with earlier figures",
-    )
-    LABELS_OF_OLD_TRUTH = (
-        48,
-        "leaderboard",
-        "The truth has changed since people's labels were drawn",
-        "they correct the new judgments as well, but were chosen to correct the old ones",
-        "Draw labels for this bake-off: zelo-ray label --contest, into another folder",
     )
     QUERY_IN_ITS_POOL = (
         35,
@@ -307,7 +259,7 @@ class WarningCode(Enum):
     )
     LEAD_ONLY_BY_KIN = (
         64,
-        "kin",
+        "differences",
         (
             "The lead of {best} over {others} is not significant without judges of the same model "
             "family as one of the two"
@@ -368,13 +320,6 @@ class WarningCode(Enum):
         "they count as 0 in its means",
         "Run it on these queries as well",
     )
-    PROTOCOLS_ALIKE = (
-        70,
-        "protocols",
-        "{protocol} stands first, but agrees with people not significantly more than any other",
-        "agreement does not justify a more expensive one",
-        "Use the cheapest, or let people judge more pairs",
-    )
     FEW_ITEMS_JUDGED = (
         62,
         "protocols",
@@ -402,7 +347,6 @@ IN_RESULTS = frozenset(
         WarningCode.LEADER_CHANGED,
         WarningCode.LABELS_CONTRADICT,
         WarningCode.RUN_LACKS_QUERIES,
-        WarningCode.PROTOCOLS_ALIKE,
         WarningCode.FEW_ITEMS_JUDGED,
     }
 )

@@ -135,9 +135,6 @@ def _find_cautions(outcome: BakeoffOutcome) -> Iterator[Caution]:
         run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
         for doubt in find_doubts(run, depth):
             yield Caution(run=entry.name, depth=depth, **asdict(doubt))
-    below = int((truth.relevance < 0).sum())
-    if below and truth.kind != "scores":
-        yield Caution("negative_grades", documents=below)
 
 
 def _first_reason(entry: MeasuredRanker) -> str:

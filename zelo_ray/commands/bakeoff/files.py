@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
-    MeanWithoutFamily,
     MeasuredRanker,
     SelfPreference,
     Slice,
@@ -92,10 +91,6 @@ def write_outcome(out: str, outcome: BakeoffOutcome) -> None:
         ),
         "slices": (Slice, outcome.slices),
         "unjudged": (UnjudgedDocument, outcome.unjudged),
-        "kin": (
-            MeanWithoutFamily,
-            outcome.self_preference.left_out if outcome.self_preference else [],
-        ),
         "failures": (Unranked, [f for entry in outcome.rankers for f in entry.failures]),
     }
     tables = {name: schema_of(record) for name, (record, _) in records.items()}

@@ -126,7 +126,7 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
     with claim_output(options, watch, "bakeoff"):
         table = read_qrels(options.truth, columns)
         labels = read_labels(options.human, columns) if options.human else None
-        digest, changed = _check_truth_changes(options, table, labels)
+        digest, changed = _check_truth_changes(options, table)
         runs = [
             MeasuredRanker(name, run)
             for name, run in read_runs(options.runs, ranks=True, columns=columns).items()
@@ -240,19 +240,12 @@ def _say_mismatches(
                 break
 
 
-def _check_truth_changes(
-    options: BakeoffOptions, table: pa.Table, labels: PeoplesLabels | None
-) -> tuple[str, list[Caution]]:
-    """Warn if the truth has changed since the last bake-off here, or since labels were drawn.
-
-    Returns:
-        The digest of the truth, and the warnings.
-    """
+def _check_truth_changes(options: BakeoffOptions, table: pa.Table) -> tuple[str, list[Caution]]:
+    """Return the digest of the truth; warn if it has changed since the last bake-off here."""
     digest, last = digest_judgments(table), last_record(options.out)
     same = (last.get("options") or {}).get("truth") == options.truth
     new = same and last["summary"]["truth"].get("digest", digest) != digest
-    old = labels is not None and labels.truth not in ("", digest)
-    return digest, [Caution("new_truth")] * new + [Caution("old_labels")] * old
+    return digest, [Caution("new_truth")] * new
 
 
 def _remove_own(

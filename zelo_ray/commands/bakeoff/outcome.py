@@ -69,7 +69,7 @@ class UnjudgedDocument:
 class Caution:
     """A reason why figures may mislead; counts that do not apply are 0."""
 
-    code: Doubted | Literal["negative_grades", "own_query", "own_id", "new_truth", "old_labels"]
+    code: Doubted | Literal["own_query", "own_id", "new_truth"]
     run: str = ""
     """the ranker that it is about; empty if it is about the truth"""
     queries: int = 0
@@ -79,35 +79,15 @@ class Caution:
     """of documents of one query that have equal scores, down to the depth"""
     of_pairs: int = 0
     depth: int | None = None
-    documents: int = 0
-    """of the truth, to which it applies"""
-
-
-@dataclass(frozen=True, slots=True)
-class MeanWithoutFamily:
-    """The mean of a ranker, and its place, by the truth without the judges of one family."""
-
-    without: str
-    judges: tuple[str, ...]
-    """that were left out"""
-    measure: str
-    run: str
-    mean: float
-    low: float
-    high: float
-    queries: int
-    """for which the other judges gave labels"""
-    rank: int
 
 
 @dataclass(slots=True)
 class SelfPreference:
-    """Model families of rankers and judges, and the leaderboard without each of them."""
+    """Model families of rankers and judges."""
 
     overlap: FamilyOverlap
-    left_out: list[MeanWithoutFamily] = field(default_factory=list)
     not_refitted: dict[str, str] = field(default_factory=dict)
-    """by family, why there is no leaderboard without it"""
+    """by family, why the truth cannot be computed without it"""
 
 
 @dataclass(slots=True)

@@ -1,27 +1,23 @@
 """Guard against self-preference: measure again without judges of the rankers' families."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
-    MeanWithoutFamily,
     MeasuredRanker,
     SelfPreference,
-    sort_by_mean,
 )
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.errors import QrelsError, Stopped
-from zelo_ray.evaluation.measures import Truth, evaluate, rank_run
+from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.regression_gate import GateDecision
-from zelo_ray.evaluation.significance import bootstrap_means
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison
 
@@ -48,15 +44,15 @@ def guard_against_self_preference(
     annotated: SeparableTruth | None,
     options: BakeoffOptions,
 ) -> None:
-    """Withdraw what only judges of a ranker's own family support; rank without each family.
+    """Withdraw what only judges of a ranker's own family support.
 
     Nothing is fitted or measured again if no ranker shares a family with a judge.
 
     A significant comparison stays significant if it is so, with the same sign, without the judges
     of the one ranker's families, and without those of the other's: both times the whole bake-off
     is measured and corrected (Holm) again. On recorded judges of TREC DL 2019 as rankers, under
-    panels of three of them, 234 of 2,605 significant comparisons were wrong by people's labels;
-    with this guard, none of 1,700 (``benchmarks/kin.py``).
+    panels of three of them, 210 of 2,332 significant comparisons were wrong by people's labels;
+    with this guard, none of 1,396 (``benchmarks/kin.py``).
 
     Args:
         outcome: of the bake-off; its comparisons and gates are replaced, and ``kin`` is set.
@@ -72,7 +68,7 @@ def guard_against_self_preference(
     outcome.gate = [_check_gate(candidate, kinship, rests) for candidate in outcome.gate]
     for family, judges in kinship.judges_by_family.items() if kinship.judges_by_ranker else ():
         try:
-            kin.left_out += rests.leaderboard(family, judges)
+            rests.truth_without(judges)
         except InseparableError as error:
             kin.not_refitted[family] = str(error)
     outcome.self_preference = kin
@@ -173,30 +169,6 @@ class _WithoutJudges:
             except (InseparableError, Stopped):
                 self._outcomes[judges] = None
         return self._outcomes[judges]
-
-    def leaderboard(self, family: str, judges: Judges) -> Iterator[MeanWithoutFamily]:
-        """Yield the rankers by the leading measure without some judges, best first.
-
-        Raises:
-            InseparableError: no judge is left, or labels cannot be computed again.
-        """
-        outcome, truth = self.outcome, self.truth_without(judges)
-        runs = {entry.name: entry.run for entry in outcome.rankers}
-        ranked = [rank_run(truth, runs[ranker]) for ranker in outcome.ranker_names]
-        values = np.stack([evaluate([outcome.measures[0]], ranking)[0] for ranking in ranked])
-        ends = bootstrap_means(
-            values,
-            resamples=self.options.resamples,
-            confidence=self.options.confidence,
-            seed=self.options.seed,
-        )
-        rows = dict(zip(outcome.ranker_names, np.stack(ends, axis=1).tolist(), strict=True))
-        places = sort_by_mean({ranker: mean for ranker, (mean, _, _) in rows.items()})
-        for place, ranker in enumerate(places, 1):
-            yield MeanWithoutFamily(
-                *(family, tuple(sorted(judges)), outcome.leading, ranker),
-                *(*rows[ranker], len(truth.query_ids), place),
-            )
 
 
 def _pair(comparison: Comparison) -> tuple[str, str, str]:

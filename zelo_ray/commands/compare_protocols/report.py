@@ -76,7 +76,7 @@ def build_report(source: Source, record: Record) -> Report:
         tiles=_tiles(results),
         lead=[_outcome_sentence(results), _explain(record)],
         sections=[make(results) for make in SECTIONS],
-        find_warnings=lambda: rank_warnings_of(record, results.rows, results.not_different),
+        find_warnings=lambda: rank_warnings_of(record, results.rows),
         notes=record["notes"],
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} compare-protocols: people "
@@ -304,15 +304,8 @@ def _amount(value: float, unit: str) -> str:
     return format_dollars(value) if unit == "dollars" else f"{value:,.2f}"
 
 
-def warn_of_protocols(rows: Sequence[Row], alike: Sequence[str]) -> Iterator[ResultWarning]:
-    """Yield a warning for what a comparison of protocols cannot decide.
-
-    Args:
-        rows: one per protocol, the closest to people first: protocol, judged, items.
-        alike: those that are not significantly different from the first.
-    """
-    if alike and len(alike) == len(rows) - 1:
-        yield ResultWarning(WarningCode.PROTOCOLS_ALIKE, {"protocol": rows[0]["protocol"]})
+def warn_of_protocols(rows: Sequence[Row]) -> Iterator[ResultWarning]:
+    """Yield a warning for each protocol, by its row, that judged some of the items alone."""
     for row in filter(_is_partial, rows):
         values = {name: row[name] for name in ("protocol", "judged")}
         values["items"] = counted(row["items"], "item")
@@ -320,12 +313,12 @@ def warn_of_protocols(rows: Sequence[Row], alike: Sequence[str]) -> Iterator[Res
         yield ResultWarning(WarningCode.FEW_ITEMS_JUDGED, values, share)
 
 
-def rank_warnings_of(record: Record, rows: Sequence[Row], alike: Sequence[str]) -> RankedWarnings:
+def rank_warnings_of(record: Record, rows: Sequence[Row]) -> RankedWarnings:
     """Rank the warnings of ``compare-protocols``; rows as for `warn_of_protocols`."""
     judges = record["options"].get("judges", ())
     return rank_warnings(
-        [*warn_of_protocols(rows, alike), *warn_of_demonstration(judges, "protocols", "asked")],
-        "differences between protocols, and items that they did not judge, were looked at",
+        [*warn_of_protocols(rows), *warn_of_demonstration(judges, "protocols", "asked")],
+        "items that protocols did not judge were looked at",
     )
 
 

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.ledger.compaction import compact
 from zelo_ray.engine.ledger.index_upkeep import mark_for_rereading, update_index
 from zelo_ray.engine.ledger.ledger_index import LedgerIndex
 from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
@@ -44,7 +43,6 @@ __all__ = [
     "Ledger",
     "Paid",
     "Spent",
-    "compact",
     "describe_damage",
     "drop_reserves",
     "read_rows",
@@ -169,10 +167,6 @@ class Ledger:
             KeyError: a key has no reply.
             LedgerError: a line is not any more what it was when it was first seen.
         """
-        try:
-            return self._find_rows(keys)
-        except FileNotFoundError:  # segments have been compacted
-            self.refresh()
         try:
             return self._find_rows(keys)
         except FileNotFoundError as error:

@@ -90,7 +90,7 @@ def _keep(fs: fsspec.AbstractFileSystem, folder: str) -> None:
     cover, covered = choose_tables(folder, listing.segments, sound_tables.values())
     names = {id(table): name for name, table in sound_tables.items()}
     used = {names[id(table)]: (table, flags) for table, flags in cover}
-    segments = {n: s for n, s in listing.segments.items() if s.stamp and not s.begin}
+    segments = {n: s for n, s in listing.segments.items() if s.stamp}
     missing = {name: segment for name, segment in segments.items() if name not in covered}
     if is_worth(sum(segment.size for segment in missing.values())):
         for table in _tables_of(fs, folder, missing):

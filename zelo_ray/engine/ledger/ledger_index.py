@@ -109,22 +109,19 @@ class Index:
         ]
         return [(table, keep) for table, keep in parts if keep.any()]
 
-    def use_tables(
-        self, files: Sequence[tuple[ReplyTable, list[bool]]], gone: frozenset[str]
-    ) -> None:
+    def use_tables(self, files: Sequence[tuple[ReplyTable, list[bool]]]) -> None:
         """Use these tables from now on, and nothing else that is known of their segments.
 
         Args:
             files: tables, and of each whose segments' replies are to be found in it.
-            gone: segments that are to be forgotten besides.
         """
         with self.lock:
-            names = set(gone).union(
+            names = {
                 segment.name
                 for table, flags in files
                 for segment, valid in zip(table.segments, flags, strict=True)
                 if valid
-            )
+            }
             if not names.isdisjoint(segment.name for segment in self.draft.segments):
                 self.freeze()
             views = []
@@ -300,22 +297,17 @@ class LedgerIndex:
                 try:
                     self._refresh()
                     break
-                except FileNotFoundError as error:  # segments are being compacted
+                except FileNotFoundError as error:  # tables are being merged
                     if not retries:
                         gone = error.filename or error
                         raise LedgerError(f"{gone}: is gone; run again") from None
 
     def _refresh(self) -> None:
         listing = list_folder(self._fs, self._folder)
-        gone = frozenset(name for name in listing.replaced if name not in listing.segments)
-        self.segments = {
-            name: segment
-            for name, segment in (self.segments | listing.segments).items()
-            if name not in gone
-        }
-        self._use_tables(listing, gone)
+        self.segments |= listing.segments
+        self._use_tables(listing)
         for name, segment in listing.segments.items():
-            start = self._read_to.get(name, segment.begin)
+            start = self._read_to.get(name, 0)
             if name in self._covered or segment.size <= start:
                 continue
             if not name.startswith(self.mine) or name not in self._read_to:
@@ -335,7 +327,7 @@ class LedgerIndex:
                     self.index.add(name, at, len(line), row)
             self._read_to[name] = at + len(line)
 
-    def _use_tables(self, listing: Listing, gone: frozenset[str]) -> None:
+    def _use_tables(self, listing: Listing) -> None:
         """Use the tables of the index, and beside them only what was read here."""
         place = f"{self._folder}/{INDEX}"
         for name in listing.tables:
@@ -347,8 +339,8 @@ class LedgerIndex:
         names = {self._current, *self._left}  # which may grow, whoever has indexed them meanwhile
         others = {name: segment for name, segment in self.segments.items() if name not in names}
         cover, self._covered = choose_tables(self._folder, others, tables)
-        if cover != self._cover or gone:
-            self.index.use_tables(cover, gone)
+        if cover != self._cover:
+            self.index.use_tables(cover)
             self._cover = cover
         for name in self._covered:
             self._read_to.pop(name, None)

@@ -1,4 +1,4 @@
-"""List the folder of a ledger: segments, what replaced them, and tables of the index."""
+"""List the folder of a ledger: segments, and tables of the index."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -14,8 +14,6 @@ from zelo_ray.formats.segments import ENDING, complete_lines, parse_row
 
 FOLDER = "replies"
 INDEX = "_index"  # readers of a folder of data, such as pyarrow, pass over names that begin so
-REPLACED = "_replaced"
-COMPACTED = "compacted-"
 _JUDGE = b'","judge":"'  # what follows a key
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "updated", "last_modified", "created")
 
@@ -27,8 +25,6 @@ class Segment:
     size: int
     stamp: str
     """what tells whether it has been written to since; empty where nothing does"""
-    begin: int = 0
-    """the byte where that begins which no other segment holds as well"""
 
 
 @dataclass(slots=True)
@@ -36,9 +32,7 @@ class Listing:
     """The contents of a ledger's folder."""
 
     segments: dict[str, Segment] = field(default_factory=dict)
-    """in the order of their names, without those that others replaced"""
-    replaced: dict[str, str] = field(default_factory=dict)
-    """segments, also such as are gone, whose lines lie in another one"""
+    """in the order of their names"""
     tables: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     """what else lies in the folder of the index"""
@@ -71,9 +65,6 @@ def list_folder(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
                     f"{path}: another version of zelo_ray wrote it; name another --out or --ledger"
                 )
             listing.segments[name] = Segment(info["size"], stamp_of(info))
-    for name in [name for name in listing.segments if name.startswith(COMPACTED)]:
-        if name in listing.segments:  # else one that came before has replaced it
-            _replace(listing, name, read_replaced(fs, folder, name))
     return listing
 
 
@@ -81,43 +72,6 @@ def stamp_of(info: dict[str, Any]) -> str:
     """Return the mark of a file's last change, as the storage reports it."""
     stamp = next((info[name] for name in _STAMPS if info.get(name)), "")
     return str(stamp.timestamp() if isinstance(stamp, datetime) else stamp)
-
-
-def replaced_by(name: str) -> str:
-    """Return the name of the file that lists what a compacted segment replaces."""
-    return f"{REPLACED}/{name.partition('.')[0]}.json"
-
-
-def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict[str, Any]:
-    """Return what a compacted segment replaces: its ``size``, and the ``old`` sizes by name.
-
-    Where that is lost, it replaces nothing: then money may be counted twice, and no reply is lost.
-    """
-    record: dict[str, Any] = {}
-    try:
-        record = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
-        numbers = [record["at"], record["size"], record["crc32"], *record["old"].values()]
-        sound = all(isinstance(number, int | float) for number in numbers)
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-        sound = False
-    return record if sound else {"at": 0, "size": 0, "crc32": 0, "old": {}}
-
-
-def _replace(listing: Listing, name: str, note: dict[str, Any]) -> None:
-    """Count either a segment or those that it replaces, never both.
-
-    The old ones are removed only when the new one is whole. So while all of them are there, and the
-    new one is not what it is to be, they count; and ever after it does.
-    """
-    old = {old_name: size for old_name, size in note["old"].items() if old_name in listing.segments}
-    if listing.segments[name].size < note["size"] and len(old) == len(note["old"]):
-        del listing.segments[name]
-        return
-    listing.replaced |= dict.fromkeys(note["old"], name)
-    for old_name, size in old.items():
-        segment = listing.segments.pop(old_name)
-        if segment.size > size:  # somebody wrote to it after that
-            listing.segments[old_name] = Segment(segment.size, segment.stamp, size)
 
 
 def lines_of(

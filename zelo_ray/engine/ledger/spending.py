@@ -87,7 +87,7 @@ def sum_paid(ledger_dir: str) -> Paid:
     for retries in reversed(range(_LOOKS)):
         try:
             return _paid(folder, _covered(fs, folder, list_folder(fs, folder)))
-        except FileNotFoundError as error:  # segments are being compacted
+        except FileNotFoundError as error:  # tables are being merged
             if not retries:
                 raise LedgerError(f"{error.filename or error}: is gone; run again") from None
     raise AssertionError
@@ -99,14 +99,14 @@ def _covered(fs: Any, folder: str, listing: Listing) -> Iterator[Covered]:
     cover, covered = choose_tables(folder, listing.segments, sound_tables)
     for table, flags in cover:
         yield from (segment for segment, valid in zip(table.segments, flags, strict=True) if valid)
-    for name, segment in listing.segments.items():
+    for name in listing.segments:
         if name not in covered:
-            yield _read(fs, folder, name, segment.begin)
+            yield _read(fs, folder, name)
 
 
-def _read(fs: Any, folder: str, name: str, begin: int) -> Covered:
+def _read(fs: Any, folder: str, name: str) -> Covered:
     covered, sums = Covered(name), SegmentTotals()
-    for at, line, row in lines_of(fs, f"{folder}/{name}", begin):
+    for at, line, row in lines_of(fs, f"{folder}/{name}"):
         if row is None:
             covered.damaged.append((at, replies_in(line)))
         else:
@@ -163,8 +163,8 @@ def read_rows(out: str) -> Iterator[Reply]:
         LedgerError: another version of this program wrote here.
     """
     fs, folder = folder_of(out)
-    for name, segment in list_folder(fs, folder).segments.items():
-        for _, _, row in lines_of(fs, f"{folder}/{name}", segment.begin):
+    for name in list_folder(fs, folder).segments:
+        for _, _, row in lines_of(fs, f"{folder}/{name}"):
             if row is not None:
                 yield reply_from_row(row)
 

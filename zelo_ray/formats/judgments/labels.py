@@ -64,8 +64,6 @@ class PeoplesLabels:
     """the measure that the documents were drawn for, if known"""
     place: str = ""
     """the path or URL of the labels"""
-    truth: str = ""
-    """the digest of the judgments that they are to correct, if known"""
     sample_size: int = 0
     """documents in the sample, answered or not; 0 if unknown"""
 
@@ -227,7 +225,6 @@ def _labels_of_sample(place: str) -> PeoplesLabels:
         cannot_say=sample.cannot_say,
         out_of_turn=sample.out_of_turn,
         measure=str(about.get("measure") or ""),
-        truth=str((about.get("truth") or {}).get("digest") or ""),
         place=place,
         sample_size=int(stages[-1]["labels"]) if stages else 0,
     )

@@ -185,33 +185,6 @@ def joined_points(
     return traces
 
 
-def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, hover: list[str], y: str) -> Figure:
-    """Draw a line of values in order, with the range around each of them."""
-    places = np.arange(1, len(middle) + 1)
-    around = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": np.concatenate([places, places[::-1]]),
-        "y": np.concatenate([high, low[::-1]]),
-        "fill": "toself",
-        "fillcolor": "--band",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-    }
-    line = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": places,
-        "y": middle,
-        "line": {"color": "--c0", "width": 2},
-        "text": [escape_markup(text) for text in hover],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    across = {"title": {"text": "queries, the hardest first"}}
-    layout = {"height": 320, "showlegend": False, "xaxis": across, "yaxis": {"title": {"text": y}}}
-    return {"data": [around, line], "layout": layout}
-
-
 def spans(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ("value", "low", "high")
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -26,8 +26,47 @@ _ROWS = 12
 
 
 def judges_section(tables: AgreementTables) -> Section | None:
-    """Show where the panel can be trusted, for `agree`."""
-    return consensus_section(tables.rows("consensus"), _trust(tables), _voters(tables))
+    """Show how often people agree with a panel, by how far its judges agree."""
+    rows, trust, voters = tables.rows("consensus"), _trust(tables), _voters(tables)
+    if not rows:
+        return None
+    figures: dict[str, Figure] = {}
+    cells: list[Cells] = []
+    for (about, scale), group in rows_by(rows, "about", "scale").items():
+        by_level = {row["level"]: row for row in group}
+        level_rows = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
+        counted_rows = [row for row in level_rows if row["items"]]
+        title, level_names = _title(about, scale), _level_names(about, voters)
+        names = [level_names[row["level"]] for row in counted_rows]
+        series = {"": spans(counted_rows, ("same", "low", "high"))}
+        notes = [f", {row['share']:.0%}" for row in counted_rows]
+        figures[title] = intervals(names, series, "people agree", trust, notes=notes)
+        for row in level_rows:
+            same = format_estimate(row["same"], row["low"], row["high"])
+            counts = (f"{row['items']:,}", "" if about == GRADES else f"{row['tied']:,}")
+            cells.append(
+                [
+                    TextCell(title),
+                    TextCell(level_names[row["level"]]),
+                    f"{row['share']:.1%}",
+                    same,
+                    *counts,
+                ]
+            )
+    caption = (
+        "How often people agree with the majority of the judges, by how large that is; the share "
+        "of all pairs or documents is beside it. Where an interval is right of the dotted line "
+        f"at {trust:g}, the panel can be trusted blindly."
+    )
+    columns = ("of", "judges", "share", "people agree", "items", "people tie")
+    note = (
+        "Pairs that people tie are left out, and counted. A pair on which the judges are evenly "
+        "split is half right; a judge that ties does not agree. Intervals are 95%, over queries."
+    )
+    table = ReportTable(
+        columns, cells, note, frozenset(columns[2:]), _ROWS, file="consensus.parquet"
+    )
+    return Section("consensus", "When the judges agree", (Chart(figures, caption, "of"), table))
 
 
 def trust_sentences(tables: AgreementTables) -> Iterator[str]:
@@ -69,55 +108,6 @@ def trust_sentence(rows: Sequence[Row], trust: float, level_names: Mapping[str, 
         f"{blindly}: {word}; where {level_names[first['level']]} ({first['share']:.0%} of {noun}), "
         f"people agree on {value}"
     )
-
-
-def consensus_section(rows: Sequence[Row], trust: float = TRUST, voters: int = 0) -> Section | None:
-    """Show how often people agree with a panel, by how far its judges agree.
-
-    Args:
-        rows: of the table ``consensus``.
-        trust: the share from which the panel is taken without asking people.
-        voters: how many judges voted.
-    """
-    if not rows:
-        return None
-    figures: dict[str, Figure] = {}
-    cells: list[Cells] = []
-    for (about, scale), group in rows_by(rows, "about", "scale").items():
-        by_level = {row["level"]: row for row in group}
-        level_rows = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
-        counted_rows = [row for row in level_rows if row["items"]]
-        title, level_names = _title(about, scale), _level_names(about, voters)
-        names = [level_names[row["level"]] for row in counted_rows]
-        series = {"": spans(counted_rows, ("same", "low", "high"))}
-        notes = [f", {row['share']:.0%}" for row in counted_rows]
-        figures[title] = intervals(names, series, "people agree", trust, notes=notes)
-        for row in level_rows:
-            same = format_estimate(row["same"], row["low"], row["high"])
-            counts = (f"{row['items']:,}", "" if about == GRADES else f"{row['tied']:,}")
-            cells.append(
-                [
-                    TextCell(title),
-                    TextCell(level_names[row["level"]]),
-                    f"{row['share']:.1%}",
-                    same,
-                    *counts,
-                ]
-            )
-    caption = (
-        "How often people agree with the majority of the judges, by how large that is; the share "
-        "of all pairs or documents is beside it. Where an interval is right of the dotted line "
-        f"at {trust:g}, the panel can be trusted blindly."
-    )
-    columns = ("of", "judges", "share", "people agree", "items", "people tie")
-    note = (
-        "Pairs that people tie are left out, and counted. A pair on which the judges are evenly "
-        "split is half right; a judge that ties does not agree. Intervals are 95%, over queries."
-    )
-    table = ReportTable(
-        columns, cells, note, frozenset(columns[2:]), _ROWS, file="consensus.parquet"
-    )
-    return Section("consensus", "When the judges agree", (Chart(figures, caption, "of"), table))
 
 
 def _level_names(about: str, voters: int) -> Mapping[str, str]:

@@ -15,8 +15,6 @@ FLIPS = 0.25
 """Of pairs seen in both orders. Random votes reach .5; from half of that, much is noise."""
 LENGTH = 0.1
 """Grades per doubling of length: a document four times as long gains a fifth of a grade."""
-LENIENT = 0.5
-"""Grades above people: from half a grade on, most documents near a cut change sides."""
 _DECIDED = 10
 """The fewest documents, votes or pairs for a warning of a bias."""
 
@@ -111,19 +109,11 @@ def _length(row: Row) -> Iterator[ResultWarning]:
         yield ResultWarning(WarningCode.LENGTH_BIAS, values, min(abs(row["value"]), 1))
 
 
-def _leniency(row: Row) -> Iterator[ResultWarning]:
-    if row["low"] > LENIENT or row["high"] < -LENIENT:
-        side = "milder" if row["value"] > 0 else "harsher"
-        values = {"judge": row["judge"], "side": side, "span": _span(row, "+.2f")}
-        yield ResultWarning(WarningCode.LENIENCY, values, min(abs(row["value"]) / 3, 1))
-
-
 _BIASES = {
     ("first", ""): _first,
     ("flips", ""): _flips,
     ("length", "human"): _length,
     ("length", "others"): _length,
-    ("leniency", "human"): _leniency,
 }
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zelo_ray.commands.agree.report.consensus import consensus_section
 from zelo_ray.commands.annotate.report import contests, judges, queries, raters, scores, verdicts
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import count_first_king_wins, finished
@@ -45,14 +44,9 @@ SECTIONS = (
 """Sections of terminal and page. They read no table of votes, grades or scores."""
 DETAILS = (
     scores.scores_section,
-    lambda results: consensus_section(results.learned_rows("consensus")),
     raters.grades_section,
     judges.instructions_section,
-    judges.panel_section,
     judges.agreement_section,
-    queries.ambiguous_section,
-    queries.uncertain_section,
-    queries.requests_section,
     queries.queries_section,
 )
 """Sections of the page alone."""

@@ -24,8 +24,6 @@ class Decisions:
     """of these, pairs that were a tie in one order only"""
     rounds: list[int] = field(default_factory=list)
     """of each debate, or how often each question was asked"""
-    gaps: list[float] = field(default_factory=list)
-    """by how much the mean score of the answer shown first is above the other's"""
 
     @property
     def pairs(self) -> int:
@@ -44,7 +42,6 @@ class Decisions:
         self.reversed += other.reversed
         self.half_tied += other.half_tied
         self.rounds += other.rounds
-        self.gaps += other.gaps
 
 
 @dataclass(slots=True)
@@ -71,7 +68,6 @@ def count_decisions(out: str) -> Debates:
     for row in read_table(out, "verdicts", _COLUMNS, Verdict).to_pylist():
         decisions = debates.by_judge.setdefault((row["method"], row["judge"]), Decisions())
         gap = row["average_scores"][0] - row["average_scores"][1]
-        decisions.gaps.append(-gap if row["swapped"] else gap)
         decisions.rounds.append(row["rounds"])
         item = tuple(row[name] for name in _ITEM)
         if item in first_gaps:

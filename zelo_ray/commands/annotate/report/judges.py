@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report import effective
 from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.engine.write_results import Summary
@@ -37,11 +36,8 @@ def judges_section(results: AnnotateResults) -> Section:
     summary, tallies = results.summary, results.run["judges"]
     judged, failed = summary.judgments_by_judge, summary.failures_by_judge
     statuses = sorted({status for counts in failed.values() for status in counts})
-    now = (
-        *("cost", "per 1,000", "known", "asked", "ok", "retries", "tokens in", "cached"),
-        *("tokens out", "read without"),
-    )
-    columns = ("judge", *results.kinds, *statuses, *now, "family", "answered by")
+    now = ("cost", "per 1,000", "retries", "tokens in", "cached", "tokens out")
+    columns = ("judge", *results.kinds, *statuses, *now, "answered by")
     rows: list[Cells] = []
     for name in dict.fromkeys([*tallies, *judged, *failed]):
         counts = judged.get(name, {}) | failed.get(name, {})
@@ -52,7 +48,6 @@ def judges_section(results: AnnotateResults) -> Section:
                 TextCell(name),
                 *tables,
                 *spent,
-                TextCell(", ".join(sorted(effective.family_of(name)))),
                 TextCell(models) if (models := _answered_by(name, summary)) else "",
             ]
         )
@@ -62,7 +57,7 @@ def judges_section(results: AnnotateResults) -> Section:
         shown,
         [[row[i] for i in indices] for row in rows],
         _caption(results),
-        frozenset(shown) - {"judge", "read without", "family", "answered by"},
+        frozenset(shown) - {"judge", "answered by"},
     )
     stopped = [
         f"Stopped using {', '.join(judges)} ({reason.message})."
@@ -80,14 +75,7 @@ def _caption(results: AnnotateResults) -> str:
     tallies = results.run["judges"].values()
     sentences = []
     if any(tally["known"] for tally in tallies):
-        sentences.append("Known are answers from earlier runs.")
-        if any(tally["answered"] for tally in tallies):
-            sentences.append("Cost, requests and tokens are of this run alone.")
-    if any(tally.get("wrapped") for tally in tallies):
-        sentences.append(
-            "Some answers were read without a think block, code fence or other text around them, "
-            "or the quotes around a number."
-        )
+        sentences.append("Cost and tokens are of this run alone.")
     if any(tally.get("cached_tokens") for tally in tallies):
         sentences.append("Cached is the share of input tokens that were read from a cache.")
     if spared := sum(tally.get("spared", 0) for tally in tallies):
@@ -103,20 +91,10 @@ def _spent(tally: Mapping[str, Any]) -> list[str]:
     return [
         format_cost(tally["dollars"], unpriced) if answered else "",
         format_cost(1000 * tally["dollars"] / answered, unpriced) if answered else "",
-        *(f"{count:,}" for count in (tally["known"], answered, tally["statuses"].get("ok", 0))),
         *(f"{count:,}" for count in (tally["retries"], tokens_in)),
         f"{cached / tokens_in:.0%}" if cached else "",
         f"{tally['output_tokens']:,}",
-        ", ".join(f"{count:,} {wrap}" for wrap, count in tally.get("wrapped", {}).items()),
     ]
-
-
-def panel_section(results: AnnotateResults) -> Section | None:
-    """Say how many independent judges the panel counts for, unless a warning says so."""
-    sentence = effective.describe_worth(results)
-    return (
-        Section("panel", "What the panel is worth", [Sentences([sentence])]) if sentence else None
-    )
 
 
 def agreement_section(results: AnnotateResults) -> Section | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan, nan
+from math import nan
 
 from zelo_ray.reports.warning import ResultWarning
 from zelo_ray.reports.warning_codes import Value, WarningCode
@@ -16,8 +16,6 @@ AGAINST = 0.45
 """Below this share of agreement (random votes reach .5) two judges contradict each other."""
 AGAINST_GRADES = -0.1
 """The same for the correlation of their grades."""
-WORTH = 2 / 3
-"""A panel that is worth less than this share of its judges wastes a third of its cost."""
 SAME = 0.97
 """From this mean agreement or correlation on, a second judge changes next to nothing, whether what
 they agree on is right or wrong."""
@@ -34,13 +32,10 @@ class JudgingFigures:
         judges: all that were asked.
         first_wins: by judge, votes for the document shown first (a tie counts half), and all votes.
         both_orders: whether each pair was asked in both orders.
-        tied: ties, and all votes; (0, 0) if unknown.
         one_answer: by judge that always gave the same answer, a description.
         pair_agreement: by two judges, the share of pairs on which they agree (a tie counts half).
         grade_correlations: by two judges, the correlation of their grades.
         mean_agreement: mean agreement or correlation of two judges, and the fewest common items.
-        independent_judges: how many independent judges the panel is worth, at least and at most.
-        split: documents that judges are split on, and documents scored.
         error: mean standard error of the scores.
         spread: the standard deviation of the scores of a query.
         prior: the standard deviation of the scores' prior; NaN if unknown.
@@ -53,13 +48,10 @@ class JudgingFigures:
     judges: Sequence[str] = ()
     first_wins: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     both_orders: bool = False
-    tied: tuple[int, int] = (0, 0)
     one_answer: Mapping[str, str] = field(default_factory=dict)
     pair_agreement: Mapping[tuple[str, str], Span] = field(default_factory=dict)
     grade_correlations: Mapping[tuple[str, str], Span] = field(default_factory=dict)
     mean_agreement: tuple[float, int] = (nan, 0)
-    independent_judges: tuple[float, float] = (nan, nan)
-    split: tuple[int, int] = (0, 0)
     error: float = nan
     spread: float = nan
     prior: float = nan
@@ -77,7 +69,10 @@ def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
     yield from _contradictions(
         figures.grade_correlations, AGAINST_GRADES, "have grades that correlate by {}", "grades"
     )
-    yield from _alike(figures)
+    same, items = figures.mean_agreement
+    if are_alike(same, items):
+        values: dict[str, Value] = {"judges": len(figures.judges), "same": same, "items": items}
+        yield ResultWarning(WarningCode.JUDGES_ALIKE, values)
 
 
 def _contradictions(
@@ -115,32 +110,9 @@ def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
     return tuple([name for name, number in side.items() if number == which] for which in (0, 1))
 
 
-def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    (low, high), (same, items), count = (
-        figures.independent_judges,
-        figures.mean_agreement,
-        len(figures.judges),
-    )
-    if are_alike(same, items):
-        values: dict[str, Value] = {"judges": count, "same": same, "items": items}
-        yield ResultWarning(WarningCode.JUDGES_ALIKE, values)
-    elif not isnan(low) and is_worth_less(low, high, count):
-        values = {
-            "judges": count,
-            "worth": f"as few as {low:.1f}" if isnan(high) else f"{low:.1f} to {high:.1f}",
-            "family": " and are of one family" if isnan(high) else "",
-        }
-        yield ResultWarning(WarningCode.JUDGES_ERR_TOGETHER, values)
-
-
 def are_alike(same: float, items: int) -> bool:
     """Return whether judges agree so much that one of them is enough."""
     return same >= SAME and items >= MANY
-
-
-def is_worth_less(low: float, high: float, judges: int) -> bool:
-    """Return whether a panel is worth far fewer judges than it has, by its more certain bound."""
-    return (low if isnan(high) else high) < WORTH * judges
 
 
 def _and(names: Sequence[str]) -> str:

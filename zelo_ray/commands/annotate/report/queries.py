@@ -1,120 +1,21 @@
 """Sections of an annotation run on its queries: problematic ones, and all of them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
-from math import nan
+from collections.abc import Callable, Mapping
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from zelo_ray.commands.annotate.report import details, grade_counts
-from zelo_ray.commands.annotate.report.results import ROWS, AnnotateResults, least_certain
+from zelo_ray.commands.annotate.report import details
+from zelo_ray.commands.annotate.report.results import ROWS, AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import finished
 from zelo_ray.formats.run_record import RUN
 from zelo_ray.formats.wording import counted
-from zelo_ray.records import Contest, Grade, Verdict
+from zelo_ray.records import Contest, Verdict
 from zelo_ray.reports.parts import Cells, Queries, ReportTable, Section, TextCell
 from zelo_ray.reports.source import without_credentials
-from zelo_ray.reports.wording import format_number, short
+from zelo_ray.reports.wording import short
 
-_OPEN, _JUDGES = 20, 8
-"""Split documents that are shown at once, and the most judges that have their own column."""
 _UNSCORED, _REASONS, _REJECTED = 10, 3, 10
 """Rows of unscored queries, reasons and rejected lines that are shown at once."""
 _ANSWERS = " Judges refer to A and B as Answer 1 and Answer 2."
-
-
-def uncertain_section(results: AnnotateResults) -> Section | None:
-    """List the queries that need a second look."""
-    if not len(results.scores.query_ids):
-        return None
-    errors, differ = (results.scores.means(name) for name in ("std_error", "disagreement"))
-    agreement = results.panel.by_query
-    error = "standard deviation" if results.graded else "standard error"
-    moved = f"The largest {error}s: asking the same judges again might change these most."
-    measures = {
-        f"mean {error}": (errors, ".2f", moved, -1),
-        "judges differ by": (differ, ".2f", "Where judges differ most, in grades.", -1),
-        "judges agree on": (agreement, ".0%", "Where judges agree least.", 1),
-    }
-    measures = {name: measure for name, measure in measures.items() if measure[0]}
-    columns = ("query", *measures)
-    parts: list[ReportTable] = []
-    shown: list[set[str]] = []
-    for values, _, caption, sign in measures.values():
-        query_ids = least_certain(values, sign)
-        if set(query_ids) in shown:  # the same rows, if there are few queries
-            continue
-        shown.append(set(query_ids))
-        rows: list[Cells] = [
-            [
-                results.query_link(query_id),
-                *(
-                    format_number(all_.get(query_id, nan), form)
-                    for all_, form, _, _ in measures.values()
-                ),
-            ]
-            for query_id in query_ids
-        ]
-        parts.append(ReportTable(columns, rows, caption, frozenset(measures)))
-    return Section("uncertain", "The least certain queries", parts) if parts else None
-
-
-def ambiguous_section(results: AnnotateResults) -> Section | None:
-    """List the documents on which the judges are split, with the grades given."""
-    split = results.ambiguous
-    if not split.num_rows:
-        return None
-    shown = split.slice(0, ROWS).to_pylist()
-    by_document = _grades_by_document(results, {(row["query_id"], row["doc_id"]) for row in shown})
-    judges = sorted({judge for grades in by_document.values() for judge in grades})
-    apart = judges if len(judges) <= _JUDGES else []
-    rows: list[Cells] = []
-    for row in shown:
-        grades = by_document.get((row["query_id"], row["doc_id"]), {})
-        texts = [", ".join(map(str, grades.get(judge, ()))) for judge in apart]
-        tally = Counter(grade for judge_grades in grades.values() for grade in judge_grades)
-        counts = ", ".join(f"{grade} ({n:,})" for grade, n in sorted(tally.items()))
-        rows.append(
-            [
-                *(
-                    results.query_link(row["query_id"]),
-                    TextCell(results.document_label(row["query_id"], row["doc_id"])),
-                ),
-                *(texts or [counts]),
-                *(str(row["grade"]), format_number(row["disagreement"], ".2f")),
-            ]
-        )
-    which = [short(judge, 40) for judge in apart] or ["grades"]
-    columns = ("query", "document", *which, "panel", "differ by")
-    limit = results.options.get("ambiguous")
-    caption = (
-        f"{counted(split.num_rows, 'document')} on which the grades of two judges differ by "
-        + (f"{limit:g} or more" if limit else "much")
-        + " on average: the panel's grade is a compromise between different opinions. They can be "
-        "left out of the qrels."
-    )
-    if split.num_rows > ROWS:
-        caption += f" The first {ROWS}; scores.parquet has all."
-    numbers = frozenset((*which, *columns[-2:]))
-    table = ReportTable(columns, rows, caption, numbers, _OPEN)
-    return Section("ambiguous", "Documents on which the judges are split", (table,))
-
-
-def _grades_by_document(
-    results: AnnotateResults, items: Set[tuple[str, str]]
-) -> dict[tuple[str, str], dict[str, list[int]]]:
-    """Return, by document, the grades that each judge gave it."""
-    by_document: dict[tuple[str, str], dict[str, list[int]]] = {}
-    if not results.has_judgments(Grade):
-        return by_document
-    query_ids = pa.array(sorted({query_id for query_id, _ in items}))
-    for chunk in results.source.chunks("grades", grade_counts.COLUMNS):
-        for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
-            if (row["query_id"], row["doc_id"]) in items:
-                by_judge = by_document.setdefault((row["query_id"], row["doc_id"]), {})
-                by_judge.setdefault(row["judge"], []).append(row["grade"])
-    return by_document
 
 
 def unscored_section(results: AnnotateResults) -> Section | None:
@@ -157,32 +58,6 @@ def rejected_section(results: AnnotateResults) -> Section | None:
     return Section("rejected", "Rejected input lines", (table,)) if rows else None
 
 
-def requests_section(results: AnnotateResults) -> Section | None:
-    """List the failed requests one by one."""
-    if not results.source.has("failures.parquet"):
-        return None
-    failures, in_all = results.source.head("failures", ROWS)
-    rows = [
-        [
-            results.query_link(failure["query_id"]),
-            TextCell(_named(results, failure["query_id"], failure["doc_ids"])),
-            *(failure["judge"], failure["status"], TextCell(short(failure["reason"], 400))),
-        ]
-        for failure in failures
-    ]
-    columns = ("query", "documents", "judge", "status", "reason")
-    caption = f"The first {ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
-    table = ReportTable(columns, rows, caption if in_all > ROWS else "")
-    return Section("requests", "Failed requests one by one", (table,)) if rows else None
-
-
-def _named(results: AnnotateResults, query_id: str, doc_ids: Sequence[str]) -> str:
-    """Name documents by id; for one or two, with the beginnings of their texts."""
-    if len(doc_ids) > 2:
-        return short(", ".join(doc_ids), 120)
-    return " / ".join(results.document_label(query_id, doc_id) for doc_id in doc_ids)
-
-
 def queries_section(results: AnnotateResults) -> Section:
     """List every query with its documents, and their judgments at a click."""
     source, notes, kings = results.source, _notes(results), _kings(results)
@@ -208,8 +83,9 @@ def queries_section(results: AnnotateResults) -> Section:
         caption += _ANSWERS if results.has_judgments(Contest, Verdict) else ""
     if in_all > len(listed):
         caption += (
-            f" {len(listed):,} of {in_all:,} queries: those that other sections name, and a random "
-            "sample in runs of ten; all of them are in the tables of scores and in annotated.jsonl."
+            f" {len(listed):,} of {in_all:,} queries: the least certain, those that failed, and a "
+            "random sample in runs of ten; all of them are in the tables of scores and in "
+            "annotated.jsonl."
             if results.sampled
             else f" The first {len(listed):,} of {in_all:,} queries; all of them are in "
             "scores.parquet and annotated.jsonl."

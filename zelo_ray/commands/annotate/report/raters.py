@@ -1,4 +1,4 @@
-"""Sections of an annotation run on how its judges grade, and how far they agree."""
+"""Sections of an annotation run on how its judges grade."""
 
 from collections.abc import Mapping
 from math import isinf, isnan
@@ -7,24 +7,16 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.evaluation.wilson import wilson_intervals
 from zelo_ray.formats.judgments.all_judgments import HUMAN
-from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.graded import is_plain
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import intervals
-from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 
 _Z = 1.959964
 _CLEAR = 0.2  # a severity worth mentioning, in standard deviations of relevance
 _RANDOM = 3.0  # a spread from which on grades are nearly random
-_COEFFICIENTS = {
-    "kappa, quadratic weights": "kappa-quadratic",
-    "kappa": "kappa",
-    "share of equal grades": "agreement",
-}
 _PANEL = "the panel"
 _MODELLED = "The panel's grades are corrected for it."
 _PLAIN = "The panel's grades weigh all judges equally, and are not corrected for it."
@@ -113,7 +105,7 @@ def _describe(row: Mapping[str, Any]) -> str:
 
 
 def grades_section(results: AnnotateResults) -> Section | None:
-    """Show how often each judge gives each grade, and agreement within and between judges."""
+    """Show how often each judge gives each grade."""
     counts = results.gradings.counts
     names = sorted(counts)
     if not names:
@@ -129,51 +121,4 @@ def grades_section(results: AnnotateResults) -> Section | None:
             "differ little; a judge that always gives the same grade is of no use.",
         )
     ]
-    charts += _agreement(results, names) + _repeats(results)
     return Section("grades", "Grades by judge", charts)
-
-
-def _agreement(results: AnnotateResults, names: list[str]) -> list[Chart]:
-    gradings = results.gradings
-    if not gradings.confusion or not any(table.any() for table in gradings.confusion.values()):
-        return []
-    figures = {}
-    for title, coefficient in _COEFFICIENTS.items():
-        values = np.full((len(names), len(names)), np.nan)
-        hover = [[""] * len(names) for _ in names]
-        for i, first in enumerate(names):
-            for j, second in enumerate(names):
-                if i != j:
-                    values[i, j], on = gradings.agreement(first, second, coefficient)
-                    text = f"{format_number(values[i, j], '.3f')} on {counted(on, 'document')}"
-                    hover[i][j] = f"{first} and {second}: {text}"
-        low = 0.0 if coefficient == "agreement" else -1.0
-        figures[title] = matrix(names, values, hover, (1 + low) / 2, low=low, form=_two)
-    caption = (
-        "How far two judges agree on documents that both graded. Kappa is corrected for chance: "
-        "0 is agreement by chance, 1 perfect agreement; with quadratic weights a difference of "
-        "one grade counts a ninth of one of three. zelo-ray agree has more coefficients, with "
-        "intervals."
-    )
-    return [Chart(figures, caption, "measure")]
-
-
-def _two(value: float) -> str:
-    return format_number(value, ".2f")
-
-
-def _repeats(results: AnnotateResults) -> list[Chart]:
-    repeated = results.gradings.repeated
-    if not repeated:
-        return []
-    names = sorted(repeated)
-    documents, alike = np.array([repeated[name] for name in names], dtype=float).T
-    low, high = wilson_intervals(alike / documents, documents)
-    figure = intervals(names, {"": (alike / documents, low, high)}, "share graded the same")
-    return [
-        Chart(
-            {"": figure},
-            "The share of documents to which a judge that was asked several times always gave "
-            "the same grade, with a 95% interval.",
-        )
-    ]

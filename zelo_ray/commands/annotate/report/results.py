@@ -20,9 +20,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.protocols import Judgments, Protocol, protocol_of_record
 from zelo_ray.records import Contest, Grade, GradedScore, Verdict
-from zelo_ray.reports.parts import Link
 from zelo_ray.reports.source import Source, query_starts
-from zelo_ray.reports.wording import short
 
 _NUMBERS = (
     *("score", "std_error", "truth_error", "grade", "disagreement"),
@@ -37,12 +35,6 @@ _TEXT = 90
 """Characters of a text beside an id."""
 LEAST = 10
 """The number of least certain queries that are listed."""
-
-
-def add_beginning(name: str, text: str) -> str:
-    """Return an id and the beginning of its text, in one line."""
-    begins = " ".join(text[: 4 * _TEXT].split())
-    return f"{short(name, 60)}: {short(begins, _TEXT)}" if begins else short(name, 80)
 
 
 def least_certain(values: Mapping[str, float], sign: int) -> list[str]:
@@ -246,16 +238,3 @@ class AnnotateResults:
     def learned_rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a table fitted to all grades; none where scores use no grades."""
         return self.source.rows(name) if self.protocol.fits_from else []
-
-    def query_link(self, query_id: str) -> str | Link:
-        """Return a link to a query by its id and text if the page lists it, else its id."""
-        if query_id not in self.places:
-            return short(query_id, 60)
-        place = self.places[query_id]
-        return Link(add_beginning(query_id, self.listed[place].query), f"q{place}")
-
-    def document_label(self, query_id: str, doc_id: str) -> str:
-        """Return a document's id, with the beginning of its text if the page lists its query."""
-        listed = query_id in self.places
-        documents = self.listed[self.places[query_id]].documents if listed else ()
-        return add_beginning(doc_id, dict(documents).get(doc_id, ""))

@@ -67,7 +67,7 @@ def _errors(results: AnnotateResults, called: str, caption: str) -> Chart:
 
 def _chart_comparisons(results: AnnotateResults) -> list[Chart]:
     scores = results.scores
-    charts = [
+    return [
         Chart(
             {"": histogram(scores.finite_values("score"), "score, in logits", "documents")},
             "The number of documents by score. Two modes mean that documents are either relevant "
@@ -80,23 +80,6 @@ def _chart_comparisons(results: AnnotateResults) -> list[Chart]:
             f"their scores differ by some two of these. More cycles move it to the left.{_BOTH}",
         ),
     ]
-    absolute = scores.finite_values("absolute_score")
-    if len(absolute):
-        errors = scores.finite_values("absolute_error")
-        charts += [
-            Chart(
-                {"": histogram(absolute, "absolute score, in logits", "documents")},
-                "The scores of all queries on one scale, by means of a few grades of each query: a "
-                "document right of another is more relevant, also if it is of another query.",
-            ),
-            Chart(
-                {"": histogram(errors, "standard error, in logits", "documents")},
-                "The precision of the absolute scores. It includes the uncertainty of the "
-                "position of a query, which rests on a few grades; more grades move it to the "
-                "left.",
-            ),
-        ]
-    return charts
 
 
 def _chart_grades(results: AnnotateResults) -> list[Chart]:

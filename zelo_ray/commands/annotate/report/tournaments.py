@@ -1,9 +1,7 @@
 """Read the tournaments of a run: the order of the challengers, and the last king."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -118,27 +116,6 @@ def count_consistent(tournaments: Iterable[Tournament]) -> tuple[int, int]:
         )
     several = [set(won) for won in by_court.values() if len(won) > 1]
     return sum(len(won) == 1 for won in several), len(several)
-
-
-def count_same_winners(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.ndarray:
-    """Count tournaments where two courts have a winner, and the same one: [2, courts, courts].
-
-    Tournaments are matched by query and repeat.
-    """
-    place = {court: i for i, court in enumerate(courts)}
-    won: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for tournament in finished(tournaments):
-        winner = (place[tournament.court], tournament.winner_id)
-        won.setdefault((tournament.query_id, tournament.repeat), []).append(winner)
-    counts = Counter(
-        (first[0], second[0], first[1] == second[1])
-        for winners in won.values()
-        for first, second in permutations(winners, 2)
-    )
-    agreed = np.zeros((2, len(courts), len(courts)), dtype=np.int64)
-    for (i, j, same), times in counts.items():
-        agreed[:, i, j] += (times, times * same)
-    return agreed
 
 
 def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.annotate.report import effective
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
+from zelo_ray.commands.annotate.report.judge_agreement import mean_agreement, measured_judges
 from zelo_ray.commands.annotate.report.panel_warnings import (
     FEWEST,
     JudgingFigures,
@@ -18,7 +18,6 @@ from zelo_ray.commands.annotate.report.panel_warnings import (
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.evaluation.wilson import wilson_interval
 from zelo_ray.fitting.effective_judges import grade_correlation
-from zelo_ray.formats.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import Value, WarningCode
@@ -28,10 +27,6 @@ _Z = 1.959964
 
 NOISE = 0.5
 """Above this share, more of the variance of scores is noise than is not."""
-SPLIT = 0.1
-"""If judges are split on more documents, leaving these out changes what is measured."""
-TIES = 0.5
-"""If more votes are ties, most calls say nothing about the order."""
 ALWAYS = 0.95
 """From this share for one side on, the order alone decides."""
 LOST = 80
@@ -48,8 +43,6 @@ def warn_of_judging(figures: JudgingFigures) -> Iterator[ResultWarning]:
         warning.harm >= LOST for warning in useless
     ):  # more judgments of such judges would not help
         yield from _noise(figures)
-    yield from _split(figures)
-    yield from _ties(figures)
 
 
 def _says_one_thing(figures: JudgingFigures) -> Iterator[ResultWarning]:
@@ -120,23 +113,6 @@ def _prefers_place(
     return ResultWarning(WarningCode.JUDGE_PREFERS_PLACE, values, abs(share - 0.5) - 15 * twice)
 
 
-def _split(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    split, scored = figures.split
-    if scored and wilson_interval(split, scored)[0] > SPLIT:
-        share = split / scored
-        values: dict[str, Value] = {"split": split, "share": share}
-        values["documents"] = counted(scored, "document")
-        yield ResultWarning(WarningCode.JUDGES_SPLIT, values, share)
-
-
-def _ties(figures: JudgingFigures) -> Iterator[ResultWarning]:
-    tied, votes = figures.tied
-    if votes and wilson_interval(tied, votes)[0] > TIES:
-        values: dict[str, Value] = {"share": tied / votes}
-        values["comparisons"] = counted(votes, "comparison")
-        yield ResultWarning(WarningCode.MOSTLY_TIES, values)
-
-
 def rank_annotation_warnings(results: AnnotateResults) -> RankedWarnings:
     """Rank the warnings of a run that judged documents: what is missing, and its judges."""
     coverage = results.options.get("min_coverage", 0.5)
@@ -144,8 +120,8 @@ def rank_annotation_warnings(results: AnnotateResults) -> RankedWarnings:
     figures = collect_judging_figures(results)
     return rank_warnings(
         [*asking, *warn_of_judging(figures)],
-        "answers that are missing, input lines, order and ties, judges that contradict each "
-        "other or say the same, and standard errors were looked at",
+        "answers that are missing, input lines, order, judges that contradict each other or "
+        "say the same, and standard errors were looked at",
     )
 
 
@@ -161,14 +137,12 @@ def collect_judging_figures(results: AnnotateResults) -> JudgingFigures:
     panel, scores, options = results.panel, results.scores, results.options
     protocol_options = results.protocol.own_options
     error = scores.finite_values("std_error")
-    worth = effective.independent_judges(results)
     return JudgingFigures(
-        judges=[*dict.fromkeys((*results.run["judges"], *effective.measured_judges(results)))],
+        judges=[*dict.fromkeys((*results.run["judges"], *measured_judges(results)))],
         first_wins={
             name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())
         },
         both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
-        tied=(sum(panel.tied.values()), sum(panel.votes.values())),
         one_answer=_flat(results),
         pair_agreement={
             two: (panel.agreed[two] / pairs, *wilson_interval(panel.agreed[two], pairs))
@@ -176,9 +150,7 @@ def collect_judging_figures(results: AnnotateResults) -> JudgingFigures:
             if pairs
         },
         grade_correlations=_alike(results),
-        mean_agreement=effective.mean_agreement(results),
-        independent_judges=worth if isfinite(worth[0]) and worth[1] != np.inf else (nan, nan),
-        split=(results.ambiguous.num_rows, len(scores.finite_values("grade"))),
+        mean_agreement=mean_agreement(results),
         error=float(error.mean()) if len(error) else nan,
         spread=_spread(results),
         prior=options.get("prior_sd") or nan,

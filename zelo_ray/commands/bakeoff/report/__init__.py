@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import (
-    MeanWithoutFamily,
     Slice,
     UnjudgedDocument,
     Unranked,
@@ -41,7 +40,6 @@ SECTIONS = (
     leaderboard.leaderboard_section,
     leaderboard.differences_section,
     people.people_section,
-    families.families_section,
     leaderboard.failures_section,
 )
 """Shown by terminal and page."""
@@ -49,11 +47,8 @@ SECTIONS = (
 DETAILS = (
     breakdown.distribution_section,
     breakdown.slices_section,
-    breakdown.difficulty_section,
     breakdown.contrasts_section,
-    breakdown.failed_queries_section,
     breakdown.unjudged_section,
-    families.judges_section,
     _instructions_section,
 )
 """Shown by the page alone: they read long files, or list single queries and documents."""
@@ -131,7 +126,6 @@ BAKEOFF_REPORT = ReportKind(
         "comparisons": (Comparison,),
         "failures": (Unranked,),
         "holes": (UnjudgedDocument,),
-        "kin": (MeanWithoutFamily,),
         "means": (Mean,),
         "metrics": (Metric,),
         "runs": (Ranked,),

@@ -7,17 +7,15 @@ import numpy as np
 
 from zelo_ray.commands.bakeoff.report.results import MEAN, BakeoffResults
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
-from zelo_ray.reports.charts.figures import PALETTE, band, intervals, ridges, spans
+from zelo_ray.reports.charts.figures import PALETTE, intervals, ridges, spans
 from zelo_ray.reports.charts.labels import labels
 from zelo_ray.reports.parts import Cells, Chart, Contrasts, Duel, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import short
 
 _POINTS = 3000
-"""How many queries the scatter and the line of difficulty show."""
+"""How many queries the scatter shows."""
 _MOST = 12
 """How many rankers a chart with a panel for each shows."""
-_HARDEST = 10
-_FAILED, _OPEN = 200, 10
 _SLICES = 30
 """How many values of a field are shown."""
 
@@ -87,46 +85,6 @@ def slices_section(results: BakeoffResults) -> Section | None:
     return Section("slices", "Slices", (chart,))
 
 
-def difficulty_section(results: BakeoffResults) -> Section | None:
-    """Show the leading measure from the hardest query to the easiest."""
-    query_ids, values = results.values
-    indices = np.flatnonzero(~np.isnan(values).all(axis=1))
-    if not len(indices):
-        return None
-    values, names = values[indices], [results.query_label(query_ids[i]) for i in indices]
-    low, middle, high = (f(values, axis=1) for f in (np.nanmin, np.nanmean, np.nanmax))
-    order = np.argsort(middle, kind="stable")
-    shown = order[np.linspace(0, len(order) - 1, min(len(order), _POINTS)).round().astype(int)]
-    figure = band(
-        *(low[shown], middle[shown], high[shown], [names[i] for i in shown]),
-        results.leading,
-    )
-    several = len(results.rankers) > 1
-    chart = Chart(
-        {"": figure},
-        "Queries from the hardest to the easiest."
-        + (
-            " The line is the mean over the rankers that ranked it, the band goes from the "
-            "worst of them to the best. Where it is thin, rankers hardly differ."
-            if several
-            else ""
-        ),
-    )
-    best = np.nanargmax(values, axis=1)
-    rows: list[Cells] = [
-        [
-            *(TextCell(names[i]), f"{middle[i]:.3f}", f"{high[i]:.3f}"),
-            TextCell(results.rankers[best[i]] if high[i] > low[i] else "\N{EN DASH}"),
-        ]
-        for i in order[:_HARDEST]
-    ]
-    columns: tuple[str, ...] = ("query", "mean of rankers", "best", "by")
-    if not several:
-        columns, rows = ("query", results.leading), [row[:2] for row in rows]
-    table = ReportTable(columns, rows, "The hardest queries.", frozenset(columns[1:3]))
-    return Section("difficulty", "Difficulty", (chart, table))
-
-
 def contrasts_section(results: BakeoffResults) -> Section | None:
     """Show where two rankers differ most, with their documents side by side."""
     pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -172,27 +130,6 @@ def _by_rank(
     ]
 
 
-def failed_queries_section(results: BakeoffResults) -> Section | None:
-    """List the queries that a ranker did not rank, and why."""
-    if not results.source.has("failures.parquet"):
-        return None
-    failures, _ = results.source.head("failures", _FAILED)
-    rows = [
-        [
-            TextCell(row["run"]),
-            TextCell(row["query_id"]),
-            row["status"],
-            TextCell(short(row["reason"], 400)),
-            f"{row['attempts']:,}",
-        ]
-        for row in failures
-    ]
-    caption = f"The first {_FAILED} at most; failures.parquet has all."
-    columns = ("ranker", "query", "status", "reason", "attempts")
-    table = ReportTable(columns, rows, caption, frozenset({"attempts"}), _OPEN)
-    return Section("failed", "Each query that was not ranked", (table,)) if rows else None
-
-
 def unjudged_section(results: BakeoffResults) -> Section | None:
     """List documents that rankers place high and nobody has judged."""
     unjudged = results.unjudged
@@ -207,23 +144,7 @@ def unjudged_section(results: BakeoffResults) -> Section | None:
     ]
     caption = (
         "Documents high in a ranking that the truth does not know. They count as not relevant, "
-        "which is unfair to rankers that have many. Have them judged."
+        "which is unfair to rankers that have many. Have them judged; unjudged.parquet has all."
     )
     table = ReportTable(columns, rows, caption, frozenset(columns[1:]))
-    first = unjudged.sort_by([("rank", "ascending"), ("run", "ascending")]).slice(0, 20)
-    cells: list[Cells] = [
-        [
-            TextCell(row["run"]),
-            TextCell(row["query_id"]),
-            TextCell(row["doc_id"]),
-            f"{row['rank']:,}",
-        ]
-        for row in first.to_pylist()
-    ]
-    highest = ReportTable(
-        ("ranker", "query", "document", "rank"),
-        cells,
-        "The highest of them; unjudged.parquet has all.",
-        frozenset({"rank"}),
-    )
-    return Section("unjudged", "Unjudged documents", (table, highest))
+    return Section("unjudged", "Unjudged documents", (table,))

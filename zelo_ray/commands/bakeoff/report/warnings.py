@@ -85,21 +85,17 @@ def warn_of_rankers(figures: RankerFigures) -> Iterator[ResultWarning]:
 
 _CAUTIONS = {
     "reversed_ranks": WarningCode.REVERSED_RANKS,
-    "negative_grades": WarningCode.NEGATIVE_GRADES,
     "own_query": WarningCode.QUERY_IN_ITS_POOL,
     "own_id": WarningCode.DOCUMENT_WITH_QUERY_ID,
     "new_truth": WarningCode.TRUTH_CHANGED,
-    "old_labels": WarningCode.LABELS_OF_OLD_TRUTH,
 }
 
 
 def _caution(caution: Caution) -> ResultWarning:
-    grades = counted(caution.documents, "grade of the truth lies", "grades of the truth lie")
     values: dict[str, Value] = {
         "run": caution.run,
         "among": f"the first {caution.depth}" if caution.depth else "all",
         "queries": f"{caution.queries:,} of {counted(caution.of_queries, 'query', 'queries')}",
-        "grades": grades,
     }
     if code := _CAUTIONS.get(caution.code):
         return ResultWarning(code, values)
