@@ -94,7 +94,7 @@ TOGETHER = scripted(
     three={"ab": "ada", "bc": "refused", "bd": "tie"},
 )
 CONVERSATIONS = Pool("s-3", "Turn 1: Hi\n\nTurn 2: And now?", POOL.documents[:2], "s-3")
-OTHERWISE = {"repeats": 2, "order": "random", "criteria": "Kindness, for $5.", "seed": 4}
+OTHERWISE = {"repeats": 2, "order": "random", "instructions": "Kindness, for $5.", "seed": 4}
 TWICE = "random, twice, by criteria"
 
 

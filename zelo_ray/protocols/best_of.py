@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.options import FileText
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
@@ -62,11 +61,6 @@ class BestOfOptions(zelo.BattleOptions, TemplateOptions):
         optional=(("instructions", "criteria"),),
     )
 
-    criteria: FileText | None = Field(
-        None,
-        min_length=1,
-        description="best-of: the same as --instructions, as it was called before",
-    )
     decide: Literal["each", "panel"] = Field(
         "each", description="best-of: a tournament for each judge, or one by the panel's majority"
     )
@@ -75,12 +69,6 @@ class BestOfOptions(zelo.BattleOptions, TemplateOptions):
         description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
         "best first (asks its battles, too)",
     )
-
-    @model_validator(mode="after")
-    def _one_set_of_criteria(self) -> Self:
-        if self.criteria and self.instructions:
-            raise ValueError("criteria and instructions are the same thing; give one")
-        return self
 
 
 class Choice(BaseModel):
@@ -299,7 +287,7 @@ def _challenge(
 
 def _criteria(options: BestOfOptions) -> str:
     """Return the criteria of the prompt; the user's own between markers."""
-    criteria = options.instructions or options.criteria
+    criteria = options.instructions
     return CRITERIA if criteria is None else criteria_block("criteria", criteria)
 
 
