@@ -669,9 +669,6 @@ class Winner:
     contests: int
 
 
-PANEL = "panel"
-"""The name of the judge where the panel decides together."""
-
 Side = Literal["model_a", "model_b", "tie"]
 
 

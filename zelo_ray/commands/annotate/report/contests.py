@@ -14,7 +14,6 @@ from zelo_ray.commands.annotate.report.tournaments import (
 )
 from zelo_ray.evaluation.wilson import wilson_intervals
 from zelo_ray.formats.wording import counted
-from zelo_ray.records import PANEL
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
@@ -105,10 +104,9 @@ def _table(tournaments: Sequence[Tournament]) -> ReportTable:
     for court in sorted({tournament.court for tournament in tournaments}):
         group = [tournament for tournament in tournaments if tournament.court == court]
         won, by_chance, over = count_first_king_wins(group)
-        name = "the panel together" if court == PANEL else court
         cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
         rows.append(
-            [TextCell(name), *cells, *([_share(*count_consistent(group))] if repeated else [])]
+            [TextCell(court), *cells, *([_share(*count_consistent(group))] if repeated else [])]
         )
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
     caption = "A match without an answer ends its tournament, which then has no winner."
