@@ -148,7 +148,7 @@ def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
     slowest = (
         *("docs_run", "docs_run_rest", "cluster", "outputs", "spending", "crash", "quickstart"),
-        *("pipeline", "vllm", "path", "input_outputs", "bakeoff_run", "no_answers", "debate_run"),
+        *("pipeline", "path", "input_outputs", "bakeoff_run", "no_answers", "debate_run"),
         *("api_run", "batch_crash", "batch_clients", "causes", "caps", "outage", "knobs", "batch"),
     )
     places = {f"test_{name}": place for place, name in enumerate(slowest)}

@@ -39,7 +39,7 @@ _MAY_NAME_CODE = {
         *("TRY_JUDGES", "TRY_PROTOCOLS", "CANDIDATES"),
     )
 }
-_CODE = {"custom", "vllm", "cross-encoder", "bi-encoder"}
+_CODE = {"custom", "cross-encoder", "bi-encoder"}
 """Providers whose models are code, or files that a library loads as such."""
 _MOST = 2**20  # bytes
 _YES = {"1", "true", "t", "yes", "y"}

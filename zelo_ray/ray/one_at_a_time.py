@@ -7,7 +7,6 @@ from zelo_ray.formats.pools import Line
 from zelo_ray.ray.branches import Branches
 from zelo_ray.ray.coordinator import CoordinatorClient
 from zelo_ray.ray.dataset import Job, lines_table
-from zelo_ray.ray.placement import gpus_for
 from zelo_ray.ray.small_jobs import SmallOnlineActor
 from zelo_ray.records import Judge
 
@@ -21,7 +20,6 @@ def ask_one_at_a_time(
 ) -> Branches:
     """Ask a judge about pools, of which the next begins when one has ended."""
     kind: Any = SmallOnlineActor
-    gpus = num_gpus or gpus_for(judge)
-    actor = kind.options(max_concurrency=1, num_gpus=gpus).remote(job, (judge,), coordinator)
+    actor = kind.options(max_concurrency=1, num_gpus=num_gpus).remote(job, (judge,), coordinator)
     blocks = (lines_table([(line.file, line.number, line.raw)]) for line in lines)
     return Branches(waiting=[actor.ask.remote(block) for block in blocks], actors=[actor])
