@@ -185,7 +185,7 @@ def labelled(folder, texts):
     ]
     place = str(write_lines(folder / "pools.jsonl", lines))
     items = [Item(f"q{n}", "a", "b", A_BETTER) for n in range(len(texts))]
-    return LabelledItems(People({}, {}), items, place, len(items), len(items), 0, "", "")
+    return LabelledItems(People({}, {}), items, place, len(items), len(items), 0, "")
 
 
 def test_halves_follow_from_the_texts_of_queries_alone(tmp_path):
