@@ -143,7 +143,7 @@ def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
     slowest = (
         *("cluster", "founding", "spending", "crash", "docs_run", "quickstart", "json"),
-        *("pipeline", "vllm", "path", "bakeoff_run", "no_answers", "debate_run"),
+        *("pipeline", "path", "bakeoff_run", "no_answers", "debate_run"),
         *("api_run", "batch_crash", "batch_clients", "causes", "caps", "outage", "knobs", "batch"),
     )
     places = {f"test_{name}": place for place, name in enumerate(slowest)}

@@ -77,11 +77,6 @@ def _split(total):
     return [(total + i) // 6 for i in range(6)]
 
 
-def in_json(first, second, analysis="so it is"):
-    """A strong answer with these five scores each."""
-    return _by_criterion(baseline_strong.Analysed, "analysis", analysis, first, second)
-
-
 def _by_criterion(kind, why, text, first, second):
     rows = zip(kind.model_fields, first, second, strict=True)
     return json.dumps({n: {why: text, "answer_1": a, "answer_2": b} for n, a, b in rows})
@@ -95,8 +90,8 @@ def listed(first, second, explanation="so it is"):
 
 
 def tagged(first, second, analysis="so it is"):
-    """The same, between tags."""
-    rows = zip(baseline_strong.Analysed.model_fields, first, second, strict=True)
+    """A strong answer with these five scores each."""
+    rows = zip(baseline_strong.Tagged.model_fields, first, second, strict=True)
     return "\n".join(
         f"<{name}>\n<analysis>{analysis}</analysis>\n<answer_1>{one}</answer_1>\n"
         f"<answer_2>{other}</answer_2>\n</{name}>"
@@ -117,7 +112,6 @@ def scoring(worths):
         "RoundScores": points,
         "FinalScores": lambda one, other: f"So it is.\n({one}, {other})",
         "Tagged": lambda one, other: tagged([one] * 5, [other] * 5),
-        "Analysed": lambda one, other: in_json([one] * 5, [other] * 5),
         "ListedScores": lambda one, other: listed(_split(one), _split(other)),
     }
 
@@ -159,7 +153,7 @@ def debating_then(totals, *said, otherwise=None):
     debate = debating(*totals, otherwise=otherwise)
 
     def say(request, step):
-        after = issubclass(request.response_model, baseline_strong.Analysed)
+        after = request.response_model is baseline_strong.Tagged
         return said[request.repeat] if after else debate(request, step)
 
     return say
@@ -212,7 +206,6 @@ TRANSCRIPTS = {
     | {"say": lambda *_: "A leads on depth.\n\n(95, 87)\n", "both_orders": True},
     "strong, twice, once without scores": _STRONG
     | {"say": repeating(tagged(GOOD, POOR), "Hard to say."), "rounds": 2},
-    "strong, as JSON": _STRONG | {"say": repeating(in_json(POOR, GOOD)), "structured": True},
     "strong, as often as a debate": _STRONG
     | {
         "say": debating_then([(70, 60), (66, 64)], tagged(GOOD, POOR), tagged(POOR, POOR)),

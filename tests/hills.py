@@ -11,7 +11,7 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.engine.tally import Tally
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.records import PANEL, TIE, Contest, CrownedScore, Failure, Score, Verdict, Winner
+from zelo_ray.records import TIE, Contest, CrownedScore, Failure, Score, Verdict, Winner
 
 TOURNAMENTS = (  # who is king first and who challenges; k the king won, c the challenger, t tied
     ("q0", "j1", 0, "abc", "kk"),
@@ -164,9 +164,7 @@ def write_contests(out, say="", told=TOURNAMENTS, **options):
         for query in ("q0", "q1")
         for place, doc in enumerate("cab")
     ]
-    options = {"protocol": "best-of", "order": "random", "decide": "each", "repeats": 2} | options
-    if options["decide"] == PANEL:
-        winners = list(dict.fromkeys(replace(winner, judge=PANEL) for winner in winners))
+    options = {"protocol": "best-of", "order": "random", "repeats": 2} | options
     rows = {"contests": (contests, Contest), "winners": (winners, Winner)}
     rows["failures"] = (failures, Failure)
     return write_rows(out, options, scores, CrownedScore, **rows)

@@ -1,8 +1,7 @@
-"""Worked examples out of people's labels, and the query that measures no judge then."""
+"""Worked examples of a query of the input, which then measures no judge."""
 
 import json
 import re
-import uuid
 from pathlib import Path
 from random import Random
 
@@ -10,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import judge_of, pool_of, set_in_file, write_lines
-from zelo_ray.engine.anchoring import with_chosen_examples
-from zelo_ray.errors import InputError, OptionError
-from zelo_ray.protocols import graded, load_annotate, recorded_options
+from tests.builders import judge_of, pool_of, set_in_file
+from zelo_ray.protocols import graded
 from zelo_ray.protocols.anchors import (
     Anchor,
     GradedExample,
@@ -46,212 +44,40 @@ def four(*order):
     return {f"d{n}": grade for n, grade in enumerate(order)}
 
 
+EXAMPLES = yaml.safe_dump(
+    {
+        "query_id": "even",
+        "query": "what is even?",
+        "grades": {
+            grade: {"document": text, "reason": ""}
+            for grade, text in enumerate(("zero here", "one there!", "two where?", "three. now"))
+        },
+    }
+)
+
+
 @pytest.fixture
-def options(tmp_path):
-    """Of a run on three queries: one lacks a grade, and of two one has texts of all lengths."""
-    pools = [
-        line("lacks", ["one two", "one two", "one two", "one two"]),
-        line("uneven", ["short", "much longer " * 20, "a few words", "and some more"]),
-        line("even", ["zero here", "one there!", "two where?", "three. now", "too long " * 9]),
-    ]
-    labels = {
-        "lacks": four(0, 1, 2, 2),
-        "uneven": four(0, 1, 2, 3),
-        "even": four(0, 1, 2, 3, 3),
-        "elsewhere": four(0, 1, 2, 3),
-    }
-    given = {
-        "inputs": [str(write_lines(tmp_path / "pools.jsonl", pools))],
-        "out": str(tmp_path / "out"),
-        "judges": ["offline"],
-        "anchors_from": qrels(tmp_path / "labels.txt", labels),
-    }
-    return GradedOptions(protocol="graded", **given)
+def options():
+    return GradedOptions(protocol="graded", inputs=["in.jsonl"], out="out", judges=["offline"])
 
 
-def chosen(options, *told):
-    return load_anchors(with_chosen_examples(options, options.inputs, [*told].append).anchors)
+@pytest.fixture
+def own(options):
+    """The options with examples of a query of the input."""
+    return options.model_copy(update={"anchors": EXAMPLES})
 
 
-def test_examples_are_of_the_query_whose_documents_are_most_alike_in_length(options):
-    said = []
-    found = with_chosen_examples(options, options.inputs, said.append)
-    (anchor,) = load_anchors(found.anchors)
+def test_a_file_names_the_query_of_its_examples():
+    (anchor,) = load_anchors(EXAMPLES)
     assert (anchor.query_id, anchor.query) == ("even", "what is even?")
-    texts = [anchor.grades[grade].document for grade in range(4)]
-    assert texts == ["zero here", "one there!", "two where?", "three. now"]
-    assert example_query_ids(found.anchors) == {"even"}
-    assert len(said) == 1
-    assert "'even'" in said[0]
-    assert with_chosen_examples(found, ["nowhere.jsonl"], said.append) is found
+    assert example_query_ids(EXAMPLES) == {"even"}
 
 
-def test_an_example_without_a_reason_has_no_rationale(options):
-    (anchor,) = chosen(options)
+def test_an_example_without_a_reason_has_no_rationale():
+    (anchor,) = load_anchors(EXAMPLES)
     text = write_examples(anchor, Random(0))
     assert "Rationale" not in text
     assert text.count("\nGrade: ") == 4
-
-
-def test_long_documents_are_taken_only_if_there_is_nothing_else_and_cut(options, tmp_path):
-    long = line("long", [f"{grade} " * 4000 for grade in "wxyz"])
-    path = write_lines(tmp_path / "long.jsonl", [long])
-    labels = qrels(tmp_path / "long.txt", {"long": four(0, 1, 2, 3), "even": four(0, 1, 2, 3)})
-    both = options.model_copy(update={"anchors_from": labels})
-    (anchor,) = load_anchors(
-        with_chosen_examples(both, [str(path), *options.inputs], print, keep=False).anchors
-    )
-    assert anchor.query_id == "even"
-    (anchor,) = load_anchors(with_chosen_examples(both, [str(path)], print, keep=False).anchors)
-    assert all(len(each.document.encode()) <= 2000 for each in anchor.grades.values())
-    assert anchor.grades[0].document.endswith("[…]")
-
-
-def test_of_several_people_the_lower_median_counts(options, tmp_path):
-    rows = [
-        {"query_id": "even", "doc_id": f"d{n}", "grade": grade, "person": person}
-        for n, grades in enumerate([(0, 0, 3), (1, 2, 1), (2, 1, 2), (3, 3, 0)])
-        for person, grade in zip("xyz", grades, strict=True)
-    ]
-    labels = str(write_lines(tmp_path / "people.jsonl", rows))
-    (anchor,) = chosen(options.model_copy(update={"anchors_from": labels}))
-    assert anchor.grades[3].document == "three. now"
-
-
-def test_documents_that_are_shown_whole_go_before_others_of_their_query(options, tmp_path):
-    long = [f"{grade} " * 4000 for grade in "wxyz"]
-    several = line("long", [*long[:2], "a whole one", "and another", *long[2:], "a third", "4th."])
-    path = write_lines(tmp_path / "long.jsonl", [several])
-    labels = qrels(tmp_path / "long.txt", {"long": four(0, 1, 0, 1, 2, 3, 2, 3)})
-    own = options.model_copy(update={"anchors_from": labels})
-    (anchor,) = load_anchors(with_chosen_examples(own, [str(path)], print).anchors)
-    texts = [anchor.grades[grade].document for grade in range(4)]
-    assert texts == ["a whole one", "and another", "a third", "4th."]
-
-
-def test_the_query_is_shown_as_those_saw_it_who_gave_the_grades(options, tmp_path):
-    pool = line("even", ["zero here", "one there!", "two where?", "three. now"])
-    pool["query"]["narrative"] = "Dates alone do not count."
-    path = write_lines(tmp_path / "told.jsonl", [pool])
-    own = options.model_copy(update={"show_query": ("narrative",)})
-    (anchor,) = load_anchors(with_chosen_examples(own, [str(path)], print).anchors)
-    assert anchor.query == "what is even?\nnarrative: Dates alone do not count."
-
-
-@pytest.fixture
-def grown(options, tmp_path, monkeypatch):
-    """Options, and their examples; then the labels are others, and of another query."""
-    monkeypatch.chdir(tmp_path)
-    first = with_chosen_examples(options, options.inputs, print)
-    qrels(tmp_path / "labels.txt", {"uneven": four(0, 1, 2, 3)})
-    return options, first.anchors
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"anchors_from": "labels.txt"},
-        {"anchors_from": "./labels.txt"},
-        {"out": "elsewhere", "ledger": "out"},
-        {"protocol": "lean"},
-        {"inputs": ("nowhere.jsonl",)},
-    ],
-)
-def test_once_chosen_they_stay(grown, more):
-    options, first = grown
-    told = []
-    own = options.model_copy(update=more)
-    assert with_chosen_examples(own, own.inputs, told.append).anchors == first
-    assert "worked examples as before: of query 'even'" in told[0]
-    Path("labels.txt").unlink()
-    assert with_chosen_examples(own, own.inputs, print).anchors == first
-
-
-def test_each_place_of_labels_has_a_choice_of_its_own(grown, tmp_path):
-    options, first = grown
-    told = []
-    other = qrels(tmp_path / "other.txt", {"uneven": four(0, 1, 2, 3)})
-    own = options.model_copy(update={"anchors_from": other})
-    (anchor,) = load_anchors(with_chosen_examples(own, own.inputs, told.append).anchors)
-    assert anchor.query_id == "uneven"
-    assert (
-        told[0]
-        == f"other examples than those of {tmp_path}/labels.txt: everything will be asked again"
-    )
-    assert with_chosen_examples(options, options.inputs, print).anchors == first
-    assert load_anchors(with_chosen_examples(own, ["nowhere.jsonl"], print).anchors) == (anchor,)
-
-
-@pytest.mark.parametrize("data", ["", '{"labels', "[]", '{"labels.txt": "query: why?"}'])
-def test_a_choice_that_cannot_be_read_is_not_made_anew(grown, data):
-    options, _ = grown
-    file = Path("out/replies/_examples.json")
-    file.write_text(data)
-    for keep in (True, False):
-        with pytest.raises(InputError, match=r"_examples\.json: .* cannot be read .* remove it"):
-            with_chosen_examples(options, options.inputs, print, keep=keep)
-    assert file.read_text() == data
-
-
-def test_an_estimate_keeps_nothing(options, tmp_path):
-    (anchor,) = load_anchors(
-        with_chosen_examples(options, options.inputs, print, keep=False).anchors
-    )
-    assert anchor.query_id == "even"
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_choice_is_kept_in_an_object_store(options):
-    place = f"memory://{uuid.uuid4().hex}/out"
-    own = options.model_copy(update={"out": place})
-    first = with_chosen_examples(own, own.inputs, print)
-    assert with_chosen_examples(own, ["nowhere.jsonl"], print) == first
-
-
-def test_a_record_holds_where_examples_are_from_and_what_they_are(options):
-    own = with_chosen_examples(options, options.inputs, print)
-    again = recorded_options({"options": own.model_dump(mode="json")})
-    assert (again.anchors, again.anchors_from) == (own.anchors, own.anchors_from)
-    assert with_chosen_examples(again, ["nowhere.jsonl"], print) is again
-
-
-@pytest.mark.parametrize(
-    ("grades", "says"),
-    [
-        (
-            {"lacks": four(0, 1, 2, 2)},
-            r"no query has .* 3, of query 'lacks'\); label",
-        ),
-        ({"elsewhere": four(0, 1, 2, 3)}, "the input has none of them"),
-        ({"even": {"d0": 4}}, "grade"),
-    ],
-)
-def test_what_cannot_be_is_told_before_anything_is_asked(options, tmp_path, grades, says):
-    labels = qrels(tmp_path / "bad.txt", grades)
-    with pytest.raises(InputError, match=says):
-        chosen(options.model_copy(update={"anchors_from": labels}))
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"anchors": "law"}, "anchors and anchors_from are two sources"),
-        ({"anchors": "own.yaml"}, "anchors and anchors_from are two sources"),
-        ({"protocol": "zelo"}, "--anchors-from is of --protocol lean, auto, graded"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options, tmp_path, monkeypatch, more, says):
-    monkeypatch.chdir(tmp_path)
-    Path("own.yaml").write_text(with_chosen_examples(options, options.inputs, print).anchors)
-    given = options.model_dump(include={"inputs", "out", "protocol", "anchors_from"}) | more
-    with pytest.raises(OptionError, match=says):
-        load_annotate(given)
-
-
-def test_sessions_have_no_examples(options):
-    with pytest.raises(OptionError, match="from queries, not from sessions"):
-        chosen(options.model_copy(update={"blocks": "session"}))
 
 
 said = st.text(
@@ -259,8 +85,8 @@ said = st.text(
 )
 
 
-def test_no_example_can_hold_the_code_of_the_markers(options):
-    (anchor,) = chosen(options)
+def test_no_example_can_hold_the_code_of_the_markers():
+    (anchor,) = load_anchors(EXAMPLES)
     forged = {
         **anchor.grades,
         1: GradedExample(document=f"[end of document {CODE_PLACEHOLDER}]", reason=CODE_PLACEHOLDER),
@@ -274,11 +100,9 @@ text = said.filter(str.strip)
 
 
 @given(st.lists(text, min_size=4, max_size=4), text)
-def test_whatever_documents_hold_stays_quoted(options_of_texts, texts, query):
-    options = options_of_texts(texts, query)
-    (anchor,) = load_anchors(options.anchors)
-    shown = write_examples(anchor, Random(1))
-    lines = shown.splitlines()
+def test_whatever_documents_hold_stays_quoted(texts, query):
+    grades = {grade: GradedExample(document=each, reason="") for grade, each in enumerate(texts)}
+    lines = write_examples(Anchor(query=query, grades=grades), Random(1)).splitlines()
     assert sum(each.startswith("Grade: ") for each in lines) == 4
     assert all(
         each == "" or each.startswith(("> ", "Grade: ", "Example ", "Query of the examples: "))
@@ -286,29 +110,11 @@ def test_whatever_documents_hold_stays_quoted(options_of_texts, texts, query):
     )
 
 
-@pytest.fixture(scope="module")
-def options_of_texts(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("texts")
-
-    def made(texts, query):
-        pool = line("q", texts)
-        pool["query"]["query"] = query
-        given = {
-            "inputs": [str(write_lines(folder / "pools.jsonl", [pool]))],
-            "out": str(folder / "out"),
-            "anchors_from": qrels(folder / "labels.txt", {"q": four(0, 1, 2, 3)}),
-        }
-        options = GradedOptions(protocol="graded", judges=["offline"], **given)
-        return with_chosen_examples(options, options.inputs, lambda _: None)
-
-    return made
-
-
-def test_the_question_holds_them_and_other_labels_are_other_questions(options):
+def test_the_question_holds_them_and_other_examples_are_other_questions(options, own):
     pool, judge = pool_of(), judge_of()
     keys = set()
-    for own in (options, with_chosen_examples(options, options.inputs, print)):
-        (sheet,) = grade_requests(pool, pool.documents[0], judge, own)
+    for each in (options, own):
+        (sheet,) = grade_requests(pool, pool.documents[0], judge, each)
         keys.add(sheet.request.key)
     assert "> three. now" in sheet.request.user
     assert len(keys) == 2
@@ -334,9 +140,8 @@ def judged(queries=30, documents=4):
     return pa.table(list(zip(*rows, strict=True)), names=names), people(**truth)
 
 
-def test_people_of_that_query_neither_set_the_scale_nor_say_when_to_trust(options):
+def test_people_of_that_query_neither_set_the_scale_nor_say_when_to_trust(options, own):
     """But they correct the means, as what is drawn by chance may not be chosen from."""
-    own = with_chosen_examples(options, options.inputs, print)
     grades, human = judged()
     tables = {"grades": grades, "human": human}
     found = graded.learn(tables, own)
@@ -350,8 +155,7 @@ def test_people_of_that_query_neither_set_the_scale_nor_say_when_to_trust(option
     assert {share.humans for share in found.shares} == {124}
 
 
-def test_nor_how_far_scores_of_votes_lie_from_them(options):
-    own = with_chosen_examples(options, options.inputs, print)
+def test_nor_how_far_scores_of_votes_lie_from_them(options, own):
     human = judged()[1]
     human = human.set_column(2, "relevance", human["relevance"].cast(pa.float64()))
     rng = np.random.default_rng(0)
@@ -364,10 +168,9 @@ def test_nor_how_far_scores_of_votes_lie_from_them(options):
 
 
 @pytest.fixture
-def run(options, tmp_path, monkeypatch):
+def run(own, tmp_path, monkeypatch):
     """Grades of three judges, by a run whose examples are of the query ``even``."""
     monkeypatch.chdir(tmp_path)
-    own = with_chosen_examples(options, options.inputs, print)
     grades, human = judged()
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)

@@ -20,7 +20,6 @@ from tests.debates import (
     SWAPPED,
     debating,
     debating_then,
-    in_json,
     listed,
     play,
     repeating,
@@ -29,7 +28,7 @@ from tests.debates import (
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.errors import OptionError
 from zelo_ray.protocols import baseline_strong, baseline_weak, samre
-from zelo_ray.protocols.baseline_strong import Analysed, Tagged
+from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores, ListedScores
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Failure, read_response
@@ -213,7 +212,7 @@ STRICT = {  # a reply's text, and why it is no verdict; empty: it is one
     "11": (AS_ASKED.replace(">8<", ">11<"), "accuracy.answer_1: must be at most"),
     "0": (AS_ASKED.replace(">8<", ">0<"), "accuracy.answer_1: must be at least"),
     "10.5": (AS_ASKED.replace(">8<", ">10.5<"), "accuracy.answer_1: must be at most"),
-    "JSON": (in_json(GOOD, POOR), "the end where <relevance> belongs"),
+    "JSON": ("{}", "the end where <relevance> belongs"),
 }
 
 
@@ -233,7 +232,7 @@ def test_the_strict_reading_of_a_strong_answer(name):
 
 @given(st.sampled_from(["<answer_1>", "</analysis>", "<depth>"]), st.text(), st.text())
 def test_no_verdict_is_written_that_would_not_read_back(tag, before, after):
-    fields = json.loads(in_json(GOOD, POOR))
+    fields = read_response(Tagged, tagged(GOOD, POOR)).model_dump()
     fields["depth"]["analysis"] = before + tag + after
     with pytest.raises(ValueError, match="an analysis holds a tag"):
         Tagged.model_validate(fields)
@@ -317,11 +316,10 @@ def test_plain_is_for_the_weak_baseline_alone(protocol):
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("structured", [False, True])
-def test_a_strong_verdict_is_a_mean_over_criteria_and_rounds(structured, swapped):
-    seed, form = SWAPPED if swapped else IN_ORDER, in_json if structured else tagged
-    say = repeating(form(GOOD, POOR), form(POOR, POOR), form(POOR, (7, 7, 7, 7, 7)))
-    step, asked = play(baseline_strong, say, seed=seed, rounds=3, structured=structured)
+def test_a_strong_verdict_is_a_mean_over_criteria_and_rounds(swapped):
+    seed = SWAPPED if swapped else IN_ORDER
+    say = repeating(tagged(GOOD, POOR), tagged(POOR, POOR), tagged(POOR, (7, 7, 7, 7, 7)))
+    step, asked = play(baseline_strong, say, seed=seed, rounds=3)
     (verdict,) = step.judgments
     turn = -1 if swapped else 1
     assert verdict.score_history == tuple(
@@ -333,15 +331,6 @@ def test_a_strong_verdict_is_a_mean_over_criteria_and_rounds(structured, swapped
     assert verdict.keys == tuple(request.key for request in asked[0])
     assert len(verdict.reasoning) == 3
     assert verdict.reasoning[0].startswith("relevance: so it is\naccuracy: so it is")
-
-
-def test_text_and_json_are_different_questions():
-    _, text = play(baseline_strong, repeating(tagged(GOOD, POOR)))
-    _, asked = play(baseline_strong, repeating(in_json(GOOD, POOR)), structured=True)
-    assert text[0][0].key != asked[0][0].key
-    assert (text[0][0].response_model, asked[0][0].response_model) == (Tagged, Analysed)
-    assert "<answer_1>" in text[0][0].system
-    assert "<answer_1>" not in asked[0][0].system
 
 
 def test_scores_that_are_equal_as_written_are_a_tie():

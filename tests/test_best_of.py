@@ -88,13 +88,8 @@ EACH = scripted(
     two={"ab": "ada", "ac": "refused"},
     three={"ab": "tie", "ac": "ada", "ad": "unreadable"},
 )
-TOGETHER = scripted(
-    one={"ab": "bob", "bc": "cyd", "bd": "dan"},
-    two={"ab": "bob", "bc": "tie", "bd": "dan"},
-    three={"ab": "ada", "bc": "refused", "bd": "tie"},
-)
 CONVERSATIONS = Pool("s-3", "Turn 1: Hi\n\nTurn 2: And now?", POOL.documents[:2], "s-3")
-OTHERWISE = {"repeats": 2, "order": "random", "criteria": "Kindness, for $5.", "seed": 4}
+OTHERWISE = {"repeats": 2, "order": "random", "instructions": "Kindness, for $5.", "seed": 4}
 TWICE = "random, twice, by criteria"
 
 
@@ -105,7 +100,6 @@ def transcripts():
     """
     played = {
         "each": play(say=EACH),
-        "panel": play(say=TOGETHER, decide="panel"),
         TWICE: play(CONVERSATIONS, PANEL[:1], scripted(one={"ab": "ada"}), **OTHERWISE),
     }
     found = {}
@@ -128,7 +122,7 @@ def transcripts():
     return found
 
 
-@pytest.mark.parametrize("name", ["each", "panel", TWICE])
+@pytest.mark.parametrize("name", ["each", TWICE])
 def test_every_prompt_is_the_golden_one(name):
     """To write it anew, after reading the change: python -m tests.test_best_of."""
     golden = json.loads((GOLDEN / "best-of.json").read_text(encoding="utf-8"))
@@ -173,36 +167,6 @@ def test_a_failed_contest_ends_its_tournament_and_no_other():
     assert {winner.judge for winner in of(step, Winner)} == {ONE}
 
 
-def test_a_panel_dethrones_by_more_than_half_of_those_that_answered():
-    step, asked = play(say=TOGETHER, decide="panel")
-    assert [len(round_) for round_ in asked] == [3, 3, 3]
-    assert [row[3:] for row in course(step, ONE)] == [
-        ("bob", "bob"),
-        ("cyd", "bob"),
-        ("dan", "dan"),
-    ]
-    assert [row[3:] for row in course(step, TWO)] == [
-        ("bob", "bob"),
-        ("tie", "bob"),
-        ("dan", "dan"),
-    ]
-    assert [row[3:] for row in course(step, THREE)] == [("ada", "bob"), ("tie", "dan")]
-    assert of(step, Winner) == [Winner("s-3", "q-7", "panel", 0, "dan", 3)]
-    assert [(f.judge, f.doc_ids, f.status) for f in step.failures] == [
-        (THREE, ("bob", "cyd"), "refused")
-    ]
-
-
-def test_a_contest_of_too_few_answers_ends_the_panels_tournament():
-    step, asked = play(say=TOGETHER, decide="panel", min_coverage=0.7)
-    assert len(asked) == 2
-    assert {row.round for row in of(step, Contest)} == {1}
-    assert not of(step, Winner)
-    assert len(step.failures) == 1
-    lame, _ = play(say=lambda request: ("", "refused"), decide="panel", min_coverage=0)
-    assert (lame.judgments, len(lame.failures)) == ((), 3)
-
-
 def test_the_side_that_a_judge_sees_does_not_turn_its_word():
     for seed in range(6):
         step, asked = play(pool_of([2, 1, 3]), PANEL[:1], seed=seed)
@@ -239,13 +203,6 @@ def test_a_random_order_is_the_same_for_all_judges_and_another_in_each_repeat():
         lines.setdefault((row.judge, row.repeat), [row.left_id]).append(row.right_id)
     assert lines[ONE, 0] == lines[TWO, 0] != lines[ONE, 1] == lines[TWO, 1]
     assert sorted(lines[ONE, 0]) == sorted(lines[ONE, 1])
-    together, _ = play(pool_of([0] * 7), order="random", decide="panel")
-    assert of(together, Contest)[0].left_id == lines[ONE, 0][0]
-
-
-def test_each_and_panel_share_what_they_can():
-    each, panel = (play(pool_of([3, 1, 2]), decide=decide)[1] for decide in ("each", "panel"))
-    assert {r.key for step in each for r in step} == {r.key for step in panel for r in step}
 
 
 def test_an_answer_called_tie_is_refused():
@@ -305,7 +262,6 @@ def test_an_answer_that_no_battle_placed_challenges_last():
     failing=st.sampled_from([0, 0, 7]),
     fields=st.fixed_dictionaries(
         {
-            "decide": st.sampled_from(["each", "panel"]),
             "order": st.sampled_from(["input", "random", "zelo"]),
             "repeats": st.integers(1, 3),
             "seed": st.integers(0, 99),
@@ -333,8 +289,7 @@ def test_tournaments(worths, judges, failing, fields):
     if not failing:
         assert sent == planned
         assert len(of(step, Contest)) == (len(names) - 1) * repeats * judges
-        courts = 1 if fields["decide"] == "panel" else judges
-        assert len(of(step, Winner)) == courts * repeats
+        assert len(of(step, Winner)) == judges * repeats
         best = {name for name, worth in zip(names, worths, strict=True) if worth == max(worths)}
         assert {winner.winner_id for winner in of(step, Winner)} <= best
 
@@ -349,10 +304,9 @@ def test_tournaments(worths, judges, failing, fields):
         tournaments.setdefault((row.judge, row.repeat), []).append(row)
     for rows in tournaments.values():
         assert all(row.king_id in (row.left_id, row.right_id) for row in rows)
-        if fields["decide"] == "each":
-            assert [row.round for row in rows] == list(range(1, len(rows) + 1))
-            assert all(a.king_id == b.left_id for a, b in pairwise(rows))
-            assert all((r.king_id == r.right_id) == (r.winner_id == r.right_id) for r in rows)
+        assert [row.round for row in rows] == list(range(1, len(rows) + 1))
+        assert all(a.king_id == b.left_id for a, b in pairwise(rows))
+        assert all((r.king_id == r.right_id) == (r.winner_id == r.right_id) for r in rows)
     for winner in of(step, Winner):
         assert (winner.winner_id in names, winner.contests) == (True, len(names) - 1)
         last = [

@@ -28,7 +28,7 @@ BY = ("relevance=2: it answers the query", "freshness: it is of this year")
 
 
 def options(**fields):
-    return options_of(protocol="criteria", grade_by=BY, **fields)
+    return options_of(protocol="criteria", criteria=BY, **fields)
 
 
 def say(request):
@@ -80,23 +80,23 @@ def test_a_criterion_has_a_name_and_may_have_a_weight_and_a_meaning():
 )
 def test_criteria_that_are_none_are_refused(given, says):
     with pytest.raises(ValueError, match=re.escape(says)):
-        options_of(protocol="criteria", grade_by=given)
+        options_of(protocol="criteria", criteria=given)
 
 
 def test_without_criteria_there_are_four_usual_ones():
     usual = options_of(protocol="criteria")
-    assert [each.name for each in usual.criteria][:2] == ["relevance", "accuracy"]
-    assert usual.criteria[0].weight == 2
-    assert len(usual.criteria) == 4
+    assert [each.name for each in usual.parsed_criteria][:2] == ["relevance", "accuracy"]
+    assert usual.parsed_criteria[0].weight == 2
+    assert len(usual.parsed_criteria) == 4
 
 
 def test_a_file_names_a_criterion_a_line_and_a_record_holds_them(tmp_path):
     path = tmp_path / "criteria.txt"
     path.write_text("\n".join([*BY, ""]))
-    given = options_of(protocol="criteria", grade_by=(str(path),))
-    assert given.grade_by == BY
+    given = options_of(protocol="criteria", criteria=(str(path),))
+    assert given.criteria == BY
     again = type(given).model_validate(given.model_dump(mode="json"), context="recorded")
-    assert again.criteria == given.criteria
+    assert again.parsed_criteria == given.parsed_criteria
 
 
 # The request
@@ -119,7 +119,7 @@ def test_one_call_asks_for_all_criteria_in_their_order():
 
 def test_criteria_and_their_meanings_are_part_of_the_key():
     def keys(*by):
-        given = options_of(protocol="criteria", grade_by=by)
+        given = options_of(protocol="criteria", criteria=by)
         rounds = find_protocol("criteria").rounds(pool_of(), PANEL, given)
         return {request.key for request in first_round(rounds)}
 
@@ -240,10 +240,10 @@ def test_pages_say_that_criteria_are_pooled_by_their_mean():
 
 def test_other_criteria_are_other_questions_and_other_weights_are_not():
     was, now, heavier = (
-        options_of(protocol="criteria", grade_by=by).model_dump(mode="json")
+        options_of(protocol="criteria", criteria=by).model_dump(mode="json")
         for by in (("accuracy: right",), ("accuracy: wrong",), ("accuracy=3: right",))
     )
-    assert list(changed_prompt_options(was, now)) == ["grade_by"]
+    assert list(changed_prompt_options(was, now)) == ["criteria"]
     assert not list(changed_prompt_options(was, heavier))
     plain = options_of().model_dump(mode="json")
     assert not list(
@@ -287,7 +287,7 @@ def test_the_sum_of_equal_weights_is_the_mean_and_a_half_goes_to_the_even_grade(
     parts = tuple(map(criteria.parse_criterion, ("a", "b")))
     assert criteria.weighted_mean({"a": 1, "b": 2}, parts) == 1.5
     assert math.isnan(criteria.weighted_mean({"a": 1}, parts))
-    two = options_of(protocol="criteria", grade_by=("a", "b"))
+    two = options_of(protocol="criteria", criteria=("a", "b"))
     answers = iter([(1, 2), (0, 1), (2, 3), (0, 0)])
 
     def halves(_request):

@@ -232,12 +232,12 @@ def test_the_panel_is_no_test_among_its_judges(tmp_path):
 
 def test_runs_that_asked_otherwise_or_are_not_finished(tmp_path):
     old, new = grades(tmp_path / "old"), grades(tmp_path / "new")
-    for name, criteria in (("old", None), ("new", "be strict")):
-        options = {"protocol": "graded", "criteria": criteria, "concurrency": name}
+    for name, words in (("old", None), ("new", "be strict")):
+        options = {"protocol": "graded", "instructions": words, "concurrency": name}
         (tmp_path / name / "run.json").write_text(json.dumps({"options": options}))
     asked = found(old, new)
     [note] = asked.notes
-    assert "option criteria was None in OLD" in note
+    assert "option instructions was None in OLD" in note
     assert "is 'be strict' in NEW" in note
     assert not asked.complete
     (tmp_path / "new" / "run.json").write_text(json.dumps({"finished": False}))

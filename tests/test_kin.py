@@ -328,14 +328,12 @@ def test_a_contest_that_was_never_guarded_has_a_record():
     assert build_record(outcome, [], {})["summary"]["kin"] is None
 
 
-@pytest.mark.parametrize(
-    ("decide", "told"), [("each", ""), ("panel", "do not judge independently")]
-)
-def test_tournaments_can_be_told_apart_where_each_judge_has_its_own(tmp_path, decide, told):
+@pytest.mark.parametrize(("order", "told"), [("input", ""), ("zelo", "do not judge independently")])
+def test_tournaments_can_be_told_apart_where_each_judge_has_its_own(tmp_path, order, told):
     contests, winners, _ = rows_of_tournaments()
     for name, rows, record in (("contests", contests, Contest), ("winners", winners, Winner)):
         pq.write_table(table_of(rows, record), tmp_path / f"{name}.parquet")
-    options = {"protocol": "best-of", "inputs": ["in.jsonl"], "out": "out", "decide": decide}
+    options = {"protocol": "best-of", "inputs": ["in.jsonl"], "out": "out", "order": order}
     write_json(str(tmp_path), "run.json", {"kind": "annotate", "options": options})
     truth = pa.table({"query_id": ["q0"] * 3, "doc_id": list("abc")})
     run = find_truth_run(str(tmp_path))

@@ -255,9 +255,7 @@ def test_a_duel_is_decided_by_the_preference(model):
 
 
 @pytest.mark.parametrize("model", offline.PROVIDER.models)
-@pytest.mark.parametrize(
-    "verdict", [baseline_weak.FinalScores, baseline_strong.Analysed, baseline_strong.Tagged]
-)
+@pytest.mark.parametrize("verdict", [baseline_weak.FinalScores, baseline_strong.Tagged])
 def test_points_follow_from_the_preference(model, verdict):
     seen = []
     for first, second in ((GOOD, BAD), (GOOD, GOOD), (BAD, GOOD)):

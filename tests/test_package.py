@@ -117,7 +117,7 @@ def test_the_metadata_say_what_an_index_shows(installed):
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     assert "Bradley-Terry" in metadata.get_payload()
     extras = metadata.get_all("Provides-Extra")
-    assert {"offline", "encoders", "cluster", "vllm", "s3", "gcs", "hf"} <= {*extras}
+    assert {"offline", "encoders", "cluster", "s3", "gcs", "hf"} <= {*extras}
 
 
 @pytest.mark.ray

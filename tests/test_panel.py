@@ -70,8 +70,6 @@ def test_a_judge_has_every_option_with_its_default():
         (("xy:m",), {}, "openai:MODEL@URL for a server"),
         (("openai:m@localhost:8000/v1",), {}, "write provider:model@http://host:port/path"),
         (("openai:m@gpu-7:8000",), {}, "write provider:model@http://host:port/path"),
-        (("vllm:m@localhost",), {}, "write provider:model@http://host:port/path"),
-        (("vllm:m@http://gpu-7:8000/v1",), {}, "vllm judges run inside the job; a server"),
         (("offline:bm25@http://h:1",), {}, "offline judges run inside the job"),
         (("openai:m@http://h/v1/chat/completions",), {}, "ends before /chat/completions"),
         (("anthropic:m@http://h/v1/messages/",), {}, "a base URL ends before /messages"),

@@ -112,9 +112,6 @@ NO_FILES += ("/home/jörg/criteria", "./our own/words", "C:/our own/words")
 def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name, tmp_path):
     with pytest.raises(ValueError, match=f"{name}.*(no such file|is neither a file)"):
         options_of(instructions=name)
-    if "." in name:
-        with pytest.raises(ValueError, match="no such file"):
-            options_of(protocol="best-of", criteria=name)
     (tmp_path / "relevant.txt").write_text("What a nurse can act on, see nice.org.uk/guidance.\n")
     told = options_of(instructions=str(tmp_path / "relevant.txt")).instructions
     assert told == "What a nurse can act on, see nice.org.uk/guidance."
@@ -122,7 +119,7 @@ def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name
     assert options_of(instructions="As https://nice.org.uk/a says").instructions.startswith("As")
     assert options_of(instructions="護理師今天能用的").instructions == "護理師今天能用的"
     sentence = "Prefer answers that cite CONTRIBUTING.md"
-    assert options_of(protocol="best-of", criteria=sentence).criteria == sentence
+    assert options_of(protocol="best-of", instructions=sentence).instructions == sentence
     with pytest.raises(ValueError, match="200,000 characters, more than the 100,000"):
         options_of(instructions="a " * 99_999 + "ab")
 
@@ -268,19 +265,6 @@ def test_the_texts_of_examples_can_forge_no_marker_and_no_other_example():
             for each in (request, other)
         )
         assert sorted(shown) == sorted(wanted)
-
-
-def test_the_criteria_of_best_of_are_its_instructions():
-    asked = [
-        [r.key for r in first_round(find_protocol("best-of").rounds(pool_of(), PANEL, options))]
-        for options in (
-            options_of(protocol="best-of", criteria=TEAM),
-            options_of(protocol="best-of", instructions=TEAM),
-        )
-    ]
-    assert asked[0] == asked[1]
-    with pytest.raises(ValueError, match="the same thing; give one"):
-        options_of(protocol="best-of", criteria=TEAM, instructions=TEAM)
 
 
 def test_what_the_line_says_of_a_query_is_shown_where_it_is_asked_for():

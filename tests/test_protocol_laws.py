@@ -14,7 +14,6 @@ from tests.builders import CountingShelf, Shelf, judge_of, options_of, play, poo
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Step, advance, find_protocol
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import PANEL as TOGETHER
 from zelo_ray.records import Document, Pool, SyntheticFeatures, synthesize_answer
 
 PANEL = tuple(judge_of(f"{name}:model-{name}") for name in ("openai", "anthropic", "gemini"))
@@ -22,20 +21,18 @@ WAYS = {
     **{name: (name, {}) for name in (*PROTOCOLS, *RANKERS)},
     "zelo in turn": ("zelo", {"votes": "one"}),
     "lean to the end": ("lean", {"until_loss": 0.0, "audits": 0.2}),
-    "best-of by panel": ("best-of", {"decide": "panel"}),
     "best-of by zelo": ("best-of", {"order": "zelo"}),
-    "strong as JSON": ("baseline-strong", {"structured": True}),
     "strong as often as samre": ("baseline-strong", {"rounds": "samre"}),
     "weak, plain": ("baseline-weak", {"plain": True}),
 }
 NAMES = tuple(judge.name for judge in PANEL)
 ONE_EACH = [  # of which each judge is asked about each pair, from the first round on
-    *("zelo", "zelo+graded", "best-of", "best-of by panel", "samre", "baseline-strong"),
-    *("baseline-weak", "strong as JSON", "weak, plain"),
+    *("zelo", "zelo+graded", "best-of", "samre", "baseline-strong"),
+    *("baseline-weak", "weak, plain"),
 ]
 WAITING = [  # of which a judge is asked what follows from who else is there, or from their answers
     *("auto", "lean", "lean to the end", "zelo+graded"),
-    *("zelo in turn", "best-of by panel", "best-of by zelo"),
+    *("zelo in turn", "best-of by zelo"),
 ]
 DRAWS_NOTHING = {*RANKERS, "criteria"}
 EARLY = ("auto", "lean", "lean to the end")  # which may ask less than they announce
@@ -110,7 +107,7 @@ GROWING = [
     if grows[0] in type(job(way)[1]).model_fields and grows[0] not in WAYS[way][1]
 ]
 NO_MORE = [  # which change what is asked later, or nothing
-    *(("best-of", "cycles"), ("best-of by panel", "cycles"), ("samre", "rounds")),
+    *(("best-of", "cycles"), ("samre", "rounds")),
 ]
 
 
@@ -252,7 +249,7 @@ def test_a_judge_that_is_absent_fails_alone(way):
     _, *others = judges = panel_of(way)
     disabled = {judges[0].name: Disabled(StopReason.FATAL, "no key")}
     step, _ = asked_by(way, pool_of(range(6)), disabled=disabled)
-    found = {getattr(row, "judge", TOGETHER) for row in step.judgments} - {TOGETHER}
+    found = {row.judge for row in step.judgments if hasattr(row, "judge")}
     assert found == {judge.name for judge in others}
     assert {failure.judge for failure in step.failures} == {judges[0].name}
     assert all(failure.reason.endswith("not asked: no key") for failure in step.failures)

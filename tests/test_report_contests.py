@@ -25,7 +25,7 @@ from zelo_ray.records import Contest, Verdict
 @pytest.fixture
 def tournaments(tmp_path):
     write_contests(tmp_path)
-    return read_tournaments(str(tmp_path), decide="each", repeats=2)
+    return read_tournaments(str(tmp_path), 2)
 
 
 def test_tournaments_are_counted_also_those_whose_first_contest_failed(tournaments):
@@ -48,21 +48,11 @@ def test_what_tournaments_come_to_is_as_counted_by_hand(tournaments):
     }
 
 
-def test_a_tournament_of_the_panel_is_one_whoever_judged_it(tmp_path):
-    told = [("q0", judge, 0, "abc", "kc") for judge in ("j1", "j2")]
-    told += [("q1", judge, 0, "abc", "") for judge in ("j1", "j2")]
-    page = write_contests(tmp_path, told=told, decide="panel", repeats=1)
-    assert page.table("tournaments")[1][:3] == ["the panel together", "2", "1"]
-    first, second = read_tournaments(str(tmp_path), decide="panel", repeats=1)
-    assert (first.court, first.order, first.winner_id) == ("panel", ("a", "b", "c"), "c")
-    assert (second.query_id, second.order, second.winner_id) == ("q1", (), "")
-
-
 def test_tables_that_a_killed_run_left_beside_an_older_record_still_make_a_page(tmp_path):
-    page = write_contests(tmp_path, decide="each", repeats=1)
+    page = write_contests(tmp_path, repeats=1)
     assert page.table("tournaments")[1][1] == "4"
     run = json.loads((tmp_path / "run.json").read_text())
-    write_json(str(tmp_path), "run.json", run | {"options": {"decide": "panel", "protocol": "x"}})
+    write_json(str(tmp_path), "run.json", run | {"options": {"protocol": "x"}})
     write_report(str(tmp_path))
     assert "winners" not in page_of(tmp_path).sections
 
@@ -149,7 +139,7 @@ def test_a_flipped_verdict_still_tells_what_each_order_said():
     [
         (
             write_contests,
-            ("order random", "decide each", "repeats 2", "seed 0"),
+            ("order random", "repeats 2", "seed 0"),
             ("vote", "battle", "cycle", "Relevance scores"),
         ),
         (

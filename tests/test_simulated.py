@@ -225,7 +225,6 @@ def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
     [
         (samre.RoundScores, 1, 20),
         (baseline_weak.FinalScores, 6, 120),
-        (baseline_strong.Analysed, 1, 10),
         (baseline_strong.Tagged, 1, 10),
     ],
 )
@@ -461,7 +460,6 @@ def test_what_it_cannot_answer_is_refused():
         {"protocol": "baseline-weak"},
         {"protocol": "baseline-weak", "plain": True},
         {"protocol": "baseline-strong", "rounds": 3},
-        {"protocol": "baseline-strong", "structured": True},
     ],
 )
 def test_the_better_answer_wins_by_every_protocol(tmp_path, fields):

@@ -147,7 +147,7 @@ def test_a_template_with_wrong_places_is_refused_before_anything_is_asked(templa
 def test_instructions_that_a_template_would_not_show_are_refused():
     for name, fields in (
         ("zelo", {"instructions": "Be strict, please."}),
-        ("best-of", {"criteria": "Be strict, please."}),
+        ("best-of", {"instructions": "Be strict, please."}),
     ):
         template = OWN[name].replace("{{instructions}}", "")
         options_of(protocol=name, template=template)

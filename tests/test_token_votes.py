@@ -2,9 +2,7 @@
 
 import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -35,7 +33,6 @@ from zelo_ray.records import CODE_PLACEHOLDER, Document, Failure, Pool, Vote, re
 POOL = pool_of(range(6))
 TOKEN = {"answer": "token"}
 ZELO = load_protocol("zelo")
-A_VLLM = Path(__file__).parent / "fakes" / "vllm_package"
 
 
 def votes_in(asker, pool=POOL):
@@ -113,7 +110,7 @@ def test_which_letters_are_asked_for_is_part_of_the_key():
 
 @pytest.mark.parametrize("protocol", ["lean", "auto", "zelo+graded"])
 def test_the_battles_of_other_protocols_are_votes_of_one_token_too(protocol):
-    panel = build_panel(("openai:m@http://localhost/v1", "vllm:some/model"), {}, {})
+    panel = build_panel(("openai:m@http://localhost/v1", "openai:gpt-6-luna"), {}, {})
     options = options_of(protocol=protocol, **TOKEN)
     requests = next(load_protocol(protocol).rounds(POOL, panel, options))
     battles = [request for request in requests if len(request.documents) == 2]
@@ -320,22 +317,6 @@ def test_words_in_place_of_a_letter_are_no_vote(tmp_path):
     with Fakes(["openai"], key=None, faults=[Fault("prose")]) as fakes:
         asker = run(tmp_path, server_name(fakes))
     assert "no log-probabilities" in asker.stopped
-
-
-def test_a_judge_of_vllm_is_asked_for_log_probabilities(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(A_VLLM))
-    monkeypatch.setenv("FAKE_VLLM", str(tmp_path))
-    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "")
-    (tmp_path / "plan.json").write_text("[]")
-    try:
-        asker = run(tmp_path / "out", "vllm:small/model")
-    finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "vllm"]:
-            del sys.modules[name]
-    assert not asker.stopped
-    assert {row.status for row in asker.books} == {"ok"}
-    votes = votes_in(asker)
-    assert {vote.preference > 0 for vote in votes} == {True}, "d1 is better than d0, and so on"
 
 
 # Who is asked

@@ -317,7 +317,7 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
     given = options(
         cycles=2,
         rounds=3,
-        criteria="wit",
+        order="random",
         judges=("openai:one",),
         max_usd=1.5,
         protocols=("zelo", "samre", "best-of"),
@@ -328,11 +328,11 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
     assert all(own.ledger_dir == "out/" and own.max_usd == 1.5 for own in each.values())
     assert [own.out for own in each.values()] == ["out/zelo", "out/samre", "out/best-of"]
     assert [getattr(own, "rounds", None) for own in each.values()] == [None, 3, None]
-    assert [getattr(own, "criteria", None) for own in each.values()] == [None, None, "wit"]
+    assert [getattr(own, "order", None) for own in each.values()] == [None, None, "random"]
     assert not any(own.human for own in each.values())  # people are the truth here
     assert {own.inputs for own in each.values()} == {("out/pools.jsonl",)}
     assert unused_by_all(given, each) == []
-    assert unused_by_all(given, {"zelo": each["zelo"]}) == ["criteria", "rounds"]
+    assert unused_by_all(given, {"zelo": each["zelo"]}) == ["order", "rounds"]
 
 
 def test_without_names_all_protocols_but_the_mixed_ones_are_compared():

@@ -185,7 +185,7 @@ def labelled(folder, texts):
     ]
     place = str(write_lines(folder / "pools.jsonl", lines))
     items = [Item(f"q{n}", "a", "b", A_BETTER) for n in range(len(texts))]
-    return LabelledItems(People({}, {}), items, place, len(items), len(items), 0, "", "")
+    return LabelledItems(People({}, {}), items, place, len(items), len(items), 0, "")
 
 
 def test_halves_follow_from_the_texts_of_queries_alone(tmp_path):
@@ -316,11 +316,11 @@ def test_options_by_judge_of_a_candidate_leave_those_of_other_judges():
 def test_criteria_of_a_candidate_are_read_from_their_file(tmp_path, is_list):
     place = tmp_path / "criteria.txt"
     place.write_text("relevance=2: it answers\nclarity: it is clear\n")
-    fields = {"protocol": "criteria", "grade_by": [str(place)] if is_list else str(place)}
+    fields = {"protocol": "criteria", "criteria": [str(place)] if is_list else str(place)}
     options = tune(protocol="graded", candidates={"x": fields})
     [_, candidate], _ = make_candidates(options)
     plan = plan_candidate(options, candidate, ("p",), "o")
-    assert plan.grade_by == ("relevance=2: it answers", "clarity: it is clear")
+    assert plan.criteria == ("relevance=2: it answers", "clarity: it is clear")
 
 
 TEMPLATE = (

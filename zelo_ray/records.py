@@ -326,8 +326,6 @@ class Request:
     """Where prefixes of ``user`` end that other requests share, as offsets in characters."""
     key_override: str = field(default="", repr=False)
     """The key, if it is not to be computed from these prompts."""
-    reask: int = field(default=0, repr=False)
-    """How many answers to it could not be parsed so far; not part of the key."""
     item: tuple[Any, ...] = field(default=(), repr=False)
     """Ids of its documents, and the repeat, by which a plan has it; empty: no plan has it."""
     swapped: bool = False
@@ -668,9 +666,6 @@ class Winner:
     winner_id: str
     contests: int
 
-
-PANEL = "panel"
-"""The name of the judge where the panel decides together."""
 
 Side = Literal["model_a", "model_b", "tie"]
 

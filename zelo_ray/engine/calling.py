@@ -212,8 +212,6 @@ class JudgeCaller(RequestRunner[Channel]):
         spent: float | None = 0.0
         error = ""
         try:
-            if effort.reasks:
-                request = replace(request, reask=effort.reasks, key_override=request.key)
             reply = await self._send(request, channel, effort)
             effort.answered = True
             checked = check_answer(

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.engine.bookkeeping import open_ledger
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.formats.input import resolve_inputs
@@ -58,7 +57,6 @@ def preview_input(
         if not options.out:
             options = options.model_copy(update={"out": f"{folder}/out"})
         shards = find_shards(options.inputs, options.out)
-        options = with_chosen_examples(options, shards, say, keep=False)
         panel = panel_of(options, environ, keys=False)
         ledger = open_ledger(options, panel)
         joined = join_sessions(shards, folder) if options.blocks == "session" else None

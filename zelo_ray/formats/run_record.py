@@ -33,7 +33,7 @@ _RESULTS = frozenset(
 """Files of results that a user may name in place of their directory."""
 PROMPT_OPTIONS = (
     *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
-    *("instructions", "template", "answer", "grade_by", "group", "show_query", "passages"),
+    *("instructions", "template", "answer", "group", "show_query", "passages"),
     "seed",  # decides on the examples, and on the order of documents
 )
 """Options that change the prompts of judges."""
@@ -161,7 +161,7 @@ def _told_to_judges(name: str, value: Any) -> Any:
     """Return what of an option's value is in prompts; None for the usual value."""
     if name == "answer" and value == "reasoned":
         return None
-    if name == "grade_by" and value:  # weights are not
+    if name == "criteria" and value:  # weights are not
         return [re.sub(r"^([^=:]*)=[^:]*", r"\1", text).strip() for text in value]
     return value or None
 

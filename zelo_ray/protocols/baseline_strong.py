@@ -22,16 +22,10 @@ from zelo_ray.protocols.pairings import (
     failures_in,
     score_text,
 )
-from zelo_ray.records import Failure, Judge, Pool, Request, SyntheticFeatures
+from zelo_ray.records import Failure, Judge, Pool, SyntheticFeatures
 
-PROMPT, PROMPT_JSON = "baseline-strong", "baseline-strong-json"
+PROMPT = "baseline-strong"
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
-
-
-class StrongOptions(RoundsOptions):
-    """Options of the strong baseline."""
-
-    structured: bool = Field(False, description="baseline-strong: answers as JSON, not as text")
 
 
 class Analysis(BaseModel):
@@ -44,8 +38,19 @@ class Analysis(BaseModel):
     answer_2: _Mark
 
 
-class Analysed(BaseModel):
-    """Both answers by five criteria."""
+_CRITERIA = ("relevance", "accuracy", "depth", "clarity", "reasoning")
+_INNER = tuple(Analysis.model_fields)
+_TAG = re.compile(f"(</?(?:{'|'.join((*_CRITERIA, *_INNER))})>)")
+_FORM = [
+    tag
+    for name in _CRITERIA
+    for tag in (f"<{name}>", *(t for i in _INNER for t in (f"<{i}>", f"</{i}>")), f"</{name}>")
+]
+"""The tags of an answer: these, in this order."""
+
+
+class Tagged(BaseModel):
+    """Both answers by five criteria, between tags."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -61,20 +66,6 @@ class Analysed(BaseModel):
         first, second = pairings.free_judge_scores(seen.preference, 1, 10)
         analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
         return cls(**dict.fromkeys(cls.model_fields, analysis))
-
-
-_INNER = tuple(Analysis.model_fields)
-_TAG = re.compile(f"(</?(?:{'|'.join((*Analysed.model_fields, *_INNER))})>)")
-_FORM = [
-    tag
-    for name in Analysed.model_fields
-    for tag in (f"<{name}>", *(t for i in _INNER for t in (f"<{i}>", f"</{i}>")), f"</{name}>")
-]
-"""The tags of an answer: these, in this order."""
-
-
-class Tagged(Analysed):
-    """The same, between tags."""
 
     @model_validator(mode="after")
     def _holds_no_tags(self) -> "Tagged":
@@ -96,7 +87,7 @@ class Tagged(Analysed):
         between = iter(pieces[::2])
         _blank(next(between), "before <relevance>")
         fields = dict[str, dict[str, str | float]]()
-        for name in Analysed.model_fields:
+        for name in _CRITERIA:
             inner = dict[str, str]()
             for field in _INNER:
                 _blank(next(between), f"before <{field}> of {name}")
@@ -129,12 +120,12 @@ def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict
     return {"analysis": analysis, **{key: float(mark) for key, mark in marks.items()}}
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> Rounds:
     """Let every judge score every pair of the plan, as often as it is to be asked."""
     return pairings.rounds(pool, panel, options, _score)
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> dict[str, int]:
     """Count one request for each pair, order and round, plus those of a debate if it is used."""
     if options.rounds == "samre":
         calls = (samre.CALLS + 1) * samre.most_rounds(options)
@@ -142,7 +133,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> dict[st
     return pairings.count(pool, panel, options, options.rounds or 1)
 
 
-def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
+def _score(pairing: Pairing, options: RoundsOptions) -> Rounds:
     """Ask so many times; the scores that came decide, if they are enough."""
     times = options.rounds or 1
     if times == "samre":
@@ -150,7 +141,7 @@ def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
         if isinstance(outcome, Failure):
             return [_without_debate(failure) for failure in (outcome, *more)]
         times = outcome.rounds
-    requests = [_request(pairing, options, repeat) for repeat in range(times)]
+    requests = [pairing.request(PROMPT, Tagged, repeat=repeat) for repeat in range(times)]
     replies = yield from pairing.ask(requests)
     failures = failures_in(replies)
     if len(failures) == times or times - len(failures) < options.min_coverage * times:
@@ -158,7 +149,7 @@ def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
     good = [
         (request.key, answer)
         for request, answer in zip(requests, replies, strict=True)
-        if isinstance(answer, Analysed)
+        if isinstance(answer, Tagged)
     ]
     verdict = pairing.verdict(
         "baseline-strong",
@@ -169,17 +160,12 @@ def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
     return [verdict, *failures]
 
 
-def _request(pairing: Pairing, options: StrongOptions, repeat: int) -> Request:
-    prompt, model = (PROMPT_JSON, Analysed) if options.structured else (PROMPT, Tagged)
-    return pairing.request(prompt, model, repeat=repeat)
-
-
 def _without_debate(failure: Failure) -> Failure:
     reason = f"no debate tells how often to ask: {failure.reason}"
     return replace(failure, reason=reason)
 
 
-def _mean(analyses: Analysed) -> tuple[Fraction, Fraction]:
+def _mean(analyses: Tagged) -> tuple[Fraction, Fraction]:
     """Return the means over the criteria, for Answer 1 and Answer 2."""
     assessments = [assessment for _, assessment in analyses]
     first = sum((exact_score(assessment.answer_1) for assessment in assessments), Fraction())
@@ -187,7 +173,7 @@ def _mean(analyses: Analysed) -> tuple[Fraction, Fraction]:
     return first / len(assessments), second / len(assessments)
 
 
-def _describe_analyses(analyses: Analysed) -> str:
+def _describe_analyses(analyses: Tagged) -> str:
     return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in analyses)
 
 
@@ -195,8 +181,8 @@ PROTOCOL = Protocol(
     name="baseline-strong",
     rounds=rounds,
     count=count,
-    response_models=(Tagged, Analysed, *samre.PROTOCOL.response_models),
+    response_models=(Tagged, *samre.PROTOCOL.response_models),
     max_rounds=None,  # one, after those of a debate if it tells how often to ask
-    options=StrongOptions,
+    options=RoundsOptions,
     **pairings.DEBATES,
 )

@@ -1,9 +1,9 @@
 """King of the hill: the first answer is king, and each next one challenges the king.
 
 A challenger takes the throne only by winning, so a tie keeps the king, and N answers take N - 1
-contests, one after another. Each judge holds a tournament of its own, or the panel decides one
-together. Judges see *answer 1* and *answer 2*, on sides that follow from the seed, and no name. A
-contest that gives no word ends its tournament: nobody wins that. As many rounds as contests.
+contests, one after another. Each judge holds a tournament of its own. Judges see *answer 1* and
+*answer 2*, on sides that follow from the seed, and no name. A contest that gives no word ends its
+tournament: nobody wins that. As many rounds as contests.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.options import FileText
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
@@ -27,7 +26,6 @@ from zelo_ray.protocols.texts import (
 )
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
-    PANEL,
     TIE,
     Contest,
     CrownedScore,
@@ -62,25 +60,11 @@ class BestOfOptions(zelo.BattleOptions, TemplateOptions):
         optional=(("instructions", "criteria"),),
     )
 
-    criteria: FileText | None = Field(
-        None,
-        min_length=1,
-        description="best-of: the same as --instructions, as it was called before",
-    )
-    decide: Literal["each", "panel"] = Field(
-        "each", description="best-of: a tournament for each judge, or one by the panel's majority"
-    )
     order: Literal["input", "random", "zelo"] = Field(
         "input",
         description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
         "best first (asks its battles, too)",
     )
-
-    @model_validator(mode="after")
-    def _one_set_of_criteria(self) -> Self:
-        if self.criteria and self.instructions:
-            raise ValueError("criteria and instructions are the same thing; give one")
-        return self
 
 
 class Choice(BaseModel):
@@ -161,10 +145,9 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
         if not ranks:
             return battles
         contestants.sort(key=lambda document: (ranks.get(document.id, len(ranks) + 1), document.id))
-    courts = [tuple(panel)] if options.decide == "panel" else [(judge,) for judge in panel]
     tournaments = [
-        _tournament(pool, _line_up(pool, contestants, repeat, options), court, repeat, options)
-        for court in courts
+        _tournament(pool, _line_up(pool, contestants, repeat, options), judge, repeat, options)
+        for judge in panel
         for repeat in range(options.repeats)
     ]
     ended = yield Parallel(tournaments)
@@ -224,7 +207,7 @@ def _line_up(
 def _tournament(
     pool: Pool,
     line: Sequence[Document],
-    court: Sequence[Judge],
+    judge: Judge,
     repeat: int,
     options: BestOfOptions,
 ) -> Rounds:
@@ -233,36 +216,28 @@ def _tournament(
     Args:
         pool: whose answers they are.
         line: the first king, and who challenges, in this order.
-        court: one judge, or the judges that decide together.
-        repeat: which of a court's tournaments, from 0.
+        judge: who holds it.
+        repeat: which of the judge's tournaments, from 0.
         options: of the job.
 
     Returns:
-        The contests, what failed, and the winner unless a contest had too few answers. Of such a
-        contest the answers that came are left out, since it has no outcome.
+        The contests and the winner; or the contests up to the failure that ended it.
     """
     king, rows = line[0], list[Contest | Winner | Failure]()
     for number, challenger in enumerate(line[1:], 1):
         pair = (king, challenger)
-        challenges = [
-            _challenge(pool, pair, judge, options, repeat=repeat, number=number) for judge in court
-        ]
-        replies = yield [challenge.request for challenge in challenges]
-        outcomes = [
-            challenge.read(reply) for challenge, reply in zip(challenges, replies, strict=True)
-        ]
-        words = [outcome for outcome in outcomes if isinstance(outcome, Contest)]
-        rows += [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-        if not words or len(words) < options.min_coverage * len(court):
-            return rows
-        if 2 * sum(word.preference > 0 for word in words) > len(words):
+        challenge = _challenge(pool, pair, judge, options, repeat=repeat, number=number)
+        (reply,) = yield [challenge.request]
+        outcome = challenge.read(reply)
+        if isinstance(outcome, Failure):
+            return [*rows, outcome]
+        if outcome.preference > 0:
             king = challenger
-        rows += [replace(word, king_id=king.id) for word in words]
-    who = court[0].name if options.decide == "each" else PANEL
+        rows.append(replace(outcome, king_id=king.id))
     winner = Winner(
         session_id=pool.session_id,
         query_id=pool.query_id,
-        judge=who,
+        judge=judge.name,
         repeat=repeat,
         winner_id=king.id,
         contests=len(line) - 1,
@@ -299,7 +274,7 @@ def _challenge(
 
 def _criteria(options: BestOfOptions) -> str:
     """Return the criteria of the prompt; the user's own between markers."""
-    criteria = options.instructions or options.criteria
+    criteria = options.instructions
     return CRITERIA if criteria is None else criteria_block("criteria", criteria)
 
 
@@ -333,9 +308,7 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(Choice, *zelo.PROTOCOL.response_models),
-    judges_are_independent=lambda options: bool(
-        options.decide == "each" and options.order != "zelo"
-    ),
+    judges_are_independent=lambda options: bool(options.order != "zelo"),
     max_rounds=None,  # as many as contests
     min_documents=_FEWEST,
     judgments={"winners": WINNERS, "contests": CONTESTS},

@@ -125,7 +125,7 @@ def _cannot_be_a_field(name: str) -> bool:
 class CriteriaOptions(AnnotateOptions):
     """Options of grades by several criteria."""
 
-    grade_by: Annotated[tuple[str, ...], AfterValidator(_read_criteria)] = Field(
+    criteria: Annotated[tuple[str, ...], AfterValidator(_read_criteria)] = Field(
         (),
         description="criteria, each as 'name=weight: meaning', or a file with a line for each; "
         "without it relevance, accuracy, completeness and clarity",
@@ -137,9 +137,9 @@ class CriteriaOptions(AnnotateOptions):
     )
 
     @property
-    def criteria(self) -> tuple[Criterion, ...]:
+    def parsed_criteria(self) -> tuple[Criterion, ...]:
         """Return the criteria, in their order."""
-        return tuple(map(parse_criterion, self.grade_by or USUAL))
+        return tuple(map(parse_criterion, self.criteria or USUAL))
 
     @property
     def as_graded(self) -> graded.GradedOptions:
@@ -233,7 +233,7 @@ def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) ->
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: CriteriaOptions) -> Rounds:
     """Let every judge grade every document by all criteria."""
-    criteria = options.criteria
+    criteria = options.parsed_criteria
     questions = [
         CriteriaRequest(
             *(pool.query_id, document.id, criteria),
@@ -261,10 +261,10 @@ def _request(
     pool: Pool, document: Document, judge: Judge, options: CriteriaOptions, repeat: int
 ) -> AnyRequest:
     shown = shown_document(document, pool, options)
-    names = tuple(criterion.name for criterion in options.criteria)
+    names = tuple(criterion.name for criterion in options.parsed_criteria)
     lines = (
         f"- {criterion.name}{criterion.meaning and ': '}{criterion.meaning}"
-        for criterion in options.criteria
+        for criterion in options.parsed_criteria
     )
     return build_request(
         PROMPT,
@@ -305,7 +305,7 @@ def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCr
     measured = graded.learn({n: t for n, t in tables.items() if n != "criteria"}, options.as_graded)
     parts, notes = dict[str, graded.Measured](), list[str]()
     alone = options.as_graded.model_copy(update={"human": None})
-    for criterion in options.criteria:
+    for criterion in options.parsed_criteria:
         rows = tables["criteria"].filter(pc.field("criterion") == criterion.name)
         part = graded.learn({"grades": rows}, alone)
         parts[criterion.name] = replace(part, notes=(), shares=(), consensus=())
@@ -327,7 +327,9 @@ def learn(tables: Mapping[str, pa.Table], options: CriteriaOptions) -> LearnedCr
         notes=(*notes, *measured.notes),
         shared=measured.shared,
         by_criterion=parts,
-        mean_variance=calibration.typical_variance(_means_in(tables["criteria"], options.criteria))
+        mean_variance=calibration.typical_variance(
+            _means_in(tables["criteria"], options.parsed_criteria)
+        )
         / _SCALE**2,
     )
 
@@ -372,7 +374,7 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    how, record = options.as_graded, score_record(options.criteria)
+    how, record = options.as_graded, score_record(options.parsed_criteria)
     grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
     fits = graded.fit(grades, how, learned)
     parts = {
@@ -381,14 +383,14 @@ def fit(
             how,
             learned.by_criterion[criterion.name],
         )
-        for criterion in options.criteria
+        for criterion in options.parsed_criteria
     }
-    errors = _errors(judgments, options.criteria, learned.mean_variance)
+    errors = _errors(judgments, options.parsed_criteria, learned.mean_variance)
     return [
         _with_criteria(
             fitted,
             {name: fits_by[number] for name, fits_by in parts.items()},
-            options.criteria,
+            options.parsed_criteria,
             record,
             errors[number],
         )
@@ -489,13 +491,13 @@ def score_record(criteria: tuple[Criterion, ...]) -> type[GradedScore]:
 
 def _score_kind(options: CriteriaOptions) -> ScoreKind:
     """Return the kind of scores under these options: with a column for each criterion."""
-    names = [f"by_{criterion.name}" for criterion in options.criteria]
-    kind = replace(SCORE, record=score_record(options.criteria))
+    names = [f"by_{criterion.name}" for criterion in options.parsed_criteria]
+    kind = replace(SCORE, record=score_record(options.parsed_criteria))
     return replace(kind, shown=(*kind.shown, *names))
 
 
 def _explained(options: Mapping[str, Any]) -> str:
-    criteria = [parse_criterion(text) for text in options.get("grade_by") or USUAL]
+    criteria = [parse_criterion(text) for text in options.get("criteria") or USUAL]
     weights = ", ".join(f"{criterion.name} {criterion.weight:g}" for criterion in criteria)
     return (
         "A score is the weighted mean, from 0 to 3, of a document's scores by criterion "

@@ -239,9 +239,9 @@ def recorded_pooling(options: Mapping[str, Any]) -> str:
     """Return how the grades of a run are pooled, by its options: those by criteria by their mean.
 
     Args:
-        options: as the record of the run has them; ``grade_by`` is of criteria alone.
+        options: as the record of the run has them; ``criteria`` is of that protocol alone.
     """
-    if "grade_by" in options:
+    if "criteria" in options:
         return "mean"
     return pooling_of(options.get("pooling"), human=bool(options.get("human")))
 

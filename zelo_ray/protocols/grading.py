@@ -2,22 +2,18 @@
 
 import random
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationInfo,
     field_validator,
-    model_validator,
 )
 
 from zelo_ray.options import AnnotateOptions, FileText
-from zelo_ray.options.command import FILES
-from zelo_ray.options.places import Place
 from zelo_ray.protocols import anchors
-from zelo_ray.protocols.protocol import RECORDED, Repeats
+from zelo_ray.protocols.protocol import Repeats
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     AnyRequest,
@@ -48,25 +44,12 @@ class AnchoredOptions(AnnotateOptions):
     anchors: FileText = Field(
         anchors.USUAL, description="worked examples for grades: a built-in domain, a file or a URL"
     )
-    anchors_from: Annotated[Place | None, FILES] = Field(
-        None,
-        description="labels of people, grades 0-3: the worked examples are of one of their "
-        "queries, which then measures no judge",
-    )
 
     @field_validator("anchors")
     @classmethod
     def _can_be_used(cls, text: str) -> str:
         anchors.load_anchors(text)
         return text
-
-    @model_validator(mode="after")
-    def _one_set_of_examples(self, info: ValidationInfo) -> Self:
-        """Refuse two sources of examples, except in a run's record, which holds both."""
-        recorded = info.context == RECORDED
-        if self.anchors_from and "anchors" in self.model_fields_set and not recorded:
-            raise ValueError("anchors and anchors_from are two sources of examples; give one")
-        return self
 
 
 class GradingOptions(AnchoredOptions):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.protocol import Paragraph, QueryResults
-from zelo_ray.records import PANEL, Contest, Failure, Grade, Score, Verdict, Vote
+from zelo_ray.records import Contest, Failure, Grade, Score, Verdict, Vote
 
 DEEP = " " * 8
 """What stands before running text."""
@@ -50,18 +50,18 @@ def of_winners(held: QueryResults, doc_id: str | None) -> Iterable[Paragraph]:
 
 def of_contests(held: QueryResults, doc_id: str | None) -> Iterable[Paragraph]:
     """Yield the tournaments in which a document had a contest, or all of a query, in order."""
-    contests, together = held.judgments["contests"], held.options.get("decide") == PANEL
+    contests = held.judgments["contests"]
     kings = {(row.judge, row.repeat): row.winner_id for row in held.judgments["winners"]}
     several = any(row.repeat for row in contests)
     own_contests = [row for row in contests if doc_id in (None, row.left_id, row.right_id)]
-    for key, fought in _courts(own_contests, together=together):
+    for key, fought in _courts(own_contests):
         king = kings.get(key)
         end = "it" if king is not None and king == doc_id else king
         head = f"tournament of {_named(*key, several=several)}, {_ended_with(end)}"
         if doc_id is None:
-            yield _tournament(head, fought, together=together)
+            yield _tournament(head, fought)
         else:
-            yield _fought(doc_id, head, fought, together=together)
+            yield _fought(doc_id, head, fought)
 
 
 def of_failures(failures: Sequence[Failure]) -> Iterator[str]:
@@ -81,20 +81,17 @@ def _grade(grade: Grade) -> Iterator[str]:
     yield from indented(grade.rationale)
 
 
-def _courts(
-    contests: Sequence[Contest], *, together: bool
-) -> list[tuple[tuple[str, int], list[Contest]]]:
-    """Group contests by court and repeat; the court is the judge, or the panel."""
+def _courts(contests: Sequence[Contest]) -> list[tuple[tuple[str, int], list[Contest]]]:
+    """Group contests by judge and repeat."""
     held: dict[tuple[str, int], list[Contest]] = {}
     for contest in contests:
-        held.setdefault((PANEL if together else contest.judge, contest.repeat), []).append(contest)
+        held.setdefault((contest.judge, contest.repeat), []).append(contest)
     return sorted(held.items(), key=lambda item: item[0])
 
 
-def _named(court: str, repeat: int, *, several: bool) -> str:
-    """Return the name of a tournament's court, and which of ``several`` it is."""
-    whose = "the panel" if court == PANEL else court
-    return f"{whose}, repeat {repeat + 1}" if several else whose
+def _named(judge: str, repeat: int, *, several: bool) -> str:
+    """Return the name of a tournament's judge, and which of ``several`` it is."""
+    return f"{judge}, repeat {repeat + 1}" if several else judge
 
 
 def _ended_with(king: str | None) -> str:
@@ -144,18 +141,15 @@ def _debate(doc_id: str, verdict: Verdict) -> Iterator[str]:
         yield from indented(why)
 
 
-def _fought(
-    doc_id: str, head: str, contests: Sequence[Contest], *, together: bool
-) -> Iterator[str]:
+def _fought(doc_id: str, head: str, contests: Sequence[Contest]) -> Iterator[str]:
     yield head
     for row in contests:
         is_left = row.left_id == doc_id
         gain = -row.preference if is_left else row.preference
         opponent, as_king = (row.right_id, ", as king") if is_left else (row.left_id, "")
         place = 1 if is_left != row.swapped else 2
-        who = f"{row.judge}, " if together else ""
         yield (
-            f"  round {row.round}  {_outcome(gain):4} against {opponent}{as_king}  {who}"
+            f"  round {row.round}  {_outcome(gain):4} against {opponent}{as_king}  "
             f"confidence {row.confidence:.2f}, shown as Answer {place}; then king: {row.king_id}"
         )
         yield from indented(row.verdict)
@@ -189,14 +183,13 @@ def indented(text: str) -> Iterator[str]:
     return (f"{DEEP}{line.strip()}" for line in text.splitlines() if line.strip())
 
 
-def _tournament(head: str, contests: Sequence[Contest], *, together: bool) -> Iterator[str]:
+def _tournament(head: str, contests: Sequence[Contest]) -> Iterator[str]:
     yield head
     for row in sorted(contests, key=lambda contest: (contest.round, contest.judge)):
         won = f"{row.winner_id} won" if row.preference else "a tie"
         first = row.right_id if row.swapped else row.left_id
-        who = f"{row.judge}, " if together else ""
         yield (
-            f"  round {row.round}  king {row.left_id} against {row.right_id}: {won}  {who}"
+            f"  round {row.round}  king {row.left_id} against {row.right_id}: {won}  "
             f"confidence {row.confidence:.2f}, {first} shown first; then king: {row.king_id}"
         )
         yield from indented(row.verdict)

@@ -76,8 +76,7 @@ class TemplateOptions(AnnotateOptions):
     def _template_has_its_places(self) -> Self:
         if self.template:
             _, used = _parse(self.template, self.template_form)
-            words = self.instructions or getattr(self, "criteria", None)
-            if words and INSTRUCTIONS not in used:
+            if self.instructions and INSTRUCTIONS not in used:
                 raise ValueError(
                     "the template has no place {{instructions}}, so no judge would see "
                     "instructions; add the place, or leave one of the two out"

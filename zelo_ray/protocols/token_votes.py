@@ -22,7 +22,7 @@ AnswerForm = Annotated[
     Literal["reasoned", "token"],
     Field(
         description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
-        "letter, for a tenth of the output or less (openai, compatible servers and vllm alone)"
+        "letter, for a tenth of the output or less (openai and compatible servers alone)"
     ),
 ]
 """The option of protocols with battles."""

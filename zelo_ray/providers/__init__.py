@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from zelo_ray.errors import PanelError, format_error
 from zelo_ray.options import AnnotateOptions, JudgingOptions, did_you_mean
@@ -83,7 +83,7 @@ __all__ = [
     "with_options",
 ]
 
-_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex", "vllm")
+_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex")
 """Providers whose options are checked here; the others check their own."""
 _MOST_TOKENS = 10_000_000
 _Words = Annotated[str, Field(min_length=1)]
@@ -277,8 +277,8 @@ def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOption
         if not provider.gives_probabilities:
             raise PanelError(
                 f"{judge.name} gives no log-probabilities, and --answer token takes its votes from "
-                "them: leave it out, or ask with --answer reasoned (openai, servers that speak its "
-                "protocol, and vllm have log-probabilities)"
+                "them: leave it out, or ask with --answer reasoned (openai, and servers that speak "
+                "its protocol, have log-probabilities)"
             )
         if options.mode == "batch" and provider.batch and not judge.base_url:
             raise PanelError(
@@ -335,10 +335,9 @@ def _check_url(judge: Judge, provider: Provider) -> None:
     url, name = urlsplit(judge.base_url or "http://none"), f"{judge.provider}:{judge.model}"
     if url.username or url.password:
         raise PanelError(f"{name}: no key in a URL; use api_key_env")
-    takes_url = bool(provider.key_variables) or judge.provider == "vllm"
     if url.scheme not in ("http", "https") or not url.hostname:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if takes_url and not judge.base_url and lacks_scheme(judge.model):
+    if provider.key_variables and not judge.base_url and lacks_scheme(judge.model):
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
     if judge.base_url and provider.url_variable and not provider.key_variables:
         raise PanelError(f"{name}: takes no URL; its address is in {provider.url_variable}")
@@ -384,14 +383,6 @@ class _OptionValues(BaseModel):
     response_format: Literal["json_schema", "json_object", "none"] = "none"
     token_limit_field: Annotated[str, Field(pattern=r"^(max|num|n)_[a-z_]+$")] = "max_tokens"  # noqa: S105 - of output
     extra_body: dict[str, JsonValue] = {}
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    dtype: _Words = "auto"
-    quantization: _Words | None = None
-    revision: _Words | None = None
-    chat_template_kwargs: dict[str, JsonValue] = {}
-    tensor_parallel_size: PositiveInt = 1
-    max_model_len: PositiveInt | None = None
-    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
 def refuse_wrong_options(judge: Judge, options: Mapping[str, Any]) -> None:

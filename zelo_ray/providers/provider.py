@@ -199,8 +199,6 @@ class Provider:
             by the probability of each letter.
         fingerprint: returns what identifies a judge's local model, to be the value of its option
             ``version`` where that is unset; None where nothing does. It may raise PanelError.
-        gpus: returns how many GPUs a judge's own process needs; it may raise PanelError. None:
-            judges share a process without GPUs.
 
     Example:
         >>> class Echo:
@@ -230,4 +228,3 @@ class Provider:
     build_body: Callable[[Request], Mapping[str, Any]] | None = None
     gives_probabilities: bool = False
     fingerprint: Callable[[Judge], str | None] | None = None
-    gpus: Callable[[Judge], int] | None = None

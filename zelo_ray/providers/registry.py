@@ -25,7 +25,6 @@ PROVIDERS = {
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
     "recorded": "zelo_ray.providers.recorded",
-    "vllm": "zelo_ray.providers.vllm.judges",
 }
 
 ENCODERS = frozenset({"cross-encoder", "bi-encoder"})

@@ -16,7 +16,7 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.ray.actors import OnlineActor
 from zelo_ray.ray.coordinator import CoordinatorClient, RunCoordinator
 from zelo_ray.ray.dataset import Job, lines_dataset
-from zelo_ray.ray.placement import asking_actor_options, gpus_for
+from zelo_ray.ray.placement import asking_actor_options
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 
@@ -42,7 +42,7 @@ def online_branch(
         fn_constructor_args=(job, judges, coordinator),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
-        num_gpus=num_gpus or gpus_for(judges[0]),
+        num_gpus=num_gpus,
         **asking_actor_options(),
         compute=ActorPoolStrategy(
             size=job.options.actors,

@@ -5,7 +5,7 @@ it.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
@@ -13,8 +13,6 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.errors import OptionError
-from zelo_ray.providers import load_provider
-from zelo_ray.records import Judge
 
 ASKING_CPUS = 0.25
 """Of an actor: a hundred calls a second. Nothing keeps it from more where more is there."""
@@ -66,17 +64,6 @@ def reading_task_options() -> dict[str, Any]:
     return {"num_cpus": 0, "concurrency": max(1, int(cpus))}
 
 
-def gpus_for(judge: Judge) -> int:
-    """Return the GPUs that a judge's actor takes; a judge with any shares actors with no other."""
-    needs = load_provider(judge.provider).gpus
-    return needs(judge) if needs else 0
-
-
-def shared_actor_key(judge: Judge) -> tuple[str, str]:
-    """Return the key that is equal for judges that share actors."""
-    return judge.provider, judge.name if gpus_for(judge) else ""
-
-
 def warn_of_missing_gpus(who: str, wanted: float) -> str:
     """Return a warning if there are too few GPUs, for which Ray would wait without a word.
 
@@ -90,19 +77,6 @@ def warn_of_missing_gpus(who: str, wanted: float) -> str:
     if not _is_joined():
         raise OptionError(says)
     return f"{says}; the run waits until the cluster has grown"
-
-
-def describe_local_engines(judges: Iterable[Judge], actors: int) -> Iterator[str]:
-    """Yield a message about each judge that runs on GPUs here, before they are asked.
-
-    Raises:
-        OptionError: this machine has too few GPUs.
-    """
-    needs = {judge.name: gpus_for(judge) * actors for judge in judges if gpus_for(judge)}
-    if says := warn_of_missing_gpus(f"{', '.join(needs)}", sum(needs.values())):
-        yield says
-    for name, gpus in needs.items():
-        yield f"{name} starts on {gpus} GPUs, which takes minutes"
 
 
 def _is_joined() -> bool:

@@ -5,7 +5,7 @@ back-pressure and reading blocks where they are used, few lines do not need.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from zelo_ray.formats.pools import Line
 from zelo_ray.ray.actors import OnlineActor
 from zelo_ray.ray.coordinator import CoordinatorClient
 from zelo_ray.ray.dataset import Job, lines_table
-from zelo_ray.ray.placement import gpus_for
 from zelo_ray.records import Judge
 
 _MOST = 20_000
@@ -73,12 +72,9 @@ def ask_small_job(
     """
     kind: Any = SmallOnlineActor
     # They take nothing: blocks are dealt out now, and an actor without room would keep its own.
-    # Only GPUs are declared, which there are (`engines`), and Ray looks for the node.
-    gpus = gpus_for(judges[0])
-    where = repeat({"num_gpus": gpus}) if gpus else places
     actors = [
         kind.options(max_concurrency=_BLOCKS_AT_ONCE, **place).remote(job, judges, coordinator)
-        for place in islice(where, job.options.actors)
+        for place in islice(places, job.options.actors)
     ]
     blocks = enumerate(blocks_of_lines(lines))
     return actors, [actors[number % len(actors)].ask.remote(block) for number, block in blocks]

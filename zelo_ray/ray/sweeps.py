@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -34,8 +35,6 @@ from zelo_ray.ray.dataset import Job
 from zelo_ray.ray.placement import (
     actor_options_by_node,
     asking_actor_options,
-    describe_local_engines,
-    shared_actor_key,
 )
 from zelo_ray.ray.small_jobs import ask_small_job, blocks_of_lines, lines_if_few
 from zelo_ray.reasons import Disabled, describe_disabled
@@ -112,9 +111,6 @@ class Sweeps:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
         panel = [judge for judge in job.panel if judge.name not in job.disabled]
-        if job.sweep == 1:
-            for line in describe_local_engines(panel, job.options.actors):
-                self._watch.say(line)
         tallies, reason, disabled = run_branches(
             partial(self._begin, job, panel, coordinator.client),
             coordinator,
@@ -133,7 +129,8 @@ class Sweeps:
     def _begin(self, job: Job, panel: Sequence[Judge], client: CoordinatorClient) -> Branches:
         """Begin to ask these judges."""
         branches, places = Branches(), actor_options_by_node()
-        for _, group in groupby(sorted(panel, key=shared_actor_key), shared_actor_key):
+        by_provider = attrgetter("provider")  # judges of one share actors
+        for _, group in groupby(sorted(panel, key=by_provider), by_provider):
             judges = list(group)
             away = [judge for judge in judges if goes_in_batches(judge, job.options)]
             for judge in away:  # an actor each: one judge's full queue holds up no other

@@ -15,7 +15,7 @@ def build_instructions_section(options: Mapping[str, Any], where: str) -> Sectio
         options: of a run.
         where: a sentence on where the instructions come from.
     """
-    words = str(options.get("instructions") or options.get("criteria") or "")
+    words = str(options.get("instructions") or "")
     lines = [line for line in words.splitlines() if line.strip()]
     shown = ", ".join(options.get("show_query") or ())
     notes = [f"With each query they were shown: {shown}."] if shown else []

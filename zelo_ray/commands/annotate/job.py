@@ -24,7 +24,6 @@ from zelo_ray.commands.annotate.recorded_replies import (
     read_all_recorded,
     write_recorded,
 )
-from zelo_ray.engine.anchoring import with_chosen_examples
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import (
@@ -89,7 +88,6 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
     human = read_human_grades(options)
     with claim_output(options, watch, "annotate"):
         salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
-        options = with_chosen_examples(options, shards, watch.say)
         refuse_other_options(options, panel)
         for line in warn_of_other_questions(options):
             watch.say(line)

@@ -64,7 +64,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.ray.branches import Branches, online_branch, run_branches
 from zelo_ray.ray.coordinator import RunCoordinator
 from zelo_ray.ray.dataset import Job
-from zelo_ray.ray.placement import gpus_for, warn_of_missing_gpus
+from zelo_ray.ray.placement import warn_of_missing_gpus
 from zelo_ray.ray.ranking import rank_pools
 from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import Disabled
@@ -434,7 +434,7 @@ def _rank_all(
     """Ask every ranker, then collect how each ranked every pool."""
     with ray_session(options):
         timer.lap("start Ray")
-        _look_for_gpus(field, options, watch)
+        _look_for_gpus(options, watch)
         judges = field.judges
         paid = check_spending(options, judges, watch)
         panels = [
@@ -474,15 +474,13 @@ def _rank_all(
     return ranked
 
 
-def _look_for_gpus(field: _AskedRankers, options: BakeoffOptions, watch: Watch) -> None:
+def _look_for_gpus(options: BakeoffOptions, watch: Watch) -> None:
     """Check that there are enough GPUs; Ray would wait for them silently.
 
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
     """
-    judges = field.judges
-    needs = {name: gpus_for(judge) for name, judge in judges.items()} | dict(options.num_gpus)
-    wanted = options.actors * sum(needs.values())
+    wanted = options.actors * sum(options.num_gpus.values())
     if says := warn_of_missing_gpus("num_gpus: the rankers", wanted):
         watch.say(says)
 

@@ -72,7 +72,6 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
     with fresh_display(watch), claim_output(options, watch, _KIND):
         salt_of(options.ledger_dir)
         field = collect_items(options, options.out, watch, protocols_to_compare(options))
-        jobs = make_plans(options, (pools,), field.examples)
         for job in jobs.values():
             refuse_other_options(job, panel)
         _announce(options, jobs, field, watch)
@@ -115,8 +114,8 @@ def plan_protocols(
     with TemporaryDirectory() as folder:
         pools = pools_file(folder)
         protocols = protocols_to_compare(options)
-        field = collect_items(options, folder, watch, protocols, choose=False)
-        jobs = make_plans(options, (pools,), field.examples)
+        collect_items(options, folder, watch, protocols)
+        jobs = make_plans(options, (pools,))
         for job in jobs.values():
             refuse_without_probabilities(panel, job)
         yield {

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
-from zelo_ray.engine.anchoring import choose_examples
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preflight import files_to_judge
@@ -32,8 +31,6 @@ class LabelledItems:
     queries: int
     rejected: int
     """invalid lines of the input"""
-    examples: str
-    """the worked examples chosen by ``anchors_from``; empty without it"""
     left_out: str
     """a note on left out queries of worked examples; empty if there are none"""
 
@@ -63,8 +60,6 @@ def collect_items(
     folder: str,
     watch: Watch,
     protocols: Iterable[str],
-    *,
-    choose: bool = True,
     more_examples: Iterable[str] = (),
 ) -> LabelledItems:
     """Write the pools that people labelled to a file of a folder; only these are judged.
@@ -76,7 +71,6 @@ def collect_items(
         folder: the directory to write to.
         watch: gets messages.
         protocols: names of all that judge these items.
-        choose: whether the choice of examples is stored with the ledger.
         more_examples: texts of further worked examples that judges are shown.
     """
     people = read_people(options.human, options.people, split_columns(options.columns))
@@ -87,10 +81,9 @@ def collect_items(
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
     for message in (*census.reports, *census.own):
         watch.say(message)
-    examples, shown = "", set[str]()
+    shown = set[str]()
     if any("anchors" in load_protocol(name).options.model_fields for name in protocols):
-        examples = choose_examples(options, shards, watch.say, keep=choose) or ""
-        shown |= example_query_ids(examples or getattr(options, "anchors", USUAL))
+        shown |= example_query_ids(getattr(options, "anchors", USUAL))
         shown.update(*map(example_query_ids, more_examples))
     items: list[Item] = []
     known_count = queries = without = 0
@@ -117,7 +110,7 @@ def collect_items(
     if not items:
         raise InputError(_no_item(options, people, query_ids, census, left_out))
     place, bad = pools_file(folder), rejected + census.rejected
-    return LabelledItems(people, items, place, known_count, queries, bad, examples, left_out)
+    return LabelledItems(people, items, place, known_count, queries, bad, left_out)
 
 
 def _no_item(

@@ -32,14 +32,13 @@ def protocols_to_compare(options: CompareProtocolsOptions) -> tuple[str, ...]:
 
 
 def make_plans(
-    options: CompareProtocolsOptions, pools: tuple[str, ...], examples: str = ""
+    options: CompareProtocolsOptions, pools: tuple[str, ...]
 ) -> dict[str, AnnotateOptions]:
     """Return the options of each protocol's run: those of the command that apply to it.
 
     Args:
         options: of the command; ``max_usd`` is the budget of each protocol.
         pools: the files of the pools.
-        examples: chosen by ``anchors_from``, for protocols that show examples.
 
     Raises:
         UnknownProtocol, OptionError: a protocol is unknown or named twice, or options conflict.
@@ -50,9 +49,7 @@ def make_plans(
         if called.count(name) > 1:  # each has a folder of its name
             raise OptionError(f"--protocols: {name} is named twice")
     folders = {name: f"{options.out.rstrip('/')}/{load_protocol(name).name}" for name in names}
-    return {
-        name: plan_run(options, pools, name, folders[name], examples=examples) for name in names
-    }
+    return {name: plan_run(options, pools, name, folders[name]) for name in names}
 
 
 def plan_run(
@@ -61,7 +58,6 @@ def plan_run(
     protocol: str,
     out: str,
     *,
-    examples: str = "",
     changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> AnnotateOptions:
     """Return the options of one run of `annotate`: those of a command that apply to its protocol.
@@ -71,7 +67,6 @@ def plan_run(
         pools: the files of the pools.
         protocol: its name.
         out: directory or URL of its results; it uses the ledger of the command.
-        examples: chosen by ``anchors_from``, for a protocol that shows examples.
         changes: options that differ from the command's; texts are not read from files.
 
     Raises:
@@ -79,8 +74,6 @@ def plan_run(
     """
     kind = load_protocol(protocol).options
     option_names = options.model_fields_set & kind.model_fields.keys() - _OWN
-    if "anchors" in changes:
-        option_names, examples = option_names - {"anchors_from"}, ""
     values = {
         **{name: getattr(options, name) for name in option_names},
         **changes,
@@ -90,11 +83,9 @@ def plan_run(
         "protocol": protocol,
     }
     try:
-        plan = kind.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise OptionError(f"{protocol}: {first_error(error)}") from None
-    settled = {"anchors": examples} if examples and "anchors" in kind.model_fields else {}
-    return plan.model_copy(update=settled)
 
 
 def unused_by_all(

@@ -196,7 +196,7 @@ def _build_parts(query: _Query, doc_id: str | None) -> Iterator[ExplanationPart]
     if query.pool:
         shown = shown_query(query.pool, options.get("show_query") or ())
         yield text_part(f"query {query.id}", shown)
-    if words := options.get("instructions") or options.get("criteria"):
+    if words := options.get("instructions"):
         judges = {row.judge for rows in query.outcome.judgments.values() for row in rows}
         note = (
             ""

@@ -205,8 +205,7 @@ def find_wording(contest: BakeoffOptions) -> Mapping[str, Any]:
 
 def _wording_of_run(run: str) -> Mapping[str, Any]:
     made = read_record(f"{run.rstrip('/')}/{RUN}").get("options") or {}
-    instructions = made.get("instructions") or made.get("criteria")  # of best-of
-    return {"instructions": instructions, "show_query": made.get("show_query")}
+    return {"instructions": made.get("instructions"), "show_query": made.get("show_query")}
 
 
 def _with_existing_paths(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:

@@ -24,7 +24,7 @@ AS_IT_IS = "as it is"
 """The name of the candidate that the command's own options are."""
 BY_JUDGE = ("judge_options", "limits", "prices", "api_key_env")
 """Options that are mappings by judge."""
-_SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "anchors_from", "protocol", "human"}
+_SAME_FOR_ALL = {"blocks", "dry_run", "pilot", "protocol", "human"}
 """Options of judging that no candidate can have of its own."""
 _MEASURES_ALL = (
     ", as people's labels measure them, and a candidate that is calibrated by labels knows answers"
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 
 def plan_candidate(
-    options: TuneOptions, candidate: Candidate, pools: tuple[str, ...], out: str, examples: str = ""
+    options: TuneOptions, candidate: Candidate, pools: tuple[str, ...], out: str
 ) -> AnnotateOptions:
     """Return the options of a candidate's run; options by judge are those of its own judges.
 
@@ -189,7 +189,6 @@ def plan_candidate(
         candidate: whose run it is.
         pools: the files of the pools.
         out: directory or URL of its results.
-        examples: chosen by ``anchors_from``.
 
     Raises:
         OptionError: its options conflict.
@@ -207,7 +206,7 @@ def plan_candidate(
     }
     changes = {**by_judge, **own}
     try:
-        return plan_run(options, pools, candidate.protocol, out, examples=examples, changes=changes)
+        return plan_run(options, pools, candidate.protocol, out, changes=changes)
     except OptionError as error:
         raise OptionError(f"{candidate.name}: {error}") from None
 

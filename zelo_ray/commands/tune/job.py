@@ -70,9 +70,7 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         outcome.complete = not field.rejected and all(
             summary.complete for summary in runs.summaries.values()
         )
-        chosen_plan = plan_candidate(
-            options, runs.candidates[chosen], options.inputs, options.out, field.examples
-        )
+        chosen_plan = plan_candidate(options, runs.candidates[chosen], options.inputs, options.out)
         write_outcome(options.out, outcome, chosen_plan)
         timer.lap("measure")
         write_record(runs, outcome, timer)
@@ -84,8 +82,6 @@ def collect_labelled(
     folder: str,
     watch: Watch,
     candidates: Sequence[Candidate],
-    *,
-    keep: bool = True,
 ) -> LabelledItems:
     """Write the pools that people labelled to a folder; leave out queries of worked examples.
 
@@ -94,11 +90,10 @@ def collect_labelled(
         folder: the directory or URL.
         watch: gets messages.
         candidates: all of them.
-        keep: whether the choice of examples is stored with the ledger.
     """
     examples = [text for candidate in candidates if (text := candidate.changes.get("anchors"))]
     protocols = dict.fromkeys(candidate.protocol for candidate in candidates)
-    return collect_items(options, folder, watch, protocols, choose=keep, more_examples=examples)
+    return collect_items(options, folder, watch, protocols, examples)
 
 
 def announce(runs: CandidateRuns, watch: Watch) -> list[str]:

@@ -16,7 +16,7 @@ from zelo_ray.options.places import text_reader
 CHOSEN = "chosen.yaml"
 _NOT_KEPT = {
     *("inputs", "out", "ledger", "replace", "dry_run", "pilot", "max_usd", "corpus", "queries"),
-    *("columns", "retry_failures", "anchors_from", "track"),
+    *("columns", "retry_failures", "track"),
 }
 """Options of this run that are not those of a later one."""
 

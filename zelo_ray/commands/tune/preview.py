@@ -31,7 +31,7 @@ def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, An
     candidates, notes = make_candidates(options)
     refuse_strangers(options, candidates)
     with TemporaryDirectory() as folder:
-        field = collect_labelled(options, folder, watch, candidates, keep=False)
+        field = collect_labelled(options, folder, watch, candidates)
         halves = split_items(field, folder)
         if options.second_half == "chosen":
             notes.append(
@@ -46,7 +46,6 @@ def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, An
             candidate.name: plan_candidate(
                 *(options, candidate, (field.pools if candidate.name == AS_IT_IS else some,)),
                 f"{out}/candidates/{candidate.folder}",
-                field.examples,
             )
             for candidate in candidates
         }

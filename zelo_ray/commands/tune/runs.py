@@ -38,9 +38,7 @@ class CandidateRuns:
         self.candidates[candidate.name] = candidate
         folder = f"{self.options.out.rstrip('/')}/candidates/{candidate.folder}"
         for half in self.halves.values():
-            plan = plan_candidate(
-                self.options, candidate, (half.pools,), f"{folder}/{half.name}", self.field.examples
-            )
+            plan = plan_candidate(self.options, candidate, (half.pools,), f"{folder}/{half.name}")
             refuse_other_options(plan, panel_of(plan, os.environ))
             self.plans[candidate.name, half.name] = plan
 

@@ -8,7 +8,6 @@ from zelo_ray.commands.annotate.report.tournaments import (
     count_consistent,
     count_first_king_wins,
 )
-from zelo_ray.records import PANEL
 from zelo_ray.reports.parts import Cells, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import format_probability
 
@@ -27,10 +26,9 @@ def _table(tournaments: Sequence[Tournament]) -> ReportTable:
     for court in sorted({tournament.court for tournament in tournaments}):
         group = [tournament for tournament in tournaments if tournament.court == court]
         won, by_chance, over = count_first_king_wins(group)
-        name = "the panel together" if court == PANEL else court
         cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
         rows.append(
-            [TextCell(name), *cells, *([_share(*count_consistent(group))] if repeated else [])]
+            [TextCell(court), *cells, *([_share(*count_consistent(group))] if repeated else [])]
         )
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
     caption = "A match without an answer ends its tournament, which then has no winner."

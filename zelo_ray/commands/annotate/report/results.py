@@ -215,11 +215,7 @@ class AnnotateResults:
         has_tables = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
         if not (has_tables and self.has_judgments(Contest)):
             return []
-        return tournaments.read_tournaments(
-            self.source.out,
-            decide=self.options.get("decide", "each"),
-            repeats=self.options.get("repeats", 1),
-        )
+        return tournaments.read_tournaments(self.source.out, self.options.get("repeats", 1))
 
     @cached_property
     def debates(self) -> debates.Debates:

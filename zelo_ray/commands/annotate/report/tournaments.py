@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.formats.results import read_table
-from zelo_ray.records import PANEL, Contest, Failure, Winner
+from zelo_ray.records import Contest, Failure, Winner
 
 _CONTESTS = ("query_id", "judge", "repeat", "round", "left_id", "right_id")
 _WINNERS = ("query_id", "judge", "repeat", "winner_id")
@@ -23,35 +23,33 @@ class Tournament:
 
     query_id: str
     court: str
-    """the judge that held it, or ``panel``"""
+    """the judge that held it"""
     repeat: int
     order: tuple[str, ...] = ()
     """the first king and the challengers, in order, as far as matches had a result"""
     winner_id: str = ""
 
 
-def read_tournaments(out: str, *, decide: str, repeats: int) -> list[Tournament]:
+def read_tournaments(out: str, repeats: int) -> list[Tournament]:
     """Read all tournaments of a run, including those without a winner.
 
     Args:
         out: where the results are.
-        decide: ``each`` if every judge held its own tournaments, or ``panel``.
-        repeats: how many tournaments a court held on a query.
+        repeats: how many tournaments a judge held on a query.
     """
     contests = [*_rows(read_table(out, "contests", _CONTESTS, Contest))]
     failed = [*_rows(read_table(out, "failures", ("query_id", "judge"), Failure))]
-    together = decide == PANEL
     queries = dict.fromkeys([row[0] for row in contests] + [row[0] for row in failed])
     judges = dict.fromkeys([row[1] for row in contests] + [row[1] for row in failed])
     # Each tournament has a match, or a failure in its first one.
     pairs: dict[_Key, dict[int, tuple[str, str]]] = {
         (query_id, court, repeat): {}
         for query_id in queries
-        for court in ([PANEL] if together else sorted(judges))
+        for court in sorted(judges)
         for repeat in range(repeats)
     }
     for query_id, judge, repeat, number, *pair in contests:
-        key = (query_id, PANEL if together else judge, repeat)
+        key = (query_id, judge, repeat)
         pairs.setdefault(key, {})[number] = (pair[0], pair[1])
     rows = _rows(read_table(out, "winners", _WINNERS, Winner))
     winners = {(query_id, court, repeat): winner for query_id, court, repeat, winner in rows}

@@ -1,9 +1,0 @@
-from vllm.exceptions import VLLMServerError
-
-
-class EngineGenerateError(VLLMServerError):
-    pass
-
-
-class EngineDeadError(VLLMServerError):
-    pass

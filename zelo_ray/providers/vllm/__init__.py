@@ -1,1 +1,0 @@
-"""Models that vLLM runs inside the job: engines on the job's GPUs, and the judges that ask them."""
