@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from tests import crash
 
+_COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cli.main())")
 _POOLS, _JUDGES = "--pools pools.jsonl", "--judges openai:gpt-6-luna anthropic:claude-haiku-5-5"
 _ASKED = f"annotate pools.jsonl {_JUDGES}"
 _ARMS = "--rerankers original bm25 likelihood"
@@ -116,11 +117,10 @@ def run_all(code: Path, folder: Path, *, now: bool) -> dict[str, tuple[int, str]
     write_inputs(folder)
     flags = ("--judge", "tests.fakes.sample:judge", "--rpm", "100000", "--key", "")
     with crash.fakes(folder, *flags, "--batch-seconds", "0.2") as environ:
-        places = {k: v for k, v in environ.items() if k != "ZELO_RAY_LIMITS"}
-        places |= {"PYTHONPATH": str(code)}
+        places = environ | {"PYTHONPATH": str(code)}
         for out, command in COMMANDS.items():
             words = (command if isinstance(command, str) else command[now]).split()
-            run = crash.start([*crash.COMMAND, *words, "--out", out], places, cwd=folder)
+            run = crash.start([*_COMMAND, *words, "--out", out], places, cwd=folder)
             ended[out] = crash.finish(run)
             print(f"{'now' if now else 'then'}: {out}: {ended[out][0]}", file=sys.stderr)
     return ended

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("architecture.md", "extending.md", "decisions.md")
+PAGES = ("architecture.md", "extending.md")
 _PLACES = ("zelo_ray", ".", "docs")
 _FOLDERS = tuple(f"{folder.name}/" for folder in (ROOT / "zelo_ray").iterdir() if folder.is_dir())
 

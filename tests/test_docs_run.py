@@ -58,7 +58,7 @@ def reader(tmp_path_factory):
         ray.fakes(places, *flags) as environ,
     ):
         environ |= {"PYTHONPATH": str(crash.ROOT), "COLUMNS": "100"}
-        environ.pop("ZELO_RAY_LIMITS")
+        environ.pop("TEST_OPTION_LIMITS")
         yield folder, lambda *words: ray.run(environ, *words)
 
 

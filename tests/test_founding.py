@@ -107,7 +107,7 @@ class Stage:
 def stage(tmp_path_factory):
     folder = tmp_path_factory.mktemp("founding")
     with OneRay(folder) as ray, ray.fakes(folder) as environ:
-        names = [*crash.URLS.values(), "ZELO_RAY_LIMITS"]
+        names = [*crash.URLS.values(), "TEST_OPTION_LIMITS"]
         keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
         yield Stage(folder, ray, {name: environ[name] for name in (*names, *keys)})
 

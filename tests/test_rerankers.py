@@ -90,7 +90,7 @@ def hangs(query, documents):
     return asyncio.sleep(60)
 
 
-def other(question):
+def other(question, documents, more):
     return []
 
 
@@ -108,7 +108,7 @@ class Scoreless:
 
 
 class Odd:
-    def score(self, question):
+    def score(self, question, documents, other):
         return []
 
 
