@@ -133,11 +133,9 @@ const drawChart = (() => {
       const points = trace.x.map((x, i) => (known(x) && known(trace.y[i]) ? [sx(x), sy(trace.y[i])] : null));
       if (trace.mode.includes("lines")) {
         const path = points.map((point, i) => (point ? `${i && points[i - 1] ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}` : "")).join("");
-        const { color, width = 2, dash } = trace.line || {};
-        const fill = trace.fill ? paint(trace.fillcolor) : "none";
-        group.append(svg("path", { d: path, style: `fill: ${fill}; stroke: ${paint(color) || "none"}; stroke-width: ${width}`, "stroke-dasharray": dash && "2 3" }));
+        const { color, width = 2 } = trace.line || {};
+        group.append(svg("path", { d: path, style: `fill: none; stroke: ${paint(color) || "none"}; stroke-width: ${width}` }));
       }
-      if (trace.hoverinfo === "skip") return [];
       points.forEach((point, i) => {
         if (!point) return;
         for (const [letter, scale, place] of [["x", sx, 0], ["y", sy, 1]]) {

@@ -28,13 +28,11 @@ _NUMBERS = (
 )
 
 ROWS = 200
-"""The most rows of a table of failures, split documents or unscored queries."""
+"""The most rows of a table of unscored queries."""
 VOTES = 3_000_000
 """If there are more votes, the agreement of judges is measured on about so many."""
-_TEXT = 90
-"""Characters of a text beside an id."""
 LEAST = 10
-"""The number of least certain queries that are listed."""
+"""The number of least certain queries that a page lists in any case, by each figure."""
 
 
 def least_certain(values: Mapping[str, float], sign: int) -> list[str]:
