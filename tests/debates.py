@@ -83,7 +83,7 @@ def _by_criterion(kind, why, text, first, second):
 
 
 def listed(first, second, explanation="so it is"):
-    """A plain weak answer with these six scores each."""
+    """A weak answer with these six scores each."""
     kind = baseline_weak.ListedScores
     scores = dict(zip(kind.model_fields, map(list, zip(first, second, strict=True)), strict=False))
     return json.dumps({**scores, "explanation": explanation})
@@ -110,7 +110,6 @@ def scoring(worths):
     """
     forms = {
         "RoundScores": points,
-        "FinalScores": lambda one, other: f"So it is.\n({one}, {other})",
         "Tagged": lambda one, other: tagged([one] * 5, [other] * 5),
         "ListedScores": lambda one, other: listed(_split(one), _split(other)),
     }
@@ -203,7 +202,7 @@ TRANSCRIPTS = {
     "a refusal in round 2": _DEBATE | {"say": debating((70, 60), otherwise=_refuse_the_second)},
     "orders that differ": _DEBATE | {"say": debating((70, 60), (66, 64)), "both_orders": True},
     "weak, orders that differ": _WEAK
-    | {"say": lambda *_: "A leads on depth.\n\n(95, 87)\n", "both_orders": True},
+    | {"say": lambda *_: listed(_split(95), _split(87)), "both_orders": True},
     "strong, twice, once without scores": _STRONG
     | {"say": repeating(tagged(GOOD, POOR), "Hard to say."), "rounds": 2},
     "strong, as often as a debate": _STRONG

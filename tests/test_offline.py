@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.builders import ask, judge_of, pool_of, request_of
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
+from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Refused, Settings, load_provider, offline
 from zelo_ray.records import Document, read_response
@@ -255,12 +255,10 @@ def test_a_duel_is_decided_by_the_preference(model):
 
 
 @pytest.mark.parametrize("model", offline.PROVIDER.models)
-@pytest.mark.parametrize("verdict", [baseline_weak.FinalScores, baseline_strong.Tagged])
-def test_points_follow_from_the_preference(model, verdict):
+def test_points_follow_from_the_preference(model):
     seen = []
     for first, second in ((GOOD, BAD), (GOOD, GOOD), (BAD, GOOD)):
-        found = said(model, verdict, first, second)
-        part = found if verdict is baseline_weak.FinalScores else found.relevance
+        part = said(model, baseline_strong.Tagged, first, second).relevance
         seen.append(part.answer_2 - part.answer_1)
     assert seen[0] < 0 == seen[1] < seen[2] == -seen[0]
 

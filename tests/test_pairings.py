@@ -22,20 +22,18 @@ from tests.debates import (
 )
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import _TAG, Tagged
-from zelo_ray.protocols.baseline_weak import FinalScores
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Document, Pool, response_schema
 from zelo_ray.wrapping import break_special_tokens
 
-EACH = (samre, baseline_strong, baseline_weak)
+EACH = (samre, baseline_strong)  # whose texts stand between markers
 WAYS = {
     "samre": (samre, {}),
     "strong": (baseline_strong, {}),
     "strong, as often as a debate": (baseline_strong, {"rounds": "samre"}),
-    "weak": (baseline_weak, {}),
 }
-PLAIN = {"weak, plain": (baseline_weak, {"plain": True})}  # whose texts stand between no markers
+PLAIN = {"weak": (baseline_weak, {})}  # whose texts stand between no markers
 each_protocol = pytest.mark.parametrize("protocol", EACH)
 each_way = pytest.mark.parametrize(
     ("protocol", "fields"), [*WAYS.values(), *PLAIN.values()], ids=[*WAYS, *PLAIN]
@@ -193,9 +191,6 @@ def _analysis(marks):
 
 PROSE = {
     **dict.fromkeys((Defence, Feedback), st.fixed_dictionaries({"text": st.text(min_size=1)})),
-    FinalScores: st.fixed_dictionaries(
-        {"explanation": st.text(), "answer_1": st.floats(6, 120), "answer_2": st.floats(6, 120)}
-    ),
     Tagged: st.fixed_dictionaries(dict.fromkeys(Tagged.model_fields, _analysis(st.floats(1, 10)))),
 }
 

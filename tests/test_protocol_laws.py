@@ -23,12 +23,11 @@ WAYS = {
     "lean to the end": ("lean", {"until_loss": 0.0, "audits": 0.2}),
     "best-of by zelo": ("best-of", {"order": "zelo"}),
     "strong as often as samre": ("baseline-strong", {"rounds": "samre"}),
-    "weak, plain": ("baseline-weak", {"plain": True}),
 }
 NAMES = tuple(judge.name for judge in PANEL)
 ONE_EACH = [  # of which each judge is asked about each pair, from the first round on
     *("zelo", "zelo+graded", "best-of", "samre", "baseline-strong"),
-    *("baseline-weak", "weak, plain"),
+    "baseline-weak",
 ]
 WAITING = [  # of which a judge is asked what follows from who else is there, or from their answers
     *("auto", "lean", "lean to the end", "zelo+graded"),

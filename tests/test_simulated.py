@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tests.builders import ask, request_of, stored
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
+from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
 from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
@@ -224,7 +224,6 @@ def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
     ("verdict", "low", "high"),
     [
         (samre.RoundScores, 1, 20),
-        (baseline_weak.FinalScores, 6, 120),
         (baseline_strong.Tagged, 1, 10),
     ],
 )
@@ -253,9 +252,7 @@ def test_advocates_and_critics_have_something_to_say(verdict):
     assert found == said(requests, verdict)
 
 
-@pytest.mark.parametrize(
-    "verdict", [samre.Defence, baseline_weak.FinalScores, baseline_strong.Tagged]
-)
+@pytest.mark.parametrize("verdict", [samre.Defence, baseline_strong.Tagged])
 def test_troubles_of_prose_are_no_verdicts(verdict):
     asked = [pair_of(1, 2, i, judge_of(invalid=1.0), response_model=verdict) for i in range(3)]
     answers = answers_to(asked)
@@ -458,7 +455,6 @@ def test_what_it_cannot_answer_is_refused():
         {"protocol": "samre"},
         {"protocol": "samre", "both_orders": True},
         {"protocol": "baseline-weak"},
-        {"protocol": "baseline-weak", "plain": True},
         {"protocol": "baseline-strong", "rounds": 3},
     ],
 )
