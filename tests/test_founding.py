@@ -477,10 +477,15 @@ def test_a_public_collection_is_named_as_what_models_may_have_read(stage):
     )
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "which?"}\n')
     (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\n")
-    document = stage.run(
-        "annotate", folder, "--judges", "offline", "--out", stage.folder / "public"
+    judged = ("--judges", "offline")
+    commands = (
+        ("annotate", folder, *judged, "--out", stage.folder / "public"),
+        ("agree", stage.folder / "public", "--human", folder),
+        ("probe", folder, *judged, "--out", stage.folder / "probed"),
     )
-    assert document["notes"] or document["warnings"]
+    for words, status in zip(commands, (0, 0, 3), strict=True):
+        document = stage.run(*words, status=status)
+        assert "public" in " ".join(document["notes"])
 
 
 def test_labels_become_training_data_of_four_forms_split_by_query(stage):
