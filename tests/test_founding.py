@@ -646,6 +646,8 @@ def test_the_weak_baseline_is_one_question(stage):
     assert {row["rounds"] for row in weak} == {1}
     assert {row["method"] for row in weak} == {"baseline-weak"}
     assert len(weak) == 6 * 3
+    told = json.loads((stage.folder / "baseline-weak/run.json").read_text())["summary"]["notes"]
+    assert any("steer" in note for note in told)
 
 
 def test_agreement_with_people_is_alpha_mcc_and_a_share_with_intervals(stage):

@@ -90,5 +90,7 @@ PROTOCOL = Protocol(
     response_models=(ListedScores,),
     max_rounds=1,
     options=PairingOptions,
+    caution="baseline-weak asks as it was published, without markers around the answers: an answer "
+    "may steer the judge",
     **pairings.DEBATES,
 )

@@ -251,6 +251,8 @@ class Protocol(Ranker):
     """those that all protocols have, and its own"""
     title: str = "Relevance scores of"
     """of its page, before the number of queries"""
+    caution: str = ""
+    """what each of its runs, and its page, says to whoever reads the results"""
     coverage_key: Callable[[Any], Hashable | None] = key_of
     """what ``min_coverage`` counts a judgment or failure as; None: as nothing. What has a judgment
     is covered, though it may have failures as well"""

@@ -23,7 +23,9 @@ from zelo_ray.ray.dataset import Job
 
 
 def add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:
-    """Add spending by the ledger (actors that died lost theirs), and notes on what was left out."""
+    """Add spending by the ledger (actors that died lost theirs), and notes on the run."""
+    caution = load_protocol(job.options.protocol).caution
+    summary.notes += [caution] if caution else []
     summary.notes += read_notes(job.options.inputs, job.options.out)
     paid = sum_spent(job.options.ledger_dir, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
