@@ -21,7 +21,8 @@ def unpack(folder: Path) -> None:
     for archive in sorted(_ARCHIVES.glob("*.tar.xz")):
         if archive.name != _NOT_PUBLISHED:
             with tarfile.open(archive) as files:
-                files.extractall(folder, filter="data")
+                safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                files.extractall(folder, **safely)  # the filter came with Python 3.11.4
 
 
 @cache

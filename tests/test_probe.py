@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
-from tests.builders import set_in_file, stored
+from tests.builders import stored
 from tests.crash import ROOT, bare_environment
 from zelo_ray import cli, load_run
 from zelo_ray.commands.probe.job import choose_probes, make_plan
@@ -316,11 +316,12 @@ def test_a_warning_says_what_a_judge_does_and_what_helps():
 def probing(one_ray, tmp_path):
     """Runs the command on Ray; its status, what it printed, and the rows of its table."""
 
-    def run(*words, biases=None, **traits):
+    def run(*words, biases=None, options=None, **traits):
         pools_file(tmp_path, queries=24)
         config = {
             "judge_options": {JUDGE: {"noise": 0.3, "biases": biases, **traits}},
             "prices": {JUDGE: {"input": 2.0, "output": 8.0}},
+            **(options or {}),
         }
         (tmp_path / "config.json").write_text(json.dumps(config))
         own = ("--config", str(tmp_path / "config.json"), "--judges", JUDGE)
@@ -381,8 +382,8 @@ def test_with_few_queries_or_failures_it_is_not_complete(probing, tmp_path):
     assert status == 3
     assert "Too few queries: 4" in printed
     assert np.isnan(rows["length"]["low"])
-    failing = ("--documents", "30", "--replace", "--probes", "length", *set_in_file(reasks=0))
-    status, printed, rows = probing(*failing, refusals=0.2)
+    failing = ("--documents", "30", "--replace", "--probes", "length")
+    status, printed, rows = probing(*failing, options={"reasks": 0}, refusals=0.2)
     assert status == 3
     assert rows["length"]["missing"] > 0
     assert rows["length"]["missing"] + rows["length"]["documents"] == 30

@@ -174,7 +174,7 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
     )
     config = yaml.safe_load((folder / "config.yaml").read_text())
     options = load_compare(
-        {**config, "human": labels, "protocols": ["graded", "zelo"], "anchors": examples}, {}
+        {**config, "human": labels, "protocols": ["graded", "zelo"], "anchors": examples}
     )
     told = Told()
     with plan_protocols(options, told) as each:
