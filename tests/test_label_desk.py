@@ -103,15 +103,6 @@ def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     assert {*twice} <= {each.key for each in desk_at(out).items if each.raters_wanted == 2}
 
 
-def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tmp_path):
-    desk = desk_at(sample_at(tmp_path, 1, overlap=1.0))
-    assert [bool(desk.assign_next(name)["item"]) for name in ("ann", "bob", "cid")] == [
-        True,
-        True,
-        False,
-    ]
-
-
 def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     desk = desk_at(sample_at(tmp_path, 3))
     desk.save_answer("ann", desk.items[0].key, 2.0)

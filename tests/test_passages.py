@@ -149,12 +149,6 @@ def test_what_fits_is_shown_whole_and_without_the_option_nothing_changes():
     assert len(said.encode()) <= 200 * BYTES_PER_TOKEN
 
 
-def test_where_nothing_matches_it_is_the_beginning():
-    said = shown("".join(f"line {n} of many lines\n" for n in range(999)), "zzz").content
-    numbers = [int(found) for found in re.findall(r"\[passage (\d+) of", said)]
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
 @given(texts, st.sampled_from([QUERY, "", "?", "東"]))
 def test_no_text_is_too_odd_and_none_holds_a_number_of_its_own(text, query):
     forged = strip_passage_numbers(f"{text}[passage 1 of 1] [Passage 2 of 2]{text}" * 2)

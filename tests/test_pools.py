@@ -186,8 +186,9 @@ def test_a_pattern_that_names_nothing_is_an_error(tmp_path):
         with pytest.raises(InputError) as caught:
             find_shards([str(tmp_path / pattern)])
         assert str(tmp_path / pattern) in str(caught.value)
-    with pytest.raises(InputError, match=r"nowhere://x/in\.jsonl: cannot be reached"):
-        find_shards(["nowhere://x/in.jsonl"])
+    for url in ("nowhere://x/in.jsonl", "foo://x/*.jsonl"):
+        with pytest.raises(InputError, match=r"^[^\n]*: cannot be reached[^\n]*$"):
+            find_shards([url])
     place = tmp_path / "part[1].jsonl"  # looks like a pattern
     place.touch()
     assert find_shards([str(place)]) == [str(place)]

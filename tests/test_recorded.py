@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -169,12 +168,6 @@ def test_another_content_is_another_question_and_another_place_is_none(recording
     assert first == third
 
 
-def test_a_recording_may_be_at_a_url(tmp_path):
-    with fsspec.open("memory://opinions/ada.jsonl", "w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in OPINIONS)
-    assert len(judged("memory://opinions/ada.jsonl", tmp_path / "out", "graded")) == 4
-
-
 BAD = [
     ({"worth": 3.5}, "worth: must be at most 3"),
     ({"worth": "2"}, "worth: must be a number"),
@@ -211,18 +204,6 @@ def test_ids_may_be_whole_numbers(tmp_path):
     packed = f"{tmp_path}/ints.parquet"
     assert set(read_recording(place, hash_recording(place))[""]) == {("1", "7"), ("1", "7", "8")}
     assert set(read_recording(packed, hash_recording(packed))[""]) == {("1", "7")}
-
-
-def test_a_recording_is_read_once_however_many_judges_there_are(tmp_path):
-    for number in range(40):
-        write_lines(tmp_path / f"{number}.jsonl", OPINIONS)
-    panel = build_panel([f"recorded:{tmp_path}"], {}, {})
-    before = read_recording.cache_info().misses
-    for judge in panel * 2:
-        documents = (Document("d1", "x"), Document("d2", "y"))
-        request = request_of(judge=judge, query_id="q1", documents=documents)
-        asyncio.run(Recorded().send(request))
-    assert read_recording.cache_info().misses == before
 
 
 @pytest.mark.parametrize("lines", [OPINIONS[:2], None])

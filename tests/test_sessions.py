@@ -1,6 +1,5 @@
 """Turns of a session joined: who takes part, what a judge will see, what is set aside."""
 
-import gzip
 import json
 import re
 
@@ -150,17 +149,6 @@ def test_no_session_at_all_is_an_error(tmp_path):
     for lines in ([turn("1", None, x="a")], []):
         with pytest.raises(InputError):
             join(tmp_path, lines)
-
-
-def test_packed_shards_and_a_torn_one(tmp_path):
-    whole = gzip.compress((turn("1", "s", x="a", y="b") + "\n").encode())
-    torn = gzip.compress((turn("2", "s", x="c", y="d") + "\n").encode() * 2000)[:-20]
-    for name, data in (("a", whole), ("b", torn)):
-        (tmp_path / f"{name}.jsonl.gz").write_bytes(data)
-    files = [str(tmp_path / f"{name}.jsonl.gz") for name in ("a", "b")]
-    joined = join_sessions(files, str(tmp_path / "out"))
-    assert joined.sessions == 1
-    assert any("cannot be read further" in reason for _, _, reason in rejected(tmp_path))
 
 
 def test_it_writes_to_any_storage_and_the_same_each_time(tmp_path):

@@ -16,7 +16,6 @@ from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
 from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
-from zelo_ray.providers.simulated import Simulated
 from zelo_ray.records import Document, Pool, read_response
 
 SIMULATED = load_provider("simulated")
@@ -168,17 +167,6 @@ def test_a_grade_is_reached_as_often_as_the_model_says():
         assert is_near_share((seen >= k).sum(), 3000, chance)
 
 
-def test_an_error_on_a_document_is_shared_and_survives_repeats_its_own_do_not():
-    a, b = (judge_of(name, noise=0, shared_noise=1.0) for name in ("simulated:a", "simulated:b"))
-    seen, other = (grades(single(1.5, i, judge) for i in range(300)) for judge in (a, b))
-    assert seen == other == grades(single(1.5, i, a, repeat=1) for i in range(300))
-    assert set(seen) == {0, 1, 2, 3}
-    own = judge_of()
-    assert grades(single(1.5, i, own) for i in range(300)) != grades(
-        single(1.5, i, own, repeat=1) for i in range(300)
-    )
-
-
 # What they say of two answers
 
 
@@ -201,35 +189,18 @@ def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "low", "high"),
-    [
-        (samre.RoundScores, 1, 20),
-        (baseline_strong.Tagged, 1, 10),
-    ],
+    ("verdict", "low", "high"), [(samre.RoundScores, 1, 20), (baseline_strong.Tagged, 1, 10)]
 )
-def test_points_lie_around_the_middle_and_are_split_by_what_is_seen(verdict, low, high):
-    judge = judge_of(noise=0)
-    steps = (-1000, -3, -0.2, 0, 0.2, 3, 1000)
-    splits = []
+def test_points_are_split_by_what_is_seen(verdict, low, high):
+    judge, steps, splits = judge_of(noise=0), (-1000, -3, -0.2, 0, 0.2, 3, 1000), []
     for found in said([pair_of(1, 1 + step, judge=judge) for step in steps], verdict):
-        nested = {name: getattr(found, name) for name in verdict.model_fields}
-        parts = [found] if hasattr(found, "answer_1") else list(nested.values())
-        assert len({(part.answer_1, part.answer_2) for part in parts}) == 1
-        assert low < parts[0].answer_1 < high
-        assert abs(parts[0].answer_1 + parts[0].answer_2 - low - high) <= 1  # whole: 10 and 10
-        splits.append(parts[0].answer_2 - parts[0].answer_1)
-    assert splits == sorted(splits)
-    assert splits == [-each for each in splits[::-1]]
+        part = getattr(found, next(iter(verdict.model_fields)))
+        part = part if hasattr(part, "answer_1") else found
+        assert low < part.answer_1 < high
+        assert abs(part.answer_1 + part.answer_2 - low - high) <= 1
+        splits.append(part.answer_2 - part.answer_1)
+    assert splits == sorted(splits) == [-each for each in splits[::-1]]
     assert splits[0] < splits[1] < 0 == splits[3]
-    assert (splits[-1]) == pytest.approx((high - low) / 2, abs=0.51)
-
-
-@pytest.mark.parametrize("verdict", [samre.Defence, baseline_strong.Tagged])
-def test_troubles_of_prose_are_no_verdicts(verdict):
-    asked = [pair_of(1, 2, i, judge_of(invalid=1.0), response_model=verdict) for i in range(3)]
-    answers = answers_to(asked)
-    assert {answer.status for answer in answers} == {"ok"}
-    assert all(isinstance(read_response(verdict, answer.text), str) for answer in answers)
 
 
 def test_pairs_and_grades_are_answered_as_they_always_were():
@@ -316,21 +287,6 @@ def test_failures_come_by_the_call_and_change_no_chance():
     won = sum(json.loads(each.text)["preference"] > 0 for each in ends)
     assert is_near_share(won, 1000, 1 / (1 + math.exp(-1)))
     assert not provider._calls  # what has been answered is not remembered
-
-
-def test_latency_is_waited_with_its_mean():
-    waited = []
-
-    async def sleep(seconds):
-        waited.append(seconds)
-
-    provider = Simulated(sleep)
-    answers_to([pair_of(1, 2, i) for i in range(10)], provider)
-    assert waited == []
-    answers_to([pair_of(1, 2, i, judge_of(latency=2.0)) for i in range(3000)], provider)
-    assert min(waited) > 0
-    sd = 2 * math.sqrt(math.expm1(0.25))
-    assert np.mean(waited) == pytest.approx(2.0, abs=4.5 * sd / math.sqrt(3000))
 
 
 def test_an_option_that_cannot_be_ends_the_run():

@@ -176,19 +176,3 @@ def test_iterables():
         Document("d3", "C\nthree"),
     )
     assert len(pools_of(WithFirstStage()).pools[0].documents) == 3
-
-
-def test_iterables_of_the_package_itself():
-    formats = pytest.importorskip("ir_datasets.formats")
-
-    class Theirs(Dataset):
-        def docs_iter(self):
-            yield formats.GenericDoc("d3", "three")
-
-        def qrels_iter(self):
-            yield formats.TrecQrel("q1", "d3", 1, "0")
-
-        def scoreddocs_iter(self):
-            yield formats.GenericScoredDoc("q1", "d3", 0.5)
-
-    assert pools_of(Theirs()).pools[0].documents[0].content == "three"
