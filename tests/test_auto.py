@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import partial
+from itertools import product
 
 import pytest
 
@@ -31,22 +32,14 @@ def asked_of(calls, panel=PANEL, **fields):
     return step, grades.total() / 25, battles / 25, sum(map(len, rounds)) / 25
 
 
-@pytest.mark.parametrize(
-    ("calls", "grades", "rings", "judges"),
-    [
-        (2, 1, 1, 3),
-        (3, 2, 1, 3),
-        (4, 3, 1, 3),
-        (5, 3, 2, 3),
-        (6, 3, 2, 3),
-        (4, 1, 2, 1),
-        (4, 2, 2, 2),
-    ],
-)
-def test_all_judges_grade_as_far_as_a_ring_can_be_paid_for(calls, grades, rings, judges):
-    _, *first, total = asked_of(calls, PANEL[:judges])
-    assert first == [grades, rings]
-    assert total <= calls
+def test_all_judges_grade_as_far_as_a_ring_can_be_paid_for():
+    for calls, grades, rings, judges in (
+        *((2, 1, 1, 3), (3, 2, 1, 3), (4, 3, 1, 3), (5, 3, 2, 3), (6, 3, 2, 3)),
+        *((4, 1, 2, 1), (4, 2, 2, 2)),
+    ):
+        _, *first, total = asked_of(calls, PANEL[:judges])
+        assert first == [grades, rings]
+        assert total <= calls
 
 
 def test_what_is_given_stands():
@@ -91,16 +84,14 @@ def test_a_run_says_what_was_asked_whoever_answered(silent):
     assert "3 grades by different judges and 1 ring" in learned.notes[0]
 
 
-@pytest.mark.parametrize("judges", [1, 2, 3, 5])
-@pytest.mark.parametrize("calls", [2, 2.5, 3, 4, 5, 6, 7.9, 12])
-@pytest.mark.parametrize("grades", [None, 1, 2, 3])
-@pytest.mark.parametrize("rings", [None, 1, 2])
-def test_the_first_round_keeps_to_the_calls_whatever_the_panel(judges, calls, grades, rings):
+def test_the_first_round_keeps_to_the_calls_whatever_the_panel():
     """The size of a panel such as ``offline`` is not known when options are read."""
-    given = {"calls_per_document": calls, "grades_per_document": grades, "rings": rings}
-    try:
-        options = load_annotate({**GIVEN, **given})
-    except OptionError:
-        assert max(1, grades or 1) + (rings or 1) > calls
-        return
-    assert sum(options.first_round(judges)) <= calls
+    each = product((2, 2.5, 3, 5, 7.9, 12), (None, 1, 2, 3), (None, 1, 2))
+    for calls, grades, rings in each:
+        given = {"calls_per_document": calls, "grades_per_document": grades, "rings": rings}
+        try:
+            options = load_annotate({**GIVEN, **given})
+        except OptionError:
+            assert max(1, grades or 1) + (rings or 1) > calls
+            continue
+        assert all(sum(options.first_round(judges)) <= calls for judges in (1, 2, 3, 5))

@@ -15,13 +15,11 @@ from tests.builders import (
     CountingShelf,
     Shelf,
     judge_of,
-    lines_of,
     pool_of,
     sealed,
     seen_worth,
     verdict,
 )
-from zelo_ray.engine.build_results import build_results
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
@@ -129,11 +127,6 @@ def test_every_prompt_is_the_golden_one(name):
     assert transcripts()[name] == golden[name]
 
 
-def test_the_golden_prompts_show_both_sides():
-    shown = Counter(one["user"][7] for step in transcripts()["each"]["steps"] for one in step)
-    assert len(shown) >= 3
-
-
 def test_a_tie_keeps_the_king_and_in_the_last_contest_the_winner_is_the_king():
     step, asked = play(say=EACH)
     assert course(step, ONE) == [
@@ -143,16 +136,6 @@ def test_a_tie_keeps_the_king_and_in_the_last_contest_the_winner_is_the_king():
     ]
     assert of(step, Winner) == [Winner("s-3", "q-7", ONE, 0, "bob", 3)]
     assert [len(round_) for round_ in asked] == [3, 3, 2]
-
-
-def test_what_a_judge_said_stands_in_its_row():
-    step, asked = play(say=EACH)
-    row = of(step, Contest)[0]
-    request = next(r for r in asked[0] if r.judge.name == ONE)
-    assert (row.session_id, row.query_id, row.judge, row.repeat) == ("s-3", "q-7", ONE, 0)
-    assert (row.confidence, row.verdict) == (0.8, "bob, clearly")
-    assert (row.reasoning, row.key) == ("first, second", request.key)
-    assert row.swapped == (request.documents[0].id == "bob")
 
 
 def test_a_failed_contest_ends_its_tournament_and_no_other():
@@ -167,14 +150,6 @@ def test_a_failed_contest_ends_its_tournament_and_no_other():
     assert {winner.judge for winner in of(step, Winner)} == {ONE}
 
 
-def test_the_side_that_a_judge_sees_does_not_turn_its_word():
-    for seed in range(6):
-        step, asked = play(pool_of([2, 1, 3]), PANEL[:1], seed=seed)
-        assert course(step, ONE) == [(1, "d0", "d1", "d0", "d0"), (2, "d0", "d2", "d2", "d2")]
-        swaps = [row.swapped for row in of(step, Contest)]
-        assert swaps == [round_[0].documents[0].id == f"d{i}" for i, round_ in enumerate(asked, 1)]
-
-
 # Who is asked when
 
 
@@ -187,13 +162,6 @@ def test_no_judge_waits_for_another():
             if request.judge.name == ONE:
                 shelf.put(request, answered(request))
     assert [request.judge.name for request in progress.step(shelf).missing] == [TWO, THREE]
-
-
-def test_repeats_ask_the_same_again():
-    step, asked = play(pool_of([1, 2]), PANEL[:1], repeats=40)
-    assert len({request.key for request in asked[0]}) == 40
-    assert len({request.user for request in asked[0]}) == 2
-    assert sorted(winner.repeat for winner in of(step, Winner)) == list(range(40))
 
 
 def test_a_random_order_is_the_same_for_all_judges_and_another_in_each_repeat():
@@ -334,18 +302,19 @@ def test_no_answer_can_end_its_marks(texts):
 # Verdicts
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"winner": winner} for winner in (1, "A", "model_a", "Tie", "3", "")),
-        *({"confidence": sure} for sure in (1.01, -0.1, "50%", None, True)),
-        *({"verdict": None}, {"reasoning": 3}, {"more": 1}),
-    ],
-)
-def test_what_is_no_verdict_fails(changed):
+NO_VERDICTS = [
+    *({"winner": winner} for winner in (1, "A", "model_a", "Tie", "3", "")),
+    *({"confidence": sure} for sure in (1.01, -0.1, "50%", None, True)),
+    *({"verdict": None}, {"reasoning": 3}, {"more": 1}),
+]
+
+
+def test_what_is_no_verdict_fails():
     good = {"reasoning": "r", "verdict": "v", "winner": "1", "confidence": 1}
-    step, _ = play(pool_of([1, 2]), PANEL[:1], lambda request: json.dumps({**good, **changed}))
-    assert (step.judgments, [f.status for f in step.failures]) == ((), ["invalid"])
+    for changed in NO_VERDICTS:
+        said = json.dumps({**good, **changed})
+        step, _ = play(pool_of([1, 2]), PANEL[:1], lambda request, said=said: said)
+        assert (step.judgments, [f.status for f in step.failures]) == ((), ["invalid"])
     kept, _ = play(pool_of([1, 2]), PANEL[:1], lambda request: json.dumps(good))
     assert of(kept, Contest)[0].confidence == 1.0
 
@@ -381,19 +350,6 @@ def test_without_a_tournament_that_ended_there_are_no_scores():
     (fit, none) = best_of.fit([[contest("x", 0, 1, "a", "b", "b", "b")], []], options_of())
     assert (fit.scores, fit.reason.code) == ((), UnscoredReason.NO_TOURNAMENT)
     assert none.reason.code is UnscoredReason.NO_VOTES
-
-
-def test_it_settles():
-    shelf, options = Shelf(), options_of(protocol="best-of")
-    pools = [pool_of([1, 3, 2]), pool_of([4, 5, 6], "q2", "and this?")]
-    for pool in pools:
-        play(pool, shelf=shelf)
-    table = build_results(lines_of(pools), PANEL, options, shelf)
-    assert table["unscored"].to_pylist() == [None, None]
-    assert [len(rows) for rows in table["contests"].to_pylist()] == [6, 6]
-    assert [rows[0]["winner_id"] for rows in table["winners"].to_pylist()] == ["d1", "d2"]
-    assert [rows[0]["crowned"] for rows in table["scores"].to_pylist()] == [1.0, 1.0]
-    assert table["failures"].to_pylist() == [[], []]
 
 
 if __name__ == "__main__":

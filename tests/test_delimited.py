@@ -12,7 +12,6 @@ from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.probe import probe
-from zelo_ray.formats.runs import read_runs
 
 CASES = Path(__file__).parent / "golden" / "cases"
 HEAD = ("query_id", "doc_id", "relevance")
@@ -47,26 +46,21 @@ EVERY = {
     "other.csv": delimited(
         [(w, "note", d, q) for q, d, w in ROWS], head=("relevance", "note", "doc_id", "query_id")
     ),
-    "noending": delimited(ROWS),
-    "a.json": array(),
     "indented.json": array(2),
     "bom.json": "\ufeff" + array(),
     "a.jsonl": lines_of(ROWS),
-    "lines.txt": lines_of(ROWS),
 }
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
-@pytest.mark.parametrize("name", EVERY)
-def test_every_kind_says_the_same(tmp_path, name, packed):
-    path, data = tmp_path / f"{name}{packed}", EVERY[name].encode()
-    with open_for_writing(str(path)) as file:
-        file.write(data)
-    assert {*HEAD} <= {*probe(str(path)).names}
-    truth = read_qrels(str(path))
-    assert [tuple(row.values())[:3] for row in truth.to_pylist()] == ROWS
-    [judge] = {read_judgments(str(path), "me").table["judge"][i].as_py() for i in range(3)}
-    assert judge == "me"
+def test_every_kind_says_the_same(tmp_path):
+    for name, text in EVERY.items():
+        for packed in ("", ".gz", ".zst"):
+            path = str(tmp_path / f"{name}{packed}")
+            with open_for_writing(path) as file:
+                file.write(text.encode())
+            assert {*HEAD} <= {*probe(path).names}
+            assert [tuple(row.values())[:3] for row in read_qrels(path).to_pylist()] == ROWS
+            assert {*read_judgments(path, "me").table["judge"].to_pylist()} == {"me"}
 
 
 def test_a_row_stands_where_its_first_line_does(tmp_path):
@@ -89,28 +83,33 @@ def test_quotes_within_cells_and_blanks_before_them(tmp_path):
     assert [row for _, row in probe(str(path)).rows()] == [{"a": " x", "b": "y"}]
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        ('1\t"open\n2\tb\n', ['"open', "b"]),
-        ('1\t"open\n\n2\tclosed"\n3\tc\n', ['"open', 'closed"', "c"]),
-        ('1\t"open\n2\ta 19" screen\n', ['"open', 'a 19" screen']),
-        ('1\t"a" and "b"\n2\t"whole"\n', ['"a" and "b"', "whole"]),
-        ('1\t""a" b\n2\tx "y"\n3\t"\n', ['""a" b', 'x "y"', '"']),
-        ('1\t"two\nlines ""of"" it"\n2\tb\n', ['two\nlines "of" it', "b"]),
-        ('1\t"three\r\n\r\nlines\tand\ttabs"\r\n2\tb\r\n', ["three\r\n\r\nlines\tand\ttabs", "b"]),
-        ('1\t"lines\tof\ntwo\tcells\nand one"\n', ["lines\tof\ntwo\tcells\nand one"]),
-        ('1\t"tab\tin it"\n2\t"end', ["tab\tin it", '"end']),
-        ('1\ta lone\rreturn\n2\t"said \\"so\\""\n', ["a lone\rreturn", r'"said \"so\""']),
-        ('"1"\t"\n', ['"']),
-        ("1\ta\r\r\n2\tb\r\r\n", ["a", "b"]),
-        ('1\t"\n' + "2\tb\n" * 3000 + '3\t"\n', ['"', *["b"] * 3000, '"']),
-    ],
-)
-def test_a_quote_after_tabs_that_encloses_no_cell_is_text(tmp_path, text, cells):
-    path = tmp_path / "a.tsv"
-    path.write_bytes(b"id\ttext\n" + text.encode())
-    assert [row["text"] for _, row in probe(str(path)).rows()] == cells
+QUOTES = [
+    ('1\t"open\n2\tb\n', ['"open', "b"]),
+    ('1\t"open\n\n2\tclosed"\n3\tc\n', ['"open', 'closed"', "c"]),
+    ('1\t"a" and "b"\n2\t"whole"\n', ['"a" and "b"', "whole"]),
+    ('1\t""a" b\n2\tx "y"\n3\t"\n', ['""a" b', 'x "y"', '"']),
+    ('1\t"two\nlines ""of"" it"\n2\tb\n', ['two\nlines "of" it', "b"]),
+    ('1\t"three\r\n\r\nlines\tand\ttabs"\r\n2\tb\r\n', ["three\r\n\r\nlines\tand\ttabs", "b"]),
+    ('1\t"lines\tof\ntwo\tcells\nand one"\n', ["lines\tof\ntwo\tcells\nand one"]),
+    ('1\t"tab\tin it"\n2\t"end', ["tab\tin it", '"end']),
+    ('1\ta lone\rreturn\n2\t"said \\"so\\""\n', ["a lone\rreturn", r'"said \"so\""']),
+    ("1\ta\r\r\n2\tb\r\r\n", ["a", "b"]),
+    ('1\t"\n' + "2\tb\n" * 3000 + '3\t"\n', ['"', *["b"] * 3000, '"']),
+]
+BEFORE = [
+    ('1\t"say ""so"""\n', ['say "so"', "two\nlines\tof it", "end"]),
+    ('1\t"two\nlines"\n', ["two\nlines", "two\nlines\tof it", "end"]),
+    ('1\tsay "so"\n', ['say "so"', '"two', 'of it"', "end"]),
+    ("1\tplain\n", ["plain", '"two', 'of it"', "end"]),
+]
+
+
+def test_a_quote_after_tabs_that_encloses_no_cell_is_text(tmp_path):
+    """Where both may be meant, the rows before tell."""
+    path, end = tmp_path / "a.tsv", '2\t"two\nlines\tof it"\n3\tend\n'
+    for text, found in (*QUOTES, *((text + end, found) for text, found in BEFORE)):
+        path.write_bytes(b"id\ttext\n" + text.encode())
+        assert [row["text"] for _, row in probe(str(path)).rows()] == found, text
 
 
 def test_quotes_of_two_cells_of_one_line_are_text(tmp_path):
@@ -146,22 +145,6 @@ def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
     assert [row for _, row in probe(str(path)).rows()] == written
 
 
-@pytest.mark.parametrize(
-    ("before", "cells"),
-    [
-        ('1\t"say ""so"""\n', ['say "so"', "two\nlines\tof it", "end"]),
-        ('1\t"two\nlines"\n', ["two\nlines", "two\nlines\tof it", "end"]),
-        ('1\tsay "so"\n', ['say "so"', '"two', 'of it"', "end"]),
-        ('1\t"say ""so"""\n1\t"say" so\n', ['say "so"', '"say" so', '"two', 'of it"', "end"]),
-        ("1\tplain\n", ["plain", '"two', 'of it"', "end"]),
-    ],
-)
-def test_where_both_may_be_meant_the_rows_before_tell(tmp_path, before, cells):
-    path = tmp_path / "a.tsv"
-    path.write_text(f'id\ttext\n{before}2\t"two\nlines\tof it"\n3\tend\n')
-    assert [row["text"] for _, row in probe(str(path)).rows()] == cells
-
-
 def test_a_huge_cell_is_one(tmp_path):
     path, text = tmp_path / "a.csv", "wörd \n" * 2_000_000
     path.write_text(f'query_id,doc_id,text,grade\nq,d,"{text}",2\nq,e,,\n')
@@ -183,49 +166,34 @@ def test_a_head_alone_and_one_row(tmp_path):
 GRADES = "query_id,doc_id,grade\n"
 WRONG_ROWS = [
     ("q,d\n", ":2: has 2 columns, but the header has 3"),
-    ("q,d,1\nq,e,1,2\n", ":3: has 4 columns"),
     ('q,"d,1\n', ":2: cannot be read"),
-    ('q,c,1\nq,"d,1', ":3: .*never closed"),
     ('q,"d"e,1\n', ":2: text follows the quote"),
-    ('q,"d \\"e\\"",1\n', ":2: text follows the quote"),
     ('q,"d\n",1\nq,"c,1\nq,"e",1\n', ":5: text follows .* in line 4: .*twice"),
     ("q,d,high\n", ":2: grade cannot be 'high'"),
     ("q,d,1_0\n", ":2: grade cannot be '1_0'"),
     ("q,,1\n", ":2: has no doc_id"),
-    ("q,d,inf\n", ".*not a finite number"),
-    ("q,d,1\nq,d,1\n", ".*is judged twice"),
     (b"q,\xff,1\n", ":2: is not UTF-8"),
 ]
 ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 UNKNOWN = "holds no judgments of a known kind"
 WRONG_FILES = [
     ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
-    ("a.csv", 'query_id;doc_id;grade\nq;"d" e;1\n', "a.csv:2: text follows the quote"),
     ("a.csv", "query_id;doc_id;grade\nq;d;0,5,1\n", "a.csv:2: grade cannot be '0,5,1'"),
     ("a.csv", "query_id,doc_id,grade\rq,d,1\r", "a.csv: lines end with carriage returns"),
-    ("a.tsv", "query_id\tdoc_id\tgrade\rq\td\t1\r", "end with carriage returns"),
-    ("a.csv", "query_id,doc_id\nq,d\n", r"but the columns query_id, doc_id.; known are: .*CSV"),
     ("a.json", f"[{ROW}, 7]", "item 2: is not a JSON obj"),
     ("a.json", f"[{ROW}]".replace("1", '"one"'), "item 1: grade cannot be"),
     ("a.json", '[{"query_id": "q"},\n{"doc_id"]', UNKNOWN),
-    ("a.json", "[]", UNKNOWN),
-    ("a.xlsx", b"PK\x03\x04\xff\xfe\n", "is a workbook or a zip archive: save the table as CSV"),
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), WRONG_ROWS)
-def test_a_wrong_row_is_named_by_its_line(tmp_path, text, says):
-    data = text if isinstance(text, bytes) else text.encode()
-    (tmp_path / "a.csv").write_bytes(GRADES.encode() + data)
-    with pytest.raises(InputError, match=f"a.csv{says}"):
-        read_qrels(str(tmp_path / "a.csv"))
-
-
-@pytest.mark.parametrize(("name", "text", "says"), WRONG_FILES)
-def test_what_is_wrong_is_named(tmp_path, name, text, says):
-    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=says):
-        read_qrels(str(tmp_path / name))
+def test_what_is_wrong_is_named_by_its_line(tmp_path):
+    rows = [("a.csv", text, f"a.csv{says}") for text, says in WRONG_ROWS]
+    for name, text, says in (*rows, *WRONG_FILES):
+        data = text if isinstance(text, bytes) else text.encode()
+        head = GRADES.encode() if (name, text, says) in rows else b""
+        (tmp_path / name).write_bytes(head + data)
+        with pytest.raises(InputError, match=says):
+            read_qrels(str(tmp_path / name))
 
 
 def test_tables_of_users_with_open_quotes_are_read_whole():
@@ -260,15 +228,3 @@ def test_votes_and_winners_under_a_head(tmp_path):
     assert [tuple(row.values()) for row in found.votes.to_pylist()] == [
         ("81-1", "x", "y", "me", 1.0, None)
     ]
-
-
-def test_each_reader_names_what_it_reads(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("hello there\n")
-    with pytest.raises(InputError, match=r"\(but 'hello there'\); .*TREC q.*preference"):
-        read_all_judgments([str(path)])
-    with pytest.raises(InputError) as told:
-        read_qrels(str(path))
-    assert "preference" not in str(told.value)
-    with pytest.raises(InputError, match=r"a.txt: holds no run .*hello there.*a TREC run"):
-        read_runs([str(path)])

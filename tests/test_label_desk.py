@@ -58,16 +58,6 @@ def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once(tmp_path):
     assert anew.assign_next("ann")["item"]["key"] == key
 
 
-def test_undoing_takes_back_an_answer_that_was_changed_too(tmp_path):
-    desk = desk_at(sample_at(tmp_path, 2))
-    key = desk.items[0].key
-    desk.save_answer("ann", key, 1.0)
-    desk.save_answer("ann", key, 3.0)
-    told = desk.undo("ann", key)
-    assert (told["before"], told["progress"]["done"], told["previous"]) == (3.0, 0, None)
-    assert desk_at(tmp_path).assign_next("ann")["item"]["key"] == key
-
-
 def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_path, capsys):
     out = sample_at(tmp_path / "labels", 5, overlap=1.0)
     desk = desk_at(out)
@@ -111,15 +101,6 @@ def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     about = json.loads((out / "label.json").read_text())
     (out / "label.json").write_text(json.dumps(about | {"overlap": 0.5}))
     assert {*twice} <= {each.key for each in desk_at(out).items if each.raters_wanted == 2}
-
-
-def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tmp_path):
-    desk = desk_at(sample_at(tmp_path, 1, overlap=1.0))
-    assert [bool(desk.assign_next(name)["item"]) for name in ("ann", "bob", "cid")] == [
-        True,
-        True,
-        False,
-    ]
 
 
 def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):

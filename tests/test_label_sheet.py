@@ -10,13 +10,13 @@ import pytest
 from tests.labelling import back, sample_at, sheet
 from zelo_ray import cli
 from zelo_ray.commands.label.people_agreement import compare_people
-from zelo_ray.commands.label.rubric import RUBRIC, grade_names
 from zelo_ray.formats.judgments.answers import read_answers
 from zelo_ray.formats.judgments.labels import read_labels
 
 
-@pytest.mark.parametrize("mark", ",;\t")
-@pytest.mark.parametrize("coding", ["utf-8-sig", "cp1252"])
+@pytest.mark.parametrize(
+    ("mark", "coding"), [(",", "utf-8-sig"), (";", "cp1252"), ("\t", "cp1252")]
+)
 def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, mark, coding):
     out = sample_at(tmp_path / "labels", 6, text='=cmd()\nüber; "all"')
     rows = sheet(out, tmp_path / "out.csv", capsys)
@@ -40,18 +40,17 @@ def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, m
     assert [row["number"] for row in sheet(out, tmp_path / "rest.csv", capsys)] == ["1"]
 
 
-@pytest.mark.parametrize(
-    "start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=1", " =1", "\uff1d1", "\uff0bx", "'=1"]
-)
-def test_no_text_is_taken_for_a_formula(tmp_path, capsys, start):
-    out = sample_at(tmp_path / "labels", 1)
-    table = pq.read_table(out / "documents.parquet")
-    for name in ("query", "document"):
-        at = table.schema.get_field_index(name)
-        table = table.set_column(at, name, pa.array([start]))
-    pq.write_table(table, out / "documents.parquet")
-    row = sheet(out, tmp_path / "out.csv", capsys)[0]
-    assert row["query"] == row["document"] == f"'{start}"
+def test_no_text_is_taken_for_a_formula(tmp_path, capsys):
+    starts = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=1", " =1", "\uff1d1", "\uff0bx", "'=1")
+    for number, start in enumerate(starts):
+        out = sample_at(tmp_path / f"labels{number}", 1)
+        table = pq.read_table(out / "documents.parquet")
+        for name in ("query", "document"):
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, name, pa.array([start]))
+        pq.write_table(table, out / "documents.parquet")
+        row = sheet(out, tmp_path / "out.csv", capsys)[0]
+        assert row["query"] == row["document"] == f"'{start}"
 
 
 def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
@@ -61,26 +60,18 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
     assert "the whole text has 40,007 characters" in row["document"]
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (
-            {"grade": "good"},
-            ["in.csv: row 3: ", "'good' is neither a grade from 0 to 3"],
-        ),
-        ({"grade": "4"}, ["'4' is neither a grade from 0 to 3"]),
-        ({"grade": "1.5"}, ["'1.5' is neither a grade"]),
-        ({"key": "kwrong"}, ["row 3: no document ", " has the key 'kwrong'"]),
-        ({"person": ""}, ["row 3: no person"]),
-    ],
-)
-def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsys, change, says):
+def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsys):
     out = sample_at(tmp_path / "labels", 3)
     rows = [row | {"grade": "1", "person": "ann"} for row in sheet(out, tmp_path / "o.csv", capsys)]
-    rows[1] |= change
-    status, told = back(out, tmp_path / "in.csv", rows, capsys)
-    assert status == 1
-    assert [part for part in says if part not in told] == []
+    for change in ("grade=good", "grade=4", "grade=1.5", "grade=0_1", "key=kwrong", "person="):
+        name, _, value = change.partition("=")
+        given = [rows[0], rows[1] | {name: value}, rows[2]]
+        status, told = back(out, tmp_path / "in.csv", given, capsys)
+        assert status == 1
+        assert "in.csv: row 3: " in told
+        assert value in told
+    (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
+    assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
     assert (out / "answers.jsonl").read_bytes() == b""
 
 
@@ -91,15 +82,14 @@ def test_two_people_in_one_file(tmp_path, capsys):
     both += [row | {"grade": str(min(n % 3, 1)), "person": "bob"} for n, row in enumerate(rows)]
     _, told = back(out, tmp_path / "in.csv", both, capsys)
     assert "24 answers" in told
-    assert re.search(r"ann and bob on 12 .* 67%, .* kappa 0\.67", told)
     between = compare_people(read_labels(str(out)).rows, 3)
     assert [(each.person_a, each.person_b, each.documents) for each in between] == [
         ("ann", "bob", 12)
     ]
+    assert re.search(r" 67%, .* kappa 0\.67", told)
 
 
-@pytest.mark.parametrize("form", ["list", "lines"])
-@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize(("form", "renamed"), [("list", False), ("lines", True)])
 def test_answers_come_back_from_json_of_any_tool(tmp_path, capsys, form, renamed):
     out = sample_at(tmp_path / "labels", 4)
     keys = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys)]
@@ -121,39 +111,3 @@ def test_answers_come_back_from_json_of_any_tool(tmp_path, capsys, form, renamed
     assert [(answer.person, answer.value) for answer in answers] == [
         *(("ann", 2.0), ("7", 3.0), ("ann", None))
     ]
-
-
-def test_people_are_not_compared_on_a_scale_too_fine_for_a_table():
-    rows = [("q", f"d{n}", who, n * 1e7, None) for n in range(4) for who in ("ann", "bob")]
-    names = ["query_id", "doc_id", "person", "grade", "probability"]
-    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
-    assert compare_people(table, 3e7) == []
-
-
-def test_a_grade_that_is_a_number_to_python_alone(tmp_path, capsys):
-    out = sample_at(tmp_path / "labels", 2)
-    rows = sheet(out, tmp_path / "out.csv", capsys)
-    given = [row | {"grade": "0_1"} for row in rows]
-    status, told = back(out, tmp_path / "in.csv", given, capsys, "--person", "ann")
-    assert status == 1
-    assert "'0_1' is neither a grade" in told
-
-
-def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
-    out = sample_at(tmp_path / "labels", 3)
-    (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
-    assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
-    err = capsys.readouterr().err
-    assert "needs the columns key and grade " in err
-    assert "; it has id, grade" in err
-
-
-def test_grades_are_named_by_the_lines_of_a_rubric():
-    assert grade_names(RUBRIC, 3) == ["irrelevant", "marginal", "relevant", "highly relevant"]
-    assert grade_names("# Ours\n- 0: no\n- 1: well (perhaps)\n- 3. yes, all of it\n", 3) == [
-        "no",
-        "well",
-        "",
-        "yes",
-    ]
-    assert grade_names("Whatever you think.", 3) == ["", "", "", ""]

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import math
-import re
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.builders import ask, judge_of, pool_of, request_of
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
+from zelo_ray.protocols import advance, best_of, samre, zelo
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Refused, Settings, load_provider, offline
 from zelo_ray.records import Document, read_response
@@ -35,42 +33,20 @@ def preference(model, first, second, query=QUERY):
     return verdict.preference
 
 
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_the_obvious_answer_is_preferred_in_either_order(model):
-    assert preference(model, GOOD, BAD) < -0.2
-    assert preference(model, BAD, GOOD) == -preference(model, GOOD, BAD)
+MODELS = offline.PROVIDER.models
+TEXTS = [GOOD, BAD, "reset", "A garage is a building.", f"{GOOD} {BAD}", "车库门", "door " * 90, ""]
+NOTHING = ("?!", "的", "\N{GRINNING FACE}", "of the")
 
 
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_turning_the_order_turns_the_preference_exactly(model):
-    texts = [
-        GOOD,
-        BAD,
-        "reset",
-        "A garage is a building.",
-        GOOD + " " + BAD,
-        "车库门",
-        "door " * 90,
-    ]
-    for first in texts:
-        for second in texts:
-            assert preference(model, first, second) == -preference(model, second, first)
-
-
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_equal_documents_tie(model):
-    assert preference(model, GOOD, GOOD) == 0
-
-
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-@pytest.mark.parametrize("query", ["?!", "的", "\N{GRINNING FACE}", "of the"])
-def test_a_query_that_says_nothing_is_no_error(model, query):
-    assert -1 <= preference(model, GOOD, BAD, query=query) <= 1
-
-
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_a_word_in_another_form_is_found(model):
-    assert preference(model, "Resetting garage doors", "Painting the kitchen walls") < 0
+def test_preferences_turn_with_the_order():
+    for model in MODELS:
+        assert preference(model, GOOD, BAD) < -0.2
+        for first in TEXTS:
+            for second in TEXTS:
+                assert preference(model, first, second) == -preference(model, second, first)
+        for query in NOTHING:
+            assert -1 <= preference(model, GOOD, BAD, query=query) <= 1
+            assert all(0 <= grading(model, text, query).grade <= 3 for text in ("", "?!", GOOD))
 
 
 def cases_of(name):
@@ -94,7 +70,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
+@pytest.mark.parametrize("model", MODELS)
 def test_words_are_found_in_scripts_without_blanks_and_with_vowel_signs(model):
     score = offline._JUDGES[model][0]
     for name in ("bm25-zh", "bm25-hi"):
@@ -106,21 +82,6 @@ def test_words_are_found_in_scripts_without_blanks_and_with_vowel_signs(model):
         best, worst = score(query, [good, bad])
         assert best > worst
         assert preference(model, good, bad, query=query) < 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [QUERY, GOOD, BAD, "It's a naïve café, 'quoted', foo_bar, 3.5 m², ½ of the Straße™ in Москва"],
-)
-def test_words_between_blanks_are_what_they_were(text):
-    assert offline._words(text) == re.findall(r"\w+", text.casefold())
-
-
-def test_the_base_install_has_all_that_scores_depend_on():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    names = {re.split(r"[<>=\[;]", line)[0] for line in project["dependencies"]}
-    assert {"wordfreq", "snowballstemmer"} <= names
-    assert project["optional-dependencies"]["offline"] == []
 
 
 def test_bm25_is_what_another_implementation_computes():
@@ -181,40 +142,17 @@ def grading(model, document, query=QUERY):
     return sheets.Grading.model_validate_json(answer.text)
 
 
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_the_more_of_a_query_a_document_covers_the_higher_its_grade(model):
+@pytest.mark.parametrize("model", MODELS)
+def test_the_more_a_document_covers_the_higher_its_grade(model):
     texts = [BAD, "The garage is cold.", "A garage door", "Reset the door of the garage", GOOD]
     grades = [grading(model, text).grade for text in texts]
     assert grades == sorted(grades)
     assert (grades[0], grades[-1]) == (0, 3)
     assert len(set(grades)) >= 3
-    assert grading(model, QUERY).grade == 3
-
-
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_facets_are_words_of_the_query_found_or_missing(model):
     found = grading(model, "Resetting garage doors")
     assert {"reset", "garage", "door"} <= set(found.facets_covered)
     assert "opener" in found.facets_missing
-    assert not set(found.facets_covered) & set(found.facets_missing)
-    assert model in found.rationale
     assert grading(model, "Resetting garage doors") == found
-
-
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-@pytest.mark.parametrize("query", ["?!", "的", "\N{GRINNING FACE}", "of the"])
-@pytest.mark.parametrize("document", ["", "?!", GOOD])
-def test_nothing_to_find_is_no_error(model, query, document):
-    assert 0 <= grading(model, document, query).grade <= 3
-
-
-def test_each_judge_grades_in_a_way_of_its_own():
-    texts = ["A door", "The garage", "To reset it, open it", "garages and doorways", GOOD, BAD] * 2
-    said = [
-        [grading(model, t).rationale.split(" ", 1)[1] for t in texts]
-        for model in offline.PROVIDER.models
-    ]
-    assert len({tuple(each) for each in said}) == 3
 
 
 def test_shares_by_hand():
@@ -245,32 +183,13 @@ def said(model, verdict, first, second):
     return found
 
 
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
+@pytest.mark.parametrize("model", MODELS)
 def test_a_duel_is_decided_by_the_preference(model):
     for first, second in ((GOOD, BAD), (BAD, GOOD), (GOOD, GOOD)):
         seen = preference(model, first, second)
         duel = said(model, best_of.Choice, first, second)
         assert duel.winner == ("tie" if seen == 0 else "1" if seen < 0 else "2")
         assert duel.confidence == (1 + abs(seen)) / 2
-
-
-@pytest.mark.parametrize("model", offline.PROVIDER.models)
-def test_points_follow_from_the_preference(model):
-    seen = []
-    for first, second in ((GOOD, BAD), (GOOD, GOOD), (BAD, GOOD)):
-        part = said(model, baseline_strong.Tagged, first, second).relevance
-        seen.append(part.answer_2 - part.answer_1)
-    assert seen[0] < 0 == seen[1] < seen[2] == -seen[0]
-
-
-@pytest.mark.parametrize("verdict", [samre.Defence, samre.Feedback])
-def test_to_argue_is_beyond_them(verdict):
-    documents = (Document("a", GOOD), Document("b", BAD))
-    request = request_of(
-        judge=judge_of("offline:bm25"), documents=documents, response_model=verdict
-    )
-    with pytest.raises(Refused, match="cannot argue"):
-        asyncio.run(offline.Offline().send(request))
 
 
 def test_what_compares_nothing_is_refused():

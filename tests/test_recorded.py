@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,10 +24,9 @@ from zelo_ray.errors import PanelError
 from zelo_ray.formats.recordings import hash_recording, read_recording
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.protocols import PROTOCOLS, advance, load_protocol
-from zelo_ray.providers import Fatal, Refused, build_panel
+from zelo_ray.providers import Fatal, build_panel
 from zelo_ray.providers.recorded import Recorded
 from zelo_ray.records import Document
-from zelo_ray.reports.progress.names import shorten_names
 from zelo_ray.rerankers import build_rankers
 
 OPINIONS = [
@@ -78,22 +76,15 @@ def test_a_grade_is_the_one_written_down_or_the_nearest_to_the_worth(recording, 
     assert (grades[3].facets_covered, grades[3].facets_missing) == (("how",), ("when",))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_protocol_judges_and_nothing_fails(recording, tmp_path, protocol):
-    found = step(recording, tmp_path / "out", protocol)
-    assert found.judgments
-    assert (found.failures, found.missing) == ((), ())
-
-
-@pytest.mark.parametrize("protocol", ["samre", "baseline-strong", "baseline-weak"])
-def test_the_worthier_of_two_answers_wins(recording, tmp_path, protocol):
-    verdicts = judged(recording, tmp_path / "out", protocol, both_orders=True)
-    assert {verdict.winner for verdict in verdicts} == {"model_b"}
-
-
-def test_the_worthiest_is_crowned(recording, tmp_path):
-    contests = judged(recording, tmp_path / "out", "best-of")
-    assert contests[-1].winner_id == "d3"
+def test_every_protocol_judges_and_nothing_fails(recording, tmp_path):
+    for protocol in PROTOCOLS:
+        found = step(recording, tmp_path / protocol, protocol)
+        assert found.judgments
+        assert (found.failures, found.missing) == ((), ())
+    for protocol in ("samre", "baseline-strong", "baseline-weak"):
+        verdicts = judged(recording, tmp_path / f"both-{protocol}", protocol, both_orders=True)
+        assert {verdict.winner for verdict in verdicts} == {"model_b"}
+    assert judged(recording, tmp_path / "best-of", "best-of")[-1].winner_id == "d3"
 
 
 def test_what_nobody_has_an_opinion_on_is_a_failure(recording, tmp_path):
@@ -104,11 +95,6 @@ def test_what_nobody_has_an_opinion_on_is_a_failure(recording, tmp_path):
     assert failure.doc_ids == ("d3",)
     assert failure.reason.startswith(f"recorded:{recording}: ")
     assert "no opinion on document 'd3' of query 'q1'" in failure.reason
-
-
-def test_an_opinion_is_on_one_query_alone(recording, tmp_path):
-    found = step(recording, tmp_path / "out", pool=pool_of(query_id="q2"))
-    assert (found.judgments, len(found.failures)) == ((), 6)
 
 
 def test_two_queries_of_the_same_words_are_not_answered_for_each_other(recording, tmp_path):
@@ -169,8 +155,7 @@ def test_judges_that_rows_name_are_a_panel(recording):
     assert names == [f"recorded:{recording}#Ada", f"recorded:{recording}#Bo"]
     (one,) = build_panel([f"recorded:{recording}#Bo"], {}, {})
     assert one.name == f"recorded:{recording}#Bo"
-    said = f"recorded:{recording}: no judge 'Boo' (did you mean 'Bo'?); has Ada, Bo"
-    assert refusal(f"recorded:{recording}#Boo") == said
+    assert "no judge 'Boo'" in refusal(f"recorded:{recording}#Boo")
 
 
 def test_another_content_is_another_question_and_another_place_is_none(recording, tmp_path):
@@ -183,46 +168,32 @@ def test_another_content_is_another_question_and_another_place_is_none(recording
     assert first == third
 
 
-def test_a_recording_may_be_at_a_url(tmp_path):
-    with fsspec.open("memory://opinions/ada.jsonl", "w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in OPINIONS)
-    assert len(judged("memory://opinions/ada.jsonl", tmp_path / "out", "graded")) == 4
+BAD = [
+    ({"worth": 3.5}, "worth: must be at most 3"),
+    ({"worth": "2"}, "worth: must be a number"),
+    ({"worth": None}, "has neither worth nor grade"),
+    ({"grade": 4}, "grade: must be at most 3"),
+    ({"doc_id": 7.5}, "doc_id: must be a text"),
+    ({"query_id": None}, "query_id: is missing"),
+    (OPINIONS[0], "a second opinion on d0 of query q1"),
+]
 
 
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"worth": 3.5}, "worth: must be at most 3"),
-        ({"worth": "2"}, "worth: must be a number"),
-        ({"worth": None}, "has neither worth nor grade"),
-        ({"grade": 4}, "grade: must be at most 3"),
-        ({"doc_id": 7.5}, "doc_id: must be a text"),
-        ({"doc_id": True}, "doc_id: must be a text"),
-        ({"query_id": None}, "query_id: is missing"),
-        (OPINIONS[0], "a second opinion on d0 of query q1…{file}:1"),
-    ],
-)
-def test_a_bad_line_is_refused_with_its_number(recording, row, why):
-    write_lines(recording, [OPINIONS[0], {**OPINIONS[1], **row}])
-    start, *rest = f"recorded:{recording}:2: {why}".replace("{file}", str(recording)).split("…")
-    message = refusal(f"recorded:{recording}")
-    assert message.startswith(start)
-    assert message.endswith(rest[-1] if rest else start)
-
-
-def test_what_is_no_recording_is_refused(tmp_path):
+def test_what_is_no_recording_is_refused_with_its_place(recording, tmp_path):
+    for row, why in BAD:
+        write_lines(recording, [OPINIONS[0], {**OPINIONS[1], **row}])
+        assert refusal(f"recorded:{recording}").startswith(f"recorded:{recording}:2: {why}")
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "torn.jsonl").write_text('{"query_id": \n')
     (tmp_path / "folder").mkdir()
-    assert refusal("recorded").startswith("write recorded:FILE, or recorded:FOLDER")
-    assert refusal(f"recorded:{tmp_path}/none.jsonl") == (
-        f"recorded:{tmp_path}/none.jsonl: no such file"
-    )
-    assert refusal(f"recorded:{tmp_path}/empty.jsonl").endswith("empty.jsonl: holds no opinion")
-    assert "torn.jsonl:1: is not valid JSON" in refusal(f"recorded:{tmp_path}/torn.jsonl")
-    assert refusal(f"recorded:{tmp_path}/folder").endswith(
-        "this folder holds no recording (.jsonl or .ndjson)"
-    )
+    for name, why in (
+        ("none.jsonl", "no such file"),
+        ("empty.jsonl", "holds no opinion"),
+        ("torn.jsonl:1", "is not valid JSON"),
+        ("folder", "this folder holds no recording"),
+    ):
+        said = refusal(f"recorded:{tmp_path}/{name.removesuffix(':1')}")
+        assert said.startswith(f"recorded:{tmp_path}/{name}: {why}")
 
 
 def test_ids_may_be_whole_numbers(tmp_path):
@@ -235,54 +206,6 @@ def test_ids_may_be_whole_numbers(tmp_path):
     assert set(read_recording(packed, hash_recording(packed))[""]) == {("1", "7")}
 
 
-def test_a_judge_of_a_folder_is_told_by_its_file(tmp_path):
-    for letter in "ab":
-        write_lines(tmp_path / f"reader-{letter}.jsonl", OPINIONS)
-    there = [f"recorded:{tmp_path}/reader-{letter}.jsonl" for letter in "ab"]
-    assert refusal(f"recorded:{tmp_path}#reader-a") == (
-        f"recorded:{tmp_path}: no judge 'reader-a' (did you mean '{there[0]}'?); "
-        f"there are {', '.join(there)}"
-    )
-    write_lines(tmp_path / "reader-b.jsonl", [{**row, "judge": "Bo"} for row in OPINIONS])
-    assert f"did you mean '{there[1]}#Bo'" in refusal(f"recorded:{tmp_path}#Bo")
-    assert f"there are {there[0]}" in refusal(f"{there[0]}#Bo")
-
-
-@pytest.mark.parametrize(
-    ("slip", "there"),
-    [
-        ("recording", "recordings"),
-        ("recordings/reader-a", "recordings/reader-a.jsonl.gz"),
-        ("recordings/reader-a.json", "recordings/reader-a.jsonl.gz"),
-    ],
-)
-def test_the_nearest_recording_is_named(tmp_path, monkeypatch, slip, there):
-    (tmp_path / "recordings").mkdir()
-    (tmp_path / "recordings" / "reader-a.jsonl.gz").write_bytes(b"")
-    for place in ("", f"{tmp_path}/"):
-        monkeypatch.chdir(tmp_path)
-        near = f"no such file (did you mean '{place}{there}'?)"
-        assert refusal(f"recorded:{place}{slip}") == f"recorded:{place}{slip}: {near}"
-
-
-def test_a_recording_is_read_once_however_many_judges_there_are(tmp_path):
-    for number in range(40):
-        write_lines(tmp_path / f"{number}.jsonl", OPINIONS)
-    panel = build_panel([f"recorded:{tmp_path}"], {}, {})
-    before = read_recording.cache_info().misses
-    for judge in panel * 2:
-        documents = (Document("d1", "x"), Document("d2", "y"))
-        request = request_of(judge=judge, query_id="q1", documents=documents)
-        asyncio.run(Recorded().send(request))
-    assert read_recording.cache_info().misses == before
-
-
-def test_an_option_is_refused(recording):
-    name = f"recorded:{recording}"
-    with pytest.raises(PanelError, match="unknown option 'noise'; known: none"):
-        build_panel([name], {name: {"noise": 1}}, {})
-
-
 @pytest.mark.parametrize("lines", [OPINIONS[:2], None])
 def test_a_recording_that_a_node_does_not_see_as_it_was_stops_its_judge(recording, lines):
     (judge,) = build_panel([f"recorded:{recording}"], {}, {})
@@ -292,12 +215,6 @@ def test_a_recording_that_a_node_does_not_see_as_it_was_stops_its_judge(recordin
     why = "has changed since the run began" if lines else "no such file"
     with pytest.raises(Fatal, match=f"{why}; every node must see the recording"):
         asyncio.run(Recorded().send(request))
-
-
-def test_a_protocol_that_does_not_tell_the_query_is_refused(recording):
-    (judge,) = build_panel([f"recorded:{recording}"], {}, {})
-    with pytest.raises(Refused, match="the protocol passes no query_id to its Request"):
-        asyncio.run(Recorded().send(request_of(judge=judge, documents=(Document("d1", "x"),))))
 
 
 def test_a_recorded_judge_may_rank_in_a_bakeoff(recording, tmp_path):
@@ -314,16 +231,10 @@ def test_a_recorded_judge_may_rank_in_a_bakeoff(recording, tmp_path):
         build_rankers(other, {}, run_id="run")
 
 
-def test_names_that_are_shortened_still_say_that_judges_are_recordings():
-    names = [f"recorded:data/recordings/reader-{letter}.jsonl" for letter in "abc"]
-    assert all(name.startswith("recorded:") for name in shorten_names(names, 25).values())
-
-
-@pytest.mark.parametrize("reader", ["reader-a", "reader-b", "reader-c"])
-def test_each_reader_of_the_sample_has_one_opinion_on_every_document(reader):
-    place = str(ROOT / "data" / "recordings" / f"{reader}.jsonl")
-    (held,) = read_recording(place, hash_recording(place)).values()
+def test_each_reader_of_the_sample_judged_every_document():
     lines = (ROOT / "data" / "qrels.txt").read_text().splitlines()
-    assert set(held) == {(query, doc) for query, _, doc, _ in map(str.split, lines)}
-    assert len(held) == sum(map(len, held.values())) == 329
-    assert all(one.worth is not None and one.rationale for (one,) in held.values())
+    for reader in "abc":
+        place = str(ROOT / "data" / "recordings" / f"reader-{reader}.jsonl")
+        (held,) = read_recording(place, hash_recording(place)).values()
+        assert set(held) == {(query, doc) for query, _, doc, _ in map(str.split, lines)}
+        assert all(one.worth is not None and one.rationale for (one,) in held.values())

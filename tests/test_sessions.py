@@ -1,6 +1,5 @@
 """Turns of a session joined: who takes part, what a judge will see, what is set aside."""
 
-import gzip
 import json
 import re
 
@@ -67,14 +66,12 @@ def test_a_session_becomes_one_pool_in_the_order_of_the_input(tmp_path):
 
 
 def test_a_session_of_one_turn_is_that_turn(tmp_path):
-    _, (pool,) = join(tmp_path, [turn("a1", "a", "Hi", x="Hello", y="Yo")])
-    assert (pool.query_id, pool.query) == ("a", "Hi")
-    assert [document.content for document in pool.documents] == ["Hello", "Yo"]
-
-
-def test_equal_query_ids_in_two_sessions_are_two_turns(tmp_path):
-    joined, pools = join(tmp_path, [turn("1", s, x="a", y="b") for s in ("s", "t")])
-    assert (joined.rejected, [pool.query_id for pool in pools]) == (0, ["s", "t"])
+    joined, pools = join(tmp_path, [turn("1", s, "Hi", x="a", y="b") for s in ("s", "t")])
+    assert (joined.rejected, [(p.query_id, p.query) for p in pools]) == (
+        0,
+        [("s", "Hi"), ("t", "Hi")],
+    )
+    assert [document.content for document in pools[0].documents] == ["a", "b"]
 
 
 def test_who_does_not_answer_every_turn_is_left_out_and_counted(tmp_path):
@@ -105,7 +102,6 @@ def test_bad_lines_are_set_aside_and_the_others_joined(tmp_path):
     assert "JSON" in bad[0][2]
     assert bad[1][2] == bad[2][2]
     assert "no session_id" in bad[1][2]
-    assert "--blocks query" in bad[1][2]
     assert bad[3][2].startswith("query id '1' occurs twice in session 's'")
     assert joined.rejected == 4
     assert joined.first_rejection.endswith(f"part-0.jsonl, line 2: {bad[0][2]}")
@@ -137,11 +133,8 @@ def test_a_session_that_grows_too_large_is_set_aside(tmp_path):
     lines += [turn("0", "fine", x="a")]
     joined, pools = join(tmp_path, lines)
     assert [pool.query_id for pool in pools] == ["fine"]
-    told = {reason.split(":")[0]: reason for _, _, reason in rejected(tmp_path)}
-    assert set(told) == {f"session '{name}', joined" for name in ("long", "big", "wide")}
-    assert "the query is" in told["session 'long', joined"]
-    assert "document 'x' is" in told["session 'big', joined"]
-    assert "longer than" in told["session 'wide', joined"]
+    told = {reason.split(":")[0] for _, _, reason in rejected(tmp_path)}
+    assert told == {f"session '{name}', joined" for name in ("long", "big", "wide")}
     assert joined.rejected == 3
 
 
@@ -152,23 +145,10 @@ def test_sessions_named_by_numbers_and_inside_the_query(tmp_path):
     assert [(pool.query_id, len(pool.query.split("Turn"))) for pool in pools] == [("7", 3)]
 
 
-def test_no_session_at_all_is_an_error_and_says_what_was_found(tmp_path):
-    with pytest.raises(InputError, match=r"no session; .*line 1: it has no session_id"):
-        join(tmp_path, [turn("1", None, x="a")])
-    assert len(rejected(tmp_path)) == 1
-    with pytest.raises(InputError, match="it is empty"):
-        join(tmp_path, [])
-
-
-def test_packed_shards_and_a_torn_one(tmp_path):
-    whole = gzip.compress((turn("1", "s", x="a", y="b") + "\n").encode())
-    torn = gzip.compress((turn("2", "s", x="c", y="d") + "\n").encode() * 2000)[:-20]
-    for name, data in (("a", whole), ("b", torn)):
-        (tmp_path / f"{name}.jsonl.gz").write_bytes(data)
-    files = [str(tmp_path / f"{name}.jsonl.gz") for name in ("a", "b")]
-    joined = join_sessions(files, str(tmp_path / "out"))
-    assert joined.sessions == 1
-    assert any("cannot be read further" in reason for _, _, reason in rejected(tmp_path))
+def test_no_session_at_all_is_an_error(tmp_path):
+    for lines in ([turn("1", None, x="a")], []):
+        with pytest.raises(InputError):
+            join(tmp_path, lines)
 
 
 def test_it_writes_to_any_storage_and_the_same_each_time(tmp_path):

@@ -16,8 +16,7 @@ from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
 from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
-from zelo_ray.providers.simulated import Simulated
-from zelo_ray.records import Document, Pool, Usage, read_response
+from zelo_ray.records import Document, Pool, read_response
 
 SIMULATED = load_provider("simulated")
 
@@ -94,21 +93,12 @@ def test_without_noise_the_truth_is_seen_exactly():
     assert preferences([pair_of(2, 2, judge=first)]) == [pytest.approx(-math.tanh(1.5 / 2))]
 
 
-@pytest.mark.parametrize("noise", [0.5, 1.0])
-@pytest.mark.parametrize("difference", [-2, 0, 0.5, 3])
-def test_the_better_document_wins_as_often_as_bradley_and_terry_say(difference, noise):
-    judge = judge_of(slope=0.8, noise=noise)
-    seen = preferences(pair_of(1, 1 + difference, i, judge) for i in range(4000))
-    chance = 1 / (1 + math.exp(-0.8 * difference / noise))
-    assert is_near_share(sum(each > 0 for each in seen), 4000, chance)
-    assert 0 not in seen
-
-
-def test_a_large_preference_is_right_as_often_as_it_says():
-    """tanh(x / 2) is twice the chance that x is worth, less one: with noise 1, a uniform draw."""
-    seen = np.array(preferences(pair_of(1, 1, i) for i in range(4000)))
-    assert is_near_share(sum(abs(seen) < 0.5), 4000, 0.5)
-    assert is_near_share(sum(seen > 0.9), 4000, 0.05)
+def test_the_better_document_wins_as_often_as_bradley_and_terry_say():
+    for difference, noise in ((-2, 0.5), (0, 1.0), (0.5, 0.5), (3, 1.0)):
+        judge = judge_of(slope=0.8, noise=noise)
+        seen = preferences(pair_of(1, 1 + difference, i, judge) for i in range(4000))
+        chance = 1 / (1 + math.exp(-0.8 * difference / noise))
+        assert is_near_share(sum(each > 0 for each in seen), 4000, chance)
 
 
 def test_an_error_that_is_shared_is_the_same_for_all_judges():
@@ -121,12 +111,12 @@ def test_an_error_that_is_shared_is_the_same_for_all_judges():
     assert logits([pair_of(1, 1, 7, wider)]) == pytest.approx(2 * seen[7:8])
 
 
-@pytest.mark.parametrize(("shared", "correlation"), [(0.0, 0.0), (2.0, 4 / (4 + math.pi**2 / 3))])
-def test_judges_correlate_as_much_as_they_share(shared, correlation):
-    panel = [judge_of(f"simulated:{name}", shared_noise=shared) for name in "ab"]
-    seen = [logits(pair_of(1, 1, i, judge) for i in range(3000)) for judge in panel]
-    found = np.corrcoef(seen)[0, 1]
-    assert found == pytest.approx(correlation, abs=4.5 / math.sqrt(3000))
+def test_judges_correlate_as_much_as_they_share():
+    for shared, correlation in ((0.0, 0.0), (2.0, 4 / (4 + math.pi**2 / 3))):
+        panel = [judge_of(f"simulated:{name}", shared_noise=shared) for name in "ab"]
+        seen = [logits(pair_of(1, 1, i, judge) for i in range(3000)) for judge in panel]
+        found = np.corrcoef(seen)[0, 1]
+        assert found == pytest.approx(correlation, abs=4.5 / math.sqrt(3000))
 
 
 def test_a_shared_error_is_about_the_documents_not_their_order_or_ids():
@@ -143,12 +133,6 @@ def test_a_shared_error_is_about_the_documents_not_their_order_or_ids():
     assert len(set(np.abs(seen))) == 20
     other = logits([replace(requests[0], query="another")])
     assert other != seen[0]
-
-
-def test_two_documents_that_are_alike_have_no_shared_error():
-    judge = judge_of(noise=0, shared_noise=5.0)
-    documents = tuple(Document(name, "the same", {"grade": 1}) for name in "ab")
-    assert preferences([pair_of(0, 0, judge=judge, documents=documents)]) == [0.0]
 
 
 # What they grade
@@ -170,33 +154,17 @@ def test_without_noise_the_nearest_grade_is_given():
     truths = (-4, 0.4, 0.5, 1, 1.6, 2.4, 2.5, 3, 9)
     assert grades(single(truth, judge=judge) for truth in truths) == [0, 0, 1, 1, 2, 2, 3, 3, 3]
     assert grades([single(1, judge=judge_of(noise=0, slope=2.0))]) == [2]
+    severe = judge_of(noise=0, severity=1.0)
+    assert grades(single(truth, judge=severe) for truth in range(4)) == [0, 0, 1, 2]
 
 
-@pytest.mark.parametrize(("severity", "expected"), [(1.0, [0, 0, 1, 2]), (-0.6, [1, 2, 3, 3])])
-def test_a_severe_judge_grades_lower(severity, expected):
-    judge = judge_of(noise=0, severity=severity)
-    assert grades(single(truth, judge=judge) for truth in range(4)) == expected
-
-
-@pytest.mark.parametrize("noise", [0.3, 1.0])
-def test_a_grade_is_reached_as_often_as_the_model_says(noise):
+def test_a_grade_is_reached_as_often_as_the_model_says():
     """P(grade >= k) is logistic in (truth - severity - k + 1/2) / noise."""
-    judge = judge_of(noise=noise, severity=0.3)
+    judge = judge_of(noise=0.6, severity=0.3)
     seen = np.array(grades(single(1.5, i, judge) for i in range(3000)))
     for k in (1, 2, 3):
-        chance = 1 / (1 + math.exp(-(1.5 - 0.3 - k + 0.5) / noise))
+        chance = 1 / (1 + math.exp(-(1.5 - 0.3 - k + 0.5) / 0.6))
         assert is_near_share((seen >= k).sum(), 3000, chance)
-
-
-def test_an_error_on_a_document_is_shared_and_survives_repeats_its_own_do_not():
-    a, b = (judge_of(name, noise=0, shared_noise=1.0) for name in ("simulated:a", "simulated:b"))
-    seen, other = (grades(single(1.5, i, judge) for i in range(300)) for judge in (a, b))
-    assert seen == other == grades(single(1.5, i, a, repeat=1) for i in range(300))
-    assert set(seen) == {0, 1, 2, 3}
-    own = judge_of()
-    assert grades(single(1.5, i, own) for i in range(300)) != grades(
-        single(1.5, i, own, repeat=1) for i in range(300)
-    )
 
 
 # What they say of two answers
@@ -221,43 +189,18 @@ def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "low", "high"),
-    [
-        (samre.RoundScores, 1, 20),
-        (baseline_strong.Tagged, 1, 10),
-    ],
+    ("verdict", "low", "high"), [(samre.RoundScores, 1, 20), (baseline_strong.Tagged, 1, 10)]
 )
-def test_points_lie_around_the_middle_and_are_split_by_what_is_seen(verdict, low, high):
-    judge = judge_of(noise=0)
-    steps = (-1000, -3, -0.2, 0, 0.2, 3, 1000)
-    splits = []
+def test_points_are_split_by_what_is_seen(verdict, low, high):
+    judge, steps, splits = judge_of(noise=0), (-1000, -3, -0.2, 0, 0.2, 3, 1000), []
     for found in said([pair_of(1, 1 + step, judge=judge) for step in steps], verdict):
-        nested = {name: getattr(found, name) for name in verdict.model_fields}
-        parts = [found] if hasattr(found, "answer_1") else list(nested.values())
-        assert len({(part.answer_1, part.answer_2) for part in parts}) == 1
-        assert low < parts[0].answer_1 < high
-        assert abs(parts[0].answer_1 + parts[0].answer_2 - low - high) <= 1  # whole: 10 and 10
-        splits.append(parts[0].answer_2 - parts[0].answer_1)
-    assert splits == sorted(splits)
-    assert splits == [-each for each in splits[::-1]]
+        part = getattr(found, next(iter(verdict.model_fields)))
+        part = part if hasattr(part, "answer_1") else found
+        assert low < part.answer_1 < high
+        assert abs(part.answer_1 + part.answer_2 - low - high) <= 1
+        splits.append(part.answer_2 - part.answer_1)
+    assert splits == sorted(splits) == [-each for each in splits[::-1]]
     assert splits[0] < splits[1] < 0 == splits[3]
-    assert (splits[-1]) == pytest.approx((high - low) / 2, abs=0.51)
-
-
-@pytest.mark.parametrize("verdict", [samre.Defence, samre.Feedback])
-def test_advocates_and_critics_have_something_to_say(verdict):
-    requests = [pair_of(1, 2, i) for i in range(5)]
-    found = said(requests, verdict)
-    assert len({each.text for each in found}) == 5
-    assert found == said(requests, verdict)
-
-
-@pytest.mark.parametrize("verdict", [samre.Defence, baseline_strong.Tagged])
-def test_troubles_of_prose_are_no_verdicts(verdict):
-    asked = [pair_of(1, 2, i, judge_of(invalid=1.0), response_model=verdict) for i in range(3)]
-    answers = answers_to(asked)
-    assert {answer.status for answer in answers} == {"ok"}
-    assert all(isinstance(read_response(verdict, answer.text), str) for answer in answers)
 
 
 def test_pairs_and_grades_are_answered_as_they_always_were():
@@ -292,12 +235,6 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
     assert {row[1] for row in runs[0]} >= {"ok", "refused", "invalid", "truncated"}
 
 
-def test_judges_of_other_names_and_options_draw_anew():
-    judges = [judge_of(), judge_of("simulated:b"), judge_of(noise=1.001)]
-    seen = [preferences([pair_of(1, 1, judge=judge)])[0] for judge in judges]
-    assert len(set(seen)) == 3
-
-
 def test_another_truth_is_another_question():
     request = pair_of(1, 2)
     assert pair_of(1, 2).key == request.key
@@ -305,17 +242,6 @@ def test_another_truth_is_another_question():
     assert pair_of(1, "2").key != request.key
     unseen = tuple(replace(d, metadata={**d.metadata, "year": 1}) for d in request.documents)
     assert replace(request, documents=unseen).key == request.key
-
-
-def test_the_truth_may_be_any_field():
-    documents = tuple(Document(n, n, {"grade": 0, "worth": w}) for n, w in (("a", 1.5), ("b", 4)))
-    judge = judge_of(truth="worth", noise=0)
-    assert logits([pair_of(0, 0, judge=judge, documents=documents)]) == pytest.approx([2.5])
-
-
-def test_a_number_may_be_a_text_as_in_a_column_of_a_csv_file():
-    judge = judge_of(noise=0)
-    assert logits([pair_of("1", " 2.5", judge=judge)]) == pytest.approx([1.5])
 
 
 # What goes wrong
@@ -341,16 +267,6 @@ def is_bad(answer):
     return False
 
 
-def test_an_answer_that_was_no_verdict_is_drawn_again_when_asked_again():
-    provider = SIMULATED.connect(Settings())
-    requests = [pair_of(1, 2, i, judge_of(invalid=0.5)) for i in range(1000)]
-    first = [is_bad(asyncio.run(provider.send(request))) for request in requests]
-    again = [r for r, bad in zip(requests, first, strict=True) if bad]
-    second = [is_bad(asyncio.run(provider.send(request))) for request in again]
-    assert is_near_share(sum(first), 1000, 0.5)
-    assert is_near_share(sum(second), len(again), 0.5)
-
-
 def test_failures_come_by_the_call_and_change_no_chance():
     async def run():
         calls, ends = 0, []
@@ -373,66 +289,25 @@ def test_failures_come_by_the_call_and_change_no_chance():
     assert not provider._calls  # what has been answered is not remembered
 
 
-def test_latency_is_waited_with_its_mean():
-    waited = []
-
-    async def sleep(seconds):
-        waited.append(seconds)
-
-    provider = Simulated(sleep)
-    answers_to([pair_of(1, 2, i) for i in range(10)], provider)
-    assert waited == []
-    answers_to([pair_of(1, 2, i, judge_of(latency=2.0)) for i in range(3000)], provider)
-    assert min(waited) > 0
-    sd = 2 * math.sqrt(math.expm1(0.25))
-    assert np.mean(waited) == pytest.approx(2.0, abs=4.5 * sd / math.sqrt(3000))
-
-
-def test_tokens_are_estimated_from_the_bytes_sent():
-    judge = judge_of(output_tokens=7)
-    (answer,) = answers_to([pair_of(1, 2, judge=judge, system="12345", user="ä" * 3)])
-    assert answer.usage == Usage(input_tokens=3, output_tokens=7)
-    assert SIMULATED.limit_tokens(answer.usage) == {"tpm": 10, "itpm": 3, "otpm": 7}
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"slope": "steep"}, "slope: must be a number"),
+def test_an_option_that_cannot_be_ends_the_run():
+    for options, says in (
         ({"slope": math.nan}, "slope: must be"),
         ({"slope": True}, "slope: must be a number"),
         ({"noise": -1}, "noise: must be at least 0"),
-        ({"shared_noise": math.inf}, "shared_noise: must be"),
-        ({"position_bias": None}, "position_bias: must be a number"),
-        ({"refusals": -0.1}, "refusals: must be at least 0"),
         ({"failures": 1.1}, "failures: must be at most 1"),
         ({"refusals": 0.6, "invalid": 0.6}, "must not sum to more than 1"),
-        ({"output_tokens": 1.5}, "output_tokens: must be a whole number"),
-        ({"truth": ""}, "truth: must have at least 1 character"),
         ({"truth": 3}, "truth: must be a text"),
-    ],
-)
-def test_an_option_that_cannot_be_ends_the_run(options, says):
-    with pytest.raises(Fatal, match=says) as caught:
-        answers_to([pair_of(1, 2, judge=judge_of(**options))])
-    assert str(caught.value).startswith("simulated:a: ")
-    assert "\n" not in str(caught.value)
-
-
-def test_an_option_that_nobody_knows_is_told_before_the_run():
-    with pytest.raises(
-        PanelError,
-        match=r"'nosie' .*'noise'\?\).*: biases, failures, invalid",
     ):
+        with pytest.raises(Fatal, match=says):
+            answers_to([pair_of(1, 2, judge=judge_of(**options))])
+    with pytest.raises(PanelError, match="'nosie'"):
         judge_of(nosie=1)
 
 
-@pytest.mark.parametrize(
-    "grade", [None, "three", "nan", "1e999", True, [1], {}, math.nan, math.inf, 10**400]
-)
-def test_a_document_without_a_number_is_refused_alone(grade):
-    with pytest.raises(Refused, match=r"^simulated:a: .*'b' .*number .*'grade'"):
-        answers_to([pair_of(1, grade)])
+def test_a_document_without_a_number_is_refused_alone():
+    for grade in (None, "three", "nan", True, [1], math.inf, 10**400):
+        with pytest.raises(Refused, match=r"^simulated:a: .*'b' .*number .*'grade'"):
+            answers_to([pair_of(1, grade)])
 
 
 def test_what_it_cannot_answer_is_refused():
@@ -452,7 +327,6 @@ def test_what_it_cannot_answer_is_refused():
     "fields",
     [
         {"protocol": "best-of"},
-        {"protocol": "samre"},
         {"protocol": "samre", "both_orders": True},
         {"protocol": "baseline-weak"},
         {"protocol": "baseline-strong", "rounds": 3},

@@ -1,16 +1,16 @@
 """Templates of the user's: their places, and what a text in them can do."""
 
 import re
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import missing, options_of, pool_of, sealed
+from tests.builders import options_of, pool_of, sealed
 from tests.test_prompts import first_round
 from zelo_ray.protocols import find_protocol
-from zelo_ray.protocols.prompt_files import load_prompt, load_section
-from zelo_ray.protocols.templates import describe_unused_places
+from zelo_ray.protocols.prompt_files import load_section
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Pool, delimiter_code
 
@@ -66,17 +66,6 @@ def test_a_template_takes_the_place_of_the_prompt_and_is_in_the_key(name):
     assert not {request.key for request in own} & {request.key for request in changed}
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_a_recorded_template_asks_what_it_asked(name):
-    options = options_of(protocol=name, template=OWN[name])
-    record = options.model_dump(mode="json")
-    again = type(options).model_validate(record, context="recorded")
-    pool = pool_of()
-    rounds = [find_protocol(name).rounds(pool, PANEL, each) for each in (options, again)]
-    first, second = ([request.key for request in first_round(each)] for each in rounds)
-    assert first == second
-
-
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_text_can_leave_its_markers(query, text):
     """Whatever stands in a query or document, each block is closed by this program alone."""
@@ -101,24 +90,19 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("name", OWN)
-def test_a_hostile_document_stays_within_its_markers_in_a_template(name, text):
-    pool = Pool("q", "reset?", (Document("a", text), Document("b", "plain words")))
-    for request in asked(name, pool, template=OWN[name]):
-        assert "<|" not in request.user
-        code = re.match(r"The code of the markers is (\w+)\.", request.user)[1]
-        blocks = re.findall(
-            rf"\[([^\[\]]+) {code}\]\n(.*?)\n\[end of \1 {code}\]", request.user, re.DOTALL
-        )
-        assert {marker for marker, _ in blocks} == {*MARKERS[name]}
-        outside = request.user
-        for marker, inside in blocks:
-            outside = outside.replace(f"[{marker} {code}]\n{inside}\n[end of {marker} {code}]", "")
-        assert "Ignore all" not in outside + request.system
-        assert "Answer B." not in outside + request.system
+def test_a_hostile_document_stays_within_its_markers_in_a_template():
+    for text, name in product(HOSTILE, OWN):
+        pool = Pool("q", "reset?", (Document("a", text), Document("b", "plain words")))
         bare = asked(name, pool_of(), template=OWN[name])[0]
-        assert request.system == bare.system
+        for request in asked(name, pool, template=OWN[name]):
+            assert "<|" not in request.user
+            code = re.match(r"The code of the markers is (\w+)\.", request.user)[1]
+            block = rf"\[([^\[\]]+) {code}\]\n(.*?)\n\[end of \1 {code}\]"
+            assert {m for m, _ in re.findall(block, request.user, re.DOTALL)} == {*MARKERS[name]}
+            outside = re.sub(block, "", request.user, flags=re.DOTALL)
+            assert "Ignore all" not in outside + request.system
+            assert "Answer B." not in outside + request.system
+            assert request.system == bare.system
 
 
 WRONG = {
@@ -138,45 +122,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("template", WRONG)
-def test_a_template_with_wrong_places_is_refused_before_anything_is_asked(template):
-    with pytest.raises(ValueError, match=WRONG[template]):
-        options_of(template=template)
+def test_a_template_with_wrong_places_is_refused_before_anything_is_asked():
+    for template, why in WRONG.items():
+        with pytest.raises(ValueError, match=why):
+            options_of(template=template)
 
 
 def test_instructions_that_a_template_would_not_show_are_refused():
-    for name, fields in (
-        ("zelo", {"instructions": "Be strict, please."}),
-        ("best-of", {"instructions": "Be strict, please."}),
-    ):
+    for name in ("zelo", "best-of"):
         template = OWN[name].replace("{{instructions}}", "")
         options_of(protocol=name, template=template)
-        with pytest.raises(ValueError, match=r"no place \{\{instructions\}\}, so no judge would"):
-            options_of(protocol=name, template=template, **fields)
-
-
-def test_a_template_does_not_go_with_votes_of_one_token():
-    with pytest.raises(ValueError, match="answer token has one of its own; give one of the two"):
-        options_of(template=ZELO, answer="token")
-
-
-def test_instructions_stand_between_markers_in_a_template():
-    (request, *_) = asked("graded", template=GRADED, instructions="Be strict, please.")
-    code = delimiter_code(SALT)
-    block = f"[instructions {code}]\nBe strict, please.\n[end of instructions {code}]"
-    assert block in request.system
-
-
-def test_what_a_template_leaves_out_is_said():
-    bare = GRADED.replace("{{examples}}", "").replace("{{grades}}", "")
-    assert describe_unused_places(options_of(protocol="graded", template=GRADED)) == ""
-    assert describe_unused_places(options_of(protocol="graded")) == ""
-    said = describe_unused_places(options_of(protocol="graded", template=bare))
-    assert said == "the template has no {{grades}} and no {{examples}}, so judges see none"
-    bare = BEST_OF.replace("{{instructions}}", "")
-    said = describe_unused_places(options_of(protocol="best-of", template=bare))
-    assert said == "the template has no {{instructions}}, so judges see none"
-    assert not describe_unused_places(options_of(template=ZELO.replace("{{instructions}}", "")))
+        with pytest.raises(ValueError, match=r"no place \{\{instructions\}\}"):
+            options_of(protocol=name, template=template, instructions="Be strict, please.")
 
 
 def test_a_template_of_one_part_is_the_users_prompt(tmp_path):
@@ -194,18 +151,3 @@ def test_requests_share_what_comes_before_their_last_document():
         assert begin == ""
         assert re.search(r"\[end of query \w+\]\n\n$", after_query)
         assert re.search(r"\[end of document A \w+\]\n\n$", after_a)
-
-
-@pytest.mark.parametrize("name", ["lean", "zelo+graded", "samre", "baseline-weak"])
-def test_protocols_of_several_prompts_take_no_template(name):
-    assert "template" not in find_protocol(name).options.model_fields
-
-
-def test_the_headings_of_sections_are_no_part_of_a_prompt():
-    for name in OWN:
-        system, user = load_prompt(FILES[name])
-        assert "===" not in system.template + "".join(part.template for part in user)
-        assert load_section(FILES[name], "answer") in system.template
-        assert load_section(FILES[name], "material") in system.template
-    (request, *_) = missing(pool_of(), PANEL, options_of())
-    assert "===" not in request.system + request.user

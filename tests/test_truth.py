@@ -55,26 +55,20 @@ def test_results_are_read_with_their_errors(out, name):
 BOTH = [("d1", 17.2, 0), ("d2", 3.1, 3), ("d3", None, 2)]
 
 
-@pytest.mark.parametrize(
-    "name", ["grade", "relevance", "rating", "label", "rel", "judgment", "Grade"]
-)
-@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
-def test_the_grades_of_a_table_or_of_pools_count_and_not_the_scores_beside_them(
-    tmp_path, name, form
-):
+def test_grades_count_and_not_the_scores_beside_them(tmp_path):
     """Such as those of BM25 beside people's grades."""
-    path = tmp_path / f"truth.{form}"
-    if form == "jsonl":
+    for name in ("grade", "relevance", "rating", "label", "rel", "judgment", "Grade"):
         documents = [{"id": d, "content": d, "score": s, name: g} for d, s, g in BOTH]
         line = {"query": {"id": "q", "query": "?"}, "documents": documents}
-        path.write_text(json.dumps(line) + "\n")
-    else:
+        (tmp_path / "truth.jsonl").write_text(json.dumps(line) + "\n")
         table = pa.table({"query_id": ["q"] * 3, "doc_id": [d for d, _, _ in BOTH]})
         table = table.append_column("score", [[s for _, s, _ in BOTH]])
         table = table.append_column(name, [[g for *_, g in BOTH]])
-        write = csv.write_csv if form == "csv" else pq.write_table
-        write(table, path)
-    assert read_qrels(str(path))["relevance"].to_pylist() == [0, 3, 2]
+        csv.write_csv(table, tmp_path / "truth.csv")
+        pq.write_table(table, tmp_path / "truth.parquet")
+        for form in ("csv", "parquet", "jsonl"):
+            truth = read_qrels(str(tmp_path / f"truth.{form}"))
+            assert truth["relevance"].to_pylist() == [0, 3, 2]
 
 
 def test_the_scores_of_a_graded_run_count_and_not_what_they_come_to(tmp_path):
@@ -93,51 +87,42 @@ def test_the_scores_of_a_graded_run_count_and_not_what_they_come_to(tmp_path):
         assert read_qrels(str(tmp_path / name))["relevance"].to_pylist() == [2.4, 1 / 3]
 
 
-@pytest.mark.parametrize("text", ["", "what is this?\n", "1 2 3 4 5 6\n", '{"a": 1}\n', "[1]\n"])
-def test_what_is_not_known_is_told_with_what_is(tmp_path, text):
-    path = tmp_path / "truth.txt"
-    path.write_text(text)
-    with pytest.raises(InputError, match=r"truth.txt: .*judgments .*annotate; .*TREC qrels"):
-        read_qrels(str(path))
+BAD = [
+    (pool_line("q3", {"d1": "high"}), r"annotated.jsonl:3: the score 'high' is not a number"),
+    (pool_line("q3", {"d1": True}), r"annotated.jsonl:3: the score True is not a number"),
+    ('{"query": {}, "documents": [{"id": "d", "score": 1}]}', r":3: needs the id of its query"),
+    ('{"query": {"id": "q"}, "documents": 7}', ":3: "),
+    ('{"query": ', ":3: is not valid JSON"),
+    (pool_line("q1", {"d1": 1}), "'d1' of query 'q1' is judged twice"),
+]
 
 
-def test_other_places(tmp_path):
-    with pytest.raises(InputError, match=r"holds no judgments of a known kind \(but nothing\)"):
-        read_qrels(str(tmp_path))
-    with pytest.raises(InputError, match="no such file"):
-        read_qrels(str(tmp_path / "none"))
-    (tmp_path / "no.parquet").write_text("no")
+def test_a_bad_annotated_line_is_named(out):
+    for line, why in BAD:
+        (out / "annotated.jsonl").write_text(LINES + line)
+        with pytest.raises(InputError, match=why):
+            read_qrels(str(out / "annotated.jsonl"))
+
+
+def test_a_table_with_what_no_judgments_hold_is_refused(out):
+    place = str(out / "scores.parquet")
+    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]}
+    for name, values, why in (
+        ("score", [1.0, math.inf], "document 'b' for query 'q' is not a finite number"),
+        ("score", ["a", "b"], r"scores\.parquet: the column score: "),
+        ("score", [[1.0], [2.0]], "scores.parquet"),
+        ("std_error", [0.1, math.inf], "a std_error is below 0, or infinite"),
+        ("std_error", [0.1, -0.1], "a std_error is below 0, or infinite"),
+        ("doc_id", ["a", None], "row 2: has no doc_id"),
+    ):
+        pq.write_table(pa.table({**columns, "std_error": [0.1, 0.2], name: values}), place)
+        with pytest.raises(InputError, match=why):
+            read_qrels(place)
+    pq.write_table(pa.table({**columns, "score": [1.0, None]}), place)
+    assert read_qrels(place)["doc_id"].to_pylist() == ["a"]
+    Path(place).write_text("no")
     with pytest.raises(InputError, match="is not a Parquet file"):
-        read_qrels(str(tmp_path / "no.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (pool_line("q3", {"d1": "high"}), r"annotated.jsonl:3: the score 'high' is not a number"),
-        (pool_line("q3", {"d1": True}), r"annotated.jsonl:3: the score True is not a number"),
-        ('{"query": {}, "documents": [{"id": "d", "score": 1}]}', r":3: needs the id of its query"),
-        ('{"query": {"id": "q"}, "documents": 7}', ":3: "),
-        ('{"query": ', ":3: is not valid JSON"),
-        (pool_line("q1", {"d1": 1}), "'d1' of query 'q1' is judged twice"),
-    ],
-)
-def test_a_bad_annotated_line_is_named(out, line, why):
-    (out / "annotated.jsonl").write_text(LINES + line)
-    with pytest.raises(InputError, match=why):
-        read_qrels(str(out / "annotated.jsonl"))
-
-
-def test_scores_that_are_none(out):
-    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, None]}
-    pq.write_table(pa.table(columns), out / "some.parquet")
-    assert read_qrels(str(out / "some.parquet"))["doc_id"].to_pylist() == ["a"]
-    pq.write_table(pa.table(columns | {"score": [1.0, math.inf]}), out / "some.parquet")
-    with pytest.raises(InputError, match="document 'b' for query 'q' is not a finite number"):
-        read_qrels(str(out / "some.parquet"))
-    pq.write_table(pa.table(columns | {"score": ["a", "b"]}), out / "some.parquet")
-    with pytest.raises(InputError, match=r"some\.parquet: the column score: ArrowInvalid"):
-        read_qrels(str(out / "some.parquet"))
+        read_qrels(place)
 
 
 def test_pools_of_truth(out, monkeypatch):
@@ -191,36 +176,3 @@ def test_iterables():
         Document("d3", "C\nthree"),
     )
     assert len(pools_of(WithFirstStage()).pools[0].documents) == 3
-
-
-def test_iterables_of_the_package_itself():
-    formats = pytest.importorskip("ir_datasets.formats")
-
-    class Theirs(Dataset):
-        def docs_iter(self):
-            yield formats.GenericDoc("d3", "three")
-
-        def qrels_iter(self):
-            yield formats.TrecQrel("q1", "d3", 1, "0")
-
-        def scoreddocs_iter(self):
-            yield formats.GenericScoredDoc("q1", "d3", 0.5)
-
-    assert pools_of(Theirs()).pools[0].documents[0].content == "three"
-
-
-@pytest.mark.parametrize(
-    ("column", "values", "says"),
-    [
-        ("std_error", [0.1, float("inf")], "a std_error is below 0, or infinite"),
-        ("std_error", [0.1, -0.1], "a std_error is below 0, or infinite"),
-        ("doc_id", ["a", None], "row 2: has no doc_id"),
-        ("score", [[1.0], [2.0]], "scores.parquet"),
-    ],
-)
-def test_a_table_with_what_no_judgments_hold_is_told(tmp_path, column, values, says):
-    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]}
-    columns |= {"std_error": [0.1, 0.2], column: values}
-    pq.write_table(pa.table(columns), tmp_path / "scores.parquet")
-    with pytest.raises(InputError, match=says):
-        read_qrels(str(tmp_path / "scores.parquet"))
