@@ -231,20 +231,19 @@ def test_a_server_that_speaks_no_http_or_breaks_off_is_wrong(found):
         assert found(name)[f"server of {name}"][:2] == ("wrong", why)
 
 
-def test_a_server_that_drips_does_not_hold_the_doctor(found, monkeypatch):
+def test_no_server_holds_the_doctor(found, monkeypatch):
+    """One drips, one ends no line, one lists models without end."""
     monkeypatch.setattr(server, "_SECONDS", 0.5)
-    for head in (b"Content-Length: 99999\r\n\r\n", b"A: "):
-        dripping = raw(b"HTTP/1.1 200 OK\r\n" + head, *[b"x"] * 20, wait=0.2)
-        name, began = f"openai:m@{dripping}", time.monotonic()
-        state, told, _ = found(name)[f"server of {name}"]
-        assert (state, told) == ("wrong", "no complete answer within 0.5 seconds")
+    drops = [b"x"] * 20
+    for head, pieces, wait, says in (
+        (b"Content-Length: 99999\r\n\r\n", drops, 0.2, "no complete answer within 0.5 seconds"),
+        (b"A: ", drops, 0.2, "no complete answer within 0.5 seconds"),
+        (b"\r\n", [b"[" * 2**16] * 4, 0.0, "too long to check"),
+    ):
+        url = raw(b"HTTP/1.1 200 OK\r\n" + head, *pieces, wait=wait)
+        name, began = f"openai:m@{url}", time.monotonic()
+        assert says in found(name)[f"server of {name}"][1]
         assert time.monotonic() - began < 3
-
-
-def test_a_list_of_models_is_not_read_without_end(found):
-    url = raw(b"HTTP/1.1 200 OK\r\n\r\n", *[b"[" * 2**16] * 4)
-    name = f"openai:m@{url}"
-    assert "too long to check" in found(name)[f"server of {name}"][1]
 
 
 class _CredentialsError(Exception):
@@ -266,13 +265,10 @@ def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
 
 def test_options_go_to_the_judge_of_that_very_name(found):
     names, own = ("openai:gpt-6", "openai:gpt-6-luna"), {"temperature": 0.1}
-    told = found(*names, judge_options={names[1]: own})
-    assert "judge_options" not in told
-    assert all("set OPENAI_API_KEY" in told[name][1] for name in names)
+    assert "judge_options" not in found(*names, judge_options={names[1]: own})
     told = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
     assert told[0] == "warn"
-    assert "no judge 'offline:bm52' " in told[1]
-    assert "(did you mean 'offline:bm25'?)" in told[1]
+    assert "did you mean 'offline:bm25'?" in told[1]
 
 
 def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(found, monkeypatch):

@@ -147,21 +147,17 @@ def test_a_bug_an_interrupt_and_a_full_disk_are_documents_too(capsys, monkeypatc
         assert ("Traceback" in document["stderr"]) == (code == "bug")
 
 
-def test_what_a_library_prints_is_no_part_of_the_document(capsys, monkeypatch):
+def test_a_document_has_no_chatter_and_no_password(capsys, monkeypatch):
     def talk(*_):
         print("a library talks")
-        return CommandResult(figures={"page": "p"})
+        step = "zelo-ray annotate http://ann:secret@host:9200"
+        return CommandResult(figures={"page": "p"}, next_command=step)
 
     monkeypatch.setitem(cli.RUN_COMMAND, "report", talk)
     document = printed(capsys, "report", "nowhere")
     assert document["result"] == {"page": "p"}
-    assert document["stderr"] == "a library talks\n"
-
-
-def test_a_password_is_not_in_the_next_command(capsys, monkeypatch):
-    step = "zelo-ray annotate http://ann:secret@host:9200"
-    monkeypatch.setitem(cli.RUN_COMMAND, "report", lambda *_: CommandResult(next_command=step))
-    assert printed(capsys, "report", "nowhere")["next_command"].endswith("http://…@host:9200")
+    assert document["next_command"].endswith("http://…@host:9200")
+    assert document["stderr"].startswith("a library talks\n")
 
 
 def test_the_flags_of_the_output_are_not_repeated():

@@ -95,26 +95,18 @@ def test_the_requests_about_documents_are_those_that_show_them(pools):
     assert [request.doc_ids for request in graded] == [("d1",)] * 3
 
 
-@pytest.fixture(scope="module")
-def server():
-    with Fakes(key=KEY, bodies=True) as fakes:
-        yield fakes
-
-
-@pytest.mark.parametrize("judge", JUDGES)
-def test_the_body_is_what_the_sdk_sends(pools, server, monkeypatch, judge):
-    provider = judge.partition(":")[0]
-    monkeypatch.setenv("OPENAI_BASE_URL", server.urls["openai"])
-    for protocol in ("zelo", "graded", "best-of", "baseline-weak"):
-        (shown,) = find(pools, protocol=protocol, judges=[judge]).requests
-        server.journal.clear()
-        rounds = find_protocol(protocol).rounds
-        panel = build_panel((judge,), {}, {})
-        (request, *_) = first_round(rounds(POOLS[0], panel, options_of(protocol=protocol)))
-        send(request.with_codes(""), Settings(KEY, server.urls[provider], 10.0))
-        (sent,) = server.journal
-        assert json.loads(sent["body"]) == json.loads(json.dumps(shown.body))
-        assert shown.key == request.key
+@pytest.mark.parametrize("protocol", ["zelo", "graded", "best-of", "baseline-weak"])
+def test_the_body_is_what_the_sdk_sends(pools, monkeypatch, protocol):
+    with Fakes(key=KEY, bodies=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.urls["openai"])
+        for judge in JUDGES:
+            (shown,) = find(pools, protocol=protocol, judges=[judge]).requests
+            panel, options = build_panel((judge,), {}, {}), options_of(protocol=protocol)
+            (request, *_) = first_round(find_protocol(protocol).rounds(POOLS[0], panel, options))
+            url = server.urls[judge.partition(":")[0]]
+            send(request.with_codes(""), Settings(KEY, url, 10.0))
+            assert json.loads(server.journal[-1]["body"]) == json.loads(json.dumps(shown.body))
+            assert shown.key == request.key
 
 
 def test_a_judge_that_reads_no_prompt_has_no_body(pools):
@@ -159,7 +151,7 @@ def test_the_terminal_and_python_show_the_same(pools, capsys):
         zelo_ray.prompt(POOLS, cycles=0)
 
 
-def test_explain_shows_the_requests_of_a_run(pools, tmp_path, capsys):
+def test_explain_shows_the_requests_of_a_run(pools, tmp_path):
     out = tmp_path / "out"
     template = "{{query}} {{document_a}} {{document_b}} {{answer_format}} In our own words."
     given = {"inputs": [pools], "judges": ["openai:a-model"], "template": template}
@@ -168,9 +160,7 @@ def test_explain_shows_the_requests_of_a_run(pools, tmp_path, capsys):
     record["options"]["out"] = str(out)
     (out / "run.json").write_text(json.dumps(record))
     found = requests_of_run(str(out), {}, "tick", ["d1"])
-    assert (found.query_id, found.query) == ("tick-removal", "how to remove a tick")
+    assert found.query_id == "tick-removal"
     assert all("In our own words." in request.user for request in found.requests)
-    assert cli.main(["explain", str(out), "--query", "tick"]) == 0
-    assert "the template of their prompts" in capsys.readouterr().out
     with pytest.raises(NothingToExplain, match="no record of annotate"):
         requests_of_run(str(tmp_path), {}, "q")

@@ -146,12 +146,6 @@ def test_how_many_queries_a_lead_needs():
     assert "queries" not in told(compared(p=0.03), compared=20).partition("p = 0.03")[2]
 
 
-def test_only_what_is_asked_is_to_be_asked_again():
-    arms = RankerFigures(50, missing={"bm25": 9, "mine": 9}, asked=("bm25",))
-    advice = {one.text.partition(" ")[0]: one.advice for one in warn_of_rankers(arms)}
-    assert [name for name, text in advice.items() if text.startswith("Run the same")] == ["bm25"]
-
-
 def row(**fields):
     return {"judge": "x", "rater_b": "x", "against": "", "items": 99, **fields}
 

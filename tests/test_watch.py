@@ -120,22 +120,19 @@ def test_a_wrong_clock_makes_no_run_silent(tmp_path):
             assert (view.phase, view.quiet) == (Phase[phase], quiet)
 
 
-def test_a_run_that_was_silent_is_so_at_the_second_look(tmp_path):
-    written(tmp_path)
-    onlooker = Onlooker(str(tmp_path))
-    assert not onlooker.look(0.0, EPOCH + 240).is_settled
-    view = onlooker.look(5.0, EPOCH + 245)
-    assert (view.phase, view.is_settled, view.quiet) == (Phase.SILENT, True, 245)
-
-
-def test_a_process_that_was_killed_here_is_gone(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    written(tmp_path, process=process.pid, host=socket.gethostname())
-    onlooker = Onlooker(str(tmp_path))
-    assert not onlooker.look(0.0, EPOCH + 1).is_settled  # it may be a process of a container
-    view = onlooker.look(5.0, EPOCH + 6)
-    assert (view.phase, view.is_settled) == (Phase.GONE, True)
+def test_silence_is_certain_at_the_second_look(tmp_path):
+    """Where its process is gone on this host, and where it is elsewhere."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    for fields, first, phase in (
+        ({}, 240, Phase.SILENT),
+        ({"process": gone.pid, "host": socket.gethostname()}, 1, Phase.GONE),
+    ):
+        written(tmp_path, **fields)
+        onlooker = Onlooker(str(tmp_path))
+        assert not onlooker.look(0.0, EPOCH + first).is_settled  # it may be in a container
+        view = onlooker.look(5.0, EPOCH + first + 5)
+        assert (view.phase, view.is_settled) == (phase, True)
 
 
 def test_an_earlier_run_is_not_the_one_that_goes_on(tmp_path):
