@@ -19,10 +19,8 @@ import pyarrow.parquet as pq
 
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
+from tests.results import compare_labels, write_both, write_comparison
 from tests.test_bakeoff_report import write_bakeoff
-from tests.test_report_graded import write_both
-from tests.test_report_relabelling import compare_labels
-from tests.test_trials_report import write_comparison
 from zelo_ray.commands.report import RECORDS as FILES
 from zelo_ray.commands.report import REPORTS
 from zelo_ray.evaluation.regression_gate import GateDecision

@@ -60,74 +60,58 @@ def test_a_key_is_told_by_where_it_is_and_never_itself(found, monkeypatch, tmp_p
     assert told["key of gemini"][1] == "not set"
 
 
-@pytest.mark.parametrize(
-    ("judge", "says"),
-    [
+def test_a_judge_that_cannot_be_asked_says_why(found):
+    for judge, says in (
         ("opnai:x", "did you mean 'openai'"),
         ("offline:bm52", "did you mean 'bm25'"),
         ("openai:gpt-6-luna", "set OPENAI_API_KEY"),
         ("cohere:rerank-v4.0-pro", "is a reranker"),
-    ],
-)
-def test_a_judge_that_cannot_be_asked_says_why_and_the_others_are_looked_at(found, judge, says):
-    told = found(judge, "offline:bm25", ask=True)
-    assert (told[judge][0], says in told[judge][1]) == ("wrong", True)
-    assert told["call to offline:bm25"][0] == "ok"
+    ):
+        told = found(judge, "offline:bm25", ask=True)
+        assert (told[judge][0], says in told[judge][1]) == ("wrong", True)
+        assert told["call to offline:bm25"][0] == "ok"
 
 
-def test_an_unknown_price_is_worth_a_look(found, fakes, monkeypatch):
+def test_a_call_is_made_where_it_is_asked_for(found, fakes, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert found("openai:no-such-model-7")["openai:no-such-model-7"][0] == "warn"
-
-
-def test_a_call_tells_status_tokens_and_dollars(found, fakes, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert found("openai:no-such-model-7")["openai:no-such-model-7"][0] == "warn", "no price"
+    found("openai", "anthropic:claude-haiku-5-5")
+    assert fakes.journal == []
     state, told, _ = found("openai", ask=True)["call to openai:gpt-6-luna"]
-    assert state == "ok"
-    assert told.startswith("ok in ")
-    assert "tokens in" in told
-    assert "$0.0" in told
+    assert (state, "$0.0" in told) == ("ok", True)
     assert len(fakes.journal) == 1
 
 
-@pytest.mark.parametrize(("most", "state"), [(2050, "wrong"), (32_000, "ok")])
-def test_a_server_that_cuts_prompts_is_wrong(found, most, state):
-    def script(body):
-        characters = sum(len(message["content"]) for message in body["messages"])
-        return completion(
-            usage={"prompt_tokens": min(characters // 5, most), "completion_tokens": 9}
-        )
+def test_a_server_that_cuts_prompts_is_wrong(found):
+    for most, state in ((2050, "wrong"), (32_000, "ok")):
 
-    with Scripted(script) as server:
-        judge = f"openai:m@{server.url}/v1"
-        assert found(judge, ask=True)[f"call to {judge}"][0] == state
+        def script(body, most=most):
+            characters = sum(len(message["content"]) for message in body["messages"])
+            used = {"prompt_tokens": min(characters // 5, most), "completion_tokens": 9}
+            return completion(usage=used)
 
-
-def test_without_ask_nobody_is_called(found, fakes, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    found("openai", "anthropic:claude-haiku-5-5")
-    assert fakes.journal == []
+        with Scripted(script) as server:
+            judge = f"openai:m@{server.url}/v1"
+            assert found(judge, ask=True)[f"call to {judge}"][0] == state
 
 
-def test_a_wrong_key_is_told_as_the_panel_tells_it(found, fakes, monkeypatch):
+def test_a_wrong_key_is_told_without_itself(found, fakes, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-another-key")
-    state, told, _ = found("openai", ask=True)["call to openai:gpt-6-luna"]
-    assert (state, "401" in told) == ("wrong", True)
-    assert "sk-another-key" not in told
+    monkeypatch.setenv("MYKEY", "sk-another-key")
+    for named, variable in (({}, "OPENAI_API_KEY"), ({"openai:gpt-6-luna": "MYKEY"}, "MYKEY")):
+        told = found("openai", api_key_env=named, ask=True)["call to openai:gpt-6-luna"]
+        assert told[0] == "wrong"
+        assert f"set {variable} to a valid one (401" in told[1]
+        assert "sk-another-key" not in str(told)
 
 
-def test_a_server_that_fails_is_wrong(found, monkeypatch):
+def test_a_server_that_fails_or_is_dead_is_wrong(found, monkeypatch):
     with Fakes(faults=[Fault("500", rate=1.0)]) as failing:
         monkeypatch.setenv("OPENAI_BASE_URL", failing.urls["openai"])
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert found("openai", ask=True)["call to openai:gpt-6-luna"][0] == "wrong"
-
-
-def test_a_dead_server_is_told_without_a_call(found):
-    state, told, do = found("openai:m@http://127.0.0.1:9/v1")[
-        "server of openai:m@http://127.0.0.1:9/v1"
-    ]
-    assert (state, "refused" in told, "start the server" in do) == ("wrong", True, True)
+    dead = "openai:m@http://127.0.0.1:9/v1"
+    assert found(dead)[f"server of {dead}"][0] == "wrong"
 
 
 def test_no_key_of_a_provider_goes_to_a_server_named_by_its_url(found, monkeypatch):
@@ -150,11 +134,6 @@ def test_a_folder_that_may_not_be_written_to(found, tmp_path):
     assert found("offline", out=tmp_path / "out")["writing"][0] == "wrong"
 
 
-def test_a_file_in_the_place_of_the_folder(found, tmp_path):
-    (tmp_path / "out").write_text("")
-    assert "is a file" in found("offline", out=tmp_path / "out")["writing"][1]
-
-
 def test_a_full_disk(found, tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
@@ -163,25 +142,23 @@ def test_a_full_disk(found, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: _ROOM(1, 1, 0))
     told = found("offline", out=tmp_path / "out")
     assert (told["--out"][0], told["writing"][0]) == ("wrong", "wrong")
-    assert "No space left on device" in told["writing"][1]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_run_and_a_url(found, tmp_path):
+def test_another_run_a_url_and_a_file(found, tmp_path):
     with claim_folder(str(tmp_path / "out")):
         assert found("offline", out=tmp_path / "out")["lock"][0] == "warn"
     assert found("offline", out="memory://doctor/out")["writing"][0] == "ok"
+    (tmp_path / "file").write_text("")
+    assert "is a file" in found("offline", out=tmp_path / "file")["writing"][1]
 
 
-def test_the_command_ends_with_1_and_the_same_command(capsys, monkeypatch, tmp_path):
+def test_the_command_ends_with_1_where_something_is_wrong(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    assert cli.main(["doctor", "--judges", "nope", "--no-ray"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("wrong  nope ") for line in lines)
-    assert lines[-1] == "Next step: zelo-ray doctor --judges nope"
-    assert cli.main(["doctor", "--judges", "offline", "--no-ray"]) == 0
-    assert "Next step: zelo-ray doctor --judges offline --ask" in capsys.readouterr().out
+    for judge, status, then in (("nope", 1, ""), ("offline", 0, " --ask")):
+        assert cli.main(["doctor", "--judges", judge, "--no-ray"]) == status
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last == f"Next step: zelo-ray doctor --judges {judge}{then}"
 
 
 def raw(*pieces, wait=0.0):
@@ -204,15 +181,15 @@ def raw(*pieces, wait=0.0):
 BROKEN_KEY = "sk-prob-verysecret\nline2"
 
 
-@pytest.mark.parametrize("key", [BROKEN_KEY, "sk-prob-verysecret\rmore"])
-def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypatch, key):
-    monkeypatch.setenv("MYKEY", key)
-    name = f"openai:m@{raw()}"
-    told = found(name, api_key_env={name: "MYKEY"})
-    state, why, remedy = told[f"server of {name}"]
-    assert (state, remedy) == ("wrong", "set MYKEY to the key alone")
-    assert why.startswith("not asked: the key has a character ")
-    assert not [part for part in key.split() if part in str(told)]
+def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypatch):
+    for key in (BROKEN_KEY, "sk-prob-verysecret\rmore"):
+        name = f"openai:m@{raw()}"
+        monkeypatch.setenv("MYKEY", key)
+        told = found(name, api_key_env={name: "MYKEY"})
+        state, why, remedy = told[f"server of {name}"]
+        assert (state, remedy) == ("wrong", "set MYKEY to the key alone")
+        assert why.startswith("not asked: the key has a character ")
+        assert not [part for part in key.split() if part in str(told)]
 
 
 def test_a_key_is_masked_wherever_it_stands_and_however_it_is_written(monkeypatch):
@@ -242,42 +219,31 @@ def test_a_part_of_a_key_that_a_server_shows_is_not_told(found, monkeypatch):
         assert not [part for part in ("sk-prob", "cret", "ending") if part in told]
 
 
-def test_a_key_that_is_refused_is_told_by_its_own_variable(found, fakes, monkeypatch):
-    monkeypatch.setenv("MYKEY", "sk-another-key")
-    mine = {"openai:gpt-6-luna": "MYKEY"}
-    told = found("openai", api_key_env=mine, ask=True)["call to openai:gpt-6-luna"][1]
-    assert "set MYKEY to a valid one (401" in told
-
-
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
+def test_a_server_that_speaks_no_http_or_breaks_off_is_wrong(found):
+    ok = b"HTTP/1.1 200 OK\r\n"
+    for said, why in (
         (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP server answers there (ClientResponseError)"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "its answer was cut off"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", "its answer was cut off"),
+        (ok + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", "its answer was cut off"),
+        (ok + b"Content-Length: 9\r\n\r\nab", "its answer was cut off"),
         (b"", "not reached: Connection refused"),  # at the second try
-    ],
-)
-def test_a_server_that_speaks_no_http_or_breaks_off_is_wrong(found, said, why):
-    name = f"openai:m@{raw(said)}"
-    assert found(name)[f"server of {name}"][:2] == ("wrong", why)
+    ):
+        name = f"openai:m@{raw(said)}"
+        assert found(name)[f"server of {name}"][:2] == ("wrong", why)
 
 
-@pytest.mark.parametrize(
-    "head", [b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", b"HTTP/1.1 200 OK\r\nA: "]
-)
-def test_a_server_that_drips_does_not_hold_the_doctor(found, monkeypatch, head):
+def test_no_server_holds_the_doctor(found, monkeypatch):
+    """One drips, one ends no line, one lists models without end."""
     monkeypatch.setattr(server, "_SECONDS", 0.5)
-    name, began = f"openai:m@{raw(head, *[b'x'] * 20, wait=0.2)}", time.monotonic()
-    state, told, _ = found(name)[f"server of {name}"]
-    assert (state, told) == ("wrong", "no complete answer within 0.5 seconds")
-    assert time.monotonic() - began < 3
-
-
-def test_a_list_of_models_is_not_read_without_end(found):
-    url = raw(b"HTTP/1.1 200 OK\r\n\r\n", *[b"[" * 2**16] * 4)
-    name = f"openai:m@{url}"
-    assert "too long to check" in found(name)[f"server of {name}"][1]
+    drops = [b"x"] * 20
+    for head, pieces, wait, says in (
+        (b"Content-Length: 99999\r\n\r\n", drops, 0.2, "no complete answer within 0.5 seconds"),
+        (b"A: ", drops, 0.2, "no complete answer within 0.5 seconds"),
+        (b"\r\n", [b"[" * 2**16] * 4, 0.0, "too long to check"),
+    ):
+        url = raw(b"HTTP/1.1 200 OK\r\n" + head, *pieces, wait=wait)
+        name, began = f"openai:m@{url}", time.monotonic()
+        assert says in found(name)[f"server of {name}"][1]
+        assert time.monotonic() - began < 3
 
 
 class _CredentialsError(Exception):
@@ -299,30 +265,21 @@ def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
 
 def test_options_go_to_the_judge_of_that_very_name(found):
     names, own = ("openai:gpt-6", "openai:gpt-6-luna"), {"temperature": 0.1}
-    told = found(*names, judge_options={names[1]: own})
-    assert "judge_options" not in told
-    assert all("set OPENAI_API_KEY" in told[name][1] for name in names)
+    assert "judge_options" not in found(*names, judge_options={names[1]: own})
     told = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
     assert told[0] == "warn"
-    assert "no judge 'offline:bm52' " in told[1]
-    assert "(did you mean 'offline:bm25'?)" in told[1]
+    assert "did you mean 'offline:bm25'?" in told[1]
 
 
-@pytest.mark.parametrize(
-    ("judges", "key", "states"),
-    [
+def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(found, monkeypatch):
+    for judges, key, states in (
         (["offline"], "", "---"),
         (["openai"], "", "w--"),
         (["openai:m@http://127.0.0.1:9/v1", "gemini"], "", "--w"),
         ([], "", "www"),
         ([], KEY, "o--"),
-    ],
-)
-def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(
-    found, monkeypatch, judges, key, states
-):
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    told = found(*judges)
-    keys = [told[f"key of {name}"] for name in ("openai", "anthropic", "gemini")]
-    assert "".join(state[0] for state, *_ in keys) == states
-    assert keys[2][2].startswith("set GEMINI_API_KEY (or GOOGLE_API_KEY) ")
+    ):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        told = found(*judges)
+        keys = [told[f"key of {name}"][0] for name in ("openai", "anthropic", "gemini")]
+        assert "".join(state[0] for state in keys) == states

@@ -206,6 +206,14 @@ def test_input_and_annotated_file_have_the_shape_of_zbench(stage):
             assert {name: document[name] for name in plain} == plain
 
 
+def test_texts_are_not_kept_with_every_battle(stage):
+    kept = [*(stage.panel() / "replies").glob("*.jsonl")]
+    assert kept
+    assert not [path for path in kept if b"[[worth=" in path.read_bytes()]
+    for name in ("votes", "scores"):
+        assert "[[worth=" not in json.dumps(rows(stage.panel(), name))
+
+
 def test_a_limit_of_documents_and_a_pilot_of_queries(stage):
     few = stage.out("few", "annotate", SAMPLE, *RECORDED, "--document-limit", 3)
     assert set(Counter(row["query_id"] for row in rows(few, "scores")).values()) == {3}

@@ -54,53 +54,36 @@ def test_one_request_of_each_judge_is_shown_of_the_first_query(pools):
         assert request.schema["title"] == "Preference"
 
 
-@pytest.mark.parametrize("name", ["tick-removal", "tick", "REMOVE a  tick", "how to remove a tick"])
-def test_a_query_is_found_by_its_id_the_beginning_of_it_or_its_text(pools, name):
-    assert find(pools, query=name).query_id == "tick-removal"
+def test_a_query_is_named_as_to_explain(pools):
+    for name in ("tick", "REMOVE a  tick"):
+        assert find(pools, query=name).query_id == "tick-removal"
 
 
-@pytest.mark.parametrize(
-    ("sought", "says"),
-    [
-        ({"query": "tock-removal"}, "no query 'tock-removal'.*did you mean 'tick-removal'"),
-        ({"query": "how"}, "is in the text of several queries: q1, tick-removal"),
-        ({"doc": "d9"}, "no document 'd9'.*; it has d0, d1, d2, d3"),
-        (
-            {"doc": ["d0", "d1", "d2"]},
-            "no request about query 'q1' shows d0 and d1 and d2 together",
-        ),
-    ],
-)
-def test_what_is_not_there_is_said(pools, sought, says):
-    with pytest.raises(NothingToExplain, match=says):
-        find(pools, **sought)
+def test_what_is_not_there_is_said(pools, tmp_path):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"query": {"id": "q1", "query": ""}, "documents": []}\n')
+    for place, sought, says in (
+        (pools, {"query": "tock-removal"}, "no query 'tock-removal'.*did you mean 'tick-removal'"),
+        (pools, {"query": "how"}, "is in the text of several queries: q1, tick-removal"),
+        (pools, {"doc": "d9"}, "no document 'd9'.*; it has d0, d1, d2, d3"),
+        (pools, {"doc": ["d0", "d1", "d2"]}, "no request .* shows d0 and d1 and d2 together"),
+        (str(bad), {}, r"holds no pool; .*bad\.jsonl, line 1: query"),
+    ):
+        with pytest.raises(NothingToExplain, match=says):
+            find(place, **sought)
 
 
-def test_an_input_without_a_valid_line_says_what_is_wrong_with_the_first(tmp_path):
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"query": {"id": "q1", "query": ""}, "documents": []}\n')
-    with pytest.raises(NothingToExplain, match=r"holds no pool; .*bad\.jsonl, line 1: query"):
-        find(str(path))
-
-
-@pytest.mark.parametrize(
-    ("judge", "variable", "has_key"),
-    [
-        ("openai:m", None, True),
-        ("openai:m@https://api.openai.com/v1", None, True),
+def test_the_key_of_openais_cache_goes_to_openai_alone(pools, monkeypatch):
+    for judge, variable, has_key in (
+        ("openai:m", "", True),
+        ("openai:m@https://api.openai.com/v1", "", True),
         ("openai:m", "https://api.openai.com/v1", True),
         ("openai:m", "http://127.0.0.1:9/v1", False),
-        ("openai:m@http://127.0.0.1:9/v1", None, False),
-    ],
-)
-def test_the_key_of_openais_cache_goes_to_openai_alone(
-    pools, monkeypatch, judge, variable, has_key
-):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    if variable:
+        ("openai:m@http://127.0.0.1:9/v1", "", False),
+    ):
         monkeypatch.setenv("OPENAI_BASE_URL", variable)
-    (request,) = find(pools, judges=[judge]).requests
-    assert ("prompt_cache_key" in request.body) == has_key
+        (request,) = find(pools, judges=[judge]).requests
+        assert ("prompt_cache_key" in request.body) == has_key
 
 
 def test_the_requests_about_documents_are_those_that_show_them(pools):
@@ -112,38 +95,21 @@ def test_the_requests_about_documents_are_those_that_show_them(pools):
     assert [request.doc_ids for request in graded] == [("d1",)] * 3
 
 
-@pytest.fixture(scope="module")
-def server():
-    with Fakes(key=KEY, bodies=True) as fakes:
-        yield fakes
-
-
 @pytest.mark.parametrize("protocol", ["zelo", "graded", "best-of", "baseline-weak"])
-@pytest.mark.parametrize("judge", JUDGES)
-def test_the_body_is_what_the_sdk_sends(pools, server, monkeypatch, judge, protocol):
-    provider = judge.partition(":")[0]
-    monkeypatch.setenv("OPENAI_BASE_URL", server.urls["openai"])
-    (shown,) = find(pools, protocol=protocol, judges=[judge]).requests
-    server.journal.clear()
-    rounds = find_protocol(protocol).rounds
-    panel = build_panel((judge,), {}, {})
-    (request, *_) = first_round(rounds(POOLS[0], panel, options_of(protocol=protocol)))
-    send(request.with_codes(""), Settings(KEY, server.urls[provider], 10.0))
-    (sent,) = server.journal
-    assert json.loads(sent["body"]) == json.loads(json.dumps(shown.body))
-    assert shown.key == request.key
+def test_the_body_is_what_the_sdk_sends(pools, monkeypatch, protocol):
+    with Fakes(key=KEY, bodies=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.urls["openai"])
+        for judge in JUDGES:
+            (shown,) = find(pools, protocol=protocol, judges=[judge]).requests
+            panel, options = build_panel((judge,), {}, {}), options_of(protocol=protocol)
+            (request, *_) = first_round(find_protocol(protocol).rounds(POOLS[0], panel, options))
+            url = server.urls[judge.partition(":")[0]]
+            send(request.with_codes(""), Settings(KEY, url, 10.0))
+            assert json.loads(server.journal[-1]["body"]) == json.loads(json.dumps(shown.body))
+            assert shown.key == request.key
 
 
-def test_batches_of_gemini_have_the_same_body_but_for_the_older_schema(pools):
-    (shown,) = find(pools, judges=[JUDGES[2]]).requests
-    assert shown.body["generationConfig"]["responseJsonSchema"] == dict(shown.schema)
-
-
-def test_prompts_that_a_judge_does_not_read_are_said_to_be_unread(pools, capsys):
-    assert cli.main(["prompt", pools, "--judges", "offline:bm25"]) == 0
-    said = capsys.readouterr().out
-    assert "It reads no prompt" in said
-    assert "free" in said
+def test_a_judge_that_reads_no_prompt_has_no_body(pools):
     (request,) = find(pools, judges=["offline:bm25"]).requests
     assert request.body is None
     assert not request.reads_prompt
@@ -165,33 +131,18 @@ def test_later_rounds_are_shown_as_far_as_a_run_has_replies(pools, tmp_path):
     assert first.user.splitlines()[0] == second.user.splitlines()[0]  # one salt, one code
 
 
-def test_nothing_is_written_and_no_key_is_needed(pools, tmp_path, monkeypatch):
+def test_nothing_is_written_and_bodies_are_lines_of_json(pools, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     before = {*tmp_path.rglob("*")}
-    assert cli.main(["prompt", pools, "--judges", *JUDGES, "--out", str(tmp_path / "no")]) == 0
+    words = ["prompt", pools, "--judges", *JUDGES, "--body", "--doc", "d1"]
+    assert cli.main([*words, "--out", str(tmp_path / "no")]) == 0
     assert {*tmp_path.rglob("*")} == before
-
-
-def test_bodies_alone_are_lines_of_json(pools, capsys):
-    assert cli.main(["prompt", pools, "--judges", *JUDGES, "--body", "--doc", "d1"]) == 0
     bodies = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(bodies) == len(find(pools, doc="d1").requests) == 9
-    assert {"messages", "contents"} == {n for body in bodies for n in body} & {
-        "messages",
-        "contents",
-    }
+    assert {"messages", "contents"} <= {name for body in bodies for name in body}
 
 
-def test_the_terminal_shows_texts_once_where_judges_share_them(pools, capsys):
-    assert cli.main(["prompt", pools, "--judges", *JUDGES, "--protocol", "best-of"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("system:\n") == 1
-    assert said.count("system: as above") == 2
-    assert "3 of the 3 known requests about it" in said
-    assert "What is asked in later rounds follows from the replies" in said
-
-
-def test_python_shows_the_same(pools, capsys):
+def test_the_terminal_and_python_show_the_same(pools, capsys):
     shown = zelo_ray.prompt(POOLS, query="q1", doc="d1", judges=JUDGES[0])
     assert cli.main(["prompt", pools, "--query", "q1", "--doc", "d1", "--judges", JUDGES[0]]) == 0
     assert repr(shown) == capsys.readouterr().out.rstrip("\n")
@@ -200,7 +151,7 @@ def test_python_shows_the_same(pools, capsys):
         zelo_ray.prompt(POOLS, cycles=0)
 
 
-def test_explain_shows_the_requests_of_a_run(pools, tmp_path, capsys):
+def test_explain_shows_the_requests_of_a_run(pools, tmp_path):
     out = tmp_path / "out"
     template = "{{query}} {{document_a}} {{document_b}} {{answer_format}} In our own words."
     given = {"inputs": [pools], "judges": ["openai:a-model"], "template": template}
@@ -209,9 +160,7 @@ def test_explain_shows_the_requests_of_a_run(pools, tmp_path, capsys):
     record["options"]["out"] = str(out)
     (out / "run.json").write_text(json.dumps(record))
     found = requests_of_run(str(out), {}, "tick", ["d1"])
-    assert (found.query_id, found.query) == ("tick-removal", "how to remove a tick")
+    assert found.query_id == "tick-removal"
     assert all("In our own words." in request.user for request in found.requests)
-    assert cli.main(["explain", str(out), "--query", "tick"]) == 0
-    assert "the template of their prompts" in capsys.readouterr().out
     with pytest.raises(NothingToExplain, match="no record of annotate"):
         requests_of_run(str(tmp_path), {}, "q")

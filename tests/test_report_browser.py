@@ -1,5 +1,8 @@
-"""The report in a real browser: it draws, opens at a click, asks no network, and runs no data."""
+"""Pages in a real browser: they draw, open at a click, ask no network, and run no data."""
 
+import base64
+import csv
+import io
 import json
 
 import pyarrow as pa
@@ -9,185 +12,15 @@ import pytest
 from tests.browser import DRAWN, deaf, fits, shows
 from tests.builders import results_of, write_run
 from tests.hills import write_contests, write_verdicts
+from tests.results import agree, compare_labels, write_both, write_graded, write_runs
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool
-from tests.test_report_agreement import agree, write_runs
-from tests.test_report_graded import write_both, write_graded
-from tests.test_report_relabelling import compare_labels
 from zelo_ray.commands.report import write_report
 from zelo_ray.records import Document, Pool
+from zelo_ray.reports.page import render_page
+from zelo_ray.reports.parts import Report, ReportTable, Section, TextCell
 
 pytestmark = pytest.mark.nightly
-
-
-def evil_reasoning(out):
-    """The votes of a run, with a reasoning that wants to be run."""
-    votes = pq.read_table(out / "votes.parquet")
-    place = votes.schema.get_field_index("reasoning")
-    said = pa.array([f"{EVIL} says {i}" for i in range(votes.num_rows)])
-    pq.write_table(votes.set_column(place, "reasoning", said), out / "votes.parquet")
-
-
-def test_a_query_opens_at_a_click_and_runs_nothing(browser, tmp_path):
-    documents = [Document(f"{EVIL}{i}", f"{EVIL} text {i} [[worth={i}]]") for i in range(6)]
-    pools = [evil_pool(), Pool(f"{EVIL}six", f"{EVIL} six?", tuple(documents))]
-    write_run(tmp_path, results_of(tmp_path, pools), EVIL)
-    evil_reasoning(tmp_path)
-    write_report(str(tmp_path))
-    page = tmp_path / "report.html"
-
-    async def visit(tab):
-        await tab.open(page)
-        await tab.until(DRAWN.format("figure.chart .plot"))
-        assert await tab.run("document.querySelectorAll('#q1 table, #q1 .plot').length") == 0
-        await tab.run("document.querySelector('#q1 summary').click()")
-        await tab.until("document.querySelector('#q1 .pair')")
-        await tab.run("document.querySelector('#q1 .pair').scrollIntoView()")
-        await tab.until(DRAWN.format("#q1 .plot"))
-        await tab.until("document.querySelectorAll('#q1 .cells').length == 2")
-        assert await tab.run("document.querySelectorAll('#q1 .scatter .point').length") > 6
-        rows = await tab.run(shows("#q1 table > tbody > tr > td:first-child"))
-        assert rows == "1 2 3 4 5 6"
-        assert f"{EVIL} text 5" in await tab.run(shows("#q1 tr:first-child .words"))
-        assert "<script>window.pwned=1<" in await tab.run(shows("#uncertain a"))
-        await tab.run("document.querySelector('#q1 button').click()")
-        told = await tab.run(shows("#q1 .comparisons"))
-        assert f"against {EVIL}0" in told
-        assert "openai:one" in told
-        assert f"{EVIL} says" in await tab.run(shows("#q1 .comparisons blockquote"))
-        # A name that looks like markup is a tick and a hover's text as it is, cut where it is long.
-        assert "<script>…" in await tab.run(shows("#q1 .xtick text"))
-        await deaf(tab, page)
-        await fits(tab)
-        await tab.run("document.querySelector('#q1 button').click()")
-        assert await tab.run("document.querySelectorAll('#q1 .comparisons').length") == 0
-
-    browser.visit(visit)
-
-
-def test_queries_can_be_filtered_and_followed_to(browser, tmp_path):
-    pools = [Pool(f"id{i}", f"about {'cats' if i % 2 else 'dogs'}", ()) for i in range(8)]
-    good = tuple(Document(f"d{i}", f"[[worth={i}]]") for i in range(3))
-    pools.append(Pool("last", "about birds", good))
-    write_run(tmp_path, results_of(tmp_path, pools))
-    write_report(str(tmp_path))
-
-    async def visit(tab):
-        await tab.open(tmp_path / "report.html")
-        seen = (
-            "[...document.querySelectorAll('.queries > details')]"
-            ".filter((query) => query.checkVisibility()).map((query) => query.id).join()"
-        )
-        search = (
-            "{ const box = document.querySelector('input'); box.value = 'DOGS';"
-            "box.dispatchEvent(new Event('input')) }"
-        )
-        await tab.run(search)
-        assert await tab.run(seen) == "q0,q2,q4,q6"
-        await tab.run("document.querySelector('#uncertain a').click()")
-        await tab.until("document.querySelector('#q8').open && document.querySelector('#q8 table')")
-        assert await tab.run(seen) == "q0,q2,q4,q6,q8"
-
-    browser.visit(visit)
-
-
-def test_the_page_of_a_bakeoff_draws_and_runs_nothing(browser, tmp_path):
-    arms, values = write_bakeoff(tmp_path, say=EVIL, queries=20)
-    write_report(str(tmp_path))
-    page = tmp_path / "report.html"
-
-    async def visit(tab):
-        await tab.open(page, height=9000)
-        await tab.until(DRAWN.format(".plot"))
-        text = await tab.run(shows("#leaderboard .ytick"))
-        assert text.count("<script>window.pw…") == len(arms)
-        assert "nDCG@10" in await tab.run(shows("#leaderboard .xtitle"))
-        choose = (
-            "{ const s = document.querySelector('#leaderboard select'); s.value = 'AP';"
-            "s.dispatchEvent(new Event('change')) }"
-        )
-        await tab.run(choose)
-        await tab.until(f"({shows('#leaderboard .xtitle')}) === 'AP'")
-        better = int((values[0] > values[1]).sum())
-        assert f" is better on {better}, " in await tab.run(shows(".duel .count"))
-        assert "<b>bold</b>" in await tab.run(shows(".contrasts"))
-        await deaf(tab, page)
-        await fits(tab)
-
-    browser.visit(visit)
-
-
-def test_grades_open_at_a_click_and_run_nothing(browser, tmp_path):
-    write_graded(tmp_path, queries=7, say=EVIL, repeats=2, humans=5)
-    write_report(str(tmp_path))
-    page = tmp_path / "report.html"
-
-    async def visit(tab):
-        await tab.open(page, height=12000)
-        await tab.until(DRAWN.format("figure.chart .plot"))
-        assert "<script>" in await tab.run(shows("#grades .ytick"))
-        assert "<script>" in await tab.run(shows("#ambiguous td"))
-        await tab.run("document.querySelector('#q1 summary').click()")
-        await tab.until("document.querySelector('#q1 .plot .cells')")
-        assert await tab.run("document.querySelectorAll('#q1 .plot').length") == 1
-        await tab.run("document.querySelector('#q1 button').click()")
-        told = await tab.run(shows("#q1 .comparisons"))
-        assert f"covers: {EVIL[:100]}" in told
-        assert "; more" in told
-        assert f"misses: {EVIL[:100]}" in told
-        assert told.count(f"{EVIL}because") == 6
-        chips = await tab.run(shows("#q1 .comparisons .grade"))
-        assert len(chips.split()) == 6
-        assert "±" in await tab.run(shows("#q1 .ranking .n"))
-        assert "judges split" in await tab.run(shows("#q1 .ranking .n"))
-        await deaf(tab, page)
-        await fits(tab)
-
-    browser.visit(visit)
-
-
-def test_a_document_shows_its_grades_before_its_comparisons(browser, tmp_path):
-    write_both(tmp_path, EVIL)
-    page = tmp_path / "report.html"
-
-    async def visit(tab):
-        await tab.open(page, height=12000)
-        await tab.run("document.querySelectorAll('.queries summary').forEach((s) => s.click())")
-        await tab.until("document.querySelectorAll('.ranking').length === 2")
-        scores = await tab.run(shows("#q0 .ranking .n"))
-        assert scores.count("absolute") == 3
-        assert "absolute" not in await tab.run(shows("#q1 .ranking .n"))
-        await tab.run("document.querySelectorAll('#q0 button').forEach((b) => b.click())")
-        assert await tab.run("document.querySelectorAll('#q0 .graded').length") == 2
-        assert await tab.run("document.querySelectorAll('#q0 .comparisons details').length") > 0
-        await tab.until(DRAWN.format(".plot"))
-        await deaf(tab, page)
-        await fits(tab)
-
-    browser.visit(visit)
-
-
-@pytest.mark.parametrize(
-    ("write", "words"),
-    [(write_contests, "Contest 1 of tournament 2"), (write_verdicts, "For Answer 1: ")],
-)
-def test_contests_and_debates_open_at_a_click_and_run_nothing(browser, tmp_path, write, words):
-    write(tmp_path, say=EVIL)
-    page = tmp_path / "report.html"
-
-    async def visit(tab):
-        await tab.open(page, height=12000)
-        await tab.run("document.querySelector('#q0 summary').click()")
-        await tab.until("document.querySelector('#q0 button')")
-        await tab.run("document.querySelector('#q0 button').click()")
-        told = await tab.run(shows("#q0 .comparisons blockquote"))
-        assert words in told
-        assert f"{EVIL}because" in told
-        await tab.until(DRAWN.format(".plot"))
-        await deaf(tab, page)
-        await fits(tab)
-
-    browser.visit(visit)
 
 
 def spoil(out, *columns):
@@ -199,52 +32,182 @@ def spoil(out, *columns):
                 said = [v and (v if v == "human" else EVIL + v) for v in table[name].to_pylist()]
                 table = table.set_column(place, name, pa.array(said, pa.string()))
         pq.write_table(table, path)
-
-
-def test_the_page_of_measured_judges_draws_and_runs_nothing(browser, tmp_path):
-    agree(tmp_path, "--runs", *write_runs(tmp_path))
-    out = tmp_path / "out"
-    spoil(out, "rater_a", "rater_b", "rater", "judge", "run")
-    record = json.loads((out / "agree.json").read_text())
-    record["judges"] = [EVIL + judge for judge in record["judges"]]
-    record["notes"] = [EVIL]
-    (out / "agree.json").write_text(json.dumps(record))
     write_report(str(out))
-    page = out / "report.html"
+
+
+def write_votes(out):
+    documents = [Document(f"{EVIL}{i}", f"{EVIL} text {i} [[worth={i}]]") for i in range(6)]
+    pools = [evil_pool(), Pool(f"{EVIL}six", f"{EVIL} six?", tuple(documents))]
+    write_run(out, results_of(out, pools), EVIL)
+    spoil(out, "reasoning")
+
+
+def write_measured_judges(out):
+    agree(out, "--runs", *write_runs(out))
+    record = json.loads((out / "out/agree.json").read_text())
+    record |= {"judges": [EVIL + judge for judge in record["judges"]], "notes": [EVIL]}
+    (out / "out/agree.json").write_text(json.dumps(record))
+    spoil(out / "out", "rater_a", "rater_b", "rater", "judge", "run")
+
+
+def write_labels(out):
+    compare_labels(out)
+    spoil(out / "out", "run", "run_a", "run_b", "query_id", "doc_id", "text")
+
+
+def write_contest(out):
+    write_bakeoff(out, say=EVIL, queries=20)
+    write_report(str(out))
+
+
+def write_grades(out):
+    write_graded(out, queries=7, say=EVIL, repeats=2, humans=5)
+    write_report(str(out))
+
+
+PAGES = {  # who writes it, and what shows data as they are
+    "votes": (write_votes, "#q1 .comparisons blockquote"),
+    "grades": (write_grades, "#q1 .comparisons"),
+    "grades and votes": (lambda out: write_both(out, EVIL), "#q0 .comparisons"),
+    "tournaments": (lambda out: write_contests(out, say=EVIL), "#q0 .comparisons blockquote"),
+    "debates": (lambda out: write_verdicts(out, say=EVIL), "#q0 .comparisons blockquote"),
+    "contest": (write_contest, ".contrasts"),
+    "judges": (write_measured_judges, "#people .ytick"),
+    "labels": (write_labels, "#leaderboards .ytick, #leaderboards .y2tick"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_draws_and_runs_nothing(browser, tmp_path, name):
+    write, shown = PAGES[name]
+    write(tmp_path)
+    [page] = tmp_path.rglob("report.html")
 
     async def visit(tab):
         await tab.open(page, height=12000)
-        await tab.until(DRAWN.format("figure.chart .plot"))
-        assert "<script>" in await tab.run(shows("#people .ytick"))
-        assert "kappa-quadratic, 0-3" in await tab.run(shows("#people .xtitle"))
-        choose = (
-            "{ const s = document.querySelectorAll('#people select')[1]; s.value = '>=2';"
-            "s.dispatchEvent(new Event('change')) }"
-        )
-        await tab.run(choose)
-        await tab.until(f"({shows('#people .xtitle')}) === 'kappa-quadratic, >=2'")
-        spots = await tab.run("document.querySelectorAll('#between .cells').length")
-        assert spots == 1
+        await tab.run("document.querySelectorAll('.queries summary').forEach((s) => s.click())")
+        opened = "[...document.querySelectorAll('.queries > details')].every((q) =>"
+        await tab.until(f"{opened} q.querySelector('table'))")
+        await tab.run("document.querySelectorAll('.ranking button').forEach((b) => b.click())")
+        await tab.until(f"({shows(shown)}).includes('<script>')")
+        await tab.until(DRAWN.format(".plot"))
         await deaf(tab, page)
         await fits(tab)
 
     browser.visit(visit)
 
 
-def test_the_page_of_compared_labels_draws_and_runs_nothing(browser, tmp_path):
-    compare_labels(tmp_path)
-    out = tmp_path / "out"
-    spoil(out, "run", "run_a", "run_b", "query_id", "doc_id", "text")
-    write_report(str(out))
-    page = out / "report.html"
+def test_queries_can_be_filtered_and_followed_to(browser, tmp_path):
+    pools = [Pool(f"id{i}", f"about {'cats' if i % 2 else 'dogs'}", ()) for i in range(8)]
+    good = tuple(Document(f"d{i}", f"[[worth={i}]]") for i in range(3))
+    pools.append(Pool("last", "about birds", good))
+    write_run(tmp_path, results_of(tmp_path, pools))
+    write_report(str(tmp_path))
+    seen = (
+        "[...document.querySelectorAll('.queries > details')]"
+        ".filter((query) => query.checkVisibility()).map((query) => query.id).join()"
+    )
+    search = (
+        "{ const box = document.querySelector('input'); box.value = 'DOGS';"
+        "box.dispatchEvent(new Event('input')) }"
+    )
 
     async def visit(tab):
-        await tab.open(page, height=12000)
-        await tab.until(DRAWN.format("figure.chart .plot"))
-        ticks = await tab.run(shows("#leaderboards .ytick, #leaderboards .y2tick"))
-        assert ticks.count("<script>") >= 6
-        assert "old" in await tab.run(shows("#leaderboards .xtick"))
-        await deaf(tab, page)
-        await fits(tab)
+        await tab.open(tmp_path / "report.html")
+        await tab.run(search)
+        assert await tab.run(seen) == "q0,q2,q4,q6"
+        await tab.run("location.hash = 'q8'")
+        await tab.until("document.querySelector('#q8').open && document.querySelector('#q8 table')")
+        assert await tab.run(seen) == "q0,q2,q4,q6,q8"
+
+    browser.visit(visit)
+
+
+KEEP = """
+  window.kept = [];
+  URL.createObjectURL = (blob) => { window.kept.push(blob); return "about:blank#kept"; };
+  HTMLAnchorElement.prototype.click = function () { window.called = this.download; };
+"""
+BYTES = """
+  { const reader = new FileReader();
+    reader.onload = () => (window.read = reader.result.split(",")[1]);
+    reader.readAsDataURL(window.kept[0]); }
+"""
+
+
+async def taken(tab, selector):
+    """What a click on a button saves: its name, and its bytes."""
+    await tab.run(f"{{ window.read = null; {KEEP} document.querySelector('{selector}').click() }}")
+    await tab.until("window.kept.length")
+    await tab.run(BYTES)
+    await tab.until("window.read !== null")
+    return await tab.run("window.called"), base64.b64decode(await tab.run("window.read"))
+
+
+def test_a_table_is_taken_whole_and_starts_no_formula(browser, tmp_path):
+    rows = [
+        [TextCell('=HYPERLINK("x")'), "1,234", "+0.5"],
+        [TextCell("a, b\nc"), "\N{MINUS SIGN}2", "-0.10 [-0.20, 0.00]"],
+        [TextCell("@it"), "12.5%", "\N{EN DASH}"],
+        [TextCell(EVIL), "0", "-1"],
+    ]
+    table = ReportTable(["what", "n", "d"], rows, numbers={"n", "d"}, open_rows=2)
+    path, seen = tmp_path / "page.html", []
+    path.write_text(render_page(Report("A page", [], [], [Section("things", "Things", [table])])))
+
+    async def visit(tab):
+        await tab.open(path)
+        seen.append(await taken(tab, '[aria-label^="Save the table"]'))
+        await tab.run(
+            "{ window.said = null; Object.defineProperty(navigator, 'clipboard',"
+            "{ value: { writeText: async (text) => { window.said = text } } });"
+            "document.querySelector('[aria-label^=\"Copy\"]').click() }"
+        )
+        await tab.until("window.said !== null")
+        seen.append(await tab.run("window.said"))
+
+    browser.visit(visit)
+    (name, data), copied = seen
+    assert (name, data[:3]) == ("things.csv", b"\xef\xbb\xbf")
+    read = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+    assert read == [
+        ["what", "n", "d"],
+        ['\'=HYPERLINK("x")', "1234", "0.5"],
+        ["a, b c", "-2", "'-0.10 [-0.20, 0.00]"],
+        ["'@it", "12.5%", "\N{EN DASH}"],
+        [" ".join(EVIL.split()), "0", "-1"],
+    ]
+    assert [line.split("\t") for line in copied.split("\n")] == read
+
+
+def test_a_chart_is_taken_as_a_picture_that_needs_no_page(browser, tmp_path):
+    write_contest(tmp_path)
+    path, seen = tmp_path / "report.html", []
+
+    async def visit(tab):
+        await tab.open(path, width=390, height=300)
+        await tab.until(DRAWN.format(".plot"))
+        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as SVG"]'))
+        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as PNG"]'))
+        await deaf(tab, path)
+
+    browser.visit(visit)
+    (svg_name, svg), (png_name, png) = seen
+    assert (svg_name, png_name) == ("slices.svg", "slices.png")
+    assert not any(word in svg for word in (b"var(", b"light-dark(", b"class=", b"href"))
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_page_is_printed_with_every_chart(browser, tmp_path):
+    write_contest(tmp_path)
+
+    async def visit(tab):
+        await tab.open(tmp_path / "report.html", width=390, height=300)
+        told = await tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)
+        assert base64.b64decode(told["data"]).startswith(b"%PDF")
+        assert await tab.run(DRAWN.format(".plot"))
+        await tab.call("Emulation.setEmulatedMedia", media="print")
+        paper = "getComputedStyle(document.body).backgroundColor"
+        assert await tab.run(paper) == "rgb(255, 255, 255)"
 
     browser.visit(visit)
