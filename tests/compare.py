@@ -9,6 +9,7 @@ change; the exit status is 1 where anything is gone or different.
 
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -141,11 +142,19 @@ def read_tables(place: Path) -> Tables:
         elif file.suffix == ".jsonl":
             rows = [json.loads(line) for line in file.read_text().splitlines()]
         else:
-            rows = [{"line": line.split()} for line in file.read_text().splitlines()]
+            lines = file.read_text().splitlines()
+            rows = [{"line": [_cell(cell) for cell in re.split(r"[,\s]+", x)]} for x in lines]
         if file.stem not in _TIMES:
             columns = dict.fromkeys(key for row in rows for key in row if key not in _OF_ONE_RUN)
             tables[name] = {column: [row.get(column) for row in rows] for column in columns}
     return tables
+
+
+def _cell(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def is_alike(one: Any, two: Any) -> bool:

@@ -487,8 +487,8 @@ def test_a_public_collection_is_named_as_what_models_may_have_read(stage):
     (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\n")
     judged = ("--judges", "offline")
     commands = (
-        ("annotate", folder, *judged, "--out", stage.folder / "public"),
-        ("agree", stage.folder / "public", "--human", folder),
+        ("annotate", folder, *judged, "--out", stage.folder / "noted"),
+        ("agree", stage.folder / "noted", "--human", folder),
         ("probe", folder, *judged, "--out", stage.folder / "probed"),
     )
     for words, status in zip(commands, (0, 0, 3), strict=True):
@@ -576,7 +576,7 @@ def test_a_file_of_criteria_is_of_grades_alone(stage):
     criteria = stage.write("criteria.yaml", "- name: exact\n  question: Is it exact?\n")
     words = ("annotate", answers(stage), "--protocol", "best-of", "--criteria", criteria)
     document = stage.run(*words, "--out", stage.folder / "criteria", status=2, **stage.judging)
-    assert document["error"]["code"]
+    assert document["error"]["code"] == "option"
 
 
 def test_answers_of_assistants_and_whole_conversations_are_judged(stage):

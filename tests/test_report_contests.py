@@ -30,7 +30,7 @@ def tournaments(tmp_path):
 
 def test_tournaments_are_counted_also_those_whose_first_contest_failed(tournaments):
     assert len(tournaments) == 8
-    by_key = {(each.query_id, each.court, each.repeat): each for each in tournaments}
+    by_key = {(each.query_id, each.judge, each.repeat): each for each in tournaments}
     assert by_key["q1", "j2", 1].order == ()
     assert by_key["q1", "j2", 0].order == ("a", "b")
     assert by_key["q0", "j1", 1].order == ("b", "c", "a")

@@ -628,8 +628,7 @@ class Contest:
 
     ``swapped``: the judge saw the challenger as Answer 1. ``winner_id`` may be `TIE`; ``king_id``
     is the king after the match, which is the left one unless the right one won. A tournament is
-    one judge and ``repeat`` of a query; where the panel decides together, every judge has rows of
-    the same rounds with the same king.
+    one judge and ``repeat`` of a query.
     """
 
     session_id: str
@@ -657,7 +656,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The winner of a tournament. ``judge`` is ``panel`` where the panel decided it together."""
+    """The winner of a tournament."""
 
     session_id: str
     query_id: str

@@ -23,9 +23,6 @@ from zelo_ray.options.convert import OPTIONS_OF_FORMAT
 from zelo_ray.options.places import read_text
 from zelo_ray.providers.dotenv import DotenvFile
 
-_FORMER_COMMANDS = {"protocols": "compare-protocols"}
-_FORMER_CONVERSIONS = {"holes": "unjudged"}
-"""Names that earlier versions had, which are still understood."""
 _LOADERS = {
     "annotate": "load_annotate",
     "prompt": "load_prompt_options",
@@ -49,12 +46,11 @@ def parse_command(
     """
     dotenv = DotenvFile(os.environ)
     dotenv.take_all()
-    name = _choose_command(words, "zelo-ray", [*COMMANDS, *_FORMER_COMMANDS])
-    name, words = _FORMER_COMMANDS.get(name, name), words[1:]
+    name = _choose_command(words, "zelo-ray", [*COMMANDS])
+    words = words[1:]
     kind, prog, subcommand = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
     if name == "convert" and words[:1] not in (["--help"], ["-h"]):
-        what = _choose_command(words, prog, [*OPTIONS_OF_FORMAT, *_FORMER_CONVERSIONS])
-        what = _FORMER_CONVERSIONS.get(what, what)
+        what = _choose_command(words, prog, [*OPTIONS_OF_FORMAT])
         subcommand, prog, words = {"what": what}, f"{prog} {what}", words[1:]
     only = (
         {*kind.applicable_options(subcommand)} - {*subcommand} if subcommand else kind.model_fields

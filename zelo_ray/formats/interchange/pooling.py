@@ -17,7 +17,7 @@ Candidates = dict[str, dict[str, dict[str, int]]]
 """By query and by document, in order: the rank that each run gave it."""
 
 _PAIR = ["query_id", "doc_id"]
-_HOLES = pa.schema(
+_UNJUDGED = pa.schema(
     [("run", pa.string()), ("query_id", pa.string()), ("doc_id", pa.string()), ("rank", pa.int64())]
 )
 _K = 60
@@ -71,7 +71,7 @@ def find_unjudged(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> 
     )
     unjudged = unjudged.sort_by("place")
     names = pa.array([run_name] * len(unjudged), pa.string())
-    return pa.table([names, *unjudged.select([*_PAIR, "rank"]).columns], schema=_HOLES)
+    return pa.table([names, *unjudged.select([*_PAIR, "rank"]).columns], schema=_UNJUDGED)
 
 
 def pool_candidates(

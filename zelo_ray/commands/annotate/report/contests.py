@@ -23,12 +23,12 @@ def tournaments_section(results: AnnotateResults) -> Section | None:
 def _table(tournaments: Sequence[Tournament]) -> ReportTable:
     repeated = count_consistent(tournaments)[1] > 0
     rows: list[Cells] = []
-    for court in sorted({tournament.court for tournament in tournaments}):
-        group = [tournament for tournament in tournaments if tournament.court == court]
+    for judge in sorted({tournament.judge for tournament in tournaments}):
+        group = [tournament for tournament in tournaments if tournament.judge == judge]
         won, by_chance, over = count_first_king_wins(group)
         cells = [f"{len(group):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
         rows.append(
-            [TextCell(court), *cells, *([_share(*count_consistent(group))] if repeated else [])]
+            [TextCell(judge), *cells, *([_share(*count_consistent(group))] if repeated else [])]
         )
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]
     caption = "A match without an answer ends its tournament, which then has no winner."

@@ -14,7 +14,7 @@ _CONTESTS = ("query_id", "judge", "repeat", "round", "left_id", "right_id")
 _WINNERS = ("query_id", "judge", "repeat", "winner_id")
 
 _Key = tuple[str, str, int]
-"""A tournament's query, court and repeat."""
+"""A tournament's query, judge and repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Tournament:
     """One tournament over the answers to a query. ``winner_id`` is empty if it did not finish."""
 
     query_id: str
-    court: str
+    judge: str
     """the judge that held it"""
     repeat: int
     order: tuple[str, ...] = ()
@@ -43,16 +43,16 @@ def read_tournaments(out: str, repeats: int) -> list[Tournament]:
     judges = dict.fromkeys([row[1] for row in contests] + [row[1] for row in failed])
     # Each tournament has a match, or a failure in its first one.
     pairs: dict[_Key, dict[int, tuple[str, str]]] = {
-        (query_id, court, repeat): {}
+        (query_id, judge, repeat): {}
         for query_id in queries
-        for court in sorted(judges)
+        for judge in sorted(judges)
         for repeat in range(repeats)
     }
     for query_id, judge, repeat, number, *pair in contests:
         key = (query_id, judge, repeat)
         pairs.setdefault(key, {})[number] = (pair[0], pair[1])
     rows = _rows(read_table(out, "winners", _WINNERS, Winner))
-    winners = {(query_id, court, repeat): winner for query_id, court, repeat, winner in rows}
+    winners = {(query_id, judge, repeat): winner for query_id, judge, repeat, winner in rows}
     return [
         Tournament(*key, _line(by_round), winners.get(key, "")) for key, by_round in pairs.items()
     ]
@@ -103,16 +103,16 @@ def count_first_king_wins(tournaments: Iterable[Tournament]) -> tuple[int, float
 
 
 def count_consistent(tournaments: Iterable[Tournament]) -> tuple[int, int]:
-    """Count query and court pairs with one winner in all tournaments, and such pairs in total.
+    """Count query and judge pairs with one winner in all tournaments, and such pairs in total.
 
     Only pairs with two or more finished tournaments count.
     """
-    by_court: dict[tuple[str, str], list[str]] = {}
+    by_judge: dict[tuple[str, str], list[str]] = {}
     for tournament in finished(tournaments):
-        by_court.setdefault((tournament.query_id, tournament.court), []).append(
+        by_judge.setdefault((tournament.query_id, tournament.judge), []).append(
             tournament.winner_id
         )
-    several = [set(won) for won in by_court.values() if len(won) > 1]
+    several = [set(won) for won in by_judge.values() if len(won) > 1]
     return sum(len(won) == 1 for won in several), len(several)
 
 

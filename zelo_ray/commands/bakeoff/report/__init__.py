@@ -125,7 +125,6 @@ BAKEOFF_REPORT = ReportKind(
     {
         "comparisons": (Comparison,),
         "failures": (Unranked,),
-        "holes": (UnjudgedDocument,),
         "means": (Mean,),
         "metrics": (Metric,),
         "runs": (Ranked,),

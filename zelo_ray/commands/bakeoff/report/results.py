@@ -133,9 +133,7 @@ class BakeoffResults:
     @cached_property
     def unjudged(self) -> pa.Table | None:
         """Return the unjudged documents high in rankings; None if there is no such table."""
-        names = ("unjudged", "holes")  # the second is of results of 0.1
-        name = next((name for name in names if self.source.has(f"{name}.parquet")), None)
-        return name and self.source.table(name)
+        return self.source.table("unjudged") if self.source.has("unjudged.parquet") else None
 
     @cached_property
     def unanswered(self) -> dict[str, int]:
