@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.builders import judge_of, options_of, pool_of
 from tests.provider_calls import request_for, send
 from zelo_ray.engine.bookkeeping import check_answer
-from zelo_ray.engine.tally import Tally
 from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.grading import Grading
 from zelo_ray.protocols.rerank import Scores
@@ -277,7 +276,7 @@ QUOTES = {
 
 
 @pytest.mark.parametrize("number", QUOTES)
-def test_a_number_in_quotes_is_read_in_one_form_and_counted(number):
+def test_a_number_in_quotes_is_read_in_one_form_and_told(number):
     said = VERDICT.replace("-0.8", number)
     for text, wraps in ((said, ()), (f"```json\n{said}\n```", ("fence",))):
         found, around = read_response_and_wraps(Preference, text)
@@ -286,10 +285,8 @@ def test_a_number_in_quotes_is_read_in_one_form_and_counted(number):
         else:
             assert (found.preference, around) == (QUOTES[number], (*wraps, "quotes"))
     checked = check_answer(Preference, Answer("ok", said, Usage()), "")
-    answer, tally = checked.answer, Tally()
-    tally.count_ended(answer.status, answer.reason, wraps=checked.wraps)
-    assert tally.wrapped == ({"quotes": 1} if QUOTES[number] is not None else {})
-    assert answer.text == said
+    assert (checked.answer.reason == "read without its quotes") is (QUOTES[number] is not None)
+    assert checked.answer.text == said
 
 
 def test_numbers_in_quotes_are_read_at_any_depth_and_kept_in_the_kind_that_is_wanted():
@@ -348,17 +345,16 @@ def test_prose_is_read_without_a_think_block_or_a_fence_and_with_no_talk():
     assert isinstance(read_response(Tagged, f"Here it is:\n{said}"), str)
 
 
-def test_it_is_counted_by_judge_and_the_text_stays_as_it_came():
-    tally, text = Tally(), READ["lines around a fence"][0]
-    for said in (text, VERDICT, REFUSED["two objects"]):
-        checked = check_answer(Preference, Answer("ok", said, Usage()), "")
-        answer, broken = checked.answer, checked.error
-        assert (answer.text, broken) == (said, "")
-        tally.count_ended(answer.status, answer.reason, wraps=checked.wraps)
-    assert tally.wrapped == {"talk": 1, "fence": 1}
-    assert tally.statuses == {"ok": 2, "invalid": 1}
-    tally.add(tally)
-    assert tally.wrapped == {"talk": 2, "fence": 2}
+def test_a_reply_tells_what_was_taken_off_and_its_text_stays_as_it_came():
+    told = {
+        READ["lines around a fence"][0]: ("ok", "read without its talk, fence"),
+        VERDICT: ("ok", ""),
+    }
+    for said, expected in told.items():
+        answer = check_answer(Preference, Answer("ok", said, Usage()), "").answer
+        assert (answer.text, answer.status, answer.reason) == (said, *expected)
+    refused = check_answer(Preference, Answer("ok", REFUSED["two objects"], Usage()), "")
+    assert (refused.answer.text, refused.answer.status) == (REFUSED["two objects"], "invalid")
 
 
 PIECES = (

@@ -168,12 +168,10 @@ class CheckedAnswer:
         answer: it is invalid where it does not read as the verdict asked for.
         error: what went wrong where reading it raised: it was paid for, and is kept as it is for a
             reader that is mended.
-        wraps: what had to be taken off before it could be read: think, fence, talk.
     """
 
     answer: Answer
     error: str = ""
-    wraps: tuple[str, ...] = ()
 
 
 def check_answer(
@@ -211,7 +209,7 @@ def check_answer(
     reason = answer.reason
     if wraps:
         reason = f"read without its {', '.join(wraps)}" + (f"; {reason}" if reason else "")
-    return CheckedAnswer(dataclasses.replace(answer, reason=reason, parsed=True), wraps=wraps)
+    return CheckedAnswer(dataclasses.replace(answer, reason=reason, parsed=True))
 
 
 def _without_blanks(verdict: type[BaseModel], answer: Answer, *, limit_is_ours: bool) -> Answer:

@@ -218,11 +218,7 @@ class JudgeCaller(RequestRunner[Channel]):
                 *(request.response_model, reply, request.user),
                 limit_is_ours=_is_limit_ours(channel, effort),
             )
-            answer, error, effort.wraps = (
-                _without_doubtful_fault(channel, checked.answer),
-                checked.error,
-                checked.wraps,
-            )
+            answer, error = _without_doubtful_fault(channel, checked.answer), checked.error
             self._record_reply(channel)
             self._end_or_ask_again(channel, answer, effort)
         except Retry as trouble:
@@ -380,7 +376,7 @@ class JudgeCaller(RequestRunner[Channel]):
             self.disable_judge(channel.judge.name, cuts_prompts(tokens))
         if effort.ended:
             reason = strip_name(answer.reason, channel.judge.name)
-            channel.tally.count_ended(answer.status, reason, self.clock.date(), effort.wraps)
+            channel.tally.count_ended(answer.status, reason, self.clock.date())
         if self.writer.storage_full:
             self.stop(FULL)
         return spent

@@ -72,8 +72,6 @@ class RequestState:
     """whether the last call was"""
     missed_after: int | None = None
     """answers to any request of the judge before the first call of this one that got none"""
-    wraps: tuple[str, ...] = ()
-    """what had to be taken off the last answer before it could be read"""
     last_answer: Answer | None = None
     """what the server answered last"""
     possibly_billed: bool = False

@@ -5,7 +5,7 @@ Imports little, as the process of the coordinator has nothing else to do and sta
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -56,8 +56,6 @@ class Tally:
     """dollars that may have been billed for calls whose answer never came, at most"""
     statuses: dict[str, int] = field(default_factory=dict)
     """how the answered ones ended"""
-    wrapped: dict[str, int] = field(default_factory=dict)
-    """what had to be taken off answers before they could be read: think, fence, talk"""
     limits: dict[str, float] = field(default_factory=dict)
     """the limits in force over all callers, a minute or a day; empty where none are known"""
     trouble: LastProblem = LastProblem()
@@ -65,23 +63,18 @@ class Tally:
     disabled: Disabled | None = None
     """why it is asked nothing more, as the coordinator knows; None while it is asked"""
 
-    def count_ended(
-        self, status: str, reason: str = "", at: float = 0.0, wraps: Sequence[str] = ()
-    ) -> None:
+    def count_ended(self, status: str, reason: str = "", at: float = 0.0) -> None:
         """Count a request that came to its end.
 
         Args:
             status: how its answer ended.
             reason: why it ended so, without the judge's name.
             at: when, in seconds since 1970.
-            wraps: what had to be taken off the answer before it could be read.
         """
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if status != "ok":
             self.trouble = LastProblem(at, reason or status)
-        for wrap in wraps:
-            self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
     def count_retry(self, reason: str, at: float) -> None:
         """Count a request that is to be repeated; arguments are as in `count_ended`."""
@@ -107,7 +100,7 @@ class Tally:
         """Add another's figures."""
         for figure in dataclasses.fields(self):
             current, theirs = getattr(self, figure.name), getattr(other, figure.name)
-            if figure.name in ("statuses", "wrapped"):
+            if figure.name == "statuses":
                 summed = dict(Counter(current) + Counter(theirs))
             elif figure.name == "limits":
                 summed = current | theirs

@@ -54,7 +54,7 @@ def of_contests(held: QueryResults, doc_id: str | None) -> Iterable[Paragraph]:
     kings = {(row.judge, row.repeat): row.winner_id for row in held.judgments["winners"]}
     several = any(row.repeat for row in contests)
     own_contests = [row for row in contests if doc_id in (None, row.left_id, row.right_id)]
-    for key, fought in _courts(own_contests):
+    for key, fought in _by_judge(own_contests):
         king = kings.get(key)
         end = "it" if king is not None and king == doc_id else king
         head = f"tournament of {_named(*key, several=several)}, {_ended_with(end)}"
@@ -81,7 +81,7 @@ def _grade(grade: Grade) -> Iterator[str]:
     yield from indented(grade.rationale)
 
 
-def _courts(contests: Sequence[Contest]) -> list[tuple[tuple[str, int], list[Contest]]]:
+def _by_judge(contests: Sequence[Contest]) -> list[tuple[tuple[str, int], list[Contest]]]:
     """Group contests by judge and repeat."""
     held: dict[tuple[str, int], list[Contest]] = {}
     for contest in contests:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PLACE = {"name": f"coordinator-{version('zelo-ray')}", "namespace": "zelo_ray"}
 _REJOINING_SECONDS = 2.0  # in which spenders report anew to a coordinator that knows nothing
 _REBIRTHS = 4  # starts of an actor in a row without an answer: what kills it will kill it again
-_NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "disabled")  # of a tally
+_NO_NUMBERS = ("statuses", "limits", "trouble", "disabled")  # of a tally
 _SILENT_SECONDS = 5.0  # seconds of silence after which an actor is gone
 _AGAIN_SECONDS = 1.0  # before a coordinator that is gone is looked for again
 _FORGOTTEN_SECONDS = 600.0  # of silence: a run that still lives is told anew by its driver

@@ -195,12 +195,12 @@ class Harvester:
         judge_limit = channel.judge.options.get("max_output_tokens") or 0
         limit_is_ours = 0 < part.limit < judge_limit
         channel.tries[key] += 1
-        final, billed, error, wraps = True, True, "", tuple[str, ...]()
+        final, billed, error = True, True, ""
         if isinstance(outcome, Answer):
             try:
                 verdict = self._model_named(part.verdict)
                 checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
-                outcome, error, wraps = checked.answer, checked.error, checked.wraps
+                outcome, error = checked.answer, checked.error
             except Retry as trouble:
                 outcome = trouble
         if isinstance(outcome, Answer):
@@ -240,7 +240,7 @@ class Harvester:
             self._state.disable_judge(channel.judge.name, Disabled(StopReason.ERROR, error))
         if final:
             reason = strip_name(answer.reason, channel.judge.name, channel.judge.provider)
-            channel.tally.count_ended(answer.status, reason, self._state.clock.date(), wraps)
+            channel.tally.count_ended(answer.status, reason, self._state.clock.date())
 
 
 def _of_server(

@@ -146,45 +146,6 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
     return {"data": data, "layout": layout}
 
 
-def joined_points(
-    lines: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]], Sequence[str]]],
-) -> list[dict[str, Any]]:
-    """Draw one line per name through its points, with intervals.
-
-    Args:
-        lines: by name, where the points lie across; their heights, each with the ends of its
-            interval, NaN where there is none; and their texts.
-    """
-    traces = []
-    for i, (called, line) in enumerate(zip(labels([*lines]), lines.values(), strict=True)):
-        x, heights, texts = line
-        value, low, high = np.array(heights, dtype=float).reshape(-1, 3).T
-        colour = PALETTE[i % len(PALETTE)]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": called,
-                "x": list(x),
-                "y": value.tolist(),
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "thickness": 1.5,
-                    "width": 0,
-                    "color": colour,
-                    "array": np.nan_to_num(high - value).tolist(),
-                    "arrayminus": np.nan_to_num(value - low).tolist(),
-                },
-                "line": {"color": colour, "width": 2},
-                "marker": {"color": colour, "size": 8},
-                "text": list(texts),
-                "hovertemplate": "%{text}",
-            }
-        )
-    return traces
-
-
 def spans(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ("value", "low", "high")
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -137,7 +137,7 @@ class AnnotateResults:
         return self.source.chunks(name, self.source.columns(name))
 
     def _queries_to_list(self) -> list[str]:
-        """Return the queries to look at first: uncertain, without scores, failed, or disputed."""
+        """Return the queries to look at first: uncertain, disputed, without scores, or failed."""
         query_ids = list[str]()
         for sign, values in (
             *((-1, self.scores.means(name)) for name in ("std_error", "disagreement")),
