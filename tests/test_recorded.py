@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -238,3 +239,15 @@ def test_each_reader_of_the_sample_judged_every_document():
         (held,) = read_recording(place, hash_recording(place)).values()
         assert set(held) == {(query, doc) for query, _, doc, _ in map(str.split, lines)}
         assert all(one.worth is not None and one.rationale for (one,) in held.values())
+
+
+def test_a_recording_at_a_url_is_read_once_for_all_its_judges(tmp_path):
+    with fsspec.open("memory://opinions/ada.jsonl", "w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in OPINIONS)
+    (judge,) = build_panel(["recorded:memory://opinions/ada.jsonl"], {}, {})
+    before = read_recording.cache_info().misses
+    documents = (Document("d1", "x"), Document("d2", "y"))
+    for _ in range(3):
+        request = request_of(judge=judge, query_id="q1", documents=documents)
+        assert asyncio.run(Recorded().send(request)).status == "ok"
+    assert read_recording.cache_info().misses == before

@@ -16,7 +16,8 @@ from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
 from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
-from zelo_ray.records import Document, Pool, read_response
+from zelo_ray.providers.simulated import Simulated
+from zelo_ray.records import Document, Pool, Usage, read_response
 
 SIMULATED = load_provider("simulated")
 
@@ -242,6 +243,22 @@ def test_another_truth_is_another_question():
     assert pair_of(1, "2").key != request.key
     unseen = tuple(replace(d, metadata={**d.metadata, "year": 1}) for d in request.documents)
     assert replace(request, documents=unseen).key == request.key
+
+
+def test_latency_and_tokens_are_those_of_the_options():
+    waited = []
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    provider = Simulated(sleep)
+    answers_to([pair_of(1, 2, i, judge_of(latency=2.0)) for i in range(3000)], provider)
+    deviation = 2 * math.sqrt(math.expm1(0.25))
+    assert np.mean(waited) == pytest.approx(2.0, abs=4.5 * deviation / math.sqrt(3000))
+    judge = judge_of(output_tokens=7)
+    (answer,) = answers_to([pair_of(1, 2, judge=judge, system="12345", user="ä" * 3)])
+    assert answer.usage == Usage(input_tokens=3, output_tokens=7), "four bytes a token"
+    assert SIMULATED.limit_tokens(answer.usage) == {"tpm": 10, "itpm": 3, "otpm": 7}
 
 
 # What goes wrong

@@ -13,13 +13,16 @@ import yaml
 
 from tests.crash import COMMAND, bare_environment, kill_tree, start
 from tests.fakes.scripted import Scripted
+from tests.json_documents import valid
 from tests.provider_calls import completion
 from tests.test_report import page_of
 from zelo_ray import cli, load_run, tune
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.tune.halves import FIRST, half_of
+from zelo_ray.commands.tune.report import TUNE_REPORT
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import OptionError
+from zelo_ray.reports.document import CommandResult, make_document
 
 pytestmark = pytest.mark.nightly
 
@@ -176,6 +179,8 @@ def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, 
     loaded = load_run(folder / "out")
     assert loaded.chosen == "instructions facts"
     assert len(loaded.candidates) == 6
+    result = CommandResult(report=TUNE_REPORT.read(str(folder / "out")))
+    assert valid(json.dumps(make_document("tune", "", result)), 0)["sections"]
 
 
 @pytest.mark.ray

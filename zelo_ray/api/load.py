@@ -18,9 +18,9 @@ from zelo_ray.api.comparisons import (
 from zelo_ray.api.probing import JudgeProbe
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, check_place
-from zelo_ray.commands.report import RECORDS, REPORTS
+from zelo_ray.commands.report import REPORTS, find_record
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.formats.files import read_record
 from zelo_ray.formats.run_record import is_finished, unfinished_message
 
 _RESULTS: Mapping[str, type[Results]] = {
@@ -48,8 +48,7 @@ def load_run(out: Place) -> Any:
         InputError: there are no results, or the run is not finished.
     """
     place = check_place(fspath(out)).rstrip("/") or "/"
-    names = list_directory(place) or []
-    name = next((record_name for record_name in RECORDS if record_name in names), None)
+    name = find_record(place)
     if name is None:
         raise InputError(f"{place}: holds no results of zelo_ray")
     fields = read_record(f"{place}/{name}")

@@ -9,10 +9,10 @@ from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.commands.probe.report import PROBE_REPORT
 from zelo_ray.commands.tune.report import TUNE_REPORT
 from zelo_ray.errors import InputError, NothingToReport
+from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.results import write_text
 from zelo_ray.formats.run_record import is_finished, unfinished_message
 from zelo_ray.reports.page import render_page
-from zelo_ray.reports.source import Source
 
 __all__ = ["NothingToReport", "write_report"]
 
@@ -28,7 +28,12 @@ REPORTS = {
 }
 """By the kind in a record, how the results of its command become a report."""
 RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))
-"""The names of record files."""
+
+
+def find_record(out: str) -> str | None:
+    """Return the name of the record file of the results in a directory or URL."""
+    names = list_directory(out) or ()
+    return next((name for name in RECORDS if name in names), None)
 
 
 def write_report(out: str) -> None:
@@ -40,11 +45,11 @@ def write_report(out: str) -> None:
         NothingToReport: there is no run, or it is not finished.
         InputError: a file is damaged.
     """
-    source = Source(out)
-    name = next((name for name in RECORDS if source.has(name)), None)
+    out = out.rstrip("/") or "/"
+    name = find_record(out)
     if name is None:
         raise NothingToReport(f"{out} has no run.json: is it the --out of a finished run?")
-    record = source.record(name)
+    record = read_record(f"{out}/{name}")
     if not is_finished(record):
         raise NothingToReport(unfinished_message(out))
     kind = REPORTS.get(str(record.get("kind")))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import fsspec
 
-from zelo_ray.commands.report import RECORDS
+from zelo_ray.commands.report import find_record
 from zelo_ray.errors import NothingToReport, OptionError
 from zelo_ray.formats.files import list_directory, read_json_object
 from zelo_ray.formats.results import write_text
@@ -70,8 +70,7 @@ def _directory_above(urls: Sequence[str]) -> str:
 
 
 def _row(url: str, folder: str) -> Cells:
-    names = list_directory(url) or []
-    record = next((name for name in RECORDS if name in names), None)
+    names, record = list_directory(url) or [], find_record(url)
     if record is None:
         raise NothingToReport(f"{url.removeprefix('file://')} is not a run")
     fields = read_json_object(f"{url}/{record}")
