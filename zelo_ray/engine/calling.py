@@ -245,7 +245,7 @@ class JudgeCaller(RequestRunner[Channel]):
                 spent = await self._keep(request, channel, answer, effort)
                 effort.possibly_billed |= spent is None and channel.permits.capped
                 effort.uncounted = spent is None and not answer.usage.has_tokens
-        except Exception:  # a billed answer that is not kept still counts as spent
+        except BaseException:  # a billed answer that is not kept still counts as spent
             effort.possibly_billed = True
             raise
         finally:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from zelo_ray.errors import InputError, Stopped
+from zelo_ray.errors import InputError
 from zelo_ray.formats.input.stored_inputs import is_converted
 from zelo_ray.formats.own_query import OwnQueries
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
@@ -33,14 +33,14 @@ class InputCount:
     """requests by judge or ranker"""
     places: list[tuple[str, int, str]] = field(default_factory=list)
     """file, number and query id of each pool"""
-    offsets: list[int] = field(default_factory=list)
-    """where its line begins, in a file that is plain"""
+    bytes: int = 0
+    """of their lines"""
     reports: list[str] = field(default_factory=list)
     """what only some queries have of what judges are to be shown"""
     own: list[str] = field(default_factory=list)
     """which queries are among their own candidates"""
     held: list[Line] | None = field(default_factory=list)
-    """the lines that were counted, unread again, where they are few; None: too many"""
+    """the lines that were counted, where they are few; None: too many"""
 
 
 def count_input(
@@ -52,7 +52,6 @@ def count_input(
     show: Sequence[str] = (),
     metadata: Sequence[str] = (),
     keep: bool = True,
-    stopped: Callable[[], bool] = bool,
 ) -> InputCount:
     """Read all the input once; write what is bad to ``rejected.parquet``.
 
@@ -64,21 +63,17 @@ def count_input(
         show: fields of queries that judges are shown.
         metadata: the same of documents.
         keep: whether to write anything.
-        stopped: whether nobody waits for the answer any more.
 
     Raises:
-        Stopped: nobody does.
         InputError: there is no good line in it, or none to count.
         OptionError: none has a field of ``show`` or ``metadata``.
     """
-    census, query_ids, size = InputCount(planned=dict.fromkeys(counts, 0)), set[str](), 0
+    census, query_ids = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
     shown, own_queries = ShownFields(show), OwnQueries()
     of_documents = ShownFields(metadata, "document")
     tables = {"rejected": schema_of(Rejected)}
     with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-            if stopped():
-                raise Stopped("nobody waits for the census")
             reason = line.reason
             if line.pool and line.pool.query_id in query_ids:
                 reason = f"query id {line.pool.query_id!r} has come before"
@@ -98,12 +93,11 @@ def count_input(
             if only is not None and not only(line):
                 continue
             census.places.append((line.file, line.number, line.pool.query_id))
-            census.offsets.append(line.offset)
-            size += len(line.raw)
-            if size > FEW_BYTES:
+            census.bytes += len(line.raw)
+            if census.bytes > FEW_BYTES:
                 census.held = None
             elif census.held is not None:
-                census.held.append(replace(line, pool=None))
+                census.held.append(line)
             shown.count_fields(line.pool.about)
             of_documents.count_documents(line.pool)
             for document in () if is_converted(line.file) else line.pool.documents:

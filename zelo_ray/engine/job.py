@@ -1,22 +1,96 @@
-"""Set up a job before Ray starts: absolute places, the lock on the output, run id, watcher."""
+"""Define a job, and set it up: absolute places, the lock on the output, run id, watcher."""
 
 import contextlib
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from zelo_ray.engine.ledger import drop_reserves, update_index
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.request_plans import FOLDER as PLANS
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
-from zelo_ray.options import AskingOptions
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
+from zelo_ray.options import AnnotateOptions, AskingOptions
+from zelo_ray.plugins import PluginFolders
+from zelo_ray.protocols import load_protocol
+from zelo_ray.reasons import Disabled
+from zelo_ray.records import Judge
 
 Asking = TypeVar("Asking", bound=AskingOptions)
 POOLS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Job as it is sent to workers. It holds no key."""
+
+    options: AnnotateOptions
+    panel: tuple[Judge, ...]
+    run_id: str
+    repeated: frozenset[tuple[str, int]]
+    only: frozenset[tuple[str, int]] | None = None
+    """the lines to take, such as a pilot's; None: all"""
+    label: str = ""
+    """the name of its one judge where figures are shown; empty: the judge's own name"""
+    disabled: Mapping[str, Disabled] = field(default_factory=dict)
+    """judges of the panel that are asked nothing more, with the reason"""
+    sweep: int = 1
+    """how often this run has gone over all pools, this time included"""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send options as values: no other process has the class of a user's own protocol."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = type(self.options) is AnnotateOptions  # as of what orders a pool
+        protocol = "" if plain else self.options.protocol
+        values["options"] = (protocol, dict(self.options), self.options.model_fields_set)
+        return _rebuild, (PluginFolders(), values)
+
+    def open_plans(self) -> RequestPlans:
+        """Open the plans of the job's pools for reading."""
+        return RequestPlans(self.options)
+
+    def display_name(self, judge: str) -> str:
+        """Return the name of a judge where figures are shown."""
+        return self.label or judge
+
+    def includes(self, line: Line) -> bool:
+        """Return whether a line is to be judged."""
+        place = (line.file, line.number)
+        chosen = self.only is None or place in self.only
+        return line.pool is not None and place not in self.repeated and chosen
+
+
+def _rebuild(_folders: None, fields: dict[str, Any]) -> Job:
+    """Build the job in another process, which loads the protocol itself."""
+    protocol, values, fields_set = fields["options"]
+    kind = load_protocol(protocol).options if protocol else AnnotateOptions
+    return Job(**{**fields, "options": kind.model_construct(fields_set, **values)})
+
+
+@dataclass(frozen=True, slots=True)
+class JobLines:
+    """The lines of a job's input: those that are held, where they are few, or else their files."""
+
+    shards: Sequence[str]
+    held: Sequence[Line] | None = None
+
+    def chosen(self, job: Job) -> Iterator[Line]:
+        """Yield the lines that a job is to judge."""
+        read = (line for shard in self.shards for line in read_lines(shard, LineLimits()))
+        return filter(job.includes, read if self.held is None else self.held)
+
+    def blocks(self, job: Job) -> Iterator[list[Line]]:
+        """Yield the same in the blocks that workers take."""
+        lines = self.chosen(job)
+        while block := list(islice(lines, POOLS_AT_ONCE)):
+            yield block
 
 
 class Watch(Protocol):

@@ -14,7 +14,7 @@ from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.calling import JudgeCaller
 from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import OwnCoordinator, PermitSource
+from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
@@ -67,13 +67,13 @@ class OnlineClient(JudgeCaller):
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        coordinator: PermitSource | None = None,
+        coordinator: Coordination | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
         self._disabled, self._again = disabled or {}, again
-        self._coordinator = coordinator or OwnCoordinator(clock)
+        self._coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
         self._connections: dict[tuple[str, Settings], Connection] = {}
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         channels = [self._connect(judge, options, environ, clock) for judge in judges]

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import CallCost, LeaseRequest, PermitSource
+from zelo_ray.engine.coordinator import CallCost, Coordination, LeaseRequest
 from zelo_ray.engine.limiter import Account, Lease
 
 _MOST = 200  # calls in one lease
@@ -44,7 +44,7 @@ class PermitClient:
     def __init__(
         self,
         account: Account,
-        coordinator: PermitSource,
+        coordinator: Coordination,
         *,
         spender: str = "",
         charged: float = 0.0,

@@ -7,18 +7,15 @@ from functools import partial
 from itertools import islice
 
 from zelo_ray.engine.batch import goes_in_batches
-from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars
 from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.engine.ledger import Spent, describe_damage, sum_spent
 from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import OptionError, PanelError
-from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
@@ -183,20 +180,6 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
                 f"{judge.name}: its rate limit is unknown; starting at {rpm:,.0f} requests a "
                 "minute and adapting to the server's headers (or give limits: rpm, tpm)"
             )
-
-
-def will_need_ray(options: AnnotateOptions, shards: Sequence[str]) -> bool:
-    """Return whether a glance shows that a private Ray will be needed.
-
-    So it is where the ledger holds no reply and the first lines hold a pool.
-    """
-    ledger = options.ledger_dir.rstrip("/")
-    first = islice((line for shard in shards for line in read_lines(shard, LineLimits())), _GLANCE)
-    return (
-        not os.environ.get("RAY_ADDRESS")
-        and not any(list_directory(f"{ledger}/{folder}") for folder in (REPLIES, BATCHES))
-        and any(line.pool for line in first)
-    )
 
 
 def request_counters(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:

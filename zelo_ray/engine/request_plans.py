@@ -33,7 +33,7 @@ _PACKAGES = (
     *("orjson", "pyyaml", "genai-prices"),
 )
 _CODE = {".py", ".txt", ".yaml", ".html", ".css", ".js"}
-_APART = {"out", "ledger", "inputs", "max_usd", "track"}
+_APART = {"out", "ledger", "inputs", "max_usd", "track", "executor", "actors"}
 """Options on which no request depends. Any other one makes another plan."""
 
 

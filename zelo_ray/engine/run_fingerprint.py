@@ -56,7 +56,7 @@ class RunFingerprint:
         self._inputs = ""
         if not _in_doubt(options, panel, shards):
             ingredients = (
-                options.model_dump(mode="json", exclude={"track"}),
+                options.model_dump(mode="json", exclude={"track", "executor", "actors"}),
                 [(judge.name, dict(judge.options)) for judge in panel],
                 CODE_DIGEST,
             )

@@ -1,6 +1,6 @@
 """Define the options of every command that asks models."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -127,6 +127,11 @@ class AskingOptions(CommandOptions):
     keep_asking: Annotated[bool, RUNNING, NO_FLAG] = Field(
         False,
         description="continue even if none of a judge's first 20 requests gave a judgment",
+    )
+    executor: Annotated[Literal["auto", "local", "ray"], RUNNING] = Field(
+        "auto",
+        description="where it runs: in this process, or on Ray, which is chosen for a cluster "
+        "(RAY_ADDRESS), for rerankers that need GPUs, for several actors, and for large jobs",
     )
     actors: Annotated[int, RUNNING] = Field(1, ge=1, description="actors per provider or reranker")
     track: Track = ()

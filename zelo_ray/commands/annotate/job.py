@@ -1,32 +1,24 @@
-"""Run `annotate`: count the input, ask, fit, write; start Ray only if something is to be asked.
-
-Ray takes seconds to start, in processes of its own. So if no reply is recorded yet it starts at
-once, and the input is counted meanwhile.
-"""
+"""Run `annotate`: count the input, ask, fit, write."""
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from zelo_ray.commands.annotate.record import add_spending, begin_record, write_run
 from zelo_ray.commands.annotate.recorded_replies import (
     WatchWithRecorded,
-    count_by_judge,
     count_recorded,
-    read_all_recorded,
-    write_recorded,
 )
+from zelo_ray.commands.where import JobSize, executor_of
 from zelo_ray.engine.batch import goes_in_batches
+from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import (
+    Job,
+    JobLines,
     Timer,
     Watch,
     absolute_place,
@@ -34,7 +26,7 @@ from zelo_ray.engine.job import (
     new_run_id,
     with_absolute_places,
 )
-from zelo_ray.engine.learning import learn_and_score, read_human_grades
+from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.preflight import (
     check_spending,
@@ -43,7 +35,6 @@ from zelo_ray.engine.preflight import (
     refuse_small_cap,
     request_counters,
     warn_of_settings,
-    will_need_ray,
 )
 from zelo_ray.engine.replacement import (
     refuse_fewer_queries,
@@ -52,20 +43,15 @@ from zelo_ray.engine.replacement import (
 )
 from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.write_parts import needs_parts
+from zelo_ray.engine.sweeps import SweepResult, Sweeps
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import RayUnavailable
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
-from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Judge
-
-if TYPE_CHECKING:
-    from zelo_ray.ray.sweeps import SweepResult
 
 
 def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
@@ -102,15 +88,9 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
             )
             return summary
         shards, set_aside = files_to_judge(options, shards, watch)
-        look = partial(_make_plan, options, panel, shards, spent=spent)
-        if will_need_ray(options, shards):
-            plan, (job, summary, tallies) = _plan_while_ray_starts(
-                look, options, watch, timer, human
-            )
-        else:
-            plan = look(watch)
-            timer.lap("read")
-            job, summary, tallies = _ask_if_needed(plan, watch, timer, human)
+        plan = _make_plan(options, panel, shards, watch, spent=spent)
+        timer.lap("read")
+        job, summary, tallies = _ask(plan, watch, timer, human)
         summary.rejected, summary.disabled = set_aside + plan.census.rejected, dict(job.disabled)
         summary.pilot_of = plan.pilot_of
         summary.notes += plan.census.own
@@ -140,12 +120,11 @@ def _make_plan(
     watch: Watch,
     *,
     spent: float | None,
-    stopped: Callable[[], bool] = bool,
 ) -> _Plan:
     """Count the input, and say what will be asked."""
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
     counts = request_counters(options, panel)
-    count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
+    count = partial(count_input, shards, counts, options.out, keep=keep)
     in_all = census = count(show=options.show_query, metadata=options.show_metadata)
     only = None
     if options.pilot is not None and options.pilot < census.pools:
@@ -171,85 +150,21 @@ def _make_plan(
     return _Plan(job, shards, census, spent, in_all.pools if only else 0)
 
 
-def _plan_while_ray_starts(
-    look: Callable[..., _Plan],
-    options: AnnotateOptions,
-    watch: Watch,
-    timer: Timer,
-    human: pa.Table | None,
-) -> tuple[_Plan, "SweepResult"]:
-    """Start Ray, and meanwhile plan what to ask."""
-    ended, waiting = threading.Event(), _BufferedWatch(watch)
-    with ThreadPoolExecutor(1) as aside:
-        looking = aside.submit(look, waiting, stopped=ended.is_set)
-        aside.submit(import_module, "zelo_ray.ray.sweeps")
-        try:
-            with _on_ray(options, timer):
-                plan = looking.result()
-                waiting.flush()
-                timer.lap("read")
-                return plan, _ask(plan, watch, timer, human)
-        except RayUnavailable:
-            looking.result()  # an error here is the more useful one
-            waiting.flush()
-            raise
-        finally:
-            ended.set()
-
-
-class _BufferedWatch:
-    """Buffers messages while Ray starts, because Ray suppresses what is printed meanwhile."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._lines = list[str]()
-        self.say = self._lines.append
-        self.budget, self.show, self._watch = watch.budget, watch.show, watch
-
-    def flush(self) -> None:
-        """Pass on the buffered messages."""
-        while self._lines:
-            self._watch.say(self._lines.pop(0))
-
-
-def _ask_if_needed(
-    plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None
-) -> "SweepResult":
-    """Ask, fit and write; without Ray if all replies are recorded."""
-    job, census = plan.job, plan.census
-    by_parts = needs_parts(census.pools)
-    steps = None if by_parts else read_all_recorded(job, plan.shards, census.planned)
-    timer.lap("look for replies")
-    if steps and len(steps) == census.pools:
-        begin_record(job, census.pools)
-        tallies = count_by_judge(job, steps)
-        replies = sum(tally.known for tally in tallies.values())
-        watch.say(f"All {replies:,} responses are already in the ledger.")
-        summary = write_recorded(job, steps)
-        summary = learn_and_score(summary, job.options, human, partial(write_recorded, job, steps))
-        timer.lap("fit and write")
-        return job, summary, tallies
-    known_replies = count_recorded(job, plan.shards, census.planned)
-    if says := known_replies.describe(census.planned):
+def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> SweepResult:
+    """Ask what is not recorded, fit and write."""
+    job, census, options = plan.job, plan.census, plan.job.options
+    lines, planned = JobLines(plan.shards, census.held), census.planned
+    recorded = count_recorded(job, lines, planned)
+    if says := recorded.describe(planned):
         watch.say(says)
-        watch = WatchWithRecorded(watch, known_replies.by_judge if known_replies.is_exact else {})
-        watch.show({}, census.planned)
-    with _on_ray(job.options, timer):
-        return _ask(plan, watch, timer, human)
-
-
-@contextmanager
-def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
-    from zelo_ray.ray.session import ray_session  # noqa: PLC0415 - a second, paid where it is used
-
-    with ray_session(options):
-        timer.lap("start Ray")
-        yield
-    timer.lap("end Ray")
-
-
-def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "SweepResult":
-    from zelo_ray.ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
-
-    begin_record(plan.job, plan.census.pools)
-    sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)
-    return sweeps.run(human, plan.spent)
+        watch = WatchWithRecorded(watch, recorded.by_judge if recorded.is_exact else {})
+        watch.show({}, planned)
+    timer.lap("look for replies")
+    if options.max_usd is not None:
+        watch.budget(options.max_usd, plan.spent)
+    run = CoordinatedRun(job.run_id, options.max_usd, plan.spent)
+    size = JobSize(recorded.missing(planned), census.bytes)
+    with executor_of(options, run, lines, size, watch) as executor:
+        timer.lap("start")
+        begin_record(job, census.pools)
+        return Sweeps(job, census, executor, watch, timer).run(human)

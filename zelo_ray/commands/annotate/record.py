@@ -8,6 +8,7 @@ from typing import Any
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.exposure import sum_uncounted
+from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import describe_damage, sum_spent
 from zelo_ray.engine.run_fingerprint import KEY as STANDING
 from zelo_ray.engine.tally import Tally
@@ -19,7 +20,6 @@ from zelo_ray.formats.run_record import RUN, record_start
 from zelo_ray.plugins import absolute_plugin_name, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.ray.dataset import Job
 
 
 def add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:

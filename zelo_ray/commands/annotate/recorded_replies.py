@@ -1,25 +1,19 @@
-"""Finish a job without Ray, if every reply is recorded; count the recorded ones."""
+"""Count the recorded replies of a job before anything is asked."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import open_ledger
-from zelo_ray.engine.build_results import build_results_from_steps
-from zelo_ray.engine.job import POOLS_AT_ONCE, Watch
+from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.write_results import Summary, write_results
-from zelo_ray.formats.pools import Line, LineLimits, read_lines
+from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, Step, advance, load_protocol
-from zelo_ray.ray.dataset import Job
+from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.records import Judge, Reply
 
-_MOST = 20_000  # planned requests; reading more takes longer than starting Ray
-RecordedSteps = Sequence[tuple[Line, Step]]
-"""Each valid line, with the protocol's last step."""
+_MOST = 20_000  # planned requests: to look up more takes seconds
 
 
 class UsableReplies:
@@ -44,37 +38,6 @@ class UsableReplies:
         return self._all.read(keys)
 
 
-def is_worth_reading(ledger_dir: str, planned: Mapping[str, int]) -> bool:
-    """Return whether reading the ledger is worth it: a small job without open batches."""
-    lying = any(part.is_open and part.judge in planned for part in Parts(ledger_dir))
-    return sum(planned.values()) <= _MOST and not lying
-
-
-def read_all_recorded(
-    job: Job, shards: Sequence[str], planned: Mapping[str, int]
-) -> RecordedSteps | None:
-    """Return the results of the whole job; None if a reply is missing.
-
-    Args:
-        job: the job.
-        shards: the files of the input.
-        planned: requests by judge.
-    """
-    if not is_worth_reading(job.options.ledger_dir, planned):
-        return None
-    replies = UsableReplies(job.options, job.panel)
-    if not len(replies):
-        return None
-    protocol, steps = load_protocol(job.options.protocol), list[tuple[Line, Step]]()
-    for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-        if line.pool and job.includes(line):
-            step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
-            if step.missing:
-                return None
-            steps.append((line, step))
-    return steps
-
-
 @dataclass(frozen=True, slots=True)
 class RecordedCount:
     """Number of requests of a job whose replies are recorded.
@@ -83,25 +46,34 @@ class RecordedCount:
         by_judge: by name.
         is_exact: whether they were looked up one by one. Otherwise all replies of the ledger are
             counted, which may include those of other questions.
+        is_all: whether nothing is missing.
     """
 
     by_judge: Mapping[str, int]
-    is_exact: bool
+    is_exact: bool = True
+    is_all: bool = False
+
+    def missing(self, planned: Mapping[str, int]) -> int:
+        """Return how many requests are not recorded, at most."""
+        left = (number - self.by_judge.get(name, 0) for name, number in planned.items())
+        return 0 if self.is_all else sum(max(0, number) for number in left)
 
     def describe(self, planned: Mapping[str, int]) -> str:
         """Say how many are recorded and how many are left; empty if none is recorded."""
         answers = sum(self.by_judge.values())
+        if self.is_all:
+            return f"All {counted(answers, 'response')} are already in the ledger."
         about = "" if self.is_exact else "about "
-        requests = max(0, sum(planned.values()) - answers)
-        return f"{about}{answers:,} answers recorded, {about}{requests:,} to ask" if answers else ""
+        left = self.missing(planned)
+        return f"{about}{answers:,} answers recorded, {about}{left:,} to ask" if answers else ""
 
 
-def count_recorded(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> RecordedCount:
+def count_recorded(job: Job, lines: JobLines, planned: Mapping[str, int]) -> RecordedCount:
     """Count the requests whose replies are recorded, before anything is asked.
 
     Args:
         job: the job.
-        shards: the files of the input.
+        lines: of its input.
         planned: requests by judge.
     """
     if sum(planned.values()) > _MOST:
@@ -111,13 +83,14 @@ def count_recorded(job: Job, shards: Sequence[str], planned: Mapping[str, int]) 
         by_judge = {name: min(rows[name], limit) for name, limit in planned.items()}
         return RecordedCount(by_judge, is_exact=False)
     replies, counts = UsableReplies(job.options, job.panel), Counter[str]()
-    rounds = load_protocol(job.options.protocol).rounds
-    held = shards if len(replies) else ()
-    for line in (line for shard in held for line in read_lines(shard, LineLimits())):
-        if line.pool and job.includes(line):
-            step = advance(rounds(line.pool, job.panel, job.options), replies)
-            counts.update(step.reply_counts)
-    return RecordedCount(dict(counts), is_exact=True)
+    if not len(replies):
+        return RecordedCount({})
+    rounds, missing = load_protocol(job.options.protocol).rounds, 0
+    for pool in (line.pool for line in lines.chosen(job) if line.pool):
+        step = advance(rounds(pool, job.panel, job.options), replies)
+        counts.update(step.reply_counts)
+        missing += len(step.missing)
+    return RecordedCount(dict(counts), is_all=not missing)
 
 
 class WatchWithRecorded:
@@ -140,27 +113,3 @@ class WatchWithRecorded:
             count = max(tally.known, min(looked_up, room))
             tallies = {**tallies, name: replace(tally, known=count)}
         self._watch.show(tallies, planned)
-
-
-def write_recorded(job: Job, recorded: RecordedSteps, learned: Learned | None = None) -> Summary:
-    """Write the results, the same bytes as a run on Ray."""
-    only = bool(load_protocol(job.options.protocol).learned_from(job.options)) and learned is None
-    parts = (recorded[at : at + POOLS_AT_ONCE] for at in range(0, len(recorded), POOLS_AT_ONCE))
-    blocks = (
-        build_results_from_steps(
-            [line for line, _ in part], [step for _, step in part], job.options, learned
-        )
-        for part in parts
-    )
-    return write_results(blocks, job.options, judgments_only=only)
-
-
-def count_by_judge(job: Job, recorded: RecordedSteps) -> dict[str, Tally]:
-    """Count the recorded replies by judge."""
-    tallies = {judge.name: Tally() for judge in job.panel}
-    count = load_protocol(job.options.protocol).count
-    for line, step in recorded:
-        planned = count(line.pool, job.panel, job.options) if line.pool else {}
-        for name, tally in tallies.items():
-            tally.count_skipped(name, planned[name], 0, step)
-    return tallies

@@ -1,7 +1,6 @@
-"""Run a bake-off on Ray: read pools, let every reranker order them in parallel, measure, write.
+"""Run a bake-off: read pools, let every reranker order them in parallel, measure, write.
 
-Each ranker has an actor pool of its own, and its answers go through the ledger as a judge's do.
-If all rankers are run files, Ray does not start.
+Each ranker has workers of its own, and its answers go through the ledger as a judge's do.
 """
 
 import os
@@ -22,12 +21,18 @@ from zelo_ray.commands.bakeoff.files import build_record, write_annotated, write
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap, find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Caution, MeasuredRanker, Unranked
 from zelo_ray.commands.bakeoff.own_queries import TextSources, remove_own_queries
+from zelo_ray.commands.bakeoff.ranking_builder import RankingBuilder
 from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
+from zelo_ray.commands.where import JobSize, executor_of
 from zelo_ray.engine.batch.parts import sum_possibly_billed
+from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.executor import AskedJudges, Executor
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
+    Job,
+    JobLines,
     Timer,
     Watch,
     absolute_place,
@@ -61,12 +66,6 @@ from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.ray.branches import Branches, online_branch, run_branches
-from zelo_ray.ray.coordinator import RunCoordinator
-from zelo_ray.ray.dataset import Job
-from zelo_ray.ray.placement import warn_of_missing_gpus
-from zelo_ray.ray.ranking import rank_pools
-from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
@@ -79,7 +78,7 @@ class _AskedRankers:
     """The rankers that are asked, each with its options, and the pools that they order."""
 
     rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]]
-    shards: Sequence[str]
+    lines: JobLines
     places: frozenset[tuple[str, int]]
     run_id: str
 
@@ -149,8 +148,8 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         if shards:
             table = _truth_with_pools(table, census, watch)
         places = frozenset((file, number) for file, number, _ in census.places)
-        asked = _AskedRankers(rankers, shards, places, run_id)
-        ranked = _rank_asked(asked, options, census.planned, watch, timer)
+        asked = _AskedRankers(rankers, JobLines(shards, census.held), places, run_id)
+        ranked = _rank_asked(asked, options, census, watch, timer)
         ranked.rankers.extend(runs)
         measured = options.model_copy(update={"baseline": baseline_name})
         table, own_cautions = _remove_own(
@@ -411,7 +410,7 @@ def _truth_with_pools(table: pa.Table, census: InputCount, watch: Watch) -> pa.T
 def _rank_asked(
     asked: _AskedRankers,
     options: BakeoffOptions,
-    planned: Mapping[str, int],
+    census: InputCount,
     watch: Watch,
     timer: Timer,
 ) -> _AskedResults:
@@ -421,48 +420,42 @@ def _rank_asked(
     salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
     queries = {"queries": len(asked.places)}
     record_start(options.out, RUN, _record(options, asked.run_id) | queries)
-    return _rank_all(asked, options, planned, watch, timer)
+    return _rank_all(asked, options, census, watch, timer)
 
 
 def _rank_all(
     field: _AskedRankers,
     options: BakeoffOptions,
-    planned: Mapping[str, int],
+    census: InputCount,
     watch: Watch,
     timer: Timer,
 ) -> _AskedResults:
     """Ask every ranker, then collect how each ranked every pool."""
-    with ray_session(options):
-        timer.lap("start Ray")
-        _look_for_gpus(options, watch)
-        judges = field.judges
-        paid = check_spending(options, judges, watch)
-        panels = [
-            (arm_options, (ranker.judge,))
-            for ranker, arm_options in field.rankers.values()
-            if ranker.judge
+    planned = census.planned
+    judges, gpus = field.judges, options.num_gpus
+    paid = check_spending(options, judges, watch)
+    panels = [
+        (arm_options, (ranker.judge,))
+        for ranker, arm_options in field.rankers.values()
+        if ranker.judge
+    ]
+    refuse_small_cap(options.max_usd, paid.dollars, panels, field.lines.shards)
+    if options.max_usd is not None:
+        watch.budget(options.max_usd, paid.dollars)
+    run = CoordinatedRun(field.run_id, options.max_usd, paid.dollars)
+    size = JobSize(sum(planned.values()), census.bytes, options.actors * sum(gpus.values()))
+    with executor_of(options, run, field.lines, size, watch) as executor:
+        timer.lap("start")
+        asked = [
+            AskedJudges(field.job(name), (judge,), gpus=gpus.get(name, 0.0))
+            for name, judge in judges.items()
         ]
-        refuse_small_cap(options.max_usd, paid.dollars, panels, field.shards)
-        coordinator = RunCoordinator(options, field.run_id, paid.dollars, watch.budget)
-
-        def begin() -> Branches:
-            gpus = options.num_gpus
-            return Branches(
-                [
-                    online_branch(
-                        *(field.job(name), field.shards, coordinator.client, [judge]),
-                        gpus.get(name, 0),
-                    )
-                    for name, judge in judges.items()
-                ]
-            )
-
-        tallies, reason, disabled = run_branches(begin, coordinator, planned, watch)
+        tallies, reason, disabled = executor.ask(asked, planned, watch)
         timer.lap("ask")
         if reason:
             replies = sum(tally.answered for tally in tallies.values())
             raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
-        ranked = _collect_rankings(field, disabled)
+        ranked = _collect_rankings(field, executor, disabled)
         timer.lap("gather")
     for entry in ranked.rankers:
         tally = tallies.get(entry.name, Tally())
@@ -474,18 +467,9 @@ def _rank_all(
     return ranked
 
 
-def _look_for_gpus(options: BakeoffOptions, watch: Watch) -> None:
-    """Check that there are enough GPUs; Ray would wait for them silently.
-
-    Raises:
-        OptionError: this machine has too few; a cluster may still grow.
-    """
-    wanted = options.actors * sum(options.num_gpus.values())
-    if says := warn_of_missing_gpus("num_gpus: the rankers", wanted):
-        watch.say(says)
-
-
-def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) -> _AskedResults:
+def _collect_rankings(
+    field: _AskedRankers, executor: Executor, disabled: Mapping[str, Disabled]
+) -> _AskedResults:
     """Collect how each ranker ranked every pool.
 
     Raises:
@@ -496,7 +480,8 @@ def _collect_rankings(field: _AskedRankers, disabled: Mapping[str, Disabled]) ->
     parts: dict[str, list[pa.Table]] = {name: [] for name in field.rankers}
     failures: dict[str, list[Unranked]] = {name: [] for name in field.rankers}
     costs: dict[str, list[QueryCost]] = {name: [] for name in field.rankers}
-    for block in rank_pools(job, field.shards, field.rankers, disabled):
+    make = partial(RankingBuilder, field.rankers, job.options.ledger_dir, disabled)
+    for block in executor.build(job, make):
         if missing := pc.sum(block["missing"]).as_py():
             raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
         for name in field.rankers:

@@ -29,6 +29,7 @@ from zelo_ray.commands.compare_protocols.plans import (
     protocols_to_compare,
     unused_by_all,
 )
+from zelo_ray.commands.where import on_one_ray
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
@@ -42,7 +43,6 @@ from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers import panel_of, refuse_without_probabilities
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.ray.session import ray_session
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import Judge
 from zelo_ray.reports.progress.recorder import fresh_display
@@ -80,7 +80,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
         )
     timer.lap("read")
     ledger, summaries = Ledger(options.ledger_dir), dict[str, Summary]()
-    with ray_session(options):
+    with on_one_ray(options):
         for name, job in jobs.items():
             with fresh_display(watch):
                 watch.say("")

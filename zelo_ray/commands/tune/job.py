@@ -17,12 +17,12 @@ from zelo_ray.commands.tune.measured import measure_outcome
 from zelo_ray.commands.tune.outcome import TuneOutcome, write_outcome
 from zelo_ray.commands.tune.record import KIND, describe_gaps, write_record
 from zelo_ray.commands.tune.runs import CandidateRuns
+from zelo_ray.commands.where import on_one_ray
 from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.formats.run_record import TUNE, record_start
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, TuneOptions
-from zelo_ray.ray.session import ray_session
 from zelo_ray.reports.progress.recorder import fresh_display
 
 
@@ -55,7 +55,7 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         started = {"kind": KIND, "options": options.model_dump(mode="json")}
         record_start(options.out, TUNE, started)
     timer.lap("read")
-    with ray_session(options):
+    with on_one_ray(options):
         for name in list(runs.candidates):
             runs.judge(name, FIRST)
         timer.lap("first half")

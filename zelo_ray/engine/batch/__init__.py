@@ -14,7 +14,7 @@ from zelo_ray.engine.batch.state import BatchedJudge, BatchState
 from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import OwnCoordinator, PermitSource
+from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
@@ -87,7 +87,7 @@ class BatchClient(BatchState):
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        coordinator: PermitSource | None = None,
+        coordinator: Coordination | None = None,
         disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
@@ -99,7 +99,7 @@ class BatchClient(BatchState):
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
         # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        coordinator = coordinator or OwnCoordinator(clock)
+        coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
         spent = sum_paid(options.ledger_dir).dollars(run_id, names) if coordinator.capped else 0.0
         permits = PermitClient(
             Account("batches"), coordinator, spender=spender, charged=spent, clock=clock

@@ -1,0 +1,86 @@
+"""Choose where a job runs: in this process, or on Ray; the only place that imports the pipeline."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from zelo_ray.engine.coordinator import CoordinatedRun
+from zelo_ray.engine.executor import Executor, LocalExecutor
+from zelo_ray.engine.job import JobLines, Watch
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import AskingOptions
+
+MOST_REQUESTS = 200_000
+"""Missing requests up to which a job runs in this process, if nothing else speaks for Ray."""
+MOST_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class JobSize:
+    """What a job has to do."""
+
+    missing: int
+    """requests that are not recorded yet"""
+    bytes: int
+    """of its lines"""
+    gpus: float = 0.0
+    """that its rerankers are to have"""
+
+
+@contextmanager
+def executor_of(
+    options: AskingOptions, run: CoordinatedRun, lines: JobLines, size: JobSize, watch: Watch
+) -> Iterator[Executor]:
+    """Say where the job runs, and why; yield its executor.
+
+    Raises:
+        RayUnavailable: Ray cannot be joined or started, or something of it died.
+    """
+    why = _reason_for_ray(options, size)
+    if why is None:
+        aside = f", although RAY_ADDRESS is {address}" if (address := _address()) else ""
+        watch.say(f"Running in this process{aside}: {counted(size.missing, 'request')} to make.")
+        yield LocalExecutor(run, lines, os.environ)
+        return
+    watch.say(f"Running on Ray: {why}.")
+    from zelo_ray.ray.pipeline import RayExecutor  # noqa: PLC0415 - a second, paid where it is used
+    from zelo_ray.ray.session import ray_session  # noqa: PLC0415
+
+    with ray_session(options):
+        yield RayExecutor(run, lines)
+
+
+@contextmanager
+def on_one_ray(options: AskingOptions) -> Iterator[None]:
+    """Let several jobs share the Ray that options or environment call for, if they do."""
+    if _reason_for_ray(options, JobSize(0, 0)) is None:
+        yield
+        return
+    from zelo_ray.ray.session import ray_session  # noqa: PLC0415 - a second, paid where it is used
+
+    with ray_session(options):
+        yield
+
+
+def _address() -> str:
+    return os.environ.get("RAY_ADDRESS", "")
+
+
+def _reason_for_ray(options: AskingOptions, size: JobSize) -> str | None:
+    """Return why a job runs on Ray; None: it runs in this process."""
+    if options.executor == "local":
+        return None
+    if address := _address():
+        return f"RAY_ADDRESS is {address}"
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        return "this process is on it already"
+    reasons = {
+        "executor is ray": options.executor == "ray",
+        "rerankers need GPUs (num_gpus)": size.gpus > 0,
+        f"actors is {options.actors}": options.actors > 1,
+        f"{size.missing:,} requests are missing": size.missing > MOST_REQUESTS,
+        f"the input has {size.bytes / 2**20:,.0f} MB": size.bytes > MOST_BYTES,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)

@@ -1,0 +1,162 @@
+"""Run the parts of a job that take long: ask judges, and build from replies. Here: locally.
+
+The same workers, coordinator and builders run in this process and on Ray, which differs in where
+they are and how pools reach them (`zelo_ray.ray.pipeline`).
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+
+from zelo_ray.engine.coordinator import CoordinatedRun, LocalCoordination, RunFigures
+from zelo_ray.engine.job import Job, JobLines, Watch
+from zelo_ray.engine.watching import watched
+from zelo_ray.engine.worker import EventLoopThread, OnlineWorker, ask_in_batches
+from zelo_ray.formats.pools import Line
+from zelo_ray.records import Judge, Pool
+
+_CLOSING_SECONDS = 30.0
+_BLOCKS_AT_ONCE = 4  # so that slots stay busy while the last pools of a block end
+
+
+@dataclass(frozen=True, slots=True)
+class AskedJudges:
+    """Judges that are asked together, by workers of their own."""
+
+    job: Job
+    judges: tuple[Judge, ...]
+    in_batches: bool = False
+    """through their provider's batch API; then it is one judge"""
+    gpus: float = 0.0
+    """of each worker"""
+
+
+class Builder(Protocol):
+    """Builder of tables from lines and the replies about them; it is made where it works."""
+
+    def build(self, lines: Sequence[Line]) -> pa.Table:
+        """Build the table of some lines."""
+
+    def close(self) -> None:
+        """Close what it holds open."""
+
+
+class Executor(Protocol):
+    """Where a job runs."""
+
+    def ask(
+        self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
+    ) -> RunFigures:
+        """Ask about all lines what the ledger does not hold, the groups side by side.
+
+        Args:
+            groups: who is asked.
+            planned: requests by judge.
+            watch: who is told.
+
+        Returns:
+            Figures by judge, why all were stopped if they were, and the judges that are asked
+            nothing more, with the reason.
+        """
+
+    def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:
+        """Yield what is built of a job's lines, in their order, in blocks."""
+
+
+class LocalExecutor:
+    """Runs a job in this process, each group of judges on a loop in a thread of its own.
+
+    Args:
+        run: the run.
+        lines: of its input.
+        environ: where keys are found.
+    """
+
+    def __init__(self, run: CoordinatedRun, lines: JobLines, environ: Mapping[str, str]) -> None:
+        self._coordination, self._lines, self._environ = LocalCoordination(run), lines, environ
+
+    def ask(
+        self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
+    ) -> RunFigures:
+        """Ask all groups side by side; see `Executor`."""
+        abandon = list[Callable[[], None]]()
+        in_batches = any(group.in_batches for group in groups)
+        with watched(self._coordination, planned, watch, batches=in_batches):
+            asking = [in_thread(partial(self._ask_group, group, abandon)) for group in groups]
+            try:
+                wait(asking)
+            except BaseException:  # a second interrupt
+                for end in abandon:
+                    end()
+                wait(asking, _CLOSING_SECONDS)
+                raise
+            for asked in asking:
+                asked.result()
+        figures = self._coordination.read_figures(planned)
+        watch.show(figures[0], planned)
+        return figures
+
+    def _ask_group(self, group: AskedJudges, abandon: list[Callable[[], None]]) -> None:
+        if group.in_batches:
+            self._ask_in_batches(group, abandon)
+            return
+        job, blocks, turn = group.job, self._lines.blocks(group.job), threading.Lock()
+        workers = [
+            OnlineWorker(job, group.judges, self._coordination, self._environ)
+            for _ in range(job.options.actors)
+        ]
+        abandon.extend(worker.abandon for worker in workers)
+
+        def next_block() -> list[Line] | None:
+            with turn:
+                return next(blocks, None)
+
+        def feed(worker: OnlineWorker) -> None:
+            while block := next_block():
+                worker.ask(line.pool for line in block if line.pool)
+
+        try:
+            feeding = [in_thread(partial(feed, worker)) for worker in workers * _BLOCKS_AT_ONCE]
+            for fed in feeding:
+                fed.result()
+        finally:
+            for worker in workers:
+                worker.close()
+
+    def _ask_in_batches(self, group: AskedJudges, abandon: list[Callable[[], None]]) -> None:
+        loop, job, (judge,) = EventLoopThread(), group.job, group.judges
+        abandon.append(loop.cancel_tasks)
+
+        def pools() -> Iterator[Pool]:
+            return (line.pool for line in self._lines.chosen(job) if line.pool)
+
+        try:
+            loop.run(ask_in_batches(job, judge, self._coordination, self._environ, pools))
+        finally:
+            loop.end()
+
+    def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:
+        """Yield what is built of a job's lines; see `Executor`."""
+        with contextlib.closing(make_builder()) as builder:
+            yield from map(builder.build, self._lines.blocks(job))
+
+
+def in_thread(work: Callable[[], None]) -> Future[None]:
+    """Begin work in a daemon thread, so that no end of this process waits for it."""
+    future = Future[None]()
+
+    def run() -> None:
+        try:
+            work()
+            future.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is taken
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

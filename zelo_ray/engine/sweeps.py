@@ -1,0 +1,142 @@
+"""Run `annotate` where an executor is: ask every judge, build results, until nothing is missing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+
+import pyarrow as pa
+
+from zelo_ray.engine.batch import goes_in_batches
+from zelo_ray.engine.build_results import build_results
+from zelo_ray.engine.count_input import InputCount
+from zelo_ray.engine.executor import AskedJudges, Executor
+from zelo_ray.engine.job import Job, Timer, Watch
+from zelo_ray.engine.learning import learn_and_score
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.tally import Tally
+from zelo_ray.engine.write_results import Summary, write_results
+from zelo_ray.errors import LedgerError, Stopped
+from zelo_ray.formats.pools import Line
+from zelo_ray.protocols import Learned, load_protocol
+from zelo_ray.reasons import Disabled, describe_disabled
+
+SweepResult = tuple[Job, Summary, Mapping[str, Tally]]
+"""The job with the judges that are disabled, what it came to, and figures by judge."""
+
+
+class Sweeps:
+    """Job on its executor: sweeps over all pools until nothing is missing.
+
+    Args:
+        job: what is to be judged.
+        census: what its input holds.
+        executor: where it runs.
+        watch: who is told how it goes.
+        timer: of the run.
+    """
+
+    def __init__(
+        self, job: Job, census: InputCount, executor: Executor, watch: Watch, timer: Timer
+    ) -> None:
+        self._job, self._planned, self._pools = job, census.planned, census.pools
+        self._executor, self._watch, self._timer = executor, watch, timer
+
+    def run(self, human: pa.Table | None) -> SweepResult:
+        """Ask all judges, build results, learn the judges' errors, and score.
+
+        Args:
+            human: human grades, if there are any.
+        """
+        job, summary, tallies = self._sweep()
+        summary = learn_and_score(summary, job.options, human, partial(self._build_results, job))
+        self._timer.lap("learn and score")
+        return job, summary, tallies
+
+    def _sweep(self) -> SweepResult:
+        """Ask and build results by turns until no question waits for the answer to another."""
+        job, sweeps, came = self._job, 0, (-1, 0)
+        while True:
+            tallies, disabled = self._ask(job)
+            self._timer.lap("ask")
+            job = replace(job, disabled=disabled, sweep=job.sweep + 1)
+            summary = self._build_results(job)
+            self._timer.lap("fit and write")
+            summary.sweeps = sweeps = sweeps + 1
+            if summary.queries != self._pools:
+                raise Stopped(
+                    f"the input changed during the run: expected {self._pools:,} pools, found "
+                    f"{summary.queries:,}"
+                )
+            before, came = came, (sum(tally.answered for tally in tallies.values()), len(disabled))
+            if not summary.missing:
+                return job, summary, tallies
+            if came == before:
+                raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
+
+    def _ask(self, job: Job) -> tuple[dict[str, Tally], dict[str, Disabled]]:
+        """Ask every judge that is not disabled what the ledger does not hold.
+
+        Returns:
+            Figures by judge, and the judges that are asked nothing more, with the reason.
+        """
+        tallies, reason, disabled = self._executor.ask([*_groups(job)], self._planned, self._watch)
+        over = any(entry.is_over_budget for entry in disabled.values())
+        nobody = len(disabled) == len(job.panel) and not over
+        if reason or nobody:
+            replies = sum(tally.answered for tally in tallies.values())
+            why = reason or "; ".join(describe_disabled(disabled))
+            raise Stopped(f"{why} ({replies:,} replies of this run are kept)")
+        return tallies, disabled
+
+    def _build_results(self, job: Job, learned: Learned | None = None) -> Summary:
+        """Turn replies into results; into judgments only, where scores have to be learned first."""
+        only = bool(load_protocol(job.options.protocol).learned_from(job.options))
+        blocks = self._executor.build(job, partial(ResultsBuilder, job, learned))
+        return write_results(blocks, job.options, judgments_only=only and learned is None)
+
+
+def _groups(job: Job) -> Iterator[AskedJudges]:
+    """Yield who is asked together: in batches each judge alone, as its full queue may last."""
+    by_provider = attrgetter("provider")
+    panel = [judge for judge in job.panel if judge.name not in job.disabled]
+    for _, group in groupby(sorted(panel, key=by_provider), by_provider):
+        judges = list(group)
+        in_batches = [judge for judge in judges if goes_in_batches(judge, job.options)]
+        for judge in in_batches:
+            yield AskedJudges(job, (judge,), in_batches=True)
+        if online := tuple(judge for judge in judges if judge not in in_batches):
+            yield AskedJudges(job, online)
+
+
+class ResultsBuilder:
+    """Builds the results of whole pools: judgments, failures and scores."""
+
+    def __init__(self, job: Job, learned: Learned | None) -> None:
+        self._job, self._learned = job, learned
+        self._ledger, self._plans = Ledger(job.options.ledger_dir), job.open_plans()
+
+    def build(self, lines: Sequence[Line]) -> pa.Table:
+        """Build the results of good lines."""
+        pools = iter(self._plans.find([line.pool for line in lines if line.pool], self._job.panel))
+        lines = [replace(line, pool=next(pools)) if line.pool else line for line in lines]
+        try:
+            return self._build(lines)
+        except LedgerError:  # what was damaged since then counts as missing
+            self._ledger.close()
+            self._ledger = Ledger(self._job.options.ledger_dir)
+            return self._build(lines)
+
+    def close(self) -> None:
+        """Close the ledger and the plans."""
+        self._ledger.close()
+        self._plans.close()
+
+    def _build(self, lines: Sequence[Line]) -> pa.Table:
+        job = self._job
+        return build_results(
+            *(lines, job.panel, job.options, self._ledger),
+            disabled=job.disabled,
+            learned=self._learned,
+        )

@@ -1,0 +1,221 @@
+"""The job on Ray, on one page: read shards, plan and ask, build and fit by query, write.
+
+A query's pool stays one row from the line it was read from to its scores, so each stage sees all of
+a query, and nothing has to be shuffled together again:
+
+1. Ray Data reads the sharded JSON lines, a row each (`lines_dataset`).
+2. An actor pool for each provider, or each reranker, plans the pairs of a pool and asks about them
+   at the account's limits (`_OnlineActor`); beside them one actor for each judge whose provider
+   has batches (`_BatchActor`). Replies go into the ledger, which all nodes see.
+3. Actors build judgments from the replies and fit each query (`_BuildingActor`), or rank it.
+4. The driver takes these blocks in the order of the input, writes them to Parquet and measures.
+"""
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from zelo_ray.engine.coordinator import CoordinatedRun, RunFigures
+from zelo_ray.engine.executor import AskedJudges, Builder
+from zelo_ray.engine.job import POOLS_AT_ONCE, Job, JobLines, Watch
+from zelo_ray.engine.watching import watched
+from zelo_ray.engine.worker import OnlineWorker, ask_in_batches
+from zelo_ray.formats.pools import Line, LineLimits, parse_line
+from zelo_ray.ray.coordinator import RayControl, RayCoordination
+from zelo_ray.ray.placement import asking_actor_options, reading_task_options
+from zelo_ray.records import Judge
+
+_BLOCKS_AT_ONCE = 4
+_BUILDING_ACTORS = 4  # each holds the ledger's index
+_BLOCK_BYTES = 2 * 2**20
+_LINES_SCHEMA = pa.schema(
+    [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
+)
+
+
+class RayExecutor:
+    """Runs a job on the Ray that this process has joined; see `zelo_ray.engine.executor`.
+
+    Args:
+        run: the run.
+        lines: of its input, whose files each node sees.
+    """
+
+    def __init__(self, run: CoordinatedRun, lines: JobLines) -> None:
+        self._control, self._coordination = RayControl(run), RayCoordination(run)
+        self._shards = lines.shards
+
+    def ask(
+        self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
+    ) -> RunFigures:
+        """Ask all groups side by side."""
+        in_batches = [group for group in groups if group.in_batches]
+        online = [group for group in groups if not group.in_batches]
+        with watched(self._control, planned, watch, batches=bool(in_batches)):
+            waiting = [self._ask_in_batches(group) for group in in_batches]
+            if online:
+                first, *others = map(self._ask_online, online)
+                _run(first.union(*others) if others else first)
+            while waiting:
+                ended, waiting = ray.wait(waiting, timeout=0.5)
+                ray.get(ended)
+        figures = self._control.read_figures(planned)
+        watch.show(figures[0], planned)
+        return figures
+
+    def _ask_online(self, group: AskedJudges) -> Any:
+        """Return the dataset whose execution asks; its actors are spread over the nodes."""
+        return _lines_dataset(group.job, self._shards).map_batches(
+            _OnlineActor,
+            fn_constructor_args=(group.job, group.judges, self._coordination),
+            batch_size=POOLS_AT_ONCE,
+            batch_format="pyarrow",
+            num_gpus=group.gpus,
+            **asking_actor_options(),
+            compute=_actor_pool(
+                size=group.job.options.actors,
+                max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,
+                enable_true_multi_threading=True,
+            ),
+        )
+
+    def _ask_in_batches(self, group: AskedJudges) -> Any:
+        kind: Any = _BatchActor
+        actor = kind.options(**asking_actor_options()).remote()
+        lines, (judge,) = JobLines(self._shards), group.judges
+        return actor.ask.remote(group.job, judge, self._coordination, lines)
+
+    def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:
+        """Yield what is built of a job's lines, in their order, in blocks."""
+        dataset = _lines_dataset(job, self._shards).map_batches(
+            _BuildingActor,
+            fn_constructor_args=(make_builder,),
+            batch_size=POOLS_AT_ONCE,
+            batch_format="pyarrow",
+            num_cpus=0,
+            compute=_actor_pool(min_size=1, max_size=_BUILDING_ACTORS),
+        )
+        yield from dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+
+
+class _OnlineActor:
+    """Actor with an `OnlineWorker`.
+
+    Ray Data's own asynchronous functions freeze their loop under back-pressure, and lose rows of an
+    actor that dies if rows come out as they finish; so this is a plain callable that returns a
+    block's rows at once, in their order.
+    """
+
+    def __init__(self, job: Job, judges: Sequence[Judge], coordination: RayCoordination) -> None:
+        self._worker = OnlineWorker(job, judges, coordination, os.environ)
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Ask about the pools of a block; return their places."""
+        self._worker.ask(line.pool for line in _parse_lines(block) if line.pool)
+        return block.select(["file", "number"])
+
+    def __del__(self) -> None:
+        """Close: Ray Data drops this object when its actor ends."""
+        if not sys.is_finalizing():
+            with suppress(Exception):
+                self._worker.close()
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
+class _BatchActor:
+    """Actor that asks one judge through its provider's batch API."""
+
+    async def ask(
+        self, job: Job, judge: Judge, coordination: RayCoordination, lines: JobLines
+    ) -> None:
+        """Return when nothing is missing that the judge can answer, or the run is stopped."""
+
+        def pools() -> Iterator[Any]:
+            return (line.pool for line in lines.chosen(job))
+
+        await ask_in_batches(job, judge, coordination, os.environ, pools)
+
+
+class _BuildingActor:
+    """Actor with a builder of results or rankings."""
+
+    def __init__(self, make_builder: Callable[[], Builder]) -> None:
+        self._builder = make_builder()
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Build from the pools of a block."""
+        return self._builder.build(_parse_lines(block))
+
+
+def _actor_pool(**sizes: Any) -> Any:
+    from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
+
+    return ActorPoolStrategy(**sizes)
+
+
+def _run(dataset: Any) -> None:
+    for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+        pass
+
+
+def _lines_dataset(job: Job, shards: Sequence[str]) -> Any:
+    """Return the lines that a job is to judge: columns file, number, raw."""
+    rows = [{"file": shard} for shard in shards]
+    data: Any = _set_up_ray_data(verbose=job.options.verbose)
+    return data.from_items(rows, override_num_blocks=min(len(rows), 256)).map_batches(
+        _read_shards,
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_args=(job,),
+        **reading_task_options(),
+    )
+
+
+def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
+    """Read the chosen lines of some shards, in tables of about 2 MB."""
+    rows: list[tuple[str, int, bytes]] = []
+    size = 0
+    for line in JobLines(block["file"].to_pylist()).chosen(job):
+        rows.append((line.file, line.number, line.raw))
+        size += len(line.raw)
+        if size > _BLOCK_BYTES:
+            yield _lines_table(rows)
+            rows, size = [], 0
+    yield _lines_table(rows)
+
+
+def _lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
+
+
+def _parse_lines(block: pa.Table) -> list[Line]:
+    return [
+        parse_line(row["file"], row["number"], row["raw"], LineLimits())
+        for row in block.to_pylist()
+    ]
+
+
+def _set_up_ray_data(*, verbose: bool) -> Any:
+    """Set up Ray Data to keep rows in order and, unless verbose, to print nothing."""
+    import ray.data  # noqa: PLC0415 - two seconds, paid where it is used
+
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.execution_options.verbose_progress = False
+    context.execution_no_progress_timeout_s = -1  # a judge may well think for half an hour
+    context.enable_progress_bars = verbose
+    context.print_on_execution_start = verbose
+    if not verbose:
+        warnings.filterwarnings("ignore", module=r"ray\.data\.")
+        for handler in logging.getLogger("ray.data").handlers:
+            if type(handler).__name__ == "PlainRayHandler":
+                handler.setLevel(logging.ERROR)
+    return ray.data
