@@ -28,14 +28,14 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.scale.measured import write_pools
+from zelo_ray.engine.job import Job
+from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.engine.ledger import Ledger, update_index
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.protocols import Progress, load_protocol
 from zelo_ray.providers import parse_judge
-from zelo_ray.ray.building_results import ResultsActor
-from zelo_ray.ray.dataset import Job
 from zelo_ray.records import Answer, Reply, Usage
 
 JUDGES = ("openai:gpt-6-luna", "anthropic:claude-haiku-4-5", "gemini:gemini-3.5-flash")
@@ -162,7 +162,7 @@ def settle(place: Path, protocol: str) -> dict[str, Any]:
     replies = len(Ledger(job.options.ledger_dir))
     for segment in (out / "replies").glob("*.jsonl"):
         segment.read_bytes()
-    actor = ResultsActor(job, None)
+    actor = ResultsBuilder(job, None)
     lines = [*read_lines(str(place / "pools.jsonl"), LineLimits())]
     begun = time.process_time()
     blocks = (actor.build(lines[at : at + 32]) for at in range(0, len(lines), 32))

@@ -23,8 +23,8 @@ from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import statuses_to_retry
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.coordinator import OwnCoordinator
+from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.coordinator import CoordinatedRun, Coordinator, LocalCoordination
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.tally import Tally
@@ -221,6 +221,15 @@ class MachineBudget(Budget):
         return grant
 
 
+class OwnCoordination(LocalCoordination):
+    """A coordinator of a clock, and of a budget, of the caller's own."""
+
+    def __init__(self, clock=CLOCK, budget=None):
+        coordinator, cap = Coordinator(clock), budget.cap if budget else None
+        super().__init__(CoordinatedRun("run", cap), coordinator)
+        coordinator.begin(self.run, budget)
+
+
 def ask(
     pools,
     out,
@@ -251,7 +260,7 @@ def ask(
             ledger=ledger,
             environ=environ,
             run_id=run_id,
-            coordinator=OwnCoordinator(clock, budget),
+            coordinator=OwnCoordination(clock, budget),
             disabled=disabled,
             clock=clock,
         )
@@ -400,7 +409,7 @@ def send_away(
                 ledger=ledger,
                 environ=environ,
                 run_id=run_id,
-                coordinator=OwnCoordinator(clock, budget),
+                coordinator=OwnCoordination(clock, budget),
                 disabled=disabled,
                 clock=clock,
             )

@@ -2,11 +2,17 @@
 
 import pytest
 
-from zelo_ray.engine.coordinator import CallCost, LeaseRequest
+from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import (
+    CallCost,
+    CoordinatedRun,
+    Coordinator,
+    LeaseRequest,
+    RunMemory,
+    WorkerReport,
+)
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.tally import Tally, order_tallies
-from zelo_ray.ray import coordinator as module
-from zelo_ray.ray.coordinator import ActorReport, CoordinatedRun, Coordinator, RunMemory
 from zelo_ray.reasons import Disabled, StopReason
 
 FIRST, SECOND = CoordinatedRun("first", cap=1.0), CoordinatedRun("second", cap=1.0, spent=0.5)
@@ -39,24 +45,33 @@ def test_each_run_has_its_budget_and_all_share_the_limits():
     assert granted(coordinator, SECOND, 9, 0.01, limits={"rpm": 60}) == 0
 
 
-def test_one_that_was_made_anew_grants_no_money_until_all_is_known(monkeypatch):
-    now = 1000.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    coordinator = Coordinator()
+class StoppedClock(Clock):
+    """A clock that goes on when it is told to."""
+
+    def __init__(self):
+        self.seconds = 1000.0
+
+    def now(self):
+        return self.seconds
+
+
+def test_one_that_was_made_anew_grants_no_money_until_all_is_known():
+    clock = StoppedClock()
+    coordinator = Coordinator(clock)
     assert granted(coordinator, CoordinatedRun("uncapped"), 1, 0.2) == 1
     for _ in range(2):  # however long the driver takes
         assert granted(coordinator, FIRST, 1, 0.2, charged=0.5, reserved=0.2) == 0
-        now += 60.0
+        clock.seconds += 60.0
     coordinator.read_figures(FIRST, RunMemory(spenders={"spender": (0.1, 0.9), "dead": (0.2, 0)}))
     assert granted(coordinator, FIRST, 1, 0.02, charged=0.5, reserved=0.2) == 0
-    now += 2.1
+    clock.seconds += 2.1
     assert granted(coordinator, FIRST, 9, 0.02, charged=0.5, reserved=0.2) == 5
 
 
 def test_what_actors_had_reported_that_are_gone_is_told_to_one_that_was_made_anew():
     coordinator = begun(FIRST)
     gone = {"openai:m": Disabled(StopReason.FATAL, "no such model")}
-    report = ActorReport("a", {"openai:m": Tally(answered=2, in_flight=1)}, "enough", gone)
+    report = WorkerReport("a", {"openai:m": Tally(answered=2, in_flight=1)}, "enough", gone)
     coordinator.report(FIRST, report)
     granted(coordinator, FIRST, 1, 0.2, charged=0.5)
     _, memory = coordinator.read_figures(FIRST, RunMemory())
@@ -76,8 +91,8 @@ def test_what_costs_nothing_goes_also_when_more_than_the_cap_is_spent():
 def test_what_one_actor_reports_all_of_its_run_learn():
     coordinator = begun(FIRST, SECOND)
     gone = {"openai:m": Disabled(StopReason.FATAL, "no such model")}
-    coordinator.report(FIRST, ActorReport("a", {"openai:m": Tally(answered=2)}, disabled=gone))
-    report = ActorReport("b", {"openai:m": Tally(answered=3)}, stopped="enough")
+    coordinator.report(FIRST, WorkerReport("a", {"openai:m": Tally(answered=2)}, disabled=gone))
+    report = WorkerReport("b", {"openai:m": Tally(answered=3)}, stopped="enough")
     assert coordinator.report(FIRST, report) == ("enough", gone)
     (tallies, stopped, disabled), _ = coordinator.read_figures(FIRST, RunMemory())
     assert (tallies["openai:m"].answered, stopped, disabled) == (5, "enough", gone)
@@ -89,8 +104,8 @@ def test_an_actor_that_dies_again_and_again_without_an_answer_is_given_up(answer
     coordinator, births = begun(FIRST), []
     for birth in range(12):
         tally = Tally(answered=birth * answers)
-        coordinator.report(FIRST, ActorReport("a", {"openai:m": tally}))
-        births.append(coordinator.register_actor(FIRST, ["openai:m"], 2))
+        coordinator.report(FIRST, WorkerReport("a", {"openai:m": tally}))
+        births.append(coordinator.register_worker(FIRST, ["openai:m"], 2))
     assert births == [True] * 12 if answers else births == [True] * 6 + [False] * 6
 
 

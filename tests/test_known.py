@@ -9,10 +9,10 @@ from zelo_ray.commands.annotate.recorded_replies import (
     WatchWithRecorded,
     count_recorded,
 )
+from zelo_ray.engine.job import Job, JobLines
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.tally import Tally
 from zelo_ray.protocols import find_protocol
-from zelo_ray.ray.dataset import Job
 
 
 def job_at(tmp_path, **fields):
@@ -24,12 +24,12 @@ def job_at(tmp_path, **fields):
     planned = Counter()
     for pool in pools:
         planned.update(find_protocol(options.protocol).count(pool, panel, options))
-    return Job(options, panel, "again", frozenset()), given, planned, out
+    return Job(options, panel, "again", frozenset()), JobLines(given), planned, out
 
 
 def test_what_is_known_and_what_is_left_is_counted_request_by_request(tmp_path):
-    job, shards, planned, out = job_at(tmp_path)
-    there = count_recorded(job, shards, planned)
+    job, lines, planned, out = job_at(tmp_path)
+    there = count_recorded(job, lines, planned)
     held = Counter(row.judge for row in read_rows(str(out)))
     assert there == RecordedCount(dict(held), is_exact=True)
     left = sum(planned.values()) - sum(held.values())
@@ -37,22 +37,22 @@ def test_what_is_known_and_what_is_left_is_counted_request_by_request(tmp_path):
 
 
 def test_replies_to_other_questions_are_not_known(tmp_path):
-    job, shards, planned, _ = job_at(tmp_path)
+    job, lines, planned, _ = job_at(tmp_path)
     options = job.options.model_copy(update={"seed": 99, "instructions": "newer is better"})
     other = Job(options, job.panel, "again", frozenset())
-    assert count_recorded(other, shards, planned).describe(planned) == ""
+    assert count_recorded(other, lines, planned).describe(planned) == ""
 
 
 def test_of_a_large_job_the_ledger_is_counted(tmp_path, monkeypatch):
-    job, shards, planned, out = job_at(tmp_path)
+    job, lines, planned, out = job_at(tmp_path)
     monkeypatch.setattr(recorded_replies, "_MOST", 10)
     held = Counter(row.judge for row in read_rows(str(out)))
-    there = count_recorded(job, shards, planned)
+    there = count_recorded(job, lines, planned)
     assert dict(there.by_judge) == {name: held[name] for name in planned}
     left = sum(planned.values()) - sum(held.values())
     says = f"about {sum(held.values())} answers recorded, about {left} to ask"
     assert there.describe(planned) == says
-    assert count_recorded(job, shards, dict.fromkeys(planned, 8)).by_judge == dict.fromkeys(
+    assert count_recorded(job, lines, dict.fromkeys(planned, 8)).by_judge == dict.fromkeys(
         planned, 8
     )
 

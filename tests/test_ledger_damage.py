@@ -9,6 +9,8 @@ import pytest
 
 from tests.builders import ask, fill, keys, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
+from zelo_ray.engine.job import Job
+from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.cli import main
 from zelo_ray.engine.ledger import (
     Damaged,
@@ -307,18 +309,14 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
 
 
 def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tmp_path):
-    from zelo_ray.ray.dataset import Job
-    from zelo_ray.ray.sweeps import ResultsActor
-
     pool = pool_of(range(4))
     panel, options = ask([pool], tmp_path, {}, judges=("offline:bm25",)).job
-    settle = ResultsActor(Job(options, panel, "run", frozenset()), None)
-    lines = [{"file": "in.jsonl", "number": 1, "raw": line_of_pool(pool)}]
-    block = pyarrow.Table.from_pylist(lines)
-    assert settle(block)["missing"].to_pylist() == [0]
+    builder = ResultsBuilder(Job(options, panel, "run", frozenset()), None)
+    lines = lines_of([pool])
+    assert builder.build(lines)["missing"].to_pylist() == [0]
     (segment,) = segments_of(tmp_path)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"no"', 1))
-    assert settle(block)["missing"].to_pylist() == [1]
+    assert builder.build(lines)["missing"].to_pylist() == [1]
 
 
 def test_a_reply_outlives_a_column_that_was_added_since():

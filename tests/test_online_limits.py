@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.builders import (
+    OwnCoordination,
     HURRIED,
     THREE,
     MachineBudget,
@@ -18,7 +19,7 @@ from tests.builders import (
 from tests.fakes import Fakes, Fault
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.coordinator import LeaseRequest, OwnCoordinator
+from zelo_ray.engine.coordinator import LeaseRequest
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import OnlineClient
@@ -96,7 +97,7 @@ def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, t
 def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ, tmp_path):
     """Here another run on the cluster, with the same key."""
     fakes.faults = [Fault("429", times=8)]
-    shared = OwnCoordinator(HURRIED)
+    shared = OwnCoordination(HURRIED)
 
     async def run():
         panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")

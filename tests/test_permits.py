@@ -5,18 +5,18 @@ import time
 
 import pytest
 
-from tests.builders import HURRIED, judge_of, request_of
+from tests.builders import HURRIED, OwnCoordination, judge_of, request_of
 from tests.fakes.rates import Bucket
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.coordinator import CallCost, OwnCoordinator
+from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.limiter import Account, Lease
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.tokens import Bound, Estimates, bound_tokens, measure_request
 from zelo_ray.records import Document, Judge, Usage
 
 
-class Recorded(OwnCoordinator):
+class Recorded(OwnCoordination):
     """A coordinator that remembers what it was asked."""
 
     def __init__(self):
@@ -42,7 +42,7 @@ def pay(client, dollars):
 @pytest.mark.parametrize("limits", [{}, {"rpm": 1e9}])
 def test_of_calls_that_may_go_at_once_one_begins_in_a_turn_of_the_loop(limits):
     async def run():
-        client, turn, begun = PermitClient(Account("a", limits), OwnCoordinator()), 0, []
+        client, turn, begun = PermitClient(Account("a", limits), OwnCoordination()), 0, []
 
         async def call():
             assert await take(client, rpm=1)
@@ -86,7 +86,7 @@ def test_calls_that_come_together_are_leased_together_and_paced():
 
 def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
     async def run():
-        class Told(OwnCoordinator):
+        class Told(OwnCoordination):
             heard = 0
 
             async def lease(self, request):
@@ -116,7 +116,7 @@ def test_a_process_that_stood_still_does_not_spend_twice_what_an_idle_account_ma
     clock = Clock(speed=5)
 
     async def run():
-        client = PermitClient(Account("a", {"rpm": 1200}), OwnCoordinator(clock), clock=clock)
+        client = PermitClient(Account("a", {"rpm": 1200}), OwnCoordination(clock), clock=clock)
         bucket, turned_away = Bucket(1200, 2, clock.now()), 0
 
         async def call():
@@ -137,7 +137,7 @@ def test_a_process_that_stood_still_does_not_spend_twice_what_an_idle_account_ma
 
 def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
     async def run():
-        client = PermitClient(Account("a", {"rpm": 1200}), OwnCoordinator())
+        client = PermitClient(Account("a", {"rpm": 1200}), OwnCoordination())
         passed = []
 
         async def call(i):
@@ -160,7 +160,7 @@ def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
 
 def test_a_closed_client_lets_nobody_wait():
     async def run():
-        client = PermitClient(Account("a", {"rpm": 1}), OwnCoordinator())
+        client = PermitClient(Account("a", {"rpm": 1}), OwnCoordination())
         waiting = [asyncio.create_task(take(client, rpm=1)) for _ in range(3)]
         await asyncio.sleep(0.05)
         client.close()
@@ -172,7 +172,7 @@ def test_a_closed_client_lets_nobody_wait():
 
 def test_a_day_that_is_used_up_closes_the_client():
     async def run():
-        client = PermitClient(Account("a", {"rpd": 5}), OwnCoordinator())
+        client = PermitClient(Account("a", {"rpd": 5}), OwnCoordination())
         passed = await asyncio.gather(*(take(client, rpd=1) for _ in range(20)))
         assert sum(passed) == 5
         assert client.spent_day
@@ -238,7 +238,7 @@ async def reported(budget, client):
 
 @pytest.mark.parametrize("moment", [0, 0.01, 0.05], ids=["queued", "asked for", "delayed"])
 def test_a_call_that_is_cancelled_gives_its_money_back(moment):
-    class Slow(OwnCoordinator):
+    class Slow(OwnCoordination):
         async def lease(self, request):
             lease = await super().lease(request)
             await asyncio.sleep(0.03)
@@ -261,7 +261,7 @@ def test_a_call_that_is_cancelled_gives_its_money_back(moment):
 def test_a_pause_keeps_no_money_of_those_who_wait_for_its_end():
     async def run():
         budget = Budget(1.0, 0.0)
-        client = PermitClient(Account("a", {"rpm": 66}), OwnCoordinator(budget=budget))
+        client = PermitClient(Account("a", {"rpm": 66}), OwnCoordination(budget=budget))
         call = asyncio.create_task(client.acquire(CallCost({"rpm": 1}, 0.2)))
         await asyncio.sleep(0.05)
         assert await reported(budget, client) == pytest.approx(0.2)
@@ -398,7 +398,7 @@ def test_an_answer_without_output_says_nothing_of_the_length_of_answers():
 
 def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():
     async def run():
-        client = PermitClient(Account("a", {"rpm": 600}), OwnCoordinator())
+        client = PermitClient(Account("a", {"rpm": 600}), OwnCoordination())
         await take(client, rpm=1)
         assert isinstance(client.lease, Lease)
         assert client.lease.rates == {"rpm": pytest.approx(594)}
@@ -408,7 +408,7 @@ def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():
 
 def test_what_was_leased_before_a_pause_waits_for_its_end():
     async def run():
-        class Far(OwnCoordinator):
+        class Far(OwnCoordination):
             """A coordinator far away, on which each lease takes a while."""
 
             async def lease(self, request):
@@ -429,7 +429,7 @@ def test_what_was_leased_before_a_pause_waits_for_its_end():
 
 def test_a_lease_that_fails_is_told_to_those_who_wait_and_the_next_call_tries_again():
     async def run():
-        coordinator = OwnCoordinator()
+        coordinator = OwnCoordination()
         client = PermitClient(Account("a", {"rpm": 6000}), coordinator)
         lease, coordinator.lease = coordinator.lease, fails
         first = await asyncio.gather(*(take(client, rpm=1) for _ in range(3)), return_exceptions=1)
@@ -445,7 +445,7 @@ def test_a_lease_that_fails_is_told_to_those_who_wait_and_the_next_call_tries_ag
 
 def test_a_pause_that_the_coordinator_has_forgotten_takes_no_places():
     async def run():
-        coordinator, clock = OwnCoordinator(HURRIED), HURRIED
+        coordinator, clock = OwnCoordination(HURRIED), HURRIED
         client = PermitClient(Account("a", {"rpd": 5}), coordinator, clock=clock)
         coordinator.pause = forgets
         begun = clock.now()
@@ -462,7 +462,7 @@ def test_a_pause_that_the_coordinator_has_forgotten_takes_no_places():
 def test_the_last_calls_of_a_day_go_before_all_others_give_up():
     async def run():
         account, ended = Account("a", {"rpm": 60, "rpd": 5}), []
-        client = PermitClient(account, OwnCoordinator(HURRIED), clock=HURRIED)
+        client = PermitClient(account, OwnCoordination(HURRIED), clock=HURRIED)
 
         async def call():
             ended.append(await take(client, rpm=1, rpd=1))
@@ -476,7 +476,7 @@ def test_the_last_calls_of_a_day_go_before_all_others_give_up():
 def test_calls_that_a_pause_sent_back_keep_their_places_in_the_day():
     async def run():
         client = PermitClient(
-            Account("a", {"rpm": 600, "rpd": 5}), OwnCoordinator(HURRIED), clock=HURRIED
+            Account("a", {"rpm": 600, "rpd": 5}), OwnCoordination(HURRIED), clock=HURRIED
         )
         waiting = [asyncio.create_task(take(client, rpm=1, rpd=1)) for _ in range(5)]
         await asyncio.wait(waiting, return_when="FIRST_COMPLETED")

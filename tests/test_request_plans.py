@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ask, ask_apart, graded_pools, write_graded
+from zelo_ray.engine.job import Job
+from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.engine import request_plans
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.request_plans import FOLDER, RequestPlans
@@ -14,8 +16,6 @@ from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.protocols import advance, load_protocol, texts
 from zelo_ray.protocols.progress import PlanError
 from zelo_ray.providers import build_panel
-from zelo_ray.ray.building_results import ResultsActor
-from zelo_ray.ray.dataset import Job
 from zelo_ray.records import PlannedRequest
 
 JUDGES = ("simulated:one", "simulated:two", "simulated:three")
@@ -47,7 +47,7 @@ class Run:
         self.panel, self.options = ask(pools, self.out, {}, **self.fields, **fields).job
 
     def actor(self):
-        return ResultsActor(Job(self.options, tuple(self.panel), "run", frozenset()), None)
+        return ResultsBuilder(Job(self.options, tuple(self.panel), "run", frozenset()), None)
 
     def settle(self):
         return self.actor().build(self.lines)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tests.builders import HURRIED
-from zelo_ray.engine.coordinator import OwnCoordinator
+from tests.builders import HURRIED, OwnCoordination
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.options import BakeoffOptions
@@ -191,7 +190,7 @@ def rank(pools, out, environ, reranker, *, run_id="run", budget=None, **fields):
             "ledger": ledger,
             "environ": environ,
             "run_id": run_id,
-            "coordinator": OwnCoordinator(HURRIED, budget),
+            "coordinator": OwnCoordination(HURRIED, budget),
         }
         asker = OnlineClient(asked, panel, panel, clock=HURRIED, **given)
         try:
