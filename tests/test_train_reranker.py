@@ -33,11 +33,15 @@ how = dict(output_dir="steps", max_steps=2, report_to="none", save_strategy="no"
            dataloader_pin_memory=False, disable_tqdm=True)
 ranker, encoder, found = CrossEncoder("base"), SentenceTransformer("base"), {}
 by_form = {
-    "rows": losses.BinaryCrossEntropyLoss, "pairs": losses.MarginMSELoss,
-    "lists": losses.LambdaLoss, "triplets": MultipleNegativesRankingLoss,
+    "rows": (losses.BinaryCrossEntropyLoss, ["query", "document", "target"]),
+    "pairs": (losses.MarginMSELoss, ["query", "document_a", "document_b", "margin"]),
+    "lists": (losses.LambdaLoss, ["query", "documents", "labels"]),
+    "triplets": (MultipleNegativesRankingLoss, ["query", "positive", "negative"]),
 }
-for form, loss in by_form.items():
-    inputs = load_dataset(form)
+for form, (loss, columns) in by_form.items():
+    inputs = load_dataset(form).select_columns(columns)
+    if columns[-1] in ("target", "margin"):
+        inputs = inputs.rename_column(columns[-1], "label")
     model, trainer, arguments = ranker, CrossEncoderTrainer, CrossEncoderTrainingArguments
     if form == "triplets":
         model, trainer = encoder, SentenceTransformerTrainer
