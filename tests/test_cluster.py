@@ -88,7 +88,8 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
             times.append(time.time())
             cluster.driver("bereft").kill()
             await_("the end of a job", lambda: cluster.status("bereft") == "FAILED")
-            assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
+            outcomes = crash.stats(environ)["outcomes"]
+            assert set(outcomes) == {"ok"}, f"a limit of the account was met: {outcomes}"
             times.append(time.time())
 
             cluster.submit("headless", *words)
