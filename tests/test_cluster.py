@@ -14,8 +14,8 @@ import pytest
 from tests import crash
 from tests.nodes import TOKEN, Cluster, Node, await_
 from tests.one_ray import OneRay
+from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.ray.branches import POOLS_AT_ONCE
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 

@@ -4,14 +4,12 @@ import random
 import zlib
 
 import orjson
-import pyarrow.dataset
 import pytest
 
-from tests.builders import ask, fill, keys, pool_of, reply_to
+from tests.builders import ask, fill, keys, lines_of, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
-from zelo_ray.engine.job import Job
-from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.cli import main
+from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import (
     Damaged,
     Ledger,
@@ -21,6 +19,7 @@ from zelo_ray.engine.ledger import (
     sum_spent,
     writing,
 )
+from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import parse_row, reply_to_line
 

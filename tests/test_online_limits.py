@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from tests.builders import (
-    OwnCoordination,
     HURRIED,
     THREE,
     MachineBudget,
+    OwnCoordination,
     ask,
     key_for,
     options_of,

@@ -334,11 +334,8 @@ def test_shards_and_results_may_lie_in_an_object_store(
 
 
 def test_a_second_run_asks_nothing_and_changes_no_byte(stored: list[Stored]) -> None:
-    """It does not even start Ray."""
     first, second = stored
     assert "All 3,948 responses are already in the ledger." in second.printed
-    assert "start Ray" in first.seconds
-    assert "start Ray" not in second.seconds
     assert second.outputs == first.outputs
     assert second.replies == first.replies
     assert len(first.replies) > 0

@@ -1,14 +1,11 @@
 """What actors and readers declare: nothing to a private Ray, and to a cluster what it can hold."""
 
-from itertools import islice
-
 import pytest
 import ray
 
 from zelo_ray.ray.placement import (
     ASKING_BYTES,
     ASKING_CPUS,
-    actor_options_by_node,
     asking_actor_options,
     reading_task_options,
 )
@@ -52,20 +49,3 @@ def test_a_head_that_lets_nothing_run_on_it_is_a_cluster_too(cluster):
     cluster((True, {"memory": 12e9}))
     assert asking_actor_options() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
     assert reading_task_options()["concurrency"] == 1
-
-
-def places(count, **declared):
-    """The numbers of the nodes that so many actors are to be on, if these have room."""
-    found = list(islice(actor_options_by_node(), count))
-    there = [each.pop("scheduling_strategy") for each in found]
-    assert all(each.soft and each._spill_on_unavailable for each in there)
-    assert found == [declared] * count
-    return [int(each.node_id, 16) for each in there]
-
-
-def test_actors_that_take_nothing_take_turns_on_the_nodes_that_work(cluster):
-    """Ray heeds none that needs nothing; on a node alone there is nothing to heed."""
-    cluster((True, {}), (True, {"CPU": 2.0}), (False, {"CPU": 2.0}), (True, {"CPU": 1.0}))
-    assert places(5, memory=1) == [1, 3, 1, 3, 1]
-    cluster((True, {"memory": 12e9}))
-    assert places(2) == [0, 0]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ask, ask_apart, graded_pools, write_graded
-from zelo_ray.engine.job import Job
-from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.engine import request_plans
+from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.request_plans import FOLDER, RequestPlans
+from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.protocols import advance, load_protocol, texts
 from zelo_ray.protocols.progress import PlanError

@@ -1,8 +1,6 @@
 """From stored replies to files: judgments, scores, and what is missing said by name."""
 
 import json
-from collections import Counter
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -19,21 +17,12 @@ from tests.builders import (
     results_of,
     rows_of,
 )
-from zelo_ray.commands.annotate.recorded_replies import (
-    count_by_judge,
-    is_worth_reading,
-    read_all_recorded,
-    write_recorded,
-)
-from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.protocols import zelo
-from zelo_ray.ray.dataset import Job
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Pool
 
@@ -273,63 +262,3 @@ def test_one_id_in_two_shards_is_one_query(tmp_path):
 def test_a_good_input_has_a_table_of_no_rejected_lines(tmp_path):
     census(tmp_path, line_of(Pool("q", "query", ())))
     assert rows_of(tmp_path / "out", "rejected") == []
-
-
-# Nothing left to ask
-
-
-def known_of(folder, pools, say=None, change=None, **fields):
-    """What a job whose replies are in the ledger comes to without Ray, if it does."""
-    folder.mkdir(exist_ok=True)
-    given = folder / "in.jsonl"
-    given.write_bytes(b"\n".join(map(line_of, pools)))
-    options = options_of(inputs=(str(given),), out=str(folder), ledger=str(folder), **fields)
-    ledger = Ledger(str(folder), "run")
-    ledger.append(list(answers(pools, options, say).replies.values()))
-    ledger.close()
-    job = Job(options, PANEL, "again", frozenset())
-    planned = Counter()
-    for pool in pools:
-        planned.update(zelo.count(pool, PANEL, options))
-    return job, read_all_recorded(job, [str(given)], planned), planned
-
-
-def test_what_is_known_is_settled_byte_by_byte_as_ever(tmp_path):
-    def say(request):
-        return "refused" if request.documents[0].id == "d3" else None
-
-    pools = some_pools(40)
-    job, known, planned = known_of(tmp_path / "known", pools, say)
-    summary = write_recorded(job, known)
-    assert replace(results_of(tmp_path / "ever", pools, say, block=7), out=summary.out) == summary
-    assert summary.failures > 0
-    for name in FILES:
-        assert (tmp_path / "known" / name).read_bytes() == (tmp_path / "ever" / name).read_bytes()
-    tallies = count_by_judge(job, known)
-    assert {name: tally.known for name, tally in tallies.items()} == planned
-
-
-@pytest.mark.parametrize(
-    ("status", "fields", "asks"),
-    [
-        ("failed", {}, True),
-        ("refused", {}, False),
-        ("refused", {"retry_failures": True}, True),
-        ("missing", {}, True),
-    ],
-)
-def test_what_is_to_be_asked_again_is_not_known(tmp_path, status, fields, asks):
-    def say(request):
-        return status if request.documents[0].id == "d1" else None
-
-    _, known, _ = known_of(tmp_path / "job", some_pools(), say, **fields)
-    assert (known is None) is asks
-
-
-def test_nobody_looks_where_much_is_planned_or_batches_are_open(tmp_path):
-    out, name = str(tmp_path), PANEL[0].name
-    assert is_worth_reading(out, {name: 20_000})
-    assert not is_worth_reading(out, {name: 20_001})
-    Parts(out).keep(BatchPart("m", name, "Preference", ["a" * 32], 10, 20, 0.1, 0.0))
-    assert not is_worth_reading(out, {name: 1})
-    assert is_worth_reading(out, {PANEL[1].name: 1})

@@ -5,12 +5,9 @@ it.
 """
 
 import os
-from collections.abc import Iterator
-from itertools import cycle
 from typing import Any
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.errors import OptionError
 
@@ -34,22 +31,6 @@ def asking_actor_options() -> dict[str, Any]:
     sizes = (node["Resources"].get("memory", 0) for node in nodes_alive())
     memory = min(ASKING_BYTES, int(max(sizes, default=0) / _OF_A_NODE))
     return {"num_cpus": ASKING_CPUS, "memory": memory}
-
-
-def actor_options_by_node() -> Iterator[dict[str, Any]]:
-    """Yield options of actors that need no resources: each is to be on the next node.
-
-    They declare a byte of memory, as Ray places an actor that needs nothing anywhere, whatever it
-    is told: three of them on three nodes came to be on one in 2 of 6 cases. If one dies, or others
-    declared all its memory, its actors are on another. A head without processors is left out.
-    """
-    alive = nodes_alive()
-    byte = {"memory": 1} if len(alive) > 1 else {}
-    for node in cycle([node for node in alive if node["Resources"].get("CPU")] or alive):
-        strategy = NodeAffinitySchedulingStrategy(
-            node["NodeID"], soft=True, _spill_on_unavailable=True
-        )
-        yield {"scheduling_strategy": strategy, **byte}
 
 
 def reading_task_options() -> dict[str, Any]:
