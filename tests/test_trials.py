@@ -158,8 +158,8 @@ def reply(key, dollars=0.5, **fields):
 
 def test_every_billed_row_counts_and_the_calls_of_each_run():
     rows = [
-        reply(1, run_id="one", attempts=1, final=False, status="invalid"),
         reply(1, run_id="one", attempts=3),
+        reply(1, run_id="one", attempts=1, final=False, status="invalid"),
         reply(1, run_id="two", attempts=2),
         reply(2, None, run_id="one"),
         reply(3, run_id="one"),
@@ -286,6 +286,7 @@ def outcome_of(words=WORDS, items=ITEMS, price=1.0, unpriced=0, resamples=500, s
 
 
 def test_a_small_case_by_hand():
+    assert outcome_of().unit == "dollars"
     plain, debate, silent = outcome_of().trials
     assert (plain.items, plain.judged, plain.correct, plain.queries) == (8, 7, 5, 7)
     assert (plain.decided, plain.decided_correct, plain.bill) == (5, 4, Bill(8, 8.0))
