@@ -574,6 +574,8 @@ def test_some_of_the_people(tmp_path):
     for people, expected in ((None, [-1.0, 1.0]), ("expert*", [-1.0])):
         found = read_all_judgments([source], human=human, people=people)
         assert found.human_votes["preference"].to_pylist() == expected
+        [item] = read_people(human, people).items("1", "xy")
+        assert item.verdict == (2 if people else 1)
     (tmp_path / "q.qrels").write_text("1 0 x 1\n")
     for place in (human, str(tmp_path / "q.qrels")):
         with pytest.raises(InputError, match="nobody"):

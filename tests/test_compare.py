@@ -114,15 +114,7 @@ def test_ends_of_the_command(place, words):
     assert main([*command[:2], "nosuch", *command[3:]]) == 1
 
 
-def test_runs_may_be_of_a_bakeoff_or_none(place, words):
-    (place / "contest").mkdir()
-    tables = [pq.read_table(place / f"{name}.parquet") for name in ("old-lover", "noise")]
-    named = [
-        each.add_column(0, "run", pa.array([f"{n}"] * len(each))) for n, each in enumerate(tables)
-    ]
-    pq.write_table(pa.concat_tables(named), place / "contest/runs.parquet")
-    _, found = compared(*words[:4], "--bakeoff", place / "contest")
-    assert len(found["leaderboards"]) == 2
+def test_without_runs_labels_are_compared_alone(words):
     record, alone = compared(*words[:4])
     assert (record["taus"], alone["leaderboards"], alone["siblings"]) == ([], [], [])
     assert len(alone["contradictions"]) == 2 * QUERIES

@@ -282,32 +282,13 @@ def test_options_by_judge_go_to_the_candidates_that_have_the_judge():
     assert planned(options)[1][1].judge_options == own | {JUDGE: {"noise": 2.0}}
 
 
-OWN = """
-from dataclasses import replace
-from pydantic import Field
-from zelo_ray.options import AnnotateOptions, FileText
-from zelo_ray.protocols.zelo import PROTOCOL as ZELO
-
-class Own(AnnotateOptions):
-    template: FileText = Field('', description='of the prompt')
-
-PROTOCOL = replace(ZELO, options=Own)
-"""
-
-
-def test_texts_of_candidates_are_read_from_their_files(tmp_path):
-    """Criteria, and templates, also of a protocol from outside."""
-    place, short = tmp_path / "criteria.txt", tmp_path / "short.txt"
+def test_criteria_of_a_candidate_are_read_from_their_file(tmp_path):
+    place = tmp_path / "criteria.txt"
     place.write_text("relevance=2: it answers\nclarity: it is clear\n")
-    short.write_text("Which of the two?\nSay it.\n")
-    (tmp_path / "own.py").write_text(OWN)
     for criteria in (str(place), [str(place)]):
         changed = {"x": {"protocol": "criteria", "criteria": criteria}}
         plan = planned(tune(protocol="graded", candidates=changed))[1][1]
         assert plan.criteria == ("relevance=2: it answers", "clarity: it is clear")
-    own = tune(protocol=f"{tmp_path}/own.py:PROTOCOL", try_templates=[str(short)])
-    [_, candidate], [_, plan] = planned(own)
-    assert (candidate.name, plan.template) == ("template short", short.read_text())
 
 
 def test_what_a_template_says_is_what_its_candidate_asks(tmp_path):
@@ -316,7 +297,9 @@ def test_what_a_template_says_is_what_its_candidate_asks(tmp_path):
     )
     options = tune(protocol="graded", try_templates=[str(tmp_path / "curator.txt")])
     pool, asked = Pool("q", "how do I?", (Document("d", "Hold the button.", {}),)), []
-    for plan in planned(options)[1]:
+    candidates, plans = planned(options)
+    assert [each.name for each in candidates] == [AS_IT_IS, "template curator"]
+    for plan in plans:
         rounds = load_protocol(plan.protocol).rounds(pool, build_panel(plan.judges, {}, {}), plan)
         [request] = sealed(advance(rounds, Shelf()).missing)
         asked.append(request.user)
