@@ -1,14 +1,12 @@
 """The page of a bake-off: who leads, which differences are real, and what is left out."""
 
 import itertools
-import json
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.test_report import Page
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.commands.report import write_report
@@ -172,25 +170,6 @@ def test_the_page_tells_no_secret_of_an_address(tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert "s3://host/qrels.txt" in text
     assert "secret" not in text
-
-
-def test_what_is_unknown_or_absent_is_shown_as_such(tmp_path):
-    write_bakeoff(tmp_path, queries=8)
-    metrics = pq.read_table(tmp_path / "metrics.parquet").to_pylist()
-    for row in metrics:
-        row["value"] = float("nan") if row["query_id"] == "q3" else row["value"]
-    _save(tmp_path, "metrics", pa.Table.from_pylist(metrics))
-    run = json.loads((tmp_path / "run.json").read_text())
-    counts = {"answered": 0, "missing": 8, "failed": 8, "dollars": 0.5, "unpriced": 2}
-    run["summary"]["rankers"].append({"name": "absent", **counts, "note": "no key"})
-    write_json(str(tmp_path), "run.json", run)
-    write_report(str(tmp_path))
-    page = Page((tmp_path / "report.html").read_text())
-    dash = "\N{EN DASH}"
-    assert page.table("leaderboard")[-1] == ["absent", dash, dash, "0 of 8", "$0.5000 + ?"]
-    assert page.table("failures")[1] == ["absent", "8", "no key"]
-    [(_, ridges)] = page.chart("distribution", 0)
-    assert [sum(trace["y"]) for trace in ridges["data"]] == [7, 7, 7, 7, 6]
 
 
 def test_labels_of_charts_differ_as_the_names_do():

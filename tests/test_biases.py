@@ -9,18 +9,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from tests.builders import agreement_of, set_in_file, write_lines
+from zelo_ray.evaluation.agreement import votes
 from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import measure_repeats
-from zelo_ray.evaluation.agreement.votes import (
-    CHANCE,
-    confusion,
-    count_both_orders,
-    count_circular,
-    count_first_shown,
-    encode_votes,
-    judge_verdicts,
-    panel_verdicts,
-)
 
 VOTES = pa.schema(
     [(name, pa.string()) for name in ("query_id", "doc_id_a", "doc_id_b", "judge")]
@@ -31,7 +22,7 @@ VOTES = pa.schema(
 def encoded(*rows, order=None):
     """Votes from rows ``query a b judge preference swapped``."""
     table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=VOTES)
-    return encode_votes(table, order) if order else encode_votes(table)
+    return votes.encode_votes(table, order)
 
 
 def test_who_is_shown_first():
@@ -45,11 +36,14 @@ def test_who_is_shown_first():
         ("r", "x", "y", "k", -1.0, True),  # y first, x wins
     )
     assert cast.query_ids == ["q", "r"]
-    assert count_first_shown(cast).tolist() == [[[1, 0, 3], [0, 1, 0]], [[0, 0, 0], [1, 0, 0]]]
+    assert votes.count_first_shown(cast).tolist() == [
+        [[1, 0, 3], [0, 1, 0]],
+        [[0, 0, 0], [1, 0, 0]],
+    ]
     # a has three votes of four; x as many as a tie has, from j, and the only one from k
-    said = judge_verdicts(cast)
+    said = votes.judge_verdicts(cast)
     assert [[s for s in row if not np.isnan(s)] for row in said.tolist()] == [[1, 0], [1]]
-    assert panel_verdicts(said).tolist() == [1, 0]
+    assert votes.panel_verdicts(said).tolist() == [1, 0]
 
 
 def test_flips():
@@ -63,7 +57,7 @@ def test_flips():
     ):
         for again in (("q", "b", "a", "j", -other, False), ("q", "a", "b", "j", other, True)):
             cast = encoded(("q", "a", "b", "j", one, False), again, *alone)
-            assert count_both_orders(cast).tolist() == [[expected]]
+            assert votes.count_both_orders(cast).tolist() == [[expected]]
 
 
 def test_circles_are_counted_as_by_hand():
@@ -84,7 +78,7 @@ def test_circles_are_counted_as_by_hand():
                 count[2 if tied else 0 if wins == [1, 1, 1] else 1] += 1
         expected[query_id] = count
     cast = encoded(*rows)
-    found = count_circular(cast, judge_verdicts(cast)[0])
+    found = votes.count_circular(cast, votes.judge_verdicts(cast)[0])
     assert dict(zip(cast.query_ids, found.tolist(), strict=True)) == expected
     assert min(expected["s"]) > 0
 
@@ -94,18 +88,18 @@ def test_votes_by_chance_go_in_circles_as_chance_does():
     pairs = [*combinations([f"d{i}" for i in range(40)], 2)]
     rows = [("q", a, b, j, rng.choice([-1.0, 1.0]), False) for a, b in pairs for j in "jkl"]
     cast = encoded(*rows)
-    for said in (*judge_verdicts(cast), panel_verdicts(judge_verdicts(cast))):
-        circular, clear, tied = count_circular(cast, said)[0]
-        assert circular / (circular + clear) == pytest.approx(CHANCE, abs=0.02)
+    for said in (*votes.judge_verdicts(cast), votes.panel_verdicts(votes.judge_verdicts(cast))):
+        circular, clear, tied = votes.count_circular(cast, said)[0]
+        assert circular / (circular + clear) == pytest.approx(votes.CHANCE, abs=0.02)
         assert tied == 0
 
 
 def test_queries_in_the_order_wanted():
     rows = [("b", "x", "y", "j", 1.0, False), ("a", "x", "y", "j", 1.0, False)]
     cast = encoded(*rows, order=["a", "none", "b"])
-    assert count_first_shown(cast)[0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
-    said = judge_verdicts(cast)[0]
-    assert confusion(cast, said, -said)[:, 0, 2].tolist() == [1, 0, 1]
+    assert votes.count_first_shown(cast)[0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
+    said = votes.judge_verdicts(cast)[0]
+    assert votes.confusion(cast, said, -said)[:, 0, 2].tolist() == [1, 0, 1]
 
 
 def test_repeats():

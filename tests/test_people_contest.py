@@ -17,12 +17,8 @@ from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.candidates import find_candidates
 from zelo_ray.commands.label.draw import _hint_if_too_few
+from zelo_ray.evaluation.people import sampling_design
 from zelo_ray.evaluation.people.frame import label_sizes
-from zelo_ray.evaluation.people.sampling_design import (
-    inclusion_probabilities,
-    priorities,
-    sample_threshold,
-)
 from zelo_ray.formats.judgments.answers import PersonsAnswer
 from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
 from zelo_ray.options.label import LabelOptions
@@ -88,9 +84,9 @@ class Contest:
     def drawn(self, labels, **columns):
         """People's grades of the documents that a draw for the contest gives."""
         found = find_candidates(str(self.out))
-        order = priorities(*zip(*found.ids, strict=True), found.size, 1)
-        threshold = sample_threshold(order, labels)
-        chances = inclusion_probabilities(found.size, threshold)
+        order = sampling_design.priorities(*zip(*found.ids, strict=True), found.size, 1)
+        threshold = sampling_design.sample_threshold(order, labels)
+        chances = sampling_design.inclusion_probabilities(found.size, threshold)
         return self.write(
             {"query_id": q, "doc_id": d, "grade": self.people[q, d], "probability": p} | columns
             for (q, d), one, p in zip(found.ids, order, chances, strict=True)
@@ -213,12 +209,6 @@ def test_labels_that_cannot_correct_change_nothing(contest, case):
     assert (status, told["way"], bool(told["refused"])) == (3, None, True)
     assert {row["estimate"] for row in rows_of(contest.out, "comparisons")} == {"panel"}
     assert (gate["verdict"], gate["estimate"]) == ("not enough data", "corrected")
-
-
-@pytest.mark.parametrize("text", ["", "query_id,doc_id,grade\n", "query_id,doc_id,grade\nq,d,x\n"])
-def test_labels_that_make_no_sense_are_refused(contest, tmp_path, text):
-    (tmp_path / "labels.csv").write_text(text)
-    assert contest.run(tmp_path / "labels.csv")[0] in (1, 2)
 
 
 def test_a_new_ranker_needs_labels_of_its_own(contest):

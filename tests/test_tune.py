@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from statsmodels.stats.power import NormalIndPower
 from tests.builders import Shelf, sealed, write_lines
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.people import Item, People
+from zelo_ray.commands.tune import misjudged
 from zelo_ray.commands.tune.candidates import (
     AS_IT_IS,
     Candidate,
@@ -22,14 +24,6 @@ from zelo_ray.commands.tune.candidates import (
 from zelo_ray.commands.tune.choice import choose, count_needed, credit_pairs, measure_gain
 from zelo_ray.commands.tune.halves import FIRST, SECOND, half_of, split_items
 from zelo_ray.commands.tune.job import announce
-from zelo_ray.commands.tune.misjudged import (
-    ChangedSide,
-    Misjudged,
-    changed_sides,
-    describe_people,
-    find_misjudged,
-    read_statements,
-)
 from zelo_ray.commands.tune.outcome import chosen_options
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.errors import InputError, OptionError, PanelError
@@ -323,10 +317,11 @@ def test_the_chosen_options_are_a_config_file():
 
 def test_what_changed_sides_by_hand():
     items = [Item("q", "a", f"b{n}", A) for n in range(5)]
-    assert changed_sides(items, [A, B, TIE, A, -1], [B, A, B, A, A]) == [
-        ChangedSide("q", "a", "b0", "A", "A", "B", "as it is"),
-        ChangedSide("q", "a", "b1", "A", "B", "A", "chosen"),
-        ChangedSide("q", "a", "b2", "A", "tie", "B", "neither"),
+    found = misjudged.changed_sides(items, [A, B, TIE, A, -1], [B, A, B, A, A])
+    assert [astuple(each) for each in found] == [
+        ("q", "a", "b0", "A", "A", "B", "as it is"),
+        ("q", "a", "b1", "A", "B", "A", "chosen"),
+        ("q", "a", "b2", "A", "tie", "B", "neither"),
     ]
 
 
@@ -334,8 +329,9 @@ def test_documents_of_many_errors_come_first_two_of_a_query():
     items = [Item("q1", "a", other, A) for other in "bcd"] + [Item("q2", "x", "y", B)]
     verdicts = [[B, B, A, A], [TIE, A, -1, B]]
     expected = [("q1", "a", 3, 5), ("q1", "b", 2, 2), ("q2", "x", 1, 2), ("q2", "y", 1, 2)]
-    assert find_misjudged(items, verdicts) == [Misjudged(*row) for row in expected]
-    assert find_misjudged(items, verdicts, 1) == [Misjudged(*expected[0])]
+    for count, rows in ((20, expected), (1, expected[:1])):
+        found = misjudged.find_misjudged(items, verdicts, count)
+        assert [astuple(each) for each in found] == rows
 
 
 def test_what_was_said_of_a_document_has_its_side_and_reason(tmp_path):
@@ -347,7 +343,7 @@ def test_what_was_said_of_a_document_has_its_side_and_reason(tmp_path):
         Vote("other", "a", "b", "j", -0.5, False, "Of another query.", "k5"),
     ]
     write_tables(str(tmp_path), {"votes": table_of(votes, Vote)})
-    assert read_statements(str(tmp_path), "zelo", {("q", "a"), ("q", "b")}) == {
+    assert misjudged.read_statements(str(tmp_path), "zelo", {("q", "a"), ("q", "b")}) == {
         ("q", "a"): [
             ("j", "better than b: A names it."),
             ("j", "worse than c: C has more."),
@@ -355,10 +351,10 @@ def test_what_was_said_of_a_document_has_its_side_and_reason(tmp_path):
         ],
         ("q", "b"): [("j", "worse than a: A names it.")],
     }
-    assert read_statements(str(tmp_path / "none"), "zelo", {("q", "a")}) == {}
+    assert misjudged.read_statements(str(tmp_path / "none"), "zelo", {("q", "a")}) == {}
     items = [Item("q", "a", "b", A), Item("q", "c", "a", A)]
     for people, said in (
         (People({}, {"q": {"a": 2.0}}), "grade 2"),
         (People({"q": {("a", "b"): A}}, {}), "preferred in 1 of 2 pairs"),
     ):
-        assert describe_people(people, items, ("q", "a")) == said
+        assert misjudged.describe_people(people, items, ("q", "a")) == said
