@@ -2,6 +2,8 @@
 
 import json
 from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,6 @@ from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.candidates import find_candidates
 from zelo_ray.commands.label.draw import _hint_if_too_few
-from zelo_ray.evaluation.people import sampling_design
 from zelo_ray.evaluation.people.frame import label_sizes
 from zelo_ray.formats.judgments.answers import PersonsAnswer
 from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
@@ -83,15 +84,9 @@ class Contest:
 
     def drawn(self, labels, **columns):
         """People's grades of the documents that a draw for the contest gives."""
-        found = find_candidates(str(self.out))
-        order = sampling_design.priorities(*zip(*found.ids, strict=True), found.size, 1)
-        threshold = sampling_design.sample_threshold(order, labels)
-        chances = sampling_design.inclusion_probabilities(found.size, threshold)
-        return self.write(
-            {"query_id": q, "doc_id": d, "grade": self.people[q, d], "probability": p} | columns
-            for (q, d), one, p in zip(found.ids, order, chances, strict=True)
-            if one > threshold
-        )
+        out = Path(mkdtemp(dir=self.folder))
+        rows = read_labels(str(self.sample(out, contest=str(self.out), labels=labels))).rows
+        return self.write(rows.to_pandas().assign(**columns))
 
     def sample(self, out, say=lambda _: None, **options):
         """A sample of `label`, answered; return the directory."""
