@@ -137,11 +137,12 @@ def test_a_row_says_no_more_than_its_comparison_allows(tmp_path):
 
 
 def test_the_lead_may_be_shared_or_lost_where_both_ranked(tmp_path):
-    turned = {"p_holm": 0.01, "difference": -0.2, "queries": 9}
+    turned = {"p_holm": 0.01, "p_labels": 0.01, "difference": -0.2, "queries": 9}
     report = report_of(tmp_path, pairs={(0, 1): turned})
     assert "below original (on 9 common queries)" in report.lead[0]
     first = report.table("differences").rows[0]
-    assert ([cell.text for cell in first[:2]], first[3].value) == (["original", "bm25"], 0.2)
+    assert [*(cell.text for cell in first[:2]), first[2]] == ["original", "bm25", "significant"]
+    assert first[3].value == 0.2
     means = pq.read_table(tmp_path / "means.parquet").to_pylist()
     for row in means:
         row["mean"] = means[0]["mean"] if row["run"] == "original" else row["mean"]
