@@ -19,14 +19,7 @@ from tests.builders import (
 )
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols import costs
-from zelo_ray.commands.compare_protocols.costs import (
-    Bill,
-    bills_by_query,
-    bills_of,
-    requests_of,
-    spending_of_protocol,
-    sum_spending,
-)
+from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.measured import measure, verdict_on, write_outcome
 from zelo_ray.commands.compare_protocols.people import Item, read_people
 from zelo_ray.commands.compare_protocols.plans import make_plans, unused_by_all
@@ -151,14 +144,17 @@ def test_every_billed_row_counts_and_the_calls_of_each_run():
     ]
     keys = [reply(n).key for n in (1, 2, 4)]
     expected = [Bill(calls=5, dollars=1.5), Bill(calls=1, unpriced=1), Bill()]
-    assert bills_of(rows, keys) == dict(zip(keys, expected, strict=True))
+    assert costs.bills_of(rows, keys) == dict(zip(keys, expected, strict=True))
 
 
 def test_a_request_of_two_queries_counts_once():
+    """And in full for another protocol."""
     bills = {"x": Bill(1, 1.0), "y": Bill(2, 0.25), "z": Bill(4, 4.0)}
-    found = bills_by_query({"q1": ["x", "y"], "q2": ["y", "z"]}, bills)
+    found = costs.bills_by_query({"q1": ["x", "y"], "q2": ["y", "z"]}, bills)
     assert found == {"q1": Bill(3, 1.25), "q2": Bill(4, 4.0)}
-    assert bills_by_query({"q1": ["y"]}, bills) == {"q1": Bill(2, 0.25)}, "and in full elsewhere"
+    assert costs.bills_by_query({"q1": ["y"]}, bills) == {"q1": Bill(2, 0.25)}, (
+        "and in full elsewhere"
+    )
 
 
 def test_requests_of_half_answered_rounds_are_found(monkeypatch):
@@ -167,7 +163,7 @@ def test_requests_of_half_answered_rounds_are_found(monkeypatch):
     keys = [request.key for request in missing(pool, PANEL, own)]
     half = Shelf(*(reply_to(key, verdict(0.5)) for key in keys[: len(keys) // 2]))
     for shelf in (Shelf(), half):
-        [(query_id, found)] = requests_of([pool], PANEL, own, shelf)
+        [(query_id, found)] = costs.requests_of([pool], PANEL, own, shelf)
         assert (query_id, sorted(found)) == (pool.query_id, sorted(keys))
 
     class Chained:
@@ -179,7 +175,7 @@ def test_requests_of_half_answered_rounds_are_found(monkeypatch):
     monkeypatch.setattr(costs, "load_protocol", lambda _: Chained())
     keys = [request_of("first", PANEL[0]).key, request_of("second ok", PANEL[0]).key]
     shelf = Shelf(*(reply_to(key, "well") for key in keys))
-    [(_, found)] = requests_of([pool], PANEL, own, shelf)
+    [(_, found)] = costs.requests_of([pool], PANEL, own, shelf)
     assert {*keys, request_of("first", PANEL[1]).key} <= {*found}
 
 
@@ -188,13 +184,13 @@ def test_a_protocol_spends_what_its_requests_cost_in_any_run():
     mine, other, both = (reply(n).key for n in (1, 2, 3))
     rows = [reply(2, 10.0), reply(1, 0.75, final=False, status="invalid"), reply(1, 0.75)]
     rows.append(reply(3, 0.5, run_id="of another protocol"))
-    assert sum_spending(rows, {mine, both}) == 2.0
-    assert sum_spending(rows, {other}) == 10.0
-    assert sum_spending([], {mine}) == 0.0
+    assert costs.sum_spending(rows, {mine, both}) == 2.0
+    assert costs.sum_spending(rows, {other}) == 10.0
+    assert costs.sum_spending([], {mine}) == 0.0
     lying = [(2.0, ["mine", "x", "y", "z"]), (1.0, ["x"])]
-    assert sum_spending(rows[2:3], {mine, "mine"}, lying) == 0.75 - 1.5 - 1.0
-    assert sum_spending(rows[2:3], {*"xyz", "mine"}, lying) == 0.0
-    assert sum_spending(rows[2:3], {mine}, [(1.0, [])]) == 0.75
+    assert costs.sum_spending(rows[2:3], {mine, "mine"}, lying) == 0.75 - 1.5 - 1.0
+    assert costs.sum_spending(rows[2:3], {*"xyz", "mine"}, lying) == 0.0
+    assert costs.sum_spending(rows[2:3], {mine}, [(1.0, [])]) == 0.75
 
 
 def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
@@ -206,9 +202,10 @@ def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
     ledger.append([reply_to(7, "of another protocol", dollars=4.0)])
     ledger.close()
     lying = [(8.0, [keys[3], "x"])]
-    assert spending_of_protocol(own, PANEL, ledger, [pool], []) == 0.375
-    assert spending_of_protocol(own, PANEL, ledger, [pool], lying) == 0.375 - 4.0
-    assert spending_of_protocol(options_of(out=str(tmp_path)), PANEL, ledger, [pool], []) is None
+    assert costs.spending_of_protocol(own, PANEL, ledger, [pool], []) == 0.375
+    assert costs.spending_of_protocol(own, PANEL, ledger, [pool], lying) == 0.375 - 4.0
+    free = options_of(out=str(tmp_path))
+    assert costs.spending_of_protocol(free, PANEL, ledger, [pool], []) is None
 
 
 # Options
