@@ -19,6 +19,7 @@ from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.candidates import find_candidates
 from zelo_ray.commands.label.draw import _hint_if_too_few
+from zelo_ray.evaluation.people.corrected import correct_metrics
 from zelo_ray.evaluation.people.frame import label_sizes
 from zelo_ray.formats.judgments.answers import PersonsAnswer
 from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
@@ -172,8 +173,9 @@ def test_all_labels_give_peoples_own_figures(contest, truth):
 
 def test_the_panel_joins_by_the_corrected_measure(contest):
     alone = contest.figures("means")
-    _, told, _ = contest.run(contest.drawn(80), measures=["AP"])
+    status, told, [gate] = contest.run(contest.drawn(80), *GATE, measures=["AP"])
     assert told["on_panel_scale"] == {SCALED: "nDCG@10"}
+    assert (status, gate["verdict"]) == (3, "not enough data"), "the gate is by AP"
     means = contest.figures("means")
     for name in "ab":
         of_panel = alone["nDCG@10", "panel", name]["mean"]
@@ -184,6 +186,11 @@ def test_whole_queries_are_taken_as_drawn(contest):
     own = {f"q{q}" for q in range(0, 40, 3)}
     _, told, _ = contest.run(contest.labels(only=lambda q, _: q in own))
     assert (told["way"], told["queries"]) == ("queries", 14)
+    frame, said, _ = framed("nDCG@10", queries=40, documents=12)
+    gain = np.where(frame.query % 3 == 0, frame.linear.gains(said), np.nan)
+    one, other = correct_metrics(frame, gain, np.full(len(gain), 14 / 40), whole_queries=True)
+    found = contest.figures()[SCALED, "corrected", "a", "b"]["difference"]
+    assert found == pytest.approx((one - other).mean())
 
 
 REFUSED = {
