@@ -1,7 +1,6 @@
 """King of the hill: who meets whom, what the judges see, who reigns, and what it comes to."""
 
 import json
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import CountingShelf, Shelf, judge_of, pool_of, sealed, seen_worth, verdict
+from tests.builders import Shelf, judge_of, pool_of, sealed, seen_worth, verdict
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
@@ -64,8 +63,8 @@ def worthier(request):
     return duel(request, "tie" if first == second else ids[second > first])
 
 
-def play(pool=POOL, panel=PANEL, say=worthier, shelf=None, **fields):
-    return builders.play(best_of, options_of(**fields), pool, panel, say, shelf)
+def play(pool=POOL, panel=PANEL, say=worthier, **fields):
+    return builders.play(best_of, options_of(**fields), pool, panel, say)
 
 
 def of(step, kind, judge=None):
@@ -198,22 +197,14 @@ WORTHS = st.lists(st.integers(0, 3), min_size=2, max_size=6)
 @given(WORTHS, st.integers(1, 3), st.sampled_from([0, 0, 7]), st.fixed_dictionaries(FIELDS))
 @settings(max_examples=60, deadline=None)
 def test_tournaments(worths, judges, failing, fields):
-    pool, panel, shelf = pool_of(worths), PANEL[:judges], CountingShelf()
 
     def say(request):
         fails = failing and int(request.key, 16) % failing == 0
         return ("", "refused") if fails else worthier(request)
 
-    step, asked = play(pool, panel, say, shelf, **fields)
-    requests = [request for round_ in asked for request in round_]
-    assert shelf.reads == dict.fromkeys((request.key for request in requests), 1)
-    assert advance(rounds_of(pool, panel, **fields), shelf) == step
-
-    planned = best_of.count(pool, panel, options_of(**fields))
-    sent, contests = Counter(request.judge.name for request in requests), len(worths) - 1
-    assert all(sent[name] <= planned[name] for name in planned)
+    step, _ = play(pool_of(worths), PANEL[:judges], say, **fields)
+    contests = len(worths) - 1
     if not failing:
-        assert sent == planned
         tournaments = judges * fields["repeats"]
         assert len(of(step, Contest)) == contests * tournaments
         assert len(of(step, Winner)) == tournaments

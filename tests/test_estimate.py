@@ -49,11 +49,15 @@ def job(out, *judges, **fields):
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 
-def estimated(pools, options, panel, replies=None, **more):
+def sampled(pools, options, panel, replies=None):
     sample = sample_input.InputSample(panel, options, replies)
     for pool in pools:
         sample.add(pool)
-    return estimate(sample, **more)
+    return sample
+
+
+def estimated(*job, **more):
+    return estimate(sampled(*job), **more)
 
 
 def answer_all(out, pools, options, panel, rows=lambda row: [row], **fields):
@@ -141,16 +145,13 @@ def test_rendering_stops_when_it_takes_long(tmp_path, monkeypatch, few_rendered)
     monkeypatch.setattr(sample_input, "_MOST_RENDERED", 20)
     pools = [pool_of(range(4), f"q{i}", f"question {i}?") for i in range(50)]  # 6 requests each
     options, panel = job(tmp_path, LUNA)
-    sample = sample_input.InputSample(panel, options)
-    for pool in pools:
-        sample.add(pool)
-    assert len(sample.sample()) == 4
+    assert len(sampled(pools, options, panel).sample()) == 4
     one, all_ = (estimated(p, options, panel).dollars("online") for p in (pools[:1], pools))
     assert all_.expected == pytest.approx(50 * one.expected, rel=0.01)
 
 
 def test_pools_that_take_no_request_cost_nothing(tmp_path):
-    found = estimated([pool_of([1]), replace(pool_of([]), query_id="q2")], *job(tmp_path, LUNA))
+    found = estimated([pool_of([1]), pool_of([], "q2")], *job(tmp_path, LUNA))
     assert (found.pools, found.forecasts[0].planned, found.dollars("online").high) == (2, 0, 0)
     assert format_estimate(found)
 

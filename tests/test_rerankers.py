@@ -32,17 +32,16 @@ from zelo_ray import Reranker
 class Mine(Reranker):
     def __init__(self, scale=1.0): self.scale = scale
     async def score(self, query, documents): return [self.scale * worth(d) for d in documents]
-class Versioned(Mine):
-    version = 3
+class Versioned(Mine): version = 3
 class Plain:
-    def score(self, q, d): return np.array([worth(text) for text in d], dtype=np.float32)
+    def score(self, q, texts): return np.array([*map(worth, texts)], dtype=np.float32)
 class Called:
-    async def __call__(self, query, documents): return [worth(text) for text in documents]
+    async def __call__(self, query, documents): return [*map(worth, documents)]
 class Client:
     def __init__(self): self.session = aiohttp.ClientSession()
     async def score(self, query, documents):
         await self.session.close()
-        return [worth(text) for text in documents]
+        return [*map(worth, documents)]
 class Broken:
     def __init__(self): raise ValueError("no such weights")
     def score(self, query, documents): return []
@@ -52,9 +51,9 @@ class Odd:
 
 number, made, calls, busy = 7, Mine(), [], threading.Lock()
 def function(query, documents, scale=1.0): return [scale * worth(text) for text in documents]
-async def asynchronous(query, documents): return tuple(worth(text) for text in documents)
+async def asynchronous(query, documents): return tuple(map(worth, documents))
 def decorated(query, documents): return asynchronous(query, documents)
-def in_order(query, documents): return (worth(text) for text in documents)
+def in_order(query, documents): return map(worth, documents)
 async def raises(query, documents):
     if "q1" in query: raise RuntimeError("no idea\\nof it " + "x" * 500)
     return [0.0] * len(documents)
