@@ -361,6 +361,6 @@ def test_lexical_rerankers_score_a_whole_pool_and_answer_nothing_else(tmp_path):
         assert sorted(scores, key=scores.get, reverse=True)[:2] == ["d1", "d2"]
         assert found.books[0].dollars == 0
     judge = judge_of("offline:bm25")
-    request = request_of(judge=judge, response_model=Order, documents=documents)
+    request = request_of(judge=judge, response_model=Order, documents=documents[:1])
     with pytest.raises(Refused):
         asyncio.run(load_provider("offline").connect(Settings()).send(request))
