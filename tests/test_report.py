@@ -264,6 +264,7 @@ def test_figures_and_addresses_tell_no_more_than_they_may():
         assert without_credentials(url) == shown
     for value, shown in ((0.0, "0.0%"), (0.0004, "<0.1%"), (0.9996, ">99.9%"), (1.0, "100.0%")):
         assert format_probability(value) == shown
+    assert format_probability(float("nan")) == "\N{EN DASH}"
 
 
 # Runs that are not finished

@@ -308,6 +308,8 @@ def test_a_vote_of_one_token_is_a_share_of_a_win():
     assert 0 < gap(**TOKEN) < math.log(3), "shrunk by the prior from the odds of 3 to 1"
     assert gap() > gap(**TOKEN)
     assert gap(**TOKEN, prior_sd=1e3) == pytest.approx(math.log(3), abs=1e-3)
+    token, reasoned = (ZELO.score.explain({"answer": each}) for each in ("token", "reasoned"))
+    assert token != reasoned == ZELO.score.explain({})
 
 
 @given(st.permutations(range(6)))
