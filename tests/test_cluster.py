@@ -1,5 +1,6 @@
 """Three nodes, and jobs on them to which everything happens: what it costs, and what comes out."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -62,19 +63,12 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
 ) -> None:
     """Nothing is paid twice but what was in flight, and no byte of the results is another."""
     out, times = tmp_path / "out", [time.time()]
-    words = (
-        "annotate.py",
-        str(pools),
-        "--out",
-        str(out),
-        "--judges",
-        OPENAI,
-        "--actors",
-        str(ACTORS),
-    )
+    limits = {"limits": {OPENAI: {"rpm": RPM, "concurrency": SLOTS}}}
+    (tmp_path / "limits.yaml").write_text(json.dumps(limits))
+    words = ["annotate.py", str(pools), "--out", str(out), "--judges", OPENAI]
+    words += ["--actors", str(ACTORS), "--config", str(tmp_path / "limits.yaml")]
     flags = ("--rpm", str(RPM), "--burst", "2", "--latency", "0.3")
     with crash.fakes(tmp_path, *flags) as environ:
-        environ.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
         with Cluster(environ, workers=2) as cluster:
             times.append(time.time())
             cluster.submit("stopped", *words)
@@ -101,9 +95,7 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
             cluster.driver("bereft").kill()
             await_("the end of a job", lambda: cluster.status("bereft") == "FAILED")
             outcomes = crash.stats(environ)["outcomes"]
-            # Actors that Ray takes for dead, on a machine that starves, call on for a moment.
-            lost_by_ray = dead_actors(out) > ACTORS + 1
-            assert set(outcomes) == {"ok"} or lost_by_ray, f"a limit was met: {outcomes}"
+            assert set(outcomes) == {"ok"}, f"a limit of the account was met: {outcomes}"
             times.append(time.time())
 
             cluster.submit("headless", *words)
@@ -126,11 +118,7 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
 
 
 def dead_actors(out: Path) -> int:
-    """How many died with calls in flight: each leaves a record of what these may cost.
-
-    They are those of a worker, of a driver and of a head that the test kills, and any that Ray
-    takes for dead where the machine starves it: after 15 s without a sign of life.
-    """
+    """How many died with calls in flight: each leaves a record of what these may cost."""
     return len(list((out / "exposure").glob("*.json")))
 
 
