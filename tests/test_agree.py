@@ -1,26 +1,118 @@
-"""``agree``: as a user would type it, and against what others have published."""
+"""``agree``: against what others have published, and against sklearn and krippendorff."""
 
 import csv
 import json
 import re
+from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import agreement_of, rows_of, set_in_file, write_qrels
+from tests.builders import agreement_of, set_in_file, write_lines, write_qrels
+from tests.labelling import sample
+from zelo_ray import agree
+from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.errors import InputError
+from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.agreement.differences import differences
+from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
+from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
+from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts
+from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.formats.judgments.scales import map_grades
 from zelo_ray.formats.tables import table_of
-from zelo_ray.records import Grade, GradedScore
+from zelo_ray.options.scales import Scale, parse_scales
+from zelo_ray.records import Contest, GradedScore, Verdict
 
-SCALES = {"4pt": "0-3", "0v123": ">=1", "01v23": ">=2", "012v3": ">=3"}
+NONE = set_in_file(resamples=0)
+FEW = set_in_file(resamples=100)
 
 
-def values(out):
-    return {
-        (r["rater_a"], r["rater_b"], r["scale"], r["coefficient"]): r["value"]
-        for r in rows_of(out, "agreement")
+def figures(results, table="agreement", column="value"):
+    """A column of a table of results by raters, scale and coefficient."""
+    names = ("rater_a", "rater_b", "scale", "coefficient")
+    return {tuple(row[n] for n in names): row[column] for row in getattr(results, table)}
+
+
+# What others have published
+
+
+def test_published_kappas_and_alphas_of_33_judges(tmp_path, published):
+    """All 264, to the 4 decimals that are published; grades above 3 are clipped there, too."""
+    folder = published / "llmjudge2024"
+    words = [folder / "submissions", "--human", folder / "llmjudge_test_qrel_idx.txt"]
+    with pytest.raises(InputError, match=r"RMITIR-llama70B.txt:\d+: the grade 5 is not in 0 to 3"):
+        agreement_of(*words)
+    asked = ("--coefficients", "kappa", "alpha-ordinal", "--clip", *FEW)
+    results = agreement_of(*words, *asked)
+    found, wrong = figures(results), []
+    with (folder / "published_agreement.csv").open() as file:
+        published = list(csv.DictReader(file))
+    scales = {"4pt": "0-3", "0v123": ">=1", "01v23": ">=2", "012v3": ">=3"}
+    for row, scale in product(published, scales):
+        for short, name in (("kappa", "kappa"), ("alpha", "alpha-ordinal")):
+            value = found["human", row["submission"], scales[scale], name]
+            if abs(round(value, 4) - float(row[f"{short}_{scale}"])) > 1e-9:
+                wrong.append((row["submission"], scale, name, value))
+    assert not wrong
+    assert len(published) * len(scales) * 2 == 264
+    clipped = r"([^/]+): (\d+) of 4,423 .* to 0 to 3 \((\d+)\)$"
+    assert [re.search(clipped, note).groups() for note in results.report.record["notes"]] == [
+        ("RMITIR-llama70B.txt", "2", "5"),
+        ("h2oloo-zeroshot2.txt", "1", "10"),
+    ]
+
+
+def test_krippendorffs_example(tmp_path, published):
+    """Four observers, twelve units, five codes, and gaps (Krippendorff 2011): .743, .815, .849."""
+    with (published / "evalica_fixtures/codings.csv").open() as file:
+        coders = list(csv.reader(file))
+    source = write_lines(
+        tmp_path / "codings.jsonl",
+        [
+            {"query_id": "units", "doc_id": f"u{i}", "judge": f"coder {c}", "grade": int(code)}
+            for c, codes in enumerate(coders)
+            for i, code in enumerate(codes)
+            if code
+        ],
+    )
+    results = agreement_of(source, "--levels", 6)
+    found = figures(results)
+    for name, value, exact in (
+        ("nominal", 904 / 1216, 1e-12),
+        ("ordinal", 0.815, 5e-4),
+        ("interval", 0.849, 5e-4),
+    ):
+        key = ("all judges", "", "0-5", f"alpha-{name}")
+        assert found[key] == pytest.approx(value, abs=exact)
+        assert figures(results, column="items")[key] == 11, "the twelfth unit has one code"
+
+
+def test_fastchats_own_counts(tmp_path, published):
+    """By turn, each vote beside each; and of both turns, the majority with its kappa."""
+    folder = published / "mtbench_human"
+    rows = {
+        name: [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("gpt4_pair", "human")
     }
+    for turn, counts in ((1, ["886 of 1,343", "727 of 859"]), (2, ["871 of 1,325", "731 of 864"])):
+        gpt4, human = (
+            write_lines(tmp_path / f"{name}.jsonl", [row for row in each if row["turn"] == turn])
+            for name, each in rows.items()
+        )
+        report = agreement_of(gpt4, "--human", human, "--people", "expert*", *FEW).report
+        assert [row[2] for row in report.table("outcomes").rows[2:]] == counts
+    sources = [folder / "gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
+    table = agreement_of(*sources, *FEW).report.table("outcomes")
+    assert [row[2] for row in table.rows] == [
+        *("1,219 of 1,814", "953 of 1,078", "2,220 of 3,355", "1,823 of 2,129")
+    ]
+    assert [round(row[-1].value, 3) for row in table.rows[:2]] == [0.505, 0.767]
+
+
+# Judges that grade
 
 
 @pytest.fixture
@@ -31,212 +123,460 @@ def three(tmp_path):
     for name, noise in (("good", 0.2), ("poor", 0.7)):
         grades = np.where(rng.random(60) < noise, rng.integers(0, 4, 60), human)
         write_qrels(tmp_path / f"{name}.txt", grades)
-    return tmp_path, write_qrels(tmp_path / "people.qrels", human)
+    write_qrels(tmp_path / "people.qrels", human)
+    return [tmp_path / "poor.txt", tmp_path / "good.txt", "--human", tmp_path / "people.qrels"]
 
 
-def test_published_kappas_and_alphas_of_33_judges(say, tmp_path, published):
-    """All 264, to the 4 decimals that are published; grades above 3 are clipped there, too."""
-    folder = published / "llmjudge2024"
-    human = folder / "llmjudge_test_qrel_idx.txt"
-    words = [folder / "submissions", "--human", human, "--clip", "--out", tmp_path]
-    status, lines = say(
-        *words, "--coefficients", "kappa", "alpha-ordinal", *set_in_file(resamples=100)
-    )
-    assert status == 0
-    found = values(tmp_path)
-    with (folder / "published_agreement.csv").open() as file:
-        published = list(csv.DictReader(file))
-    wrong = []
-    for row in published:
-        for column, scale in SCALES.items():
-            for short, name in (("kappa", "kappa"), ("alpha", "alpha-ordinal")):
-                expected = float(row[f"{short}_{column}"])
-                value = found["human", row["submission"], scale, name]
-                if abs(round(value, 4) - expected) > 1e-9:
-                    wrong.append((row["submission"], scale, name, value, expected))
-    assert not wrong
-    assert len(published) * len(SCALES) * 2 == 264
-    assert sum("clipped to 0 to 3" in line for line in lines) == 2
-    notes = json.loads((tmp_path / "agree.json").read_text())["notes"]
-    clipped = r"([^/]+): (\d+) of 4,423 .* to 0 to 3 \((\d+)\)"
-    assert [re.search(f"{clipped}$", note).groups() for note in notes] == [
-        ("RMITIR-llama70B.txt", "2", "5"),
-        ("h2oloo-zeroshot2.txt", "1", "10"),
+def test_judges_are_ranked_by_agreement_with_people(three):
+    results = agreement_of(*three)
+    assert results.complete
+    table = results.report.table("people")
+    assert [(row[0].text, *row[-2:]) for row in table.rows] == [
+        ("good", "60", "6"),
+        ("poor", "60", "6"),
     ]
 
 
-def test_without_clip_the_first_bad_line_is_named(say, published):
-    folder = published / "llmjudge2024"
-    status, lines = say(folder / "submissions", "--human", folder / "llmjudge_test_qrel_idx.txt")
-    assert status == 1
-    assert len(lines) == 1
-    assert "RMITIR-llama70B.txt:" in lines[0]
-    assert "the grade 5 is not in 0 to 3 (and 1 more): --clip" in lines[0]
+def test_only_what_is_asked(three):
+    asked = ("--thresholds", 2, "--coefficients", "mcc", "fleiss", *NONE)
+    rows = agreement_of(*three, *asked).agreement
+    scales = {(row["coefficient"], row["scale"]) for row in rows}
+    assert scales == {*product(("mcc", "fleiss"), ("0-3", ">=2"))}
+    assert all(np.isnan(row["low"]) for row in rows)
+    rows = agreement_of(*three, "--thresholds", *NONE).agreement
+    assert {row["scale"] for row in rows} == {"0-3"}
 
 
-def test_krippendorffs_example(say, tmp_path, published):
-    """Four observers, twelve units, five codes, and gaps (Krippendorff 2011): .743, .815, .849."""
-    with (published / "evalica_fixtures/codings.csv").open() as file:
-        coders = list(csv.reader(file))
-    lines = [
-        {"query_id": "units", "doc_id": f"u{i}", "judge": f"coder {c}", "grade": int(code)}
-        for c, codes in enumerate(coders)
-        for i, code in enumerate(codes)
-        if code
+def test_who_judged_nothing_in_common_is_missing(tmp_path):
+    grades = {"a": [1, 2, 3, 0], "b": [None] * 4 + [1, 2], "human": [1, 2, 2, 0]}
+    paths = [write_qrels(tmp_path / f"{name}.txt", each) for name, each in grades.items()]
+    graded = agreement_of(*paths[:2], "--human", paths[2])
+    voted = [
+        write_lines(tmp_path / "a.jsonl", [line(q, "tie", "a") for q in range(6)]),
+        write_lines(tmp_path / "b.jsonl", [line(0, "tie", "b", a="z")]),
+        write_lines(tmp_path / "h.jsonl", [line(q, "tie") for q in range(6)]),
     ]
-    source = tmp_path / "codings.jsonl"
-    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert say(source, "--levels", 6, "--out", tmp_path)[0] == 0
-    found = values(tmp_path)
-    assert found["all judges", "", "0-5", "alpha-nominal"] == pytest.approx(904 / 1216, abs=1e-12)
-    assert found["all judges", "", "0-5", "alpha-ordinal"] == pytest.approx(0.815, abs=5e-4)
-    assert found["all judges", "", "0-5", "alpha-interval"] == pytest.approx(0.849, abs=5e-4)
-    items = {r["items"] for r in rows_of(tmp_path, "agreement") if r["rater_a"] == "all judges"}
-    assert items == {11}  # the twelfth unit has one code
+    voted = agreement_of(*voted[:2], "--human", voted[2])
+    for results, table in ((graded, "agreement"), (voted, "outcomes")):
+        assert not results.complete
+        values = figures(results, table)
+        assert not any(value == value for key, value in values.items() if "b" in key[:2])
+        assert any(value == value for key, value in values.items() if "a" in key[:2])
 
 
-def test_judges_are_ranked_by_their_agreement_with_people(three):
-    folder, human = three
-    found = agreement_of(folder / "poor.txt", folder / "good.txt", "--human", human)
-    assert found.complete
-    report = found.report
-    people = report.table("people")
-    assert [*people.columns] == [
-        *("judge", "kappa-quadratic", "kappa", "alpha-ordinal", "agreement", "items", "queries")
-    ]
-    assert [row[0].text for row in people.rows] == ["good", "poor"]
-    assert [row[-2:] for row in people.rows] == [["60", "6"]] * 2
-    _, _, binarised = report.section("people").parts
-    assert [*binarised.columns] == ["judge", ">=1", ">=2", ">=3"]
-    assert {row[0].text for row in report.table("panel").rows} == {"all judges and human"}
-    grades = report.table("confusion").rows
-    assert [row[0].text for row in grades] == ["good"] * 4 + ["poor"] * 4
-    assert sum(int(count) for row in grades for count in row[3:]) == 120
-
-
-def test_only_what_is_asked(say, three, tmp_path):
-    folder, human = three
-    words = [
-        "--human",
-        human,
-        "--thresholds",
-        2,
-        "--coefficients",
-        "mcc",
-        "fleiss",
-        *set_in_file(resamples=0),
-    ]
-    out = tmp_path / "out"
-    found = agreement_of(folder / "poor.txt", folder / "good.txt", *words, "--out", out)
-    assert [*found.report.table("people").columns] == ["judge", "mcc", "items", "queries"]
-    rows = rows_of(out, "agreement")
-    assert {(r["coefficient"], r["scale"]) for r in rows} == {
-        (name, scale) for name in ("mcc", "fleiss") for scale in ("0-3", ">=2")
-    }
-    assert all(np.isnan(r["low"]) for r in rows)
-    assert say(folder / "poor.txt", folder / "good.txt", "--thresholds", "--out", out)[0] == 0
-    assert {r["scale"] for r in rows_of(out, "agreement")} == {"0-3"}
-
-
-def test_a_judge_of_other_documents_is_missing(tmp_path):
-    for name, grades in (
-        ("a", [1, 2, 3, 0, None, None]),
-        ("b", [None] * 4 + [1, 2]),
-        ("human", [1, 2, 2, 0, None, None]),
-    ):
-        write_qrels(tmp_path / f"{name}.txt", grades)
-    words = [tmp_path / "a.txt", tmp_path / "b.txt", "--human", tmp_path / "human.txt"]
-    found = agreement_of(*words)
-    assert not found.complete
-    assert found.report.notes[0] == "b and human judged no document in common"
-    a, b = found.report.table("people").rows
-    assert a[1].value > 0
-    assert np.isnan([a[1].low, b[1].value]).all()  # of fewer than five queries, and of nothing
-
-
-def test_the_out_of_annotate_is_a_source(tmp_path):
-    grades = [
-        Grade(f"q{i % 5}", f"d{i}", judge, (i * factor) % 4, (), (), "", f"{judge}{i}")
-        for judge, factor in (("openai:m", 1), ("gemini:n", 3))
-        for i in range(20)
-    ]
-    pq.write_table(table_of(grades, Grade), tmp_path / "grades.parquet")
-    [row] = agreement_of(tmp_path, *set_in_file(resamples=100)).report.table("between").rows
-    assert [cell.text for cell in row[:2]] == ["openai:m", "gemini:n"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--levels", "1"], "levels: must be at least 2"),
-        (["--thresholds", "4"], "thresholds: must be from 1 to 3"),
-        (["--coefficients", "kapa"], "'kapa' (did you mean 'kappa'?); there are"),
-        ([*set_in_file(resamples=99)], "resamples: must be 0 …at least 100"),
-        (["--human", "nowhere://x"], "nowhere://x"),
-    ],
-)
-def test_bad_options_are_one_line(say, three, words, message):
-    status, lines = say(three[0] / "good.txt", *words)
-    assert status == 2
-    assert len(lines) == 1
-    assert all(part in lines[0] for part in message.split("…"))
-
-
-def test_tables_do_not_go_where_judgments_lie(say, three):
-    folder, _ = three
-    status, lines = say(folder, "--out", f"{folder}/")
-    assert status == 2
-    assert "holds judgments" in lines[0]
-    assert lines[0].endswith("--out")
-    (folder / "run").mkdir()
-    words = [folder / "good.txt", folder / "poor.txt", "--out", folder / "run"]
-    for name in ("run.json", "compare.json"):
-        (folder / "run" / name).write_text("{}")
-        assert say(*words)[0] == 2
-        assert [path.name for path in (folder / "run").iterdir()] == [name]
-        (folder / "run" / name).unlink()
-
-
-def test_a_panels_grades_stand_beside_its_judges_and_are_none_of_them(say, three):
-    folder, human = three
-    rng = np.random.default_rng(0)
+def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
     scores = [
-        GradedScore(f"q{i % 6}", f"d{i}", 1.5, 0.3, 2, 1, int(grade), 1.5, 1, 0.5, False)
-        for i, grade in enumerate(rng.integers(0, 4, 60))
+        GradedScore(f"q{i % 6}", f"d{i}", 1.5, 0.3, 2, 1, i * 7 % 4, 1.5, 1, 0.5, False)
+        for i in range(60)
     ]
-    pq.write_table(table_of(scores, GradedScore), folder / "scores.parquet")
-    words = [folder / "good.txt", folder / "poor.txt"]
-    say(*words, "--human", human, "--out", folder / "without")
-    words += [f"panel={folder / 'scores.parquet'}", "--human", human, "--out", folder / "with"]
-    report = agreement_of(*words).report
-    assert "panel" in {row[0].text for row in report.table("people").rows}
-    assert report.table("panel").caption.startswith("2 judges,")
-    before, after = values(folder / "without"), values(folder / "with")
+    pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
+    found = []
+    for more in ([], [f"panel={tmp_path / 'scores.parquet'}"]):
+        results = agreement_of(*more, *three, *FEW)
+        alone = {(row["judge"], row["against"]): row["value"] for row in results.grading}
+        found.append(figures(results) | alone)
+    before, after = found
     assert {key: after[key] for key in before} == before
-    assert ("human", "panel", "0-3", "kappa") in after
-    grading = [
-        {(r["judge"], r["against"]): r["value"] for r in rows_of(folder / name, "grading")}
-        for name in ("without", "with")
-    ]
-    assert {key: grading[1][key] for key in grading[0]} == grading[0]
-    assert ("panel", "others") in grading[1]
+    assert {("human", "panel", "0-3", "kappa"), ("panel", "others")} <= {*after}
 
 
-def test_coefficients_of_many_are_missing_for_two(say, three):
-    folder, _ = three
-    status, lines = say(folder / "poor.txt", folder / "good.txt", "--coefficients", "fleiss")
-    assert status == 3
-    assert lines[-1] == "fleiss: needs three or more raters"
-
-
-def test_one_judge_alone_has_nobody_to_agree_with(three):
-    with pytest.raises(InputError, match="name more judges, or --human"):
-        agreement_of(three[0] / "good.txt")
+def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
+    poor, good, *_ = three
+    for status, words in (
+        (2, [good, "--levels", "1"]),
+        (2, [good, "--thresholds", "4"]),
+        (2, [good, "--coefficients", "kapa"]),
+        (2, [good, *set_in_file(resamples=99)]),
+        (2, [good, "--human", "nowhere://x"]),
+        (2, [good, "--people", "expert*"]),
+        (1, [good]),
+        (3, [poor, good, "--coefficients", "fleiss"]),
+        (2, [tmp_path, "--out", f"{tmp_path}/"]),
+    ):
+        found, lines = say(*words)
+        assert found == status, words
+        assert len(lines) == 1 or status == 3
+    for name in ("run.json", "compare.json"):
+        out = tmp_path / name.partition(".")[0]
+        out.mkdir()
+        (out / name).write_text("{}")
+        assert say(poor, good, "--out", out)[0] == 2
+        assert [path.name for path in out.iterdir()] == [name], "results of others are left alone"
 
 
 def test_a_judges_name_does_not_steer_the_terminal(say, three):
-    folder, human = three
     name = "\x1b[31mred\u202e"
-    _, lines = say(f"{name}={folder / 'good.txt'}", "--human", human)
+    _, lines = say(f"{name}={three[1]}", *three[2:])
     assert any(line.startswith(r"\x1b[31mred\u202e ") for line in lines)
     assert not any(set(line) & {"\x1b", "\u202e"} for line in lines)
+
+
+# Scales of judges
+
+
+def grade(query_id, doc_id, judge, value):
+    return {"query_id": query_id, "doc_id": doc_id, "judge": judge, "grade": value}
+
+
+def test_a_scale_is_mapped_end_to_end():
+    for scale, expected in {
+        (1, 4): [0, 1, 2, 3],
+        (0, 5): [0, 1, 1, 2, 2, 3],
+        (-1, 1): [0, 2, 3],
+        (0, 1): [0, 3],
+    }.items():
+        grades = np.arange(scale[0], scale[1] + 1.0)
+        assert map_grades(grades, Scale(*scale), 4).tolist() == expected
+    scales = {"a=b": Scale(0, 5), "c:d": Scale(-2, -1)}
+    assert parse_scales(("a=b=0-5", "c:d=-2--1")) == scales
+    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:ranks", "=0-5"):
+        with pytest.raises(ValueError, match=r"NAME=0-5|2 to 100 grades"):
+            parse_scales((written,))
+    with pytest.raises(ValueError, match="two scales"):
+        parse_scales(("j=0-5", "j=1-4"))
+
+
+def test_judges_meet_on_the_common_scale(tmp_path):
+    """A judge with people's grades on 1 to 4, and a noisy one on 0 to 5; from Python, too."""
+    rng, human, judges = np.random.default_rng(0), [], []
+    for n, truth in enumerate(rng.integers(0, 4, 96).tolist()):
+        ids, noisy = (f"q{n % 12}", f"d{n}"), round(truth * 5 / 3 + rng.normal())
+        human.append(grade(*ids, "ann", truth))
+        judges.append(grade(*ids, "x:shifted", truth + 1))
+        judges.append(grade(*ids, "wide", min(max(noisy, 0), 5)))
+    path, human = (
+        str(write_lines(tmp_path / f"{name}.jsonl", rows))
+        for name, rows in (("judges", judges), ("human", human))
+    )
+    for results in (
+        agreement_of(path, "--human", human, "--scale", "x:shifted=1-4", "wide=0-5", *NONE),
+        agree(path, human=human, scale={"x:shifted": "1-4", "wide": "0-5"}, resamples=0),
+    ):
+        found = figures(results)
+        assert found["human", "x:shifted", "0-3", "kappa"] == 1
+        assert 0.3 < found["human", "wide", "0-3", "kappa"] < 1
+    narrow = parse_scales(("wide=0-2", "x:shifted=1-4"))
+    with pytest.raises(InputError, match=r"judges.jsonl:\d+: the grade \d of wide is not on"):
+        read_all_judgments([path], scales=narrow)
+    assert max(read_all_judgments([path], scales=narrow, clip=True).grades["grade"].to_pylist()) < 4
+    with pytest.raises(InputError, match="wise"):
+        read_all_judgments([path], clip=True, scales=parse_scales(("wise=0-5",)))
+    for rows, where in (
+        ([{"query_id": "q", "doc_id": "d", "grade": 1.5}], ":1: the grade 1.5"),
+        ([{"query_id": "q", "doc_id": "d", "grade": grade} for grade in (1, 3)], ":2: .* again"),
+    ):
+        other = write_lines(tmp_path / "other.jsonl", rows)
+        with pytest.raises(InputError, match=f"other.jsonl{where}"):
+            read_all_judgments([f"j={other}"], scales=parse_scales(("j=1-4",)))
+
+
+# Judges that vote, and differences
+
+
+def of_coefficient(name, one, other, levels):
+    """A coefficient by another's code, of two lists of grades; NaN where all are equal."""
+    import krippendorff
+    from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
+
+    both = np.array([one, other]).astype(int)
+    if name == "agreement":
+        return float(np.mean(both[0] == both[1])) if both.size else np.nan
+    if len(np.unique(both)) < 2:
+        return np.nan
+    if name == "kappa":
+        return cohen_kappa_score(*both, labels=range(levels))
+    if name == "mcc":
+        constant = any(len(np.unique(each)) < 2 for each in both)
+        return np.nan if constant else matthews_corrcoef(*both)
+    return krippendorff.alpha(both, level_of_measurement="nominal", value_domain=range(levels))
+
+
+def test_differences_are_those_of_brute_force():
+    rng = np.random.default_rng(7)
+    queries = np.repeat(np.arange(12), 6)
+    truth = rng.integers(0, 3, len(queries))
+    grades = np.stack(
+        [truth, *(np.where(rng.random(72) < e, rng.integers(0, 3, 72), truth) for e in (0.3, 0.6))]
+    )
+    grades[rng.random(grades.shape) < 0.15] = -1
+    ratings = RatingMatrix(("people", "good", "poor"), grades.astype(np.int16), queries, 3)
+    named = {name: COEFFICIENTS[name] for name in ("agreement", "kappa", "alpha-nominal", "mcc")}
+    pairs, chance = [("good", "poor")], {"resamples": 20, "seed": 3}
+    found = differences(ratings, "people", pairs, named, thresholds=[2], **chance)
+    scales = [(each.scale, each.coefficient) for each in found]
+    assert scales == [*product(("0-2", ">=2"), named)]
+    common = np.flatnonzero((grades >= 0).all(axis=0))
+    _, place = np.unique(queries[common], return_inverse=True)
+    weights = draw_samples(place.max() + 1, 20, 3).astype(int)
+    for one in found:
+        cut = grades[:, common] >= 2 if one.scale == ">=2" else grades[:, common]
+        levels = 2 if one.scale == ">=2" else 3
+
+        def apart(items, cut=cut, one=one, levels=levels):
+            people, *judges = cut[:, items]
+            return [of_coefficient(one.coefficient, people, judge, levels) for judge in judges]
+
+        every = np.arange(len(common))
+        a, b = apart(every)
+        expected = (a, b, a - b, 100 * (a - b) / b)
+        assert (one.value_a, one.value_b, one.difference, one.relative) == pytest.approx(expected)
+        sampled = [np.subtract(*apart(np.repeat(every, row[place]))) for row in weights]
+        assert (one.low, one.high) == pytest.approx(interval(np.array(sampled), len(weights[0])))
+        assert (one.items, one.queries) == (len(common), place.max() + 1)
+
+
+def test_a_difference_that_is_not_known():
+    grades = np.array([[0, 2, 0, -1], [0, 2, 2, -1], [2, 0, 2, 1], [-1, -1, -1, 1]], np.int16)
+    ratings = RatingMatrix(("people", "a", "b", "alone"), grades, np.arange(4), 3)
+    named, pairs = {"kappa": COEFFICIENTS["kappa"]}, [("a", "b"), ("a", "alone")]
+    first, second = differences(ratings, "people", pairs, named, resamples=100, seed=0)
+    assert first.value_b < 0 < first.difference
+    assert np.isnan([first.relative, first.low, first.high]).all()  # three queries, and below 0
+    assert (second.items, second.queries) == (0, 0)
+    assert np.isnan([second.value_a, second.difference, second.low, second.relative]).all()
+
+
+def line(question, winner, judge="j", a="x", b="y", **more):
+    """A line of FastChat."""
+    ids = {"question_id": question, "model_a": a, "model_b": b}
+    return {**ids, "winner": winner, "judge": judge, **more}
+
+
+WORDS = ("model_b", "tie", "model_a")
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_outcomes_are_those_of_others(tmp_path, both_ways):
+    """Judges name A and B the other way round; and people once both ways, so that A is by id."""
+    rng = np.random.default_rng(5)
+    truth, said, rows = rng.integers(0, 3, 120), {}, []
+    names = [(f"q{i // 6}", f"d{i % 6}", f"c{i % 6}") for i in range(120)]
+    for name, noise in (("good", 0.2), ("fair", 0.5), ("poor", 0.9)):
+        own = np.where(rng.random(120) < noise, rng.integers(0, 3, 120), truth)
+        said[name] = np.where(rng.random(120) < 0.1, -1, own)
+        rows += [
+            line(q, WORDS[2 - word], name, a=c, b=d)
+            for (q, d, c), word in zip(names, said[name], strict=True)
+            if word >= 0
+        ]
+    people = [line(q, WORDS[w], "ann", a=d, b=c) for (q, d, c), w in zip(names, truth, strict=True)]
+    people += [line("q0", WORDS[2 - truth[0]], "bob", a="c0", b="d0")] * both_ways
+    judges = write_lines(tmp_path / "judges.jsonl", rows)
+    human = write_lines(tmp_path / "people.jsonl", people)
+    results, checked = agreement_of(judges, "--human", human, *FEW), 0
+    for row in results.outcomes:
+        if both_ways and row["scale"].startswith("votes"):
+            continue  # there is one more
+        both = np.array([truth, said[row["rater_b"]]])
+        both = both[:, both[1] >= 0]
+        both = 2 - both if both_ways else both
+        levels = 2 if row["scale"] in (">=2", "0-1") else 3
+        if row["scale"] == ">=2":
+            both = both >= 2
+        elif row["scale"] in ("0-1", "votes decided"):
+            both = both[:, (both != 1).all(axis=0)] // 2
+        expected = of_coefficient(row["coefficient"], *both, levels)
+        assert (row["value"], row["items"]) == (pytest.approx(expected), both.shape[1]), row
+        assert row["low"] <= row["value"] <= row["high"]
+        checked += 1
+    assert checked == 3 * (4 * 3 + (0 if both_ways else 2))
+    pairs = {(row["rater_a"], row["rater_b"]) for row in results.differences}
+    assert pairs == {("good", "fair"), ("good", "poor"), ("fair", "poor")}
+    assert [row[0].text for row in results.report.table("outcomes").rows[:3]] == [*said]
+    alone = agreement_of(judges, *FEW)
+    assert str(alone.pairs) == str(results.pairs), "people are no judge of the panel"
+    assert str(alone.voting) == str(results.voting)
+    assert not [*alone.outcomes]
+
+
+# Several people, and votes that repeat
+
+
+A, TIE, B = -1.0, 0.0, 1.0
+
+
+def vote(query_id, preference, judge, a="x", b="y", **more):
+    ids = {"query_id": query_id, "doc_id_a": a, "doc_id_b": b, "judge": judge}
+    return {**ids, "preference": preference, **more}
+
+
+def same_words(folder, people, judges, *options):
+    """Agreement with people by scale: how often the same, of how many."""
+    paths = [write_lines(folder / f"{n}.jsonl", r) for n, r in (("p", people), ("j", judges))]
+    results = agreement_of(paths[1], "--human", paths[0], *NONE, *options)
+    rows = [row for row in results.outcomes if row["coefficient"] == "agreement"]
+    return {row["scale"]: (round(row["value"] * row["items"], 6), row["items"]) for row in rows}
+
+
+PEOPLE = [vote("q", A, "ann"), vote("q", A, "bob"), vote("q", B, "cy"), vote("r", TIE, "ann")]
+JUDGE = [vote("q", A, "j"), vote("r", B, "j")]
+NAMELESS = [{k: v for k, v in row.items() if k != "judge"} for row in PEOPLE]
+BOTH_ORDERS = [vote("q", A, "j", swapped=False), vote("q", TIE, "j", swapped=True)]
+
+
+def test_several_people_are_one_word_and_many_votes(tmp_path):
+    for people, judge, expected in (
+        (PEOPLE, JUDGE, {"0-2": (1, 2), "votes": (2, 4), "votes decided": (2, 3)}),
+        (PEOPLE * 3, JUDGE * 4, {"0-2": (1, 2), "votes": (2, 4), "votes decided": (2, 3)}),
+        ([*PEOPLE, *[vote("q", B, "cy")] * 5], JUDGE, {"0-2": (1, 2)}),
+        (NAMELESS, JUDGE, {"0-2": (1, 2), "votes": (2, 4)}),
+        ([*PEOPLE[:1], vote("q", B, "bob")], JUDGE, {"0-2": (0, 1), ">=2": (0, 1)}),
+        (PEOPLE, BOTH_ORDERS, {"votes": (1, 3)}),  # half of its votes say A
+    ):
+        assert same_words(tmp_path, people, judge).items() >= expected.items()
+    path = write_lines(tmp_path / "p.jsonl", [*PEOPLE, *[vote("q", B, "cy")] * 5])
+    assert [item.verdict for item in read_people(str(path)).items("q", "xy")] == [2]
+
+
+def test_of_several_people_who_grade_the_median_counts(tmp_path):
+    """As a table with a column person, and as a directory of ``label``."""
+    answers = [("ann", "d0", 3.0), ("bob", "d0", 1.0), ("cy", "d0", 1.0), ("bob", "d1", 2.0)]
+    place = sample(tmp_path / "labels", [0.9, 0.1], [2.0, 1.0], answers)
+    rows = [grade("q", "d0", "j", 1), grade("q", "d1", "j", 2)]
+    judge, table = write_lines(tmp_path / "j.jsonl", rows), tmp_path / "people.csv"
+    rows = [f"q,{doc_id},{who},{grade:g}" for who, doc_id, grade in answers]
+    table.write_text("\n".join(["query_id,doc_id,person,grade", *rows]) + "\n")
+    for human in (place, table):
+        results = agreement_of(judge, "--human", human, *NONE)
+        for column, value in (("value", 1), ("items", 2)):
+            assert figures(results, column=column)["human", "j", "0-3", "agreement"] == value
+
+
+def test_each_vote_of_the_one_with_more_counts_once():
+    rng = np.random.default_rng(3)
+    rows = [
+        vote(f"q{q}", float(rng.integers(-1, 2)), judge, swapped=None)
+        for q in range(30)
+        for judge, most in (("one", 4), ("other", 3))
+        for _ in range(rng.integers(1, most + 1))
+    ]
+    for q, table in enumerate(cross_votes(encode_votes(pa.Table.from_pylist(rows)), 0, 1)):
+        one, other = (
+            [int(1 - r["preference"]) for r in rows if (r["query_id"], r["judge"]) == (f"q{q}", j)]
+            for j in ("one", "other")
+        )
+        expected = np.zeros((3, 3))
+        for i, j in product(one, other):
+            expected[i, j] += 1 / min(len(one), len(other))
+        assert table == pytest.approx(expected)
+        assert table.sum() == pytest.approx(max(len(one), len(other)))
+
+
+def test_lenient_is_judge_benchs_count(tmp_path):
+    """Two verdicts on a pair whose label is A or B: its sum of right and wrong is above 0."""
+    lenient = ("--both-orders", "lenient")
+    for first, second in product((A, TIE, B), repeat=2):
+        told = [vote("q", first, "j", swapped=False), vote("q", second, "j", swapped=True)]
+        turned = [vote("q", first, "j"), vote("q", -second, "j", a="y", b="x")]
+        for judge, label in product((told, turned), (A, B)):
+            people = [vote("q", label, "ann")]
+            found = same_words(tmp_path, people, judge, *lenient)
+            right = sum((said == label) - (said == -label) for said in (first, second)) > 0
+            assert found["0-2"] == found["votes"] == (right, 1)
+            assert same_words(tmp_path, people, judge)["0-2"] == (first == second == label, 1)
+
+
+def test_lenient_goes_by_the_word_in_each_order(tmp_path):
+    rows = [vote("q", A, "j", swapped=False)] * 2 + [vote("q", B, "j", swapped=False)]
+    rows += [vote("q", TIE, "j", swapped=True)] * 3 + [vote("r", TIE, "j", swapped=True)]
+    cast = encode_votes(pa.Table.from_pylist(rows))
+    assert judge_verdicts(reduce_repeats(cast, lenient=True)).tolist() == [[1, 0]]
+    assert judge_verdicts(cast).tolist() == [[0, 0]]
+    rows = [{**row, "query_id": q, "judge": "one"} for q in "abc" for row in BOTH_ORDERS]
+    rows += [vote(q, A, "two", swapped=swapped) for q in "abc" for swapped in (False, True)]
+    path = write_lines(tmp_path / "votes.jsonl", rows)
+    for rule, same in (("tie", 0), ("lenient", 1)):
+        found = figures(agreement_of(path, "--both-orders", rule, *NONE), "pairs")
+        assert found["one", "two", "0-2", "agreement"] == same
+
+
+def test_grades_of_people_are_a_word_on_pairs(say, tmp_path):
+    pairs = [("d1", "d2", A), ("d3", "d1", B), ("d2", "d3", B), ("d1", "d4", A)]
+    votes = [vote("q", preference, "j", a, b) for a, b, preference in pairs]
+    judges = write_lines(tmp_path / "votes.jsonl", votes)
+    grades = {"d1": 3, "d2": 1, "d3": 1}  # of d4 they say nothing, and d2 and d3 are equal
+    human = [grade("q", doc_id, "p", value) for doc_id, value in grades.items()]
+    results = agreement_of(judges, "--human", write_lines(tmp_path / "human.jsonl", human))
+    assert results.complete
+    for column, value in (("value", 1.0), ("items", 2)):
+        found = figures(results, "outcomes", column)
+        assert found["human", "j", "0-2", "agreement"] == value
+    other = write_lines(tmp_path / "other.jsonl", [grade("other", "d1", "p", 1)])
+    graded = [write_qrels(tmp_path / f"{name}.txt", [1, 2]) for name in ("one", "two")]
+    assert say(judges, "--human", other)[0] == 3, "nothing in common"
+    assert say(*graded, "--human", judges)[0] == 3, "people alone voted"
+
+
+# Where votes are read
+
+
+def votes(found):
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):
+    def verdict(query_id, winner, swapped=False, method="samre", judge="openai:m", b="y"):
+        ids, scores = (query_id, "x", b, method, judge, winner), (5.0, 4.0)
+        return Verdict(*ids, scores, 1, (scores,), (), (), (), swapped, flipped=False, keys=("k",))
+
+    def contest(left, right, winner, swapped=False):
+        who = ("", "q1", "openai:m", 0, 1, left, right, winner)
+        return Contest(*who, 0.9, "better", "because", swapped, left, "k")
+
+    own = [verdict("q1", "model_a"), verdict("q1", "model_a", swapped=True)]
+    own += [verdict("q2", "tie", swapped=True), verdict("q2", "model_b", method="baseline-weak")]
+    own += [verdict("q1", "model_a", b="z", judge="k")]
+    pq.write_table(table_of(own, Verdict), tmp_path / "verdicts.parquet")
+    fights = [
+        contest("x", "y", "x"),
+        contest("x", "z", "z", swapped=True),
+        contest("z", "w", "tie"),
+    ]
+    pq.write_table(table_of(fights, Contest), tmp_path / "contests.parquet")
+    for name in ("run.json", "scores.parquet", "winners.parquet"):  # as an --out holds them
+        (tmp_path / name).write_text("not looked at")
+    assert votes(read_all_judgments([str(tmp_path)]).votes) == [
+        ("q1", "x", "y", "best-of openai:m", -1.0, False),
+        ("q1", "x", "z", "best-of openai:m", 1.0, True),
+        ("q1", "z", "w", "best-of openai:m", 0.0, False),
+        ("q1", "x", "y", "samre openai:m", -1.0, None),  # one word, of both orders
+        ("q2", "x", "y", "samre openai:m", 0.0, True),
+        ("q2", "x", "y", "baseline-weak openai:m", 1.0, False),
+        ("q1", "x", "z", "samre k", -1.0, False),
+    ]
+    with pytest.raises(InputError, match="me="):
+        read_all_judgments([f"me={tmp_path / 'verdicts.parquet'}"])
+
+
+def test_fastchats_lines_are_votes_of_their_judges(tmp_path):
+    rows = [line(81, "model_b", "p", turn=1), line(81, "tie (inconsistent)", "q", turn=2)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "turns.parquet")
+    turns = [("81-1", "x", "y", "p", 1.0, None), ("81-2", "x", "y", "q", 0.0, None)]
+    nameless = {name: value for name, value in line("a", "tie").items() if name != "judge"}
+    for place, expected in (
+        (write_lines(tmp_path / "turns.jsonl", rows), turns),
+        (tmp_path / "turns.parquet", turns),
+        (write_lines(tmp_path / "p.jsonl", [line("a", "model_a")]), [("a", *"xyj", -1.0, None)]),
+        (write_lines(tmp_path / "f.jsonl", [nameless]), [("a", *"xyf", 0.0, None)]),
+    ):
+        assert votes(read_all_judgments([str(place)]).votes) == expected
+    plain, turned = line(2, "tie"), line(1, "tie", turn=1)
+    for rows in ([turned, plain], [plain, turned]):
+        path = str(write_lines(tmp_path / "t.jsonl", rows))
+        with pytest.raises(InputError, match=r"t.jsonl:2: has (no|a) turn"):
+            read_all_judgments([path])
+
+
+def test_some_of_the_people(tmp_path):
+    rows = [line(1, "model_a", "expert_1"), line(1, "model_b", "author_1"), line(2, None, "expert")]
+    human = str(write_lines(tmp_path / "h.jsonl", rows))
+    source = str(write_lines(tmp_path / "j.jsonl", [line(1, "tie")]))
+    for people, expected in ((None, [-1.0, 1.0]), ("expert*", [-1.0])):
+        found = read_all_judgments([source], human=human, people=people)
+        assert found.human_votes["preference"].to_pylist() == expected
+        [item] = read_people(human, people).items("1", "xy")
+        assert item.verdict == (2 if people else 1)
+    (tmp_path / "q.qrels").write_text("1 0 x 1\n")
+    for place in (human, str(tmp_path / "q.qrels")):
+        with pytest.raises(InputError, match="nobody"):
+            read_all_judgments([source], human=place, people="nobody*")

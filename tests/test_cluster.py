@@ -1,5 +1,6 @@
 """Three nodes, and jobs on them to which everything happens: what it costs, and what comes out."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,11 @@ pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 OPENAI = crash.DEFAULT_JUDGES[0]
 RPM = 1200
-SLOTS = 24  # calls that the judge may have in flight
-KILLS = 3  # of a worker, of the driver, of the head
+SLOTS = 15
+"""Calls that the judge may have in flight. Where this machine stalls its processes, as many may go
+late and together, on top of the second's worth that an idle account may save; the servers let two
+seconds' worth through. So no stall alone meets the limit: 15 + 20 calls are less than 40."""
+ACTORS = 3
 SHARDS = 25  # of a block each, of which an actor takes 8 at once
 SAMPLE = crash.ROOT / "data" / "sample"
 STEPS = ("start", "stop", "kill of a worker", "of the driver", "of the head", "the end")
@@ -59,10 +63,12 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
 ) -> None:
     """Nothing is paid twice but what was in flight, and no byte of the results is another."""
     out, times = tmp_path / "out", [time.time()]
-    words = ("annotate.py", str(pools), "--out", str(out), "--judges", OPENAI, "--actors", "3")
+    limits = {"limits": {OPENAI: {"rpm": RPM, "concurrency": SLOTS}}}
+    (tmp_path / "limits.yaml").write_text(json.dumps(limits))
+    words = ["annotate.py", str(pools), "--out", str(out), "--judges", OPENAI]
+    words += ["--actors", str(ACTORS), "--config", str(tmp_path / "limits.yaml")]
     flags = ("--rpm", str(RPM), "--burst", "2", "--latency", "0.3")
     with crash.fakes(tmp_path, *flags) as environ:
-        environ.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
         with Cluster(environ, workers=2) as cluster:
             times.append(time.time())
             cluster.submit("stopped", *words)
@@ -104,11 +110,16 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
     in_flight, repeated = crash.paid_twice(tmp_path, out)
     steps = zip(STEPS, pairwise(times), strict=True)
     seconds = [f"{step} {end - begin:.0f} s" for step, (begin, end) in steps]
-    print(f"{KILLS} kills, {in_flight} requests in flight sent again, {repeated} others")
+    print(f"{dead_actors(out)} dead, {in_flight} requests in flight sent again, {repeated} others")
     print(", ".join(seconds))
-    assert in_flight <= KILLS * SLOTS
+    assert in_flight <= dead_actors(out) * SLOTS / ACTORS
     assert repeated == 0
     assert crash.outputs(out) == crash.outputs(plain(one_ray, pools, tmp_path / "plain"))
+
+
+def dead_actors(out: Path) -> int:
+    """How many died with calls in flight: each leaves a record of what these may cost."""
+    return len(list((out / "exposure").glob("*.json")))
 
 
 def plain(one_ray: OneRay, pools: Path, folder: Path) -> Path:
@@ -153,7 +164,7 @@ def test_a_run_goes_on_when_the_driver_that_owns_the_coordinator_is_killed(
     pools, cap = tmp_path / "pools.jsonl", 0.01
     crash.write_pools(pools, queries=12, documents=8)
     environ = {**small.environ, "RAY_ADDRESS": small.address}
-    environ.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
+    environ.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS // 2))  # of two runs
     with crash.fakes(tmp_path, "--rpm", str(RPM), "--burst", "2", port=port):
         owner = crash.annotate(pools, tmp_path / "first", environ, "--judges", OPENAI)
         await_answers(tmp_path, 20)

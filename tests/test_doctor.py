@@ -9,7 +9,6 @@ import stat
 import sys
 import threading
 import time
-from collections import namedtuple
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -25,8 +24,8 @@ from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.options.doctor import DoctorOptions
 
-KEY = "a-key-for-tests-only"
-_ROOM = namedtuple("_ROOM", "total used free")
+KEY, BROKEN = "a-key-for-tests-only", "sk-prob-verysecret\nline2"
+LUNA, DEAD = "openai:gpt-6-luna", "openai:m@http://127.0.0.1:9/v1"
 
 
 @pytest.fixture
@@ -42,127 +41,8 @@ def found(monkeypatch, tmp_path):
     return look
 
 
-def test_all_is_well_with_judges_that_need_nothing(found, tmp_path):
-    told = found("offline", out=tmp_path / "new", ask=True)
-    assert {told[name][0] for name in ("offline:bm25", "call to offline:bm25", "writing")} == {"ok"}
-    assert not [name for name, each in told.items() if each[0] == "wrong"]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_key_is_told_by_where_it_is_and_never_itself(found, monkeypatch, tmp_path):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.delenv("PYTHON_DOTENV_DISABLED")
-    (tmp_path / ".env").write_text(f"ANTHROPIC_API_KEY={KEY}\n")
-    told = found("openai")
-    assert told["key of openai"][1] == "OPENAI_API_KEY is set, from the environment"
-    assert told["key of anthropic"][1].endswith(f"from {tmp_path}/.env")
-    assert told["key of gemini"][1] == "not set"
-
-
-def test_a_judge_that_cannot_be_asked_says_why(found):
-    for judge, says in (
-        ("opnai:x", "did you mean 'openai'"),
-        ("offline:bm52", "did you mean 'bm25'"),
-        ("openai:gpt-6-luna", "set OPENAI_API_KEY"),
-        ("cohere:rerank-v4.0-pro", "is a reranker"),
-    ):
-        told = found(judge, "offline:bm25", ask=True)
-        assert (told[judge][0], says in told[judge][1]) == ("wrong", True)
-        assert told["call to offline:bm25"][0] == "ok"
-
-
-def test_a_call_is_made_where_it_is_asked_for(found, fakes, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert found("openai:no-such-model-7")["openai:no-such-model-7"][0] == "warn", "no price"
-    found("openai", "anthropic:claude-haiku-5-5")
-    assert fakes.journal == []
-    state, told, _ = found("openai", ask=True)["call to openai:gpt-6-luna"]
-    assert (state, "$0.0" in told) == ("ok", True)
-    assert len(fakes.journal) == 1
-
-
-def test_a_server_that_cuts_prompts_is_wrong(found):
-    for most, state in ((2050, "wrong"), (32_000, "ok")):
-
-        def script(body, most=most):
-            characters = sum(len(message["content"]) for message in body["messages"])
-            used = {"prompt_tokens": min(characters // 5, most), "completion_tokens": 9}
-            return completion(usage=used)
-
-        with Scripted(script) as server:
-            judge = f"openai:m@{server.url}/v1"
-            assert found(judge, ask=True)[f"call to {judge}"][0] == state
-
-
-def test_a_wrong_key_is_told_without_itself(found, fakes, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-another-key")
-    monkeypatch.setenv("MYKEY", "sk-another-key")
-    for named, variable in (({}, "OPENAI_API_KEY"), ({"openai:gpt-6-luna": "MYKEY"}, "MYKEY")):
-        told = found("openai", api_key_env=named, ask=True)["call to openai:gpt-6-luna"]
-        assert told[0] == "wrong"
-        assert f"set {variable} to a valid one (401" in told[1]
-        assert "sk-another-key" not in str(told)
-
-
-def test_a_server_that_fails_or_is_dead_is_wrong(found, monkeypatch):
-    with Fakes(faults=[Fault("500", rate=1.0)]) as failing:
-        monkeypatch.setenv("OPENAI_BASE_URL", failing.urls["openai"])
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        assert found("openai", ask=True)["call to openai:gpt-6-luna"][0] == "wrong"
-    dead = "openai:m@http://127.0.0.1:9/v1"
-    assert found(dead)[f"server of {dead}"][0] == "wrong"
-
-
-def test_no_key_of_a_provider_goes_to_a_server_named_by_its_url(found, monkeypatch):
-    sent = []
-
-    async def fetch(_, key):
-        sent.append(key)
-        raise OSError("stopped here")
-
-    monkeypatch.setattr(server, "_fetch", fetch)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    found("openai:m@http://127.0.0.1:9/v1")
-    assert sent == ["none"]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_to(found, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    assert found("offline", out=tmp_path / "out")["writing"][0] == "wrong"
-
-
-def test_a_full_disk(found, tmp_path, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: _ROOM(1, 1, 0))
-    told = found("offline", out=tmp_path / "out")
-    assert (told["--out"][0], told["writing"][0]) == ("wrong", "wrong")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_another_run_a_url_and_a_file(found, tmp_path):
-    with claim_folder(str(tmp_path / "out")):
-        assert found("offline", out=tmp_path / "out")["lock"][0] == "warn"
-    assert found("offline", out="memory://doctor/out")["writing"][0] == "ok"
-    (tmp_path / "file").write_text("")
-    assert "is a file" in found("offline", out=tmp_path / "file")["writing"][1]
-
-
-def test_the_command_ends_with_1_where_something_is_wrong(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for judge, status, then in (("nope", 1, ""), ("offline", 0, " --ask")):
-        assert cli.main(["doctor", "--judges", judge, "--no-ray"]) == status
-        last = capsys.readouterr().out.splitlines()[-1]
-        assert last == f"Next step: zelo-ray doctor --judges {judge}{then}"
-
-
 def raw(*pieces, wait=0.0):
-    """The URL of a server that sends these bytes, each after a wait, and hangs up."""
+    """A judge at a server that sends these bytes, each after a wait, and hangs up."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -175,31 +55,134 @@ def raw(*pieces, wait=0.0):
                     time.sleep(wait)
 
     threading.Thread(target=serve, daemon=True).start()
-    return f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    return f"openai:m@http://127.0.0.1:{listening.getsockname()[1]}/v1"
 
 
-BROKEN_KEY = "sk-prob-verysecret\nline2"
+def test_all_is_well_with_judges_that_need_nothing(found, tmp_path):
+    told = found("offline", out=tmp_path / "new", ask=True)
+    assert {told[name][0] for name in ("offline:bm25", "call to offline:bm25", "writing")} == {"ok"}
+    assert "wrong" not in {state for state, *_ in told.values()}
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypatch):
-    for key in (BROKEN_KEY, "sk-prob-verysecret\rmore"):
-        name = f"openai:m@{raw()}"
-        monkeypatch.setenv("MYKEY", key)
-        told = found(name, api_key_env={name: "MYKEY"})
-        state, why, remedy = told[f"server of {name}"]
-        assert (state, remedy) == ("wrong", "set MYKEY to the key alone")
-        assert why.startswith("not asked: the key has a character ")
-        assert not [part for part in key.split() if part in str(told)]
+def test_the_command_ends_with_1_where_something_is_wrong(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for judge, status in (("nope", 1), ("offline", 0)):
+        assert cli.main(["doctor", "--judges", judge, "--no-ray"]) == status
+    assert "Next step: zelo-ray doctor --judges offline --ask" in capsys.readouterr().out
 
 
-def test_a_key_is_masked_wherever_it_stands_and_however_it_is_written(monkeypatch):
-    options = DoctorOptions(api_key_env={"openai:m@http://h/v1": "MYKEY"})
-    without = make_redactor(options, {"MYKEY": BROKEN_KEY})
-    texts = (BROKEN_KEY, repr(BROKEN_KEY), repr(BROKEN_KEY.encode()), quote(BROKEN_KEY))
-    for text in texts:
-        told = without(Finding(f"a {text}", "ok", f"b {text}", f"c {text}"))
-        assert "verysecret" not in str(told)
-        assert "line2" not in str(told)
+def test_a_judge_that_cannot_be_asked_says_why(found):
+    for judge, says in (
+        ("opnai:x", "did you mean 'openai'"),
+        ("offline:bm52", "did you mean 'bm25'"),
+        (LUNA, "set OPENAI_API_KEY"),
+        ("cohere:rerank-v4.0-pro", "is a reranker"),
+    ):
+        told = found(judge, "offline:bm25", ask=True)
+        assert (told[judge][0], says in told[judge][1]) == ("wrong", True)
+        assert told["call to offline:bm25"][0] == "ok"
+    names, own = ("openai:gpt-6", LUNA), {"temperature": 0.1}
+    assert "judge_options" not in found(*names, judge_options={LUNA: own})
+    state, told, _ = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
+    assert (state, "did you mean 'offline:bm25'" in told) == ("warn", True)
+
+
+def test_a_call_is_made_where_it_is_asked_for(found, fakes, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert found("openai:no-such-model-7")["openai:no-such-model-7"][0] == "warn", "no price"
+    found("openai", "anthropic:claude-haiku-5-5")
+    assert fakes.journal == []
+    state, told, _ = found("openai", ask=True)[f"call to {LUNA}"]
+    assert (state, "$0.0" in told, len(fakes.journal)) == ("ok", True, 1)
+
+
+# Servers
+
+
+def test_a_server_that_cuts_prompts_is_wrong(found):
+    for most, state in ((2050, "wrong"), (32_000, "ok")):
+
+        def script(body, most=most):
+            characters = sum(len(message["content"]) for message in body["messages"])
+            used = {"prompt_tokens": min(characters // 5, most), "completion_tokens": 9}
+            return completion(usage=used)
+
+        with Scripted(script) as scripted:
+            judge = f"openai:m@{scripted.url}/v1"
+            assert found(judge, ask=True)[f"call to {judge}"][0] == state
+
+
+def test_a_server_that_fails_speaks_no_http_or_breaks_off_is_wrong(found, monkeypatch):
+    ok = b"HTTP/1.1 200 OK\r\n"
+    for said, why in (
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP server answers there"),
+        (ok + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", "cut off"),
+        (ok + b"Content-Length: 9\r\n\r\nab", "cut off"),
+        (b"", "not reached: Connection refused"),  # at the second try
+    ):
+        judge = raw(said)
+        state, told, _ = found(judge)[f"server of {judge}"]
+        assert (state, why in told) == ("wrong", True)
+    assert found(DEAD)[f"server of {DEAD}"][0] == "wrong"
+    with Fakes(faults=[Fault("500", rate=1.0)]) as failing:
+        monkeypatch.setenv("OPENAI_BASE_URL", failing.urls["openai"])
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert found("openai", ask=True)[f"call to {LUNA}"][0] == "wrong"
+
+
+def test_no_server_holds_the_doctor(found, monkeypatch):
+    """One drips, one ends no line, one lists models without end."""
+    monkeypatch.setattr(server, "_SECONDS", 0.5)
+    drops, late = [b"x"] * 20, "no complete answer within 0.5 seconds"
+    for head, pieces, wait, says in (
+        (b"Content-Length: 99999\r\n\r\n", drops, 0.2, late),
+        (b"A: ", drops, 0.2, late),
+        (b"\r\n", [b"[" * 2**16] * 4, 0.0, "too long to check"),
+    ):
+        judge, began = raw(b"HTTP/1.1 200 OK\r\n" + head, *pieces, wait=wait), time.monotonic()
+        assert says in found(judge)[f"server of {judge}"][1]
+        assert time.monotonic() - began < 3
+
+
+# Keys
+
+
+def test_a_key_is_told_by_where_it_is_and_never_itself(found, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.delenv("PYTHON_DOTENV_DISABLED")
+    (tmp_path / ".env").write_text(f"ANTHROPIC_API_KEY={KEY}\n")
+    told = found("openai")
+    for provider, place in (
+        ("openai", "from the environment"),
+        ("anthropic", f"from {tmp_path}/.env"),
+        ("gemini", "not set"),
+    ):
+        assert told[f"key of {provider}"][1].endswith(place)
+
+
+def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(found, monkeypatch):
+    for judges, key, states in (
+        (["offline"], "", "---"),
+        (["openai"], "", "w--"),
+        ([DEAD, "gemini"], "", "--w"),
+        ([], "", "www"),
+        ([], KEY, "o--"),
+    ):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        told = found(*judges)
+        keys = [told[f"key of {name}"][0] for name in ("openai", "anthropic", "gemini")]
+        assert "".join(state[0] for state in keys) == states
+
+
+def test_a_wrong_key_is_told_without_itself(found, fakes, monkeypatch):
+    for variable, named in (("OPENAI_API_KEY", {}), ("MYKEY", {LUNA: "MYKEY"})):
+        monkeypatch.setenv(variable, "sk-another-key")
+        told = found("openai", api_key_env=named, ask=True)
+        state, why, _ = told[f"call to {LUNA}"]
+        assert (state, f"set {variable} to a valid one (401" in why) == ("wrong", True)
+        assert "sk-another-key" not in str(told)
 
 
 def test_a_part_of_a_key_that_a_server_shows_is_not_told(found, monkeypatch):
@@ -212,74 +195,77 @@ def test_a_part_of_a_key_that_a_server_shows_is_not_told(found, monkeypatch):
         error = {"message": message, "type": "invalid_request_error", "code": "wrong_key"}
         body = json.dumps({"error": error}).encode()
         head = f"HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: "
-        monkeypatch.setenv("OPENAI_BASE_URL", raw(f"{head}{len(body)}\r\n\r\n".encode() + body))
-        state, told, do = found("openai", ask=True)["call to openai:gpt-6-luna"]
-        assert (state, str(status) in told, do) == ("wrong", True, "fix what it reports")
+        url = raw(f"{head}{len(body)}\r\n\r\n".encode() + body).partition("@")[2]
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        state, told, _ = found("openai", ask=True)[f"call to {LUNA}"]
+        assert (state, str(status) in told) == ("wrong", True)
         assert ("set OPENAI_API_KEY" in told) == (status == 401)
         assert not [part for part in ("sk-prob", "cret", "ending") if part in told]
 
 
-def test_a_server_that_speaks_no_http_or_breaks_off_is_wrong(found):
-    ok = b"HTTP/1.1 200 OK\r\n"
-    for said, why in (
-        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP server answers there (ClientResponseError)"),
-        (ok + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", "its answer was cut off"),
-        (ok + b"Content-Length: 9\r\n\r\nab", "its answer was cut off"),
-        (b"", "not reached: Connection refused"),  # at the second try
-    ):
-        name = f"openai:m@{raw(said)}"
-        assert found(name)[f"server of {name}"][:2] == ("wrong", why)
+def test_a_key_that_no_header_can_carry_is_neither_sent_nor_told(found, monkeypatch):
+    for key in (BROKEN, "sk-prob-verysecret\rmore"):
+        judge = raw()
+        monkeypatch.setenv("MYKEY", key)
+        told = found(judge, api_key_env={judge: "MYKEY"})
+        state, why, remedy = told[f"server of {judge}"]
+        assert (state, why[:9], "MYKEY" in remedy) == ("wrong", "not asked", True)
+        assert not [part for part in key.split() if part in str(told)]
+    mask = make_redactor(DoctorOptions(api_key_env={judge: "MYKEY"}), {"MYKEY": BROKEN})
+    for text in (BROKEN, repr(BROKEN), repr(BROKEN.encode()), quote(BROKEN)):
+        told = str(mask(Finding(f"a {text}", "ok", f"b {text}", f"c {text}")))
+        assert not [part for part in ("verysecret", "line2") if part in told]
 
 
-def test_no_server_holds_the_doctor(found, monkeypatch):
-    """One drips, one ends no line, one lists models without end."""
-    monkeypatch.setattr(server, "_SECONDS", 0.5)
-    drops = [b"x"] * 20
-    for head, pieces, wait, says in (
-        (b"Content-Length: 99999\r\n\r\n", drops, 0.2, "no complete answer within 0.5 seconds"),
-        (b"A: ", drops, 0.2, "no complete answer within 0.5 seconds"),
-        (b"\r\n", [b"[" * 2**16] * 4, 0.0, "too long to check"),
-    ):
-        url = raw(b"HTTP/1.1 200 OK\r\n" + head, *pieces, wait=wait)
-        name, began = f"openai:m@{url}", time.monotonic()
-        assert says in found(name)[f"server of {name}"][1]
-        assert time.monotonic() - began < 3
+def test_no_key_of_a_provider_goes_to_a_server_named_by_its_url(found, monkeypatch):
+    sent = []
+
+    async def fetch(_, key):
+        sent.append(key)
+        raise OSError("stopped here")
+
+    monkeypatch.setattr(server, "_fetch", fetch)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    found(DEAD)
+    assert sent == ["none"]
 
 
-class _CredentialsError(Exception):
-    """As a storage's library may raise it anywhere."""
+# Where results go
+
+
+def test_a_place_of_results_that_is_taken_or_none(found, tmp_path):
+    with claim_folder(str(tmp_path / "out")):
+        assert found("offline", out=tmp_path / "out")["lock"][0] == "warn"
+    assert found("offline", out="memory://doctor/out")["writing"][0] == "ok"
+    (tmp_path / "file").touch()
+    assert "is a file" in found("offline", out=tmp_path / "file")["writing"][1]
+    (tmp_path / "out").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    if os.geteuid():  # root may write anywhere
+        assert found("offline", out=tmp_path / "out")["writing"][0] == "wrong"
+
+
+def test_a_full_disk(found, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    room = SimpleNamespace(total=1, used=1, free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: room)
+    told = found("offline", out=tmp_path / "out")
+    assert (told["--out"][0], told["writing"][0]) == ("wrong", "wrong")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("called", ["fsspec", "is_run_active", "Ledger"])
 def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
+    class AnyError(Exception):
+        """As a storage's library may raise it anywhere."""
+
     def refuse(_):
-        raise _CredentialsError("Unable to locate credentials")
+        raise AnyError("Unable to locate credentials")
 
     other = SimpleNamespace(url_to_fs=refuse) if called == "fsspec" else refuse
     monkeypatch.setattr(sys.modules["zelo_ray.commands.doctor.machine"], called, other)
     told = found("offline", out="memory://doctor/none")
-    wrong = [each[1] for each in told.values() if each[0] == "wrong"]
-    assert len(wrong) == 1
-    assert "Unable to locate credentials" in wrong[0]
-
-
-def test_options_go_to_the_judge_of_that_very_name(found):
-    names, own = ("openai:gpt-6", "openai:gpt-6-luna"), {"temperature": 0.1}
-    assert "judge_options" not in found(*names, judge_options={names[1]: own})
-    told = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
-    assert told[0] == "warn"
-    assert "did you mean 'offline:bm25'?" in told[1]
-
-
-def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(found, monkeypatch):
-    for judges, key, states in (
-        (["offline"], "", "---"),
-        (["openai"], "", "w--"),
-        (["openai:m@http://127.0.0.1:9/v1", "gemini"], "", "--w"),
-        ([], "", "www"),
-        ([], KEY, "o--"),
-    ):
-        monkeypatch.setenv("OPENAI_API_KEY", key)
-        told = found(*judges)
-        keys = [told[f"key of {name}"][0] for name in ("openai", "anthropic", "gemini")]
-        assert "".join(state[0] for state in keys) == states
+    (wrong,) = [each[1] for each in told.values() if each[0] == "wrong"]
+    assert "Unable to locate credentials" in wrong

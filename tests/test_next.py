@@ -4,8 +4,6 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.builders import PANEL, options_of, pool_of, results_of
 from zelo_ray import cli
 from zelo_ray.cli.arguments import parse_command
@@ -31,120 +29,114 @@ AGAIN = shlex.join(["zelo-ray", *WORDS])
 KEY, MONEY = Disabled(StopReason.FATAL, "a wrong key"), budget_used_up(0.5)
 
 
-def after(words=WORDS, crowned=False, fruitless=(), **found):
-    options: dict = {"retry_failures": "--retry-failures" in words}
-    if "--max-usd" in words:
-        options["max_usd"] = 0.5
-    options = options_of(out="my run", judges=("offline",), **options)
+def annotate(*more, crowned=False, fruitless=(), **found):
+    own = {"max_usd": 0.5} if "--max-usd" in more else {}
+    again = "--retry-failures" in more
+    options = options_of(out="my run", judges=("offline",), retry_failures=again, **own)
     summary = Summary("o", 1, 4, 4, **found)
-    return next_step.after_annotate(summary, options, words, crowned=crowned, fruitless=fruitless)
-
-
-def bakeoff(**fields):
-    return BakeoffOptions(truth="t", rerankers=("bm25",), out="c", **fields)
-
-
-def convert(**fields):
-    return next_step.after_convert(ConvertOptions(**fields))
-
-
-def doctor(options=None, wrong=False, no_judge=False):
-    options = options or DoctorOptions(judges=("offline",))
-    return next_step.after_doctor(options, wrong=wrong, no_judge=no_judge)
+    how = {"crowned": crowned, "fruitless": fruitless}
+    return next_step.after_annotate(summary, options, [*WORDS, *more], **how)
 
 
 def estimate(*more, dollars, cap=None):
     return next_step.after_estimate([*WORDS, "--dry-run", *more], dollars, cap)
 
 
-LABELS = {"old": "a", "new": "b"}
-PROBE = ProbeOptions(
-    inputs=("p",), out="o", judges=("offline:bm25",), corpus="c.jsonl", documents=9, max_usd=2
-)
-GRADED = AgreeOptions(sources=("panel=g/scores.parquet",), human="h.txt")
-DOCTOR = "zelo-ray doctor --judges openai:x --out 'my run'"
-NEXT = {  # the command, and what it has to be or begin with
-    "whole": (after(), "zelo-ray bakeoff --truth 'my run' --rerankers original bm25 --out"),
-    "failures": (after(failures=3), f"{AGAIN} --retry-failures"),
-    "failures again": (after([*WORDS, "--retry-failures"], failures=3), "zelo-ray bakeoff"),
-    "stopped": (after(failures=3, disabled={"openai:x": KEY}), DOCTOR),
-    "never": (after(failures=336, fruitless=["openai:x"]), DOCTOR),
-    "money": (
-        after([*WORDS, "--max-usd", "0.5"], failures=3, disabled={"openai:x": MONEY}),
-        f"{AGAIN} --max-usd 1",
-    ),
-    "pilot": (after([*WORDS[:4], "--pilot", "20", *WORDS[4:]], pilot_of=99), AGAIN),
-    "pilot=": (after([*WORDS[:4], "--pilot=20", *WORDS[4:]], pilot_of=99), AGAIN),
-    "crowned": (after(crowned=True), "zelo-ray explain 'my run'"),
-    "estimate": (estimate(dollars=1.231), f"{AGAIN} --max-usd 1.24"),
-    "free": (estimate(dollars=0.0), AGAIN),
-    "flag first": (
-        next_step.after_estimate(["annotate", "--dry-run", "a.json", "--out", "o"], 0.0, None),
-        "zelo-ray annotate a.json --out o",
-    ),
-    "capped": (estimate("--max-usd", "5", dollars=1.23, cap=5.0), f"{AGAIN} --max-usd 5"),
-    "contest": (next_step.after_bakeoff(bakeoff(), [], failed=False), ""),
-    "people": (next_step.after_bakeoff(bakeoff(human="l"), [], failed=False, grows=True), ""),
-    "agree": (
-        next_step.after_agree(GRADED, grades=True),
-        "zelo-ray compare-labels --old h.txt --new g/scores.parquet",
-    ),
-    "labels": (next_step.after_compare_labels(CompareLabelsOptions(**LABELS)), ""),
-    "board": (
-        next_step.after_compare_labels(CompareLabelsOptions(**LABELS, bakeoff="c", out="d")),
-        "",
-    ),
-    "probe": (
-        next_step.after_probe(PROBE, ["probe", "p"], failing=[]),
-        "zelo-ray annotate p --out o-judged --corpus c.jsonl --judges offline:bm25 --dry-run ",
-    ),
-    "bias": (
-        next_step.after_probe(PROBE, ["probe", "p", "--documents", "9"], failing=["offline:bm25"]),
-        "zelo-ray probe p --documents 9 --instructions ",
-    ),
-    "drift": (
-        next_step.after_drift(DriftOptions(old="a/votes.parquet", new="b")),
-        "zelo-ray agree a/votes.parquet b",
-    ),
-    "fit": (
-        next_step.after_fit(FitOptions(source="g.csv"), ["fit", "g.csv"]),
-        "zelo-ray fit g.csv --out g-ratings.csv",
-    ),
-    "pool": (
-        convert(what="pool", source="beir", out="p.jsonl.gz"),
-        "zelo-ray annotate p.jsonl.gz --out p-judged --dry-run",
-    ),
-    "unjudged": (convert(what="unjudged", truth="t", runs=("r",), out="h.jsonl"), ""),
-    "qrels": (convert(what="qrels", source="g", out="q.txt"), ""),
-    "beir": (convert(what="beir", source="g", out="b"), ""),
-    "document": (
-        next_step.after_explain("o", "q", "d '1'"),
-        """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''""",
-    ),
-    "doctor": (doctor(), "zelo-ray doctor --judges offline --ask"),
-    "wrong": (doctor(wrong=True), "zelo-ray doctor --judges offline"),
-    "asked": (
-        doctor(DoctorOptions(judges=("offline",), ask=True)),
-        "zelo-ray annotate POOLS --judges offline --out judged --dry-run",
-    ),
-    "no judge": (doctor(DoctorOptions(), no_judge=True), "zelo-ray annotate POOLS --judges"),
-}
+def bakeoff(grows=False, **fields):
+    options = BakeoffOptions(truth="t", rerankers=("bm25",), out="c", **fields)
+    return next_step.after_bakeoff(options, [], failed=False, grows=grows)
 
 
-@pytest.mark.parametrize("name", NEXT)
-def test_every_next_command_parses_and_names_its_places(name):
-    told, expected = NEXT[name]
-    assert told.startswith(expected)
-    _, *words = shlex.split(told)
-    assert parse_command(words)[0] == words[0]
+def convert(**fields):
+    return next_step.after_convert(ConvertOptions(**fields))
 
 
-def test_nothing_comes_next_where_other_tools_go_on():
-    votes = AgreeOptions(sources=("v",), human="h.txt")
-    assert next_step.after_agree(votes, grades=False) is None
-    assert next_step.after_agree(AgreeOptions(sources=("g",)), grades=True) is None
-    assert convert(what="train", source="g", out="t.jsonl") is None
-    assert next_step.after_fit(FitOptions(source="g.csv", out="r.csv"), []) is None
+def labels(**fields):
+    return next_step.after_compare_labels(CompareLabelsOptions(old="a", new="b", **fields))
+
+
+def agree(source, grades, **fields):
+    return next_step.after_agree(AgreeOptions(sources=(source,), **fields), grades=grades)
+
+
+def probe(*more, failing=()):
+    own = {"corpus": "c.jsonl", "documents": 9, "max_usd": 2}
+    options = ProbeOptions(inputs=("p",), out="o", judges=("offline:bm25",), **own)
+    return next_step.after_probe(options, ["probe", "p", *more], failing=failing)
+
+
+def doctor(wrong=False, no_judge=False, **fields):
+    options = DoctorOptions(**{"judges": ("offline",), **fields})
+    return next_step.after_doctor(options, wrong=wrong, no_judge=no_judge)
+
+
+def fit(*words, **fields):
+    return next_step.after_fit(FitOptions(source="g.csv", **fields), list(words))
+
+
+def test_every_next_command_parses_and_names_its_places():
+    bakeoff_next = "zelo-ray bakeoff --truth 'my run' --rerankers original bm25 --out"
+    doctor_next = "zelo-ray doctor --judges openai:x --out 'my run'"
+    for told, expected in (
+        (annotate(), bakeoff_next),
+        (annotate(failures=3), f"{AGAIN} --retry-failures"),
+        (annotate("--retry-failures", failures=3), bakeoff_next),
+        (annotate(failures=3, disabled={"openai:x": KEY}), doctor_next),
+        (annotate(failures=336, fruitless=["openai:x"]), doctor_next),
+        (
+            annotate("--max-usd", "0.5", failures=3, disabled={"openai:x": MONEY}),
+            f"{AGAIN} --max-usd 1",
+        ),
+        (annotate("--pilot", "20", pilot_of=99), AGAIN),
+        (annotate("--pilot=20", pilot_of=99), AGAIN),
+        (annotate(crowned=True), "zelo-ray explain 'my run'"),
+        (estimate(dollars=1.231), f"{AGAIN} --max-usd 1.24"),
+        (estimate(dollars=0.0), AGAIN),
+        (estimate("--max-usd", "5", dollars=1.23, cap=5.0), f"{AGAIN} --max-usd 5"),
+        (
+            next_step.after_estimate(["annotate", "--dry-run", "a.json", "--out", "o"], 0.0, None),
+            "zelo-ray annotate a.json --out o",
+        ),
+        *((bakeoff(), ""), (bakeoff(grows=True, human="l"), "")),
+        *((labels(), ""), (labels(bakeoff="c", out="d"), "")),
+        (
+            agree("panel=g/scores.parquet", True, human="h.txt"),
+            "zelo-ray compare-labels --old h.txt --new g/scores.parquet",
+        ),
+        (probe(), "zelo-ray annotate p --out o-judged --corpus c.jsonl --judges offline:bm25 "),
+        (
+            probe("--documents", "9", failing=["offline:bm25"]),
+            "zelo-ray probe p --documents 9 --instructions ",
+        ),
+        (
+            next_step.after_drift(DriftOptions(old="a/votes.parquet", new="b")),
+            "zelo-ray agree a/votes.parquet b",
+        ),
+        (fit("fit", "g.csv"), "zelo-ray fit g.csv --out g-ratings.csv"),
+        (
+            convert(what="pool", source="beir", out="p.jsonl.gz"),
+            "zelo-ray annotate p.jsonl.gz --out p-judged --dry-run",
+        ),
+        (convert(what="unjudged", truth="t", runs=("r",), out="h.jsonl"), ""),
+        (convert(what="qrels", source="g", out="q.txt"), ""),
+        (convert(what="beir", source="g", out="b"), ""),
+        (
+            next_step.after_explain("o", "q", "d '1'"),
+            """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''""",
+        ),
+        (doctor(), "zelo-ray doctor --judges offline --ask"),
+        (doctor(wrong=True), "zelo-ray doctor --judges offline"),
+        (doctor(ask=True), "zelo-ray annotate POOLS --judges offline --out judged --dry-run"),
+        (doctor(judges=(), no_judge=True), "zelo-ray annotate POOLS --judges"),
+    ):
+        assert told.startswith(expected)
+        _, *words = shlex.split(told)
+        assert parse_command(words)[0] == words[0]
+    for nothing in (
+        *(agree("v", False, human="h.txt"), agree("g", True), fit(out="r.csv")),
+        convert(what="train", source="g", out="t.jsonl"),
+    ):
+        assert nothing is None, "other tools go on"
 
 
 def test_judges_that_gave_nothing_are_known_by_results(tmp_path):
@@ -166,14 +158,8 @@ def test_judges_that_gave_nothing_are_known_by_results(tmp_path):
 
 def test_the_best_protocol_is_asked_as_it_was_compared():
     """Out of the same ledger, and not under the cap that each protocol had."""
-    best = options_of(
-        inputs=("p",),
-        protocol="lean",
-        rings=3,
-        instructions="For us.",
-        max_usd=5,
-        ledger="w",
-    )
+    own = {"protocol": "lean", "rings": 3, "instructions": "For us.", "max_usd": 5, "ledger": "w"}
+    best = options_of(inputs=("p",), **own)
     for typed, told in (("--instructions=our words.md", "our words.md"), ("--seed=1", "For us.")):
         words = next_step.after_compare_protocols("w", best, ["compare-protocols", typed])
         assert shlex.split(words) == [
@@ -182,22 +168,16 @@ def test_the_best_protocol_is_asked_as_it_was_compared():
         ]
 
 
-def test_hostile_names_cannot_steer_the_terminal(capsys):
-    cli.printing.print_lines(next_step.next_line(next_step.command_of("report", "o\x1b[2J")))
-    assert capsys.readouterr().out == "Next step: zelo-ray report $'o\\x1b[2J'\n"
-
-
-def test_a_shell_reads_what_was_meant():
+def test_names_steer_neither_a_terminal_nor_a_shell(capsys):
     for name in ("o\x1b[2J", "it's\\n\n", "\u202e\u00a0é漢", "a b"):
-        command = next_step.command_of("report", name).replace("zelo-ray", "printf %s", 1)
-        told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-        assert told.stdout == f"report{name}"
-
-
-def test_a_password_of_a_url_is_not_shown():
-    told = next_step.next_line(
-        next_step.repeat_command(["annotate", "https://me:s3cret@host/p.jsonl", "--out", "o"])
-    )
+        command = next_step.command_of("report", name)
+        cli.printing.print_lines(next_step.next_line(command))
+        printed = capsys.readouterr().out
+        assert printed.removesuffix("\n").isprintable()
+        said = ["bash", "-c", command.replace("zelo-ray", "printf %s", 1)]
+        assert subprocess.check_output(said, text=True) == f"report{name}"
+    words = ["annotate", "https://me:s3cret@host/p.jsonl", "--out", "o"]
+    told = next_step.next_line(next_step.repeat_command(words))
     assert told.split()[-4:] == ["annotate", "https://…@host/p.jsonl", "--out", "o"]
 
 
@@ -227,7 +207,6 @@ def test_the_last_line_names_only_what_is_there(tmp_path, monkeypatch, capsys):
         last = capsys.readouterr().out.splitlines()[-1]
         assert last.startswith(f"Next step: zelo-ray {then}")
         _, options = parse_command(shlex.split(last.removeprefix("Next step: zelo-ray ")))
-        named = [getattr(options, name, None) or () for name in PLACES]
-        for found in named:
+        for found in (getattr(options, name, None) or () for name in PLACES):
             places = [found] if isinstance(found, str) else found
             assert all(place == "POOLS" or Path(place).exists() for place in places), last

@@ -1,25 +1,48 @@
-"""Packages that are installed declare plug-ins, which are then known by plain names."""
+"""Plug-ins: by plain names of packages that are installed, and protocols of the user's files."""
 
-import textwrap
+import json
+import os
+import re
+from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
-from tests.builders import options_of
+from tests import crash
+from tests.builders import (
+    ask,
+    lines_of,
+    options_of,
+    pool_of,
+    rows_of,
+    send_away,
+    set_in_file,
+    write_graded,
+    write_run,
+)
+from tests.test_report import Page
 from zelo_ray import cli, doctor, measure
+from zelo_ray.commands.compare_protocols.plans import make_plans
+from zelo_ray.commands.explain import explain
+from zelo_ray.commands.report import write_report
+from zelo_ray.engine.build_results import build_results
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.run_fingerprint import RunFingerprint
-from zelo_ray.errors import MeasureError, OptionError, PanelError, UnknownProtocol
+from zelo_ray.engine.write_results import write_results
+from zelo_ray.errors import MeasureError, OptionError, PanelError, ProtocolError, UnknownProtocol
 from zelo_ray.evaluation.measures import parse_measure
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions
 from zelo_ray.plugins import find_installed, loaded_packages
 from zelo_ray.protocols import load_annotate, load_protocol
+from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel, parse_judge
+from zelo_ray.records import response_model_name
 from zelo_ray.rerankers import build_rankers
 from zelo_ray.rerankers.custom import load_reranker
 
 OWN = Path(__file__).parent / "own"
-QRELS, RUN = {"q1": {"d1": 3, "d2": 0}}, {"q1": {"d1": 0.9, "d2": 0.8}}
 RERANKERS = """
 from zelo_ray import Provider
 from zelo_ray.rerankers.custom import Custom
@@ -37,174 +60,284 @@ HOSTED = Provider(connect=Custom, models=("small",), options={"documents": "mine
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Put a package on Python's path: its modules, and what it declares."""
+    """Put a package on Python's path: what it declares, and its module."""
     monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.chdir(tmp_path)
 
-    def installed(package, declared, version="1.0", **modules):
+    def installed(package, group, names, text="raise RuntimeError", version="1.0"):
         info = tmp_path / "site" / f"{package}-{version}.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Name: {package}\nVersion: {version}\n")
-        lines = list[str]()
-        for group, names in declared.items():
-            lines += [f"[zelo_ray.{group}]", *(f"{n} = {place}" for n, place in names.items())]
+        lines = [f"[zelo_ray.{group}]"] + [f"{n} = {package}_own:{o}" for n, o in names.items()]
         (info / "entry_points.txt").write_text("\n".join(lines))
-        for name, text in modules.items():
-            (tmp_path / "site" / f"{name}.py").write_text(textwrap.dedent(text))
+        text = (OWN / text).read_text() if text.endswith(".py") else text
+        (tmp_path / "site" / f"{package}_own.py").write_text(text)
         find_installed.cache_clear()
 
     yield installed
     find_installed.cache_clear()
 
 
+def arms(*rerankers, **fields):
+    options = BakeoffOptions(truth="t", out="o", rerankers=rerankers, **fields)
+    return build_rankers(options, {}, run_id="run")
+
+
+def checks(*judges):
+    return {row["check"]: row for row in doctor(judges=list(judges), no_ray=True)}
+
+
 def test_a_measure_is_one_by_its_plain_name(install):
-    first = (OWN / "first.py").read_text()
-    install(
-        "gains", {"measures": {"First": "gains_first:MEASURE [extra]"}}, "2.5", gains_first=first
-    )
-    row = measure(RUN, QRELS, ["First@1", "First(least=2)@2"]).to_pandas().iloc[0]
-    assert (row["First@1"], row["First(least=2)@2"]) == (1.0, 1.0)
-    with pytest.raises(MeasureError, match="needs a cutoff, such as First@10"):
-        parse_measure("First")
-    with pytest.raises(MeasureError, match=r"did you mean 'First'.*nDCG, .*, First, and your own"):
-        parse_measure("Firts@10")
+    install("gains", "measures", {"First": "MEASURE [extra]"}, "first.py", "2.5")
+    names, qrels = ["First@1", "First(least=2)@2"], {"q1": {"d1": 3, "d2": 0}}
+    row = measure({"q1": {"d1": 0.9, "d2": 0.8}}, qrels, names).to_pandas().iloc[0]
+    assert [row[name] for name in names] == [1.0, 1.0]
+    for wrong, says in (("First", "such as First@10"), ("Firts@10", "did you mean 'First'")):
+        with pytest.raises(MeasureError, match=says):
+            parse_measure(wrong)
     assert loaded_packages()["gains"] == "2.5"
 
 
 def test_a_protocol_has_its_options_and_stands_in_the_help(install, capsys):
-    thumbs = (OWN / "thumbs.py").read_text()
-    install("hands", {"protocols": {"thumbs": "hands_thumbs:PROTOCOL"}}, hands_thumbs=thumbs)
+    install("hands", "protocols", {"thumbs": "PROTOCOL"}, "thumbs.py")
     words = {"inputs": "x", "out": "o", "protocol": "thumbs"}
     assert load_annotate({**words, "tone": "harsh"}).tone == "harsh"
-    assert load_protocol("thumbs").name == "thumbs"
-    with pytest.raises(OptionError, match=r"no such option .did you mean 'tone'"):
+    with pytest.raises(OptionError, match="did you mean 'tone'"):
         load_annotate({**words, "tune": "harsh"})
-    with pytest.raises(UnknownProtocol, match=r"did you mean 'thumbs'.*zelo, .*, thumbs, and your"):
+    with pytest.raises(UnknownProtocol, match="did you mean 'thumbs'"):
         load_protocol("thumb")
     with pytest.raises(SystemExit):
         cli.main(["annotate", "--help", "--protocol", "thumbs"])
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "baseline-weak, thumbs" in printed
-    assert "options of thumbs: --tone TONE" in printed
+    assert "--tone TONE" in capsys.readouterr().out
 
 
 def test_nothing_is_kept_that_code_which_may_change_unseen_would_make_wrong(install, tmp_path):
-    thumbs = (OWN / "thumbs.py").read_text()
-    install("fists", {"protocols": {"fists": "fists_thumbs:PROTOCOL"}}, fists_thumbs=thumbs)
-    overlap = (OWN / "overlap.py").read_text()
-    install("nails", {"providers": {"nails": "nails_overlap:PROVIDER"}}, nails_overlap=overlap)
-    options = {name: options_of(protocol=name, out=str(tmp_path)) for name in ("zelo", "fists")}
-    plans = {name: RequestPlans(of_run)._in_use for name, of_run in options.items()}
-    assert plans == {"zelo": True, "fists": False}
-    runs = [("zelo", "offline"), ("fists", "offline"), ("zelo", "nails")]
-    fingerprints = [
-        bool(RunFingerprint(options[name], build_panel((judge,), {}, {}), ())._inputs)
-        for name, judge in runs
-    ]
-    assert fingerprints == [True, False, False]
+    install("fists", "protocols", {"fists": "PROTOCOL"}, "thumbs.py")
+    install("nails", "providers", {"nails": "PROVIDER"}, "overlap.py")
+    for protocol, judge, kept in (
+        ("zelo", "offline", True),
+        ("fists", "offline", False),
+        ("zelo", "nails", False),
+    ):
+        options = options_of(protocol=protocol, out=str(tmp_path))
+        assert RequestPlans(options)._in_use == (protocol == "zelo")
+        panel = build_panel((judge,), {}, {})
+        assert bool(RunFingerprint(options, panel, ())._inputs) == kept
 
 
 def test_a_provider_judges_by_its_plain_name(install):
-    overlap = (OWN / "overlap.py").read_text()
-    install("words", {"providers": {"overlap": "words_overlap:PROVIDER"}}, words_overlap=overlap)
+    install("words", "providers", {"overlap": "PROVIDER"}, "overlap.py")
     panel = build_panel(("overlap",), {"overlap:plain": {"power": 2}}, {})
     assert [judge.name for judge in panel] == ["overlap:plain", "overlap:contrary"]
     assert panel[0].options == {"power": 2}
     assert parse_judge("overlap:plain@http://x/v1").base_url == "http://x/v1"
-    with pytest.raises(PanelError, match=r"'overlp' \(did you mean 'overlap'\?\); .*, overlap, "):
+    with pytest.raises(PanelError, match="did you mean 'overlap'"):
         build_panel(("overlp:plain",), {}, {})
-    options = {"truth": "t", "out": "o"}
-    with pytest.raises(PanelError, match="overlap:plain is a judge; write listwise:overlap:plain"):
-        build_rankers(BakeoffOptions(**options, rerankers=("overlap:plain",)), {}, run_id="run")
-    ranker = BakeoffOptions(**options, rerankers=("listwise:overlap:plain",))
-    assert build_rankers(ranker, {}, run_id="run")[0].judge.name == "overlap:plain"
+    with pytest.raises(PanelError, match="write listwise:overlap:plain"):
+        arms("overlap:plain")
+    assert arms("listwise:overlap:plain")[0].judge.name == "overlap:plain"
 
 
 def test_a_reranker_is_a_class_or_a_provider(install):
-    declared = {"longest": "ranks_all:Longest", "hosted": "ranks_all:HOSTED"}
-    install("ranks", {"rerankers": declared}, ranks_all=RERANKERS)
-    options = BakeoffOptions(
-        truth="t",
-        out="o",
-        rerankers=("longest", "wide=longest", "hosted"),
-        reranker_options={"wide": {"weight": 2.0}},
-    )
-    plain, wide, hosted = build_rankers(options, {}, run_id="run")
+    install("ranks", "rerankers", {"longest": "Longest", "hosted": "HOSTED"}, RERANKERS)
+    fields = {"reranker_options": {"wide": {"weight": 2.0}}}
+    plain, wide, hosted = arms("longest", "wide=longest", "hosted", **fields)
     assert (plain.judge.name, plain.judge.options["version"]) == ("custom:longest", "1")
     assert load_reranker(wide.judge)(**wide.judge.options["arguments"]).score("", ["ab"]) == [4.0]
     assert (hosted.judge.name, hosted.judge.options["documents"]) == ("hosted:small", "mine")
     for wrong, says in (
-        (
-            "longst",
-            r"unknown reranker 'longst' \(did you mean 'longest'\?\); .*Class, hosted, longest",
-        ),
-        ("longest:x", "longest:x cannot be imported: .*, hosted, longest"),
-        ("custom:none", "none is not installed on this machine"),
+        ("longst", "did you mean 'longest'"),
+        ("longest:x", "longest:x cannot be imported"),
+        ("custom:none", "is not installed on this machine"),
     ):
         with pytest.raises(PanelError, match=says):
-            build_rankers(BakeoffOptions(truth="t", out="o", rerankers=(wrong,)), {}, run_id="run")
+            arms(wrong)
     for judge in ("longest", "hosted:small"):
-        with pytest.raises(PanelError, match="is a reranker, which judges nothing"):
+        with pytest.raises(PanelError, match="judges nothing"):
             build_panel((judge,), {}, {})
 
 
-@pytest.mark.parametrize(
-    ("module", "says"),
-    [
-        (
-            "import nothing_of_the_kind",
-            "ModuleNotFoundError: No module named 'nothing_of_",
-        ),
-        ("MEASURE = 1", "broken_{n}:MEASURE must be a MeasureKind, not int"),
-        ("MESURE = 1", "broken_{n} has no MEASURE"),
-    ],
-)
-def test_one_that_is_broken_is_told_only_to_whoever_names_it(install, module, says):
-    n = abs(hash(module))  # a module of this name is imported once
-    install("cracked", {"measures": {"Cracked": f"broken_{n}:MEASURE"}}, **{f"broken_{n}": module})
-    assert parse_measure("nDCG@10").name == "nDCG"
-    with pytest.raises(MeasureError) as told:
-        parse_measure("Cracked@10")
-    assert str(told.value).startswith("cracked 1.0: ")
-    assert says.format(n=n) in str(told.value)
-    assert "\n" not in str(told.value)
-
-
-def test_a_name_of_two_packages_is_refused_and_a_built_in_one_wins(install, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    names = {"measures": {"Twin": "twins:MEASURE", "nDCG": "twins:MEASURE"}}
-    install("castor", names, twins="raise RuntimeError")
-    install("pollux", {"measures": {"Twin": "twins:MEASURE"}})
-    assert parse_measure("nDCG@10").name == "nDCG"
-    with pytest.raises(
-        MeasureError, match=r"^Twin is declared by castor and pollux; uninstall one"
+def test_one_that_is_broken_is_told_only_to_whoever_names_it(install):
+    for n, (text, says) in enumerate(
+        [
+            ("import nothing_of_the_kind", "ModuleNotFoundError: No module named 'nothing_of_"),
+            ("MEASURE = 1", "must be a MeasureKind, not int"),
+            ("MESURE = 1", "has no MEASURE"),
+        ]
     ):
+        install(f"cracked{n}", "measures", {f"Cracked{n}": "MEASURE"}, text)
+        assert parse_measure("nDCG@10").name == "nDCG"
+        with pytest.raises(MeasureError, match=f"^cracked{n} 1.0: .*{says}.*$"):
+            parse_measure(f"Cracked{n}@10")
+
+
+def test_a_name_of_two_packages_is_refused_and_a_built_in_one_wins(install):
+    install("castor", "measures", {"Twin": "MEASURE", "nDCG": "MEASURE"})
+    install("pollux", "measures", {"Twin": "MEASURE"})
+    assert parse_measure("nDCG@10").name == "nDCG"
+    with pytest.raises(MeasureError, match="declared by castor and pollux"):
         parse_measure("Twin@10")
-    findings = {row["check"]: row for row in doctor(judges=["offline"], no_ray=True)}
+    findings = checks("offline")
     assert findings["measure Twin"]["state"] == findings["measure nDCG"]["state"] == "warn"
-    assert findings["measure Twin"]["finding"] == "Twin is declared by castor and pollux"
-    assert (
-        "zelo-ray's own is used, and not that of castor 1.0" in findings["measure nDCG"]["finding"]
-    )
 
 
-def test_doctor_lists_what_is_installed_and_imports_nothing(install, monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    install("hands", {"protocols": {"waves": "waves_none:PROTOCOL"}}, "3.1")
-    cli.main(["doctor", "--judges", "offline", "--no-ray"])
-    assert "protocol waves hands 3.1 (waves_none:PROTOCOL)" in " ".join(
-        capsys.readouterr().out.split()
-    )
+def test_doctor_lists_what_is_installed_and_imports_nothing(install):
+    install("hands", "protocols", {"waves": "PROTOCOL"}, version="3.1")
+    assert "hands 3.1" in checks("offline")["protocol waves"]["finding"]
 
 
-def test_a_key_in_dotenv_is_taken_for_a_declared_provider_that_is_named(
-    install, monkeypatch, tmp_path
-):
-    overlap = (OWN / "overlap.py").read_text()
-    install("keys", {"providers": {"keyed": "keys_overlap:KEYED"}}, keys_overlap=overlap)
-    monkeypatch.chdir(tmp_path)
+def test_a_key_in_dotenv_is_taken_for_a_declared_provider(install, monkeypatch, tmp_path):
+    install("keys", "providers", {"keyed": "KEYED"}, "overlap.py")
     monkeypatch.delenv("PYTHON_DOTENV_DISABLED", raising=False)
     monkeypatch.setenv("OVERLAP_KEY", "another")
     monkeypatch.delenv("OVERLAP_KEY")
     (tmp_path / ".env").write_text("OVERLAP_KEY=one-for-tests\n")
-    findings = {row["check"]: row for row in doctor(judges=["keyed:plain"], no_ray=True)}
-    assert findings["keyed:plain"]["finding"] == "its price is unknown"
+    assert checks("keyed:plain")["keyed:plain"]["finding"] == "its price is unknown"
+
+
+# A protocol of the user's, which nothing in the package names
+
+THUMBS = f"{OWN}/thumbs.py:PROTOCOL"
+WORTHS = (0, 3, 1, 2)
+PROVIDERS = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash")
+
+
+def worthy(query_id):
+    """A pool whose documents say what they are worth, to simulated judges in their metadata."""
+    pool = pool_of(WORTHS, query_id)
+    documents = zip(pool.documents, WORTHS, strict=True)
+    told = tuple(replace(document, metadata={"grade": worth}) for document, worth in documents)
+    return replace(pool, documents=told)
+
+
+POOLS = [worthy(f"q{i}") for i in range(3)]
+
+
+def judged(way, out, environ=None):
+    """Write the results of a run by thumbs."""
+    fields = {"protocol": THUMBS, "tone": "fair"}
+    if way == "in batches":
+        (batcher, *_) = send_away(POOLS, out, environ, judges=PROVIDERS, **fields).values()
+        panel, options = batcher.job
+    else:
+        judges = {"online": PROVIDERS, "simulated": ("simulated:a", "simulated:b")}
+        names = judges.get(way, ("offline",))
+        panel, options = ask(POOLS, out, environ or {}, judges=names, **fields).job
+    blocks = [build_results(lines_of(POOLS), panel, options, Ledger(options.out))]
+    summary = write_results(blocks, options)
+    assert (summary.missing, summary.failures, summary.judgments) == (0, 0, 12 * len(panel))
+    return panel, options, summary
+
+
+def changed(folder, old, new):
+    """A protocol like that of the user's but for a few words."""
+    (folder / "mine.py").write_text((OWN / "thumbs.py").read_text().replace(old, new))
+    return f"{folder}/mine.py:PROTOCOL"
+
+
+def page_words(out):
+    write_report(str(out))
+    return Page((out / "report.html").read_text()).words()
+
+
+@pytest.mark.parametrize("way", ["online", "in batches", "simulated", "offline"])
+def test_a_protocol_of_ones_own_is_told_truly(way, tmp_path, environ):
+    panel, _, summary = judged(way, tmp_path, environ)
+    write_run(tmp_path, summary, cycles=None, protocol=THUMBS, tone="fair")
+    ups = {(r["query_id"], r["doc_id"], r["judge"]): r["up"] for r in rows_of(tmp_path, "thumbs")}
+    for score in rows_of(tmp_path, "scores"):
+        thumbs = [ups[score["query_id"], score["doc_id"], judge.name] for judge in panel]
+        assert (score["score"], score["comparisons"]) == (mean(thumbs), len(panel))
+    assert explain(str(tmp_path), "q0").count("thumb by") == 4 * len(panel)
+    one = explain(str(tmp_path), "q0", "d1")
+    assert f"from {len(panel)} thumb" in one
+    text = page_words(tmp_path)
+    assert "Thumbs for the documents of 3 queries" in text
+    for untrue in ("logits", "against", "comparison", "grade"):
+        assert untrue not in one
+    assert "battle" not in text
+    status = cli.main(["agree", str(tmp_path), "--levels", "2", *set_in_file(resamples=0)])
+    assert status in (0, 3)
+
+
+def test_its_prompt_has_a_teams_words_between_markers():
+    options = options_of(protocol=THUMBS, instructions="A nurse can act on it.")
+    requests = next(load_protocol(THUMBS).rounds(POOLS[0], build_panel(PROVIDERS, {}, {}), options))
+    words = r"\[instructions (\w{12})\]\nA nurse can act on it\.\n\[end of instructions \1\]"
+    assert re.search(words, requests[0].with_codes("a salt").system)
+
+
+def test_what_is_mistyped_about_it_is_told(tmp_path):
+    given = {"inputs": "x", "out": "o", "protocol": THUMBS}
+    assert load_annotate({**given, "tone": "harsh"}).tone == "harsh"
+    for wrong, says in (("tune", "tune: .*did you mean 'tone'"), ("cycles", "--cycles is of ")):
+        with pytest.raises(OptionError, match=says):
+            load_annotate({**given, wrong: 3})
+    for name in (
+        THUMBS.replace("PROTOCOL", "Thumb"),
+        THUMBS.replace("thumbs", "none"),
+        "no_such_module:PROTOCOL",
+    ):
+        with pytest.raises(UnknownProtocol):
+            load_protocol(name)
+    twin = changed(tmp_path, 'name="thumbs"', 'name="zelo"')
+    fields = {"inputs": ("x",), "out": "o", "human": "h", "protocols": ("zelo", twin)}
+    with pytest.raises(OptionError, match="zelo is named twice"):
+        make_plans(CompareProtocolsOptions(**fields), ("x",))
+
+
+def test_a_file_that_changes_is_read_again(tmp_path):
+    name = changed(tmp_path, "", "")
+    assert load_protocol(name).options is load_protocol(name).options
+    changed(tmp_path, 'name="thumbs"', 'name="fists"')
+    os.utime(tmp_path / "mine.py", ns=(1, 1))
+    assert load_protocol(name).name == "fists"
+
+
+def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
+    models = (*load_protocol(THUMBS).response_models, *load_protocol("zelo").response_models)
+    names = [response_model_name(model) for model in (*models, order_of(3))]
+    assert names == ["own_thumbs.Thumbing", "Preference", "LetterVote", "Order:3"]
+
+
+def test_results_of_a_protocol_that_is_gone_or_raises(tmp_path):
+    _, _, summary = judged("offline", tmp_path)
+    write_run(tmp_path, summary, cycles=None, protocol="gone_for_good:PROTOCOL")
+    assert "d1: score" in explain(str(tmp_path), "q0")
+    assert "thumb" not in explain(str(tmp_path), "q0", "d1")
+    assert "gone_for_good:PROTOCOL" in page_words(tmp_path)
+    raises = changed(tmp_path, 'noun="thumb",', 'noun="thumb", words=lambda row: row["why"],')
+    write_run(tmp_path, summary, protocol=raises)
+    for tell in (lambda: explain(str(tmp_path), "q0"), lambda: page_words(tmp_path)):
+        with pytest.raises(ProtocolError, match=r"^protocol thumbs: words: TypeError: .*$"):
+            tell()
+
+
+def test_another_protocol_on_the_same_place_removes_its_table(tmp_path):
+    panel, options, _ = judged("offline", tmp_path)
+    record = {"finished": False, "before": {"judgments": ["thumbs"]}}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    (tmp_path / "mine.parquet").write_bytes(b"mine")
+    graded = options_of(out=str(tmp_path), protocol="graded")
+    write_results([build_results(lines_of(POOLS), panel, graded, Ledger(options.out))], graded)
+    assert not (tmp_path / "thumbs.parquet").exists()
+    assert (tmp_path / "mine.parquet").exists()
+
+
+@pytest.mark.ray
+def test_it_runs_resumes_and_is_compared_on_ray(one_ray, tmp_path):
+    pools, human = write_graded(tmp_path / "pools.jsonl", POOLS), tmp_path / "human.txt"
+    rows = [f"q{i} 0 d{d} {w}\n" for i in range(3) for d, w in enumerate(WORTHS)]
+    human.write_text("".join(rows))
+    environ = {n: v for n, v in crash.environment({}).items() if n != "TEST_OPTION_LIMITS"}
+    job = ["annotate", str(pools), "--judges", "offline", "--protocol", THUMBS]
+    for told in ("thumbs 36", "All 36 responses are already in the ledger."):
+        status, printed = one_ray.run(environ, *job, "--out", str(tmp_path / "out"))
+        assert status == 0, printed
+        assert told in printed
+    assert len(rows_of(tmp_path / "out", "thumbs")) == 36
+    words = ["compare-protocols", str(pools), "--human", str(human), "--judges", "offline"]
+    words += ["--protocols", "graded", THUMBS, "--tone", "fair", "--out", str(tmp_path / "worth")]
+    status, printed = one_ray.run(environ, *words)
+    assert status == 0, printed
+    assert "thumbs" in printed

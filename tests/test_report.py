@@ -10,13 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import (
-    graded_pools,
-    interrupted,
-    pool_of,
-    results_of,
-    write_run,
-)
+from tests.builders import graded_pools, interrupted, pool_of, results_of, write_run
 from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.vote_counts import COLUMNS, count_votes
 from zelo_ray.commands.report import write_report
@@ -136,43 +130,29 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path):
     for shown in (f"{EVIL}?", f"{EVIL}q", f"openai:{EVIL}", f"{EVIL}2"):
         assert shown in text
     assert page.packed[0, "documents"][0][:2] == [f"{EVIL}1", f"{EVIL} [[worth=0]]"]
+    first = (tmp_path / "report.html").read_bytes()
+    write_report(str(tmp_path))
+    assert (tmp_path / "report.html").read_bytes() == first, "it is the same each time"
 
 
-@pytest.mark.parametrize("words", [None, f"{EVIL}\nA nurse can act on it."])
-def test_what_judges_were_told_and_shown_of_queries_has_a_section(tmp_path, words):
+def test_what_judges_were_told_is_shown(tmp_path):
+    words = f"{EVIL}\nA nurse can act on it."
     summary = results_of(tmp_path, [evil_pool()])
-    write_run(tmp_path, summary, instructions=words, show_query=["narrative"])
-    write_report(str(tmp_path))
-    page = page_of(tmp_path)
-    assert "With each query they were shown: narrative." in page.words("told")
-    if words:
-        assert [row[0] for row in page.table("told")[1:]] == words.split("\n")
-        assert "These words were in every prompt" in page.words("told")
-
-
-def test_the_page_shows_the_template_of_the_prompts(tmp_path):
-    summary = results_of(tmp_path, [evil_pool()])
-    write_run(tmp_path, summary, template=f"{EVIL}\n{{{{query}}}}")
-    write_report(str(tmp_path))
-    page = page_of(tmp_path)
-    assert [row[0] for row in page.table("told")[1:]] == [EVIL, "{{query}}"]
-    assert "Prompts were built from this template." in page.words("told")
-
-
-@pytest.mark.parametrize(
-    ("judges", "told"),
-    [
-        (["offline:bm25", "recorded:a"], "none has read these words; people who"),
-        (["offline:bm25", "openai:a"], "Judges but offline:bm25 have read these"),
-    ],
-)
-def test_judges_that_read_no_prompt_are_not_said_to_have_read_instructions(tmp_path, judges, told):
-    write_run(tmp_path, results_of(tmp_path, [evil_pool()]), instructions="A nurse can act on it.")
-    run = json.loads((tmp_path / "run.json").read_text())
-    run["judges"] = dict.fromkeys(judges, run["judges"]["openai:a-model"])
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    write_report(str(tmp_path))
-    assert told in page_of(tmp_path).words("told")
+    for fields, judges, rows, told in (
+        ({"instructions": words}, ["openai:a"], words.split("\n"), "in every prompt"),
+        ({"instructions": words}, ["offline:bm25", "recorded:a"], None, "none has read these"),
+        ({"instructions": words}, ["offline:bm25", "openai:a"], None, "Judges but offline:bm25"),
+        ({"show_query": ["narrative"]}, ["openai:a"], None, "were shown: narrative."),
+        ({"template": f"{EVIL}\n{{{{query}}}}"}, ["openai:a"], [EVIL, "{{query}}"], "template"),
+    ):
+        write_run(tmp_path, summary, **fields)
+        run = json.loads((tmp_path / "run.json").read_text())
+        run["judges"] = dict.fromkeys(judges, run["judges"]["openai:a-model"])
+        (tmp_path / "run.json").write_text(json.dumps(run))
+        write_report(str(tmp_path))
+        page = page_of(tmp_path)
+        assert told in page.words("told")
+        assert rows is None or [row[0] for row in page.table("told")[1:]] == rows
 
 
 def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
@@ -183,62 +163,45 @@ def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
 
 
 def test_the_page_needs_no_network(tmp_path):
-    page = report(tmp_path, [evil_pool()])
     named = ("src", "href", "srcset", "action")
-    assert not [
-        item for item in page.attributes if item[0] in named and not item[1].startswith("#")
-    ]
-    raw = (tmp_path / "report.html").read_text(encoding="utf-8")
-    style = raw.partition("<style>")[2].partition("</style>")[0]
-    assert "url(" not in style
-    assert "@import" not in style
-    [policy] = [value for _, value in page.attributes if value and "default-src" in value]
+    attributes = report(tmp_path, [evil_pool()]).attributes
+    assert all(value.startswith("#") for name, value in attributes if name in named)
+    style = (tmp_path / "report.html").read_text(encoding="utf-8")
+    style = style.partition("<style>")[2].partition("</style>")[0]
+    assert not [word for word in ("url(", "@import") if word in style]
+    [policy] = [value for _, value in attributes if value and "default-src" in value]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
 
 
+DETAILS = "zelo_ray.commands.annotate.report.details"
+
+
 def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.QUERIES", 12)
-    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.TELLING", 4)
-    monkeypatch.setattr("zelo_ray.commands.annotate.report.details._RUN", 2)
+    for name, value in {"QUERIES": 12, "TELLING": 4, "_RUN": 2}.items():
+        monkeypatch.setattr(f"{DETAILS}.{name}", value)
     monkeypatch.setattr("zelo_ray.commands.annotate.report.results.LEAST", 2)
     pools = [pool_of(tuple(range(3 + i % 3)), f"q-{i:03}") for i in range(60)]
-    pools += [Pool("empty", "no documents", ())]
-    page = report(tmp_path, pools)
-    listed = re.findall(r"q-\d\d\d|empty", page.words("queries"))
-    assert "empty" in listed, "it has no scores"
-    assert 9 <= len(listed) <= 12
-    assert max(listed[:-1]) > "q-030", "they are from all over the input"
-    assert f"{len(listed)} of 61 queries: " in page.words("queries")
-    for place, name in enumerate(listed[:-1]):
+    page = report(tmp_path, [*pools, Pool("empty", "no documents", ())])
+    *listed, last = re.findall(r"q-\d\d\d|empty", page.words("queries"))
+    assert last == "empty", "it has no scores"
+    assert 8 <= len(listed) < 12
+    assert max(listed) > "q-030", "they are from all over the input"
+    for place, name in enumerate(listed):
         documents = page.packed[place, "documents"]
         assert len(documents) == 3 + int(name[2:]) % 3
         assert all(rank for *_, rank, _ in documents)
         votes = pq.read_table(tmp_path / "votes.parquet", filters=[("query_id", "=", name)])
         assert len(page.packed[place, "votes"]["votes"]) == votes.num_rows
-    write_report(str(tmp_path))
-    assert page_of(tmp_path).words() == page.words(), "the same ones each time"
 
 
-@pytest.mark.parametrize(("documents", "votes"), [(4, 4), (4, 1), (4, 0), (1, 0)])
-def test_comparisons_are_carried_in_order_as_far_as_there_is_room(
-    tmp_path, monkeypatch, documents, votes
-):
-    pools = [pool_of((0, 1, 2), f"q{i}") for i in range(4)]
-    sizes = report(tmp_path, pools).sizes
-    room = [sizes[q, "documents"] for q in range(documents)]
-    room += [sizes[q, "votes"] for q in range(votes)]
-    monkeypatch.setattr("zelo_ray.commands.annotate.report.details.BYTES", sum(room))
-    write_report(str(tmp_path))
-    page = page_of(tmp_path)
-    assert list(page.packed) == [
-        (q, kind)
-        for q in range(documents)
-        for kind in (("documents", "votes") if q < votes else ("documents",))
-    ]
-    text = page.words("queries")
-    assert (f"has the comparisons of {votes} of them" in text) == (0 < votes < 4)
-    assert (f"The first {documents} of 4 queries" in text) == (documents < 4)
+def test_comparisons_are_carried_in_order_as_far_as_there_is_room(tmp_path, monkeypatch):
+    sizes = report(tmp_path, [pool_of((0, 1, 2), f"q{i}") for i in range(4)]).sizes
+    for documents, votes in ((4, 4), (4, 1), (4, 0), (1, 0)):
+        held = [(q, "documents") for q in range(documents)] + [(q, "votes") for q in range(votes)]
+        monkeypatch.setattr(f"{DETAILS}.BYTES", sum(sizes[each] for each in held))
+        write_report(str(tmp_path))
+        assert list(page_of(tmp_path).packed) == sorted(held)
 
 
 def test_judges_agree_by_the_sign_on_pairs_that_both_compared():
@@ -291,50 +254,31 @@ def test_a_section_whose_file_is_absent_is_left_out(tmp_path):
     assert list(page.packed) == [(0, "documents")]
 
 
-def test_a_directory_without_a_run_is_said_in_one_line(tmp_path):
-    with pytest.raises(NothingToReport, match=r"no run\.json: is it the --out"):
-        write_report(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
+def test_figures_and_addresses_tell_no_more_than_they_may():
+    for url, shown in (
         ("/data/a@b?.txt", "/data/a@b?.txt"),
         ("s3://bucket/a@b/c", "s3://bucket/a@b/c"),
         ("sftp://me:pass@host:22/path", "sftp://host:22/path"),
         ("https://host/run?token=secret", "https://host/run"),
-    ],
-)
-def test_a_url_is_shown_without_what_is_secret_in_it(url, shown):
-    assert without_credentials(url) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        *((0.0, "0.0%"), (0.0004, "<0.1%"), (0.5, "50.0%"), (0.9996, ">99.9%"), (1.0, "100.0%")),
-        (float("nan"), "\N{EN DASH}"),
-    ],
-)
-def test_a_chance_is_not_rounded_to_certainty(value, shown):
-    assert format_probability(value) == shown
-
-
-def test_the_report_can_be_written_anew(tmp_path):
-    report(tmp_path, [evil_pool()])
-    first = (tmp_path / "report.html").read_bytes()
-    write_report(str(tmp_path))
-    assert (tmp_path / "report.html").read_bytes() == first
+    ):
+        assert without_credentials(url) == shown
+    for value, shown in ((0.0, "0.0%"), (0.0004, "<0.1%"), (0.9996, ">99.9%"), (1.0, "100.0%")):
+        assert format_probability(value) == shown
+    assert format_probability(float("nan")) == "\N{EN DASH}"
 
 
 # Runs that are not finished
 
 
-@pytest.mark.parametrize(("name", "kind"), [("run.json", "annotate"), ("protocols.json", "trials")])
-def test_an_unfinished_run_is_one_line(tmp_path, name, kind):
-    record_start(str(tmp_path), name, {"kind": kind, "options": {}})
-    with pytest.raises(NothingToReport, match=r"is not finished; run the same command again$"):
+def test_a_run_that_is_not_there_or_not_finished_has_no_report(tmp_path):
+    with pytest.raises(NothingToReport, match="no run"):
         write_report(str(tmp_path))
+    for name, kind in (("run.json", "annotate"), ("protocols.json", "trials")):
+        (tmp_path / kind).mkdir()
+        place = str(tmp_path / kind)
+        record_start(place, name, {"kind": kind, "options": {}})
+        with pytest.raises(NothingToReport, match="is not finished"):
+            write_report(place)
 
 
 def test_what_an_earlier_run_recorded_is_kept_until_the_next_one_ends(tmp_path):
@@ -353,11 +297,12 @@ def test_nothing_is_measured_by_what_is_not_finished(tmp_path, capsys):
     results_of(out, [pool_of()])  # of an earlier run
     qrels = tmp_path / "qrels.txt"
     qrels.write_text("q1 0 d1 1\n")
-    says = f"zelo-ray: {out} is not finished; run the same command again\n"
     for place in (out, out / "scores.parquet"):
-        assert main(["agree", str(place), "--human", str(qrels)]) == 1
-        assert capsys.readouterr().err == says
-        assert main(["compare-labels", "--old", str(qrels), "--new", str(place)]) == 1
-        assert capsys.readouterr().err == says
+        for words in (
+            ("agree", place, "--human", qrels),
+            ("compare-labels", "--old", qrels, "--new", place),
+        ):
+            assert main([str(word) for word in words]) == 1
+            assert f"{out} is not finished" in capsys.readouterr().err
         with pytest.raises(InputError, match="is not finished"):  # as bakeoff --truth does
             read_qrels(str(place))
