@@ -153,7 +153,8 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     pools = tmp_path / "pools.jsonl"
     crash.write_pools(pools, queries=7, documents=8)
     with crash.fakes(tmp_path, "--rpm", "1200", "--burst", "2", "--latency", "0.2") as environ:
-        environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200}})
+        # So few slots that no stall of the machine alone meets the limit; see `tests.test_cluster`.
+        environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200, "concurrency": 15}})
         with crash.held(environ, after=LATER):
             process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
             crash.await_requests(tmp_path, LATER, process)

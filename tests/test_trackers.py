@@ -149,7 +149,7 @@ def test_wandb_gets_the_same_without_the_network(folder, monkeypatch, capsys):
     assert main([*AGREE, "--track", "wandb"]) == main(AGREE)
     assert "--track wandb: logged to Weights & Biases, project zelo-ray" in capsys.readouterr().err
     (run,) = (folder / "wandb-files" / "wandb").glob("offline-run-*")
-    files = {path.name for path in (run / "files").iterdir()}
+    files = {path.name for path in (run / "files").iterdir() if path.exists()}  # no dead links
     assert {"report.html", "agree.json", "agreement.parquet"} <= files
     config, summary, run_id, host = read_wandb(*run.glob("*.wandb"))
     assert config["sources"] == '["grades.csv"]'

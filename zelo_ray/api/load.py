@@ -20,7 +20,7 @@ from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, check_place
 from zelo_ray.commands.report import REPORTS, find_record
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import read_record
+from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.run_record import is_finished, unfinished_message
 
 _RESULTS: Mapping[str, type[Results]] = {
@@ -48,7 +48,7 @@ def load_run(out: Place) -> Any:
         InputError: there are no results, or the run is not finished.
     """
     place = check_place(fspath(out)).rstrip("/") or "/"
-    name = find_record(place)
+    name = find_record(list_directory(place))
     if name is None:
         raise InputError(f"{place}: holds no results of zelo_ray")
     fields = read_record(f"{place}/{name}")

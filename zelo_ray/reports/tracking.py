@@ -80,6 +80,7 @@ def track_report(
 def _copy_files(out: str, folder: str) -> None:
     """Copy the page, the records and the tables of a run from wherever they are, but huge ones."""
     fs, root = fsspec.url_to_fs(out)
+    fs.invalidate_cache()  # the page was written just now
     for entry in fs.ls(root, detail=True):
         name = entry["name"].rsplit("/", 1)[-1]
         is_result = name.endswith((".parquet", ".json", ".html")) and not name.startswith(".")
@@ -96,8 +97,12 @@ def _tags(report: Report, options: CommandOptions) -> dict[str, str]:
         "zelo_ray.id": blake2b(command, digest_size=16).hexdigest(),
         "zelo_ray.run_id": str(record.get("run_id", "")),
         "zelo_ray.version": str(record.get("versions", {}).get("zelo-ray", "")),
-        "zelo_ray.name": f"{record.get('kind', '')} {place.rstrip('/').rsplit('/', 1)[-1]}",
     }
+
+
+def _name(report: Report) -> str:
+    place = report.out if "://" in report.out else str(Path(report.out).resolve())
+    return f"{report.record.get('kind', '')} {place.rstrip('/').rsplit('/', 1)[-1]}"
 
 
 def _parameters(options: CommandOptions) -> dict[str, str]:
@@ -125,7 +130,7 @@ def _log_to_mlflow(report: Report, options: CommandOptions, folder: str) -> str:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     from mlflow import MlflowClient  # noqa: PLC0415 - it takes seconds
-    from mlflow.entities import Metric, Param, RunTag  # noqa: PLC0415
+    from mlflow.entities import Metric, Param, RunTag  # noqa: PLC0415 - as above
 
     client, tags, now = MlflowClient(), _tags(report, options), int(time.time() * 1000)
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or "zelo-ray"
@@ -133,7 +138,7 @@ def _log_to_mlflow(report: Report, options: CommandOptions, folder: str) -> str:
     place = experiment.experiment_id if experiment else client.create_experiment(name)
     same = client.search_runs([place], f"tags.`zelo_ray.id` = '{tags['zelo_ray.id']}'")
     with contextlib.redirect_stdout(None):  # it prints where to look
-        run = same[0] if same else client.create_run(place, run_name=tags["zelo_ray.name"])
+        run = same[0] if same else client.create_run(place, run_name=_name(report))
         metrics = [Metric(name_for_mlflow(k), v, now, 0) for k, v in _figures(report)]
         for start in range(0, len(metrics), 1000):  # as many as it takes at once
             client.log_batch(run.info.run_id, metrics=metrics[start : start + 1000])
@@ -157,11 +162,11 @@ def _log_to_wandb(report: Report, options: CommandOptions, folder: str) -> str:
     with wandb.init(
         project=project,
         id=tags["zelo_ray.id"],
-        name=tags["zelo_ray.name"],
+        name=_name(report),
         resume="allow",
         reinit="create_new",  # beside one that the user has open
         config={**_parameters(options), **tags},
-        settings=wandb.Settings(**_QUIET),
+        settings=wandb.Settings(symlink=False, **_QUIET),  # the folder is a temporary one
     ) as tracked:
         tracked.summary.update(dict(_figures(report)))
         for path in Path(folder).iterdir():

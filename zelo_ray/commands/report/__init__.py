@@ -1,5 +1,7 @@
 """Write the page of a run: one self-contained HTML file."""
 
+from collections.abc import Collection
+
 from zelo_ray.commands.agree.report import AGREE_REPORT
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
@@ -30,10 +32,9 @@ REPORTS = {
 RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))
 
 
-def find_record(out: str) -> str | None:
-    """Return the name of the record file of the results in a directory or URL."""
-    names = list_directory(out) or ()
-    return next((name for name in RECORDS if name in names), None)
+def find_record(names: Collection[str] | None) -> str | None:
+    """Return the record of results among the names of a directory's files, if it has one."""
+    return next((name for name in RECORDS if name in (names or ())), None)
 
 
 def write_report(out: str) -> None:
@@ -46,7 +47,7 @@ def write_report(out: str) -> None:
         InputError: a file is damaged.
     """
     out = out.rstrip("/") or "/"
-    name = find_record(out)
+    name = find_record(list_directory(out))
     if name is None:
         raise NothingToReport(f"{out} has no run.json: is it the --out of a finished run?")
     record = read_record(f"{out}/{name}")

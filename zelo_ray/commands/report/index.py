@@ -70,7 +70,8 @@ def _directory_above(urls: Sequence[str]) -> str:
 
 
 def _row(url: str, folder: str) -> Cells:
-    names, record = list_directory(url) or [], find_record(url)
+    names = list_directory(url) or []
+    record = find_record(names)
     if record is None:
         raise NothingToReport(f"{url.removeprefix('file://')} is not a run")
     fields = read_json_object(f"{url}/{record}")
