@@ -11,7 +11,6 @@ from hypothesis import settings
 from benchmarks.data import unpack
 from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
-from tests.one_ray import OneRay
 
 # No test states a time. Where a change is judged, examples are the same each time; else new ones.
 settings.register_profile("zelo", deadline=None, derandomize="CI" in os.environ)
@@ -36,7 +35,9 @@ def _no_ray_in_this_process():
     """
     yield
     came = signal.signal(signal.SIGTERM, _ENDED_BY_SIGTERM) is not _ENDED_BY_SIGTERM
-    assert not came, "Ray was started by the process of the tests: let `OneRay` or `crash` start it"
+    assert not came, (
+        "Ray was started by the process of the tests: let a process of its own start it"
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -83,13 +84,6 @@ def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("published")
     unpack(folder)
     return folder
-
-
-@pytest.fixture(scope="session")
-def one_ray(tmp_path_factory):
-    """A Ray that all tests of this process share whose runs neither kill nor are killed."""
-    with OneRay(tmp_path_factory.mktemp("one-ray")) as one:
-        yield one
 
 
 @pytest.fixture(scope="session")

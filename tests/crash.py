@@ -1,22 +1,29 @@
 """A run that is killed again and again, and the books that say what was paid twice."""
 
+import atexit
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import psutil
+import yaml
 
 from tests.fakes.core import PROVIDERS
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.options import COMMANDS
 
 OUTPUTS = (
     "annotated.jsonl",
@@ -35,7 +42,7 @@ DEFAULT_JUDGES = (
     "anthropic:claude-haiku-5-5",
     "gemini:gemini-3.1-flash-lite",
 )
-COMMAND = (sys.executable, "-c", "import sys, tests.options; sys.exit(tests.options.main())")
+COMMAND = (sys.executable, "-m", "zelo_ray")
 ROOT = Path(__file__).parents[1]
 # US dollars for a million tokens in November 2026: input, output, read from a cache, written to it
 PRICES = {
@@ -48,6 +55,7 @@ PRICES = {
 PATIENCE = 900.0
 """Seconds for what is waited for to happen, on a machine of any speed."""
 TRIES, _NO_RAY = 4, "timed out during startup"
+_OPTION = "TEST_OPTION_"
 _started: list["subprocess.Popen[str]"] = []
 _given = set[int]()
 
@@ -142,7 +150,7 @@ def environment_at(port: int) -> dict[str, str]:
 def limits(judges: Sequence[str], **more: float) -> dict[str, str]:
     """The variable that gives judges such limits, and as many calls a minute as they can make.
 
-    See `tests.options`.
+    See `with_config`.
     """
     return {"TEST_OPTION_LIMITS": json.dumps({judge: {"rpm": 1e6, **more} for judge in judges})}
 
@@ -183,12 +191,45 @@ def _told(environ: Mapping[str, str], what: str) -> Any:
         return json.load(response)
 
 
+def with_config(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The words of a command that asks, with a file of the options that tests give by variables.
+
+    ``TEST_OPTION_LIMITS`` holds limits as JSON, and so on; what words or their own file say wins.
+    Servers of tests take more calls a minute than any account, so nearly every run has limits.
+    """
+    given = {
+        name.removeprefix(_OPTION).lower(): json.loads(text)
+        for name, text in environ.items()
+        if name.startswith(_OPTION)
+    }
+    kind = COMMANDS.get(words[0]) if words else None
+    told = {name: value for name, value in given.items() if kind and name in kind.model_fields}
+    if not told:
+        return [*words]
+    words = [*words]
+    if "--config" in words:
+        at = words.index("--config")
+        told |= yaml.safe_load(Path(words[at + 1]).read_text()) or {}
+        del words[at : at + 2]
+    path = Path(_files(), f"{uuid.uuid4().hex}.yaml")
+    path.write_text(yaml.safe_dump(told))
+    return [*words, "--config", str(path)]
+
+
+@cache
+def _files() -> str:
+    folder = tempfile.mkdtemp(prefix="zelo-test-options-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def start(
     command: Sequence[str], environ: dict[str, str], cwd: Path = ROOT, *, own_group: bool = False
 ) -> "subprocess.Popen[str]":
     """Start a command, if need be in a process group of its own, as a shell does."""
+    ours = len(COMMAND) if tuple(command[: len(COMMAND)]) == COMMAND else len(command)
     run = subprocess.Popen(
-        command,
+        [*command[:ours], *with_config(command[ours:], environ)],
         cwd=cwd,
         env=environ,
         stdout=subprocess.PIPE,
@@ -236,10 +277,10 @@ def finish(run: "subprocess.Popen[str]") -> tuple[int, str]:
     return run.returncode, printed
 
 
-def completed(command: Sequence[str], environ: dict[str, str]) -> tuple[int, str]:
+def completed(command: Sequence[str], environ: dict[str, str], cwd: Path = ROOT) -> tuple[int, str]:
     """Run a command to its end: again where Ray did not start, as on a machine that is busy."""
     for _ in range(TRIES):
-        status, printed = finish(start(command, environ))
+        status, printed = finish(start(command, environ, cwd))
         if _NO_RAY not in printed:
             break
     return status, printed

@@ -1,4 +1,4 @@
-"""A bake-off as a user runs it: the command, on Ray, with arms that fail in every way."""
+"""A bake-off as a user runs it: the command, with arms that fail in every way."""
 
 import json
 import time
@@ -10,9 +10,8 @@ from tests import crash
 from tests.builders import rows_of
 from tests.crash import COMMAND, ROOT, bare_environment, finish, kill_tree
 from tests.fakes.rerank import Rerankers
+from tests.jobs import run_job
 from zelo_ray.cli import main
-
-pytestmark = pytest.mark.ray
 
 SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")
 CUSTOM = '''
@@ -61,11 +60,12 @@ def environment(server, **more):
     return {**bare_environment(), **urls, **dict.fromkeys(keys, server.key), **more}
 
 
-def test_gpus_that_are_not_there_are_not_waited_for(one_ray, tmp_path):
+@pytest.mark.ray
+def test_gpus_that_are_not_there_are_not_waited_for(tmp_path):
     config = {"truth": GRADES, "pools": SAMPLE, "out": str(tmp_path / "out")}
     config |= {"rerankers": ["bm25"], "num_gpus": {"bm25": 1}}
     path = written(tmp_path, config)
-    status, printed = one_ray.run(bare_environment(), "bakeoff", "--config", path)
+    status, printed = run_job(bare_environment(), "bakeoff", "--config", path, where="process")
     assert status == 2, printed
     assert "num_gpus: the rankers take 1 GPUs, and there are 0" in printed
 
@@ -86,6 +86,7 @@ def cohere(server):
     return [entry["body"]["query"] for entry in server.journal if entry["name"] == "cohere"]
 
 
+@pytest.mark.ray
 @pytest.mark.nightly
 def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path, server):
     """Eight arms: four fail on some queries or on all, and no other is the worse for it."""
@@ -95,6 +96,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
         "truth": GRADES,
         "pools": SAMPLE,
         "out": str(out),
+        "executor": "ray",  # where what takes its process with it ends no other
         "rerankers": [
             *("original", "bm25", "squared=mine:Overlap", "mine:moody"),
             *("mine:deadly", "cohere:rerank-v5.0-pro", "voyage:rerank-2.5"),

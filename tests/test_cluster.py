@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
+from tests.jobs import annotate
 from tests.nodes import TOKEN, Cluster, Node, await_
-from tests.one_ray import OneRay
 from zelo_ray.engine.job import POOLS_AT_ONCE
 from zelo_ray.engine.ledger import read_rows
 
@@ -58,9 +58,7 @@ def worker_that_calls(cluster: Cluster, server: str) -> Node:
 
 
 @pytest.mark.timeout(2700)  # four jobs on two clusters, and a run without a trouble
-def test_a_job_on_three_nodes_outlives_stops_and_kills(
-    one_ray: OneRay, pools: Path, tmp_path: Path
-) -> None:
+def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Path) -> None:
     """Nothing is paid twice but what was in flight, and no byte of the results is another."""
     out, times = tmp_path / "out", [time.time()]
     limits = {"limits": {OPENAI: {"rpm": RPM, "concurrency": SLOTS}}}
@@ -114,7 +112,7 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(
     print(", ".join(seconds))
     assert in_flight <= dead_actors(out) * SLOTS / ACTORS
     assert repeated == 0
-    assert crash.outputs(out) == crash.outputs(plain(one_ray, pools, tmp_path / "plain"))
+    assert crash.outputs(out) == crash.outputs(plain(pools, tmp_path / "plain"))
 
 
 def dead_actors(out: Path) -> int:
@@ -122,12 +120,12 @@ def dead_actors(out: Path) -> int:
     return len(list((out / "exposure").glob("*.json")))
 
 
-def plain(one_ray: OneRay, pools: Path, folder: Path) -> Path:
+def plain(pools: Path, folder: Path) -> Path:
     """The results of a run to which nothing happens."""
     folder.mkdir()
-    with one_ray.fakes(folder) as environ:
+    with crash.fakes(folder) as environ:
         environ.update(crash.limits([OPENAI]))
-        run = one_ray.annotate(pools, folder / "out", environ, "--judges", OPENAI)
+        run = annotate(pools, folder / "out", environ, "--judges", OPENAI)
     status, printed = run
     assert status == 0, printed
     return folder / "out"
@@ -190,7 +188,8 @@ def line(cluster: Cluster, out: Path | str, **environ: str | None) -> str:
         run = crash.start(words, known, Path(elsewhere))
         status, printed = crash.finish(run)
     assert status == 1, printed
-    _, *told = printed.splitlines()
+    _, where, *told = printed.splitlines()
+    assert where == f"Running on Ray: RAY_ADDRESS is {cluster.address}."
     assert len(told) == 1, printed
     return told[0]
 

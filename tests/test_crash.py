@@ -8,7 +8,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
@@ -17,8 +16,8 @@ import psutil
 import pytest
 
 from tests import crash
+from tests.jobs import annotate
 from tests.nodes import await_
-from tests.one_ray import OneRay
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
@@ -53,18 +52,16 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Undisturbed:
+def undisturbed(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
     out = folder / "out"
-    with one_ray.fakes(folder) as environ, ThreadPoolExecutor() as thread:
+    with crash.fakes(folder) as environ:
         with crash.held(environ, after=LATER):
-            run = thread.submit(one_ray.annotate, pools, out, environ)
-            while not run.done() and not owned(out):
+            run = crash.annotate(pools, out, environ)
+            while run.poll() is None and not owned(out):
                 time.sleep(0.02)
-            other = crash.finish(crash.annotate(pools, out, environ))
-        status, printed = run.result()
+            other = annotate(pools, out, environ)
+        status, printed = crash.finish(run)
     assert status == 0, printed
     return Undisturbed(status, printed, crash.outputs(out), folder, other)
 
@@ -95,8 +92,12 @@ def test_two_runs_on_one_directory_do_not_meet(undisturbed: Undisturbed) -> None
     assert crash.paid_twice(undisturbed.folder, undisturbed.folder / "out") == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("begun", "ended"),
+    [("local", "ray"), pytest.param("ray", "local", marks=pytest.mark.nightly)],
+)
 def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
-    pools: Path, undisturbed: Undisturbed, tmp_path: Path
+    pools: Path, undisturbed: Undisturbed, tmp_path: Path, begun: str, ended: str
 ) -> None:
     """An interrupt brings calls home; a kill of the run, or of an actor, costs those in flight."""
     rng, kills, out = random.Random(7), 0, tmp_path / "out"
@@ -107,7 +108,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     ):
         environ |= {"TEST_OPTION_LIMITS": json.dumps(limits), "TMPDIR": place}
         with crash.held(environ, after=LATER):
-            run = crash.annotate(pools, out, environ)
+            run = crash.annotate(pools, out, environ, "--executor", begun)
             crash.await_requests(tmp_path, LATER, run)
             run.send_signal(signal.SIGTERM)
         status, printed = crash.finish(run)
@@ -120,19 +121,20 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         for _ in range(KILLS):
             before, more = len(crash.journal(tmp_path)), rng.randint(1, 150)
             with crash.held(environ, after=more):
-                run = crash.annotate(pools, out, environ)
+                run = crash.annotate(pools, out, environ, "--executor", begun)
                 crash.await_requests(tmp_path, before + more, run)
                 crash.kill_tree(run)
             kills += 1
         remains = {*Path(place).glob("zelo-*")}
         before = len(crash.journal(tmp_path))
         with crash.held(environ, after=LATER):
-            run = crash.annotate(pools, out, environ)
+            run = crash.annotate(pools, out, environ, "--executor", ended)
             crash.await_requests(tmp_path, before + LATER, run)
-            actors = descendants(run, "OnlineActor")
-            assert actors, crash.end_and_describe(run)
-            actors[0].kill()
-        kills += 1
+            if ended == "ray":
+                actors = descendants(run, "OnlineActor")
+                assert actors, crash.end_and_describe(run)
+                actors[0].kill()
+                kills += 1
         status, printed = crash.finish(run)
         assert {*Path(place).glob("zelo-*")} == remains, "a run that ends removes its own"
         billed = sum(crash.billed(environ).values())
@@ -156,7 +158,8 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
         # So few slots that no stall of the machine alone meets the limit; see `tests.test_cluster`.
         environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200, "concurrency": 15}})
         with crash.held(environ, after=LATER):
-            process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
+            flags = ("--judges", OPENAI, "--executor", "ray")
+            process = crash.annotate(pools, tmp_path / "out", environ, *flags)
             crash.await_requests(tmp_path, LATER, process)
             (actor,) = descendants(process, "ray::Coordinator")
             actor.kill()
@@ -180,14 +183,14 @@ def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) ->
     crash.write_pools(pools, queries=12, documents=8)
     with crash.fakes(tmp_path, "--latency", "0.3") as environ:
         environ["TEST_OPTION_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
-        flags = ("--judges", OPENAI, "--max-usd", str(cap))
+        flags = ("--judges", OPENAI, "--max-usd", str(cap), "--executor", "ray")
         process = crash.annotate(pools, tmp_path / "out", environ, *flags)
         crash.await_requests(tmp_path, LATER, process)
         # First one that has spent, and will not tell of it any more; twice the one that knew it.
-        for kind in ("SmallOnline", "Coordinator", "Coordinator"):
+        for title in ("OnlineActor", "ray::Coordinator", "ray::Coordinator"):
             time.sleep(1.0)  # in which the driver learns of what was spent
-            await_(kind, lambda kind=kind: descendants(process, f"ray::{kind}"))
-            for actor in descendants(process, f"ray::{kind}"):
+            await_(title, lambda title=title: descendants(process, title))
+            for actor in descendants(process, title):
                 actor.kill()
         status, printed = crash.finish(process)
         billed = sum(crash.billed(environ).values())
@@ -200,8 +203,11 @@ def test_the_cap_holds_when_the_actor_that_keeps_it_is_killed(tmp_path: Path) ->
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("executor", ["local", "ray"])
 @pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
-def test_a_terminal_that_is_closed_loses_no_call(tmp_path: Path, ignored: bool) -> None:
+def test_a_terminal_that_is_closed_loses_no_call(
+    tmp_path: Path, ignored: bool, executor: str
+) -> None:
     """The system tells all processes of the run, and a shell tells them again."""
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
     queries = 4 if ignored else 100  # so many that they last until a slow machine has stopped
@@ -211,7 +217,8 @@ def test_a_terminal_that_is_closed_loses_no_call(tmp_path: Path, ignored: bool) 
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
         with crash.held(environ, after=2 * SLOTS):
             try:
-                run = crash.annotate(pools, out, environ, "--judges", OPENAI, own_group=True)
+                flags = ("--judges", OPENAI, "--executor", executor)
+                run = crash.annotate(pools, out, environ, *flags, own_group=True)
             finally:
                 signal.signal(signal.SIGHUP, before)
             crash.await_requests(tmp_path, 2 * SLOTS, run)

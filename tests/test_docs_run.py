@@ -13,7 +13,7 @@ import pytest
 
 import zelo_ray
 from tests import compare, crash
-from tests.one_ray import OneRay
+from tests.jobs import run_job
 from tests.pages import PAGES, commands
 from zelo_ray.cli.arguments import parse_command
 from zelo_ray.errors import OptionError
@@ -49,17 +49,14 @@ def test_a_program_compiles_and_names_what_there_is(program):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """A folder with the sample, a Ray that works in it, and servers that know the sample."""
+    """A folder, and how to run words in it; the servers know the sample."""
     folder, places = tmp_path_factory.mktemp("reader"), tmp_path_factory.mktemp("fakes")
     flags = ("--judge", "tests.fakes.sample:judge", "--rpm", "100000", "--batch-seconds", "0.5")
     flags += ("--bytes-per-token", "4", "--tokens-by-text", "--key", "")
-    with (
-        OneRay(tmp_path_factory.mktemp("ray"), cwd=folder) as ray,
-        ray.fakes(places, *flags) as environ,
-    ):
+    with crash.fakes(places, *flags) as environ:
         environ |= {"PYTHONPATH": str(crash.ROOT), "COLUMNS": "100"}
         environ.pop("TEST_OPTION_LIMITS")
-        yield folder, lambda *words: ray.run(environ, *words)
+        yield folder, lambda *words: run_job(environ, *words, cwd=folder)
 
 
 def lacking(told, printed):
@@ -69,7 +66,6 @@ def lacking(told, printed):
     return [" ".join(n) for n, p in zip(lines, patterns, strict=True) if not re.search(p, printed)]
 
 
-@pytest.mark.ray
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_a_page_shows_what_its_commands_print(reader, page):
     folder, run = reader

@@ -243,14 +243,17 @@ def test_text_with_a_nul_is_an_error(folder):
         DotenvFile({})
 
 
-@pytest.mark.ray
-def test_a_run_on_ray_calls_the_address_beside_the_key_and_says_so_first(tmp_path):
+@pytest.mark.parametrize(
+    "executor", ["local", pytest.param("ray", marks=(pytest.mark.ray, pytest.mark.nightly))]
+)
+def test_a_run_calls_the_address_beside_the_key_and_says_so_first(tmp_path, executor):
     with crash.fakes(tmp_path) as environ:
         key, url = (environ.pop(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"))
         del environ["PYTHON_DOTENV_DISABLED"]
         write(tmp_path, f"OPENAI_API_KEY={key}", f"OPENAI_BASE_URL={url}", "PYTHONPATH=/evil")
         crash.write_pools(tmp_path / "in.jsonl", 2, 3)
         command = crash.annotating("in.jsonl", "out", "--judges", crash.DEFAULT_JUDGES[0])
+        command += ["--executor", executor]
         environ["TEST_OPTION_LIMITS"] = '{"openai:gpt-6-luna": {"rpm": 1000000}}'
         environ["PYTHONPATH"] = str(crash.ROOT)
         status, printed = crash.finish(crash.start(command, environ, tmp_path))

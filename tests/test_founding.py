@@ -18,9 +18,7 @@ import yaml
 
 from tests import crash
 from tests.fakes.rerank import Rerankers
-from tests.one_ray import OneRay
-
-pytestmark = pytest.mark.ray
+from tests.jobs import run_job
 
 DATA = crash.ROOT / "data"
 SAMPLE, QRELS, BM25 = DATA / "sample", DATA / "qrels.txt", DATA / "bm25.run"
@@ -30,16 +28,16 @@ QUERY = "tick-removal"
 
 
 class Stage:
-    """A folder, a Ray and the three providers' servers; each run is made once, when asked for."""
+    """A folder, and the three providers' servers; each run is made once, when asked for."""
 
-    def __init__(self, folder, ray, judging):
-        self.folder, self.ray, self.judging = folder, ray, judging
+    def __init__(self, folder, judging):
+        self.folder, self.judging = folder, judging
         self.made = set()
 
     def run(self, *words, status=0, **environ):
         """Run a command without any key; the JSON document that it prints."""
         environ = {**crash.bare_environment(), **environ}
-        ended, printed = self.ray.run(environ, *map(str, words), "--json")
+        ended, printed = run_job(environ, *map(str, words), "--json")
         assert ended == status, printed
         return json.loads(printed.splitlines()[-1])
 
@@ -106,10 +104,10 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory):
     folder = tmp_path_factory.mktemp("founding")
-    with OneRay(folder) as ray, ray.fakes(folder) as environ:
+    with crash.fakes(folder) as environ:
         names = [*crash.URLS.values(), "TEST_OPTION_LIMITS"]
         keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
-        yield Stage(folder, ray, {name: environ[name] for name in (*names, *keys)})
+        yield Stage(folder, {name: environ[name] for name in (*names, *keys)})
 
 
 def rows(place, name):
@@ -323,7 +321,7 @@ assert contest.complete
 def test_a_reranker_is_a_class_an_object_or_a_function_of_python(stage):
     out = stage.folder / "python"
     program = IN_PYTHON.format(truth=str(QRELS), pools=str(SAMPLE), out=str(out))
-    status, said = stage.ray.run(crash.bare_environment(), "-c", program)
+    status, said = run_job(crash.bare_environment(), "-c", program)
     assert status is None, said
     scores = {name: {} for name in ("class", "object", "function", "one", "plain")}
     for row in rows(out, "runs"):
@@ -341,7 +339,7 @@ def test_zeroentropy_is_a_hosted_reranker(stage):
     with Rerankers() as server:
         there = {"ZEROENTROPY_BASE_URL": f"{server.url}/zeroentropy/v1"}
         environ = {**crash.bare_environment(), **there, "ZEROENTROPY_API_KEY": server.key}
-        status, said = crash.completed([*crash.COMMAND, "bakeoff", *words, *arms], environ)
+        status, said = run_job(environ, "bakeoff", *words, *arms)
     assert status == 0, said
     found = {
         (row["query_id"], row["doc_id"]): row["score"]

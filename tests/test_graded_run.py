@@ -1,4 +1,4 @@
-"""Grades as a user gets them: the command on Ray, three providers; the same in batches."""
+"""Grades as a user gets them: the command, three providers; the same in batches."""
 
 import json
 from collections import Counter
@@ -8,13 +8,12 @@ import pytest
 
 from tests import crash
 from tests.builders import rows_of, send_away
+from tests.jobs import annotate
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.learning import learn_judges, read_human_grades
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import LineLimits, parse_line
-
-pytestmark = pytest.mark.ray
 
 QUERIES, DOCUMENTS = 6, 4
 
@@ -27,9 +26,9 @@ def pools(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(one_ray):
+def run():
     def ran(pools, out, environ, *flags):
-        status, printed = one_ray.annotate(pools, out, environ, *flags)
+        status, printed = annotate(pools, out, environ, *flags)
         assert status == 0, printed
         return printed
 
@@ -57,7 +56,7 @@ def grade_in_batches(pools, out, environ, human):
     write_results([build_results(lines, panel, options, ledger, learned=learned)], options)
 
 
-def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path, monkeypatch):
+def test_grades_online_and_in_batches_are_the_same(pools, run, tmp_path, monkeypatch):
     labels = [
         f"{pool['query']['id']} 0 {d['id']} {min(max(round(worth_in(d)), 0), 3)}\n"
         for pool in map(json.loads, pools.read_text().splitlines())
@@ -65,7 +64,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path
     ]
     human = tmp_path / "human.txt"
     human.write_text("".join(labels))
-    with one_ray.fakes(tmp_path) as environ:
+    with crash.fakes(tmp_path) as environ:
         flags = ("--protocol", "graded", "--human", str(human))
         printed = run(pools, tmp_path / "online", environ, *flags)
         files = ("annotated.jsonl", *(f"{n}.parquet" for n in ("grades", "scores", "raters")))
@@ -97,10 +96,10 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path
 
 
 @pytest.mark.nightly
-def test_both_ways_together_spend_five_grades_a_query(run, one_ray, tmp_path):
+def test_both_ways_together_spend_five_grades_a_query(run, tmp_path):
     path = tmp_path / "pools.jsonl"
     crash.write_pools(path, QUERIES, 8)
-    with one_ray.fakes(tmp_path) as environ:
+    with crash.fakes(tmp_path) as environ:
         run(path, tmp_path / "out", environ, "--protocol", "zelo+graded", "--cycles", "2")
     votes, grades = rows_of(tmp_path / "out", "votes"), rows_of(tmp_path / "out", "grades")
     assert len(crash.journal(tmp_path)) == len(votes) + len(grades)

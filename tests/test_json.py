@@ -1,7 +1,9 @@
 """``--json`` on every command: one document of the schema's form, and nothing else on stdout."""
 
 import contextlib
+import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,17 +23,7 @@ from tests.json_documents import parsed_strictly, printed, valid
 from zelo_ray import cli
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 
-pytestmark = pytest.mark.ray
-
-RUN = """
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from zelo_ray import cli
-with open({out!r}, "w") as out, open({err!r}, "w") as err:
-    with chdir({folder!r}), redirect_stdout(out), redirect_stderr(err):
-        status = cli.main({words})
-print(int(status))
-"""
-ON_RAY = {
+ASKING = {
     "judged": "annotate pools.jsonl --judges offline --out judged --pilot 2",
     "graded": "annotate pools.jsonl --judges offline --protocol graded --out graded",
     "probed": "probe pools.jsonl --judges offline:bm25 --probes length --out probed",
@@ -76,26 +69,28 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def documents(one_ray, folder):
-    """What the commands print that ask judges, on one Ray: documents by name, with the events."""
+def documents(folder):
+    """What the commands print that ask judges: documents by name, with the events."""
     documents = {}
-    for name, command in ON_RAY.items():
-        out, err = folder / f"{name}.json", folder / f"{name}.events"
+    for name, command in ASKING.items():
         words = [*shlex.split(command), "--json", "--progress", "json"]
-        places = {"folder": str(folder), "out": str(out), "err": str(err)}
-        program = RUN.format(words=words, **places)
-        _, said = one_ray.run(bare_environment(), "-c", program)
-        status = int(said)
-        assert status in (0, 3, 4), err.read_text()
-        events = [parsed_strictly(line) for line in err.read_text().splitlines()]
-        documents[name] = valid(out.read_text(), status) | {"events": events}
+        with (
+            patch.dict(os.environ, bare_environment(), clear=True),
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(io.StringIO()) as out,
+            contextlib.redirect_stderr(io.StringIO()) as err,
+        ):
+            status = cli.main(words)
+        assert status in (0, 3, 4), err.getvalue()
+        events = [parsed_strictly(line) for line in err.getvalue().splitlines()]
+        documents[name] = valid(out.getvalue(), status) | {"events": events}
     shutil.copytree(folder / "graded", folder / "later")
     return documents
 
 
 def test_what_asks_judges_prints_one_document_and_events(documents, folder):
     for name, document in documents.items():
-        assert document["command"] == ON_RAY[name].split()[0]
+        assert document["command"] == ASKING[name].split()[0]
         assert document["record"]
         assert document["sections"]
         assert all((folder / file).exists() for file in [*document["files"], document["page"]])
@@ -122,7 +117,7 @@ def test_every_other_command_prints_one_document(documents, folder, capsys, monk
 
 
 def test_every_command_is_tried():
-    assert {words.split()[0] for words in [*ON_RAY.values(), *ELSE]} == {*cli.PURPOSES}
+    assert {words.split()[0] for words in [*ASKING.values(), *ELSE]} == {*cli.PURPOSES}
 
 
 def test_figures_are_numbers(documents, folder, capsys, monkeypatch):

@@ -7,6 +7,7 @@ import yaml
 from pydantic import ValidationError
 
 from tests.crash import bare_environment
+from tests.jobs import annotate
 from zelo_ray import cli
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import COMMANDS, AnnotateOptions, FitOptions, load_options
@@ -295,9 +296,8 @@ def test_what_cannot_be_meant_is_refused(pools, capsys, words):
     assert COMMAND_LINES[words] in line
 
 
-@pytest.mark.ray
-def test_a_cap_that_some_judge_keeps_to_is_none_of_these(pools, one_ray, tmp_path):
+def test_a_cap_that_some_judge_keeps_to_is_none_of_these(pools, tmp_path):
     judged = (tmp_path / "pools.jsonl", tmp_path / "o", bare_environment())
     flags = ("--judges", "offline:bm25", "--max-usd", "0.0001")
-    status, printed = one_ray.annotate(*judged, *flags)
+    status, printed = annotate(*judged, *flags)
     assert status == 0, printed

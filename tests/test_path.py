@@ -40,7 +40,8 @@ _SCRIPT = """
 from zelo_ray import annotate
 
 if __name__ == "__main__":
-    run = annotate("in.jsonl", out="out", judges="my_judge:PROVIDER:m", progress=None)
+    places = {"out": "out", "executor": "ray"}
+    run = annotate("in.jsonl", judges="my_judge:PROVIDER:m", progress=None, **places)
     print(run)
 """
 
@@ -90,19 +91,21 @@ def run(command, folder, environ):
 
 
 WORDS = ("annotate", "in.jsonl", "--out", "out", "--judges", JUDGE)
+ON_RAY = (*WORDS, "--executor", "ray")
 
 
 @pytest.mark.ray
-def test_the_command_and_its_actors_import_libraries_alone(folder):
+@pytest.mark.parametrize("words", [WORDS, ON_RAY], ids=["here", "ray"])
+def test_the_command_and_its_actors_import_libraries_alone(folder, words):
     (folder / "zelo_ray.py").write_text(_LOUD.format(folder=str(folder)))
-    run([_COMMAND, *WORDS], folder, environment())
+    run([_COMMAND, *words], folder, environment())
 
 
 @pytest.mark.ray
 def test_a_path_with_an_empty_entry_leads_no_worker_to_them(folder):
     for name in imported_at_start():  # Python itself would import those first
         (folder / f"{name}.py").unlink(missing_ok=True)
-    run([_COMMAND, *WORDS], folder, environment(PYTHONPATH=f":{crash.ROOT}"))
+    run([_COMMAND, *ON_RAY], folder, environment(PYTHONPATH=f":{crash.ROOT}"))
 
 
 @pytest.mark.nightly
@@ -114,7 +117,7 @@ def test_a_job_script_imports_none_from_its_folder_nor_from_where_it_starts(fold
     for name in ("annotate", "zelo_ray"):
         (jobs / f"{name}.py").write_text(_LOUD.format(folder=str(folder)))
     shutil.copy(crash.ROOT / "jobs/annotate.py", jobs)
-    run([sys.executable, jobs / "annotate.py", *WORDS[1:]], folder, environment())
+    run([sys.executable, jobs / "annotate.py", *ON_RAY[1:]], folder, environment())
 
 
 @pytest.mark.nightly
@@ -139,4 +142,4 @@ def test_as_a_module_it_imports_none_from_where_it_starts(folder):
     ]
     for name in subprocess.check_output(begin, text=True).split():
         (folder / f"{name}.py").unlink(missing_ok=True)  # Python needs these to find the package
-    run([sys.executable, "-m", "zelo_ray", *WORDS], folder, environment())
+    run([sys.executable, "-m", "zelo_ray", *ON_RAY], folder, environment())

@@ -5,6 +5,7 @@ import json
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -24,11 +25,9 @@ from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
 from tests.builders import set_in_file, small_disk
-from tests.one_ray import OneRay
+from tests.jobs import annotate
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import read_rows
-
-pytestmark = pytest.mark.ray
 
 SAMPLE = crash.ROOT / "data" / "sample"
 POOLS = 8  # of the run with failures; 40 requests to each judge
@@ -55,7 +54,7 @@ def watched_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Se
     seen = Seen(set(), set(), set(), [])
     with tempfile.TemporaryDirectory(prefix="t-") as place:  # short: Ray makes sockets in it
         environ = {**crash.bare_environment(), "TMPDIR": place}
-        run = crash.annotate(SAMPLE, out, environ, "--judges", "offline")
+        run = crash.annotate(SAMPLE, out, environ, "--judges", "offline", "--executor", "ray")
         while run.poll() is None:
             _look(run.pid, Path(place), seen)
             time.sleep(0.3)
@@ -82,6 +81,7 @@ def sample_run(watched_run: tuple[Path, str, Seen]) -> tuple[Path, str]:
     return watched_run[:2]
 
 
+@pytest.mark.ray
 def test_a_ray_of_its_own_listens_on_loopback_alone_and_leaves_nothing(
     watched_run: tuple[Path, str, Seen],
 ) -> None:
@@ -101,7 +101,8 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     documents = [d for line in lines for d in line["documents"]]
     assert len(lines) == 29
     assert {(d["id"], d["score"]) for d in documents} == {(s["doc_id"], s["score"]) for s in scores}
-    first, *rest = printed.splitlines()
+    first, where, *rest = printed.splitlines()
+    assert where == "Running on Ray: executor is ray."
     end = next(at for at, line in enumerate(rest) if "replies ·" not in line)
     title, scored, error, *found, last, follow = rest[end:]
     assert first == (
@@ -177,7 +178,7 @@ class Troubled:
 
 
 @pytest.fixture(scope="module")
-def troubled(one_ray: OneRay, tmp_path_factory: pytest.TempPathFactory) -> Troubled:
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> Troubled:
     folder = tmp_path_factory.mktemp("troubled")
     pools, given, out = folder / "pools.jsonl", folder / "in.jsonl", folder / "out"
     crash.write_pools(pools, queries=POOLS, documents=10)
@@ -187,14 +188,14 @@ def troubled(one_ray: OneRay, tmp_path_factory: pytest.TempPathFactory) -> Troub
     given.write_text("\n".join(rows))
     faults = [flag for name in FAULTS for flag in ("--fault", f"{name}:rate=0.02")]
     patience = set_in_file(attempts=2, reasks=0, timeout=2)
-    with one_ray.fakes(folder, *faults) as environ:
-        before = one_ray.annotate(given, out, environ, *patience)
+    with crash.fakes(folder, *faults) as environ:
+        before = annotate(given, out, environ, *patience)
     shutil.copytree(out, folder / "first")
     segment = max((out / "replies").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"oj"', 1))
-    with one_ray.fakes(folder) as environ:
+    with crash.fakes(folder) as environ:
         again = (*patience, "--retry-failures")
-        after = one_ray.annotate(pools, out, environ, *again)
+        after = annotate(pools, out, environ, *again)
     votes = len(pq.read_table(out / "votes.parquet"))
     return Troubled(pools, folder / "first", before, after, votes)
 
@@ -254,22 +255,22 @@ def _worths(pools: Path) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_a_full_disk_loses_no_answer(one_ray: OneRay, tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
     judge, alone = ("--judges", "openai"), crash.limits(crash.DEFAULT_JUDGES[:1])
     with (
         small_disk(disk, "4400k"),
-        one_ray.fakes(tmp_path, "--latency", "0.1") as environ,
+        crash.fakes(tmp_path, "--latency", "0.1") as environ,
     ):
-        status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
+        status, printed = annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 1, printed
         assert "make room" in printed
         paid = len(crash.journal(tmp_path))
         assert 0 < paid < 20 * 48
         assert len(list(read_rows(str(disk / "out")))) == paid
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
-        status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
+        status, printed = annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 0, printed
         assert crash.paid_twice(tmp_path, disk / "out") == (0, 0)
 
@@ -311,7 +312,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
             for _ in range(2):
                 place = ("s3://bucket/pools", "s3://bucket/out")
                 environ = {**crash.bare_environment(), **variables}
-                ended = crash.finish(crash.annotate(*place, environ, "--judges", "offline"))
+                ended = annotate(*place, environ, "--judges", "offline", where="process")
                 results = {name: store.cat_file(f"bucket/out/{name}") for name in crash.OUTPUTS}
                 sizes = store.du("bucket/out/replies", total=False)
                 record = json.loads(store.cat_file("bucket/out/run.json"))
@@ -354,31 +355,33 @@ AMONG_THE_DEAD = """
 from zelo_ray.ray import session
 from zelo_ray.options import AnnotateOptions
 real = session.nodes_alive
-session.nodes_alive = lambda: [dict(real()[0], NodeID="ab" * 28), *real()]
-try:
-    session._refuse_unlike_nodes(AnnotateOptions(inputs=("in",), out={out!r}))
-finally:
-    session.nodes_alive = real
+options = AnnotateOptions(inputs=("in",), out={out!r})
+with session.ray_session(options):
+    session.nodes_alive = lambda: [dict(real()[0], NodeID="ab" * 28), *real()]
+    session._refuse_unlike_nodes(options)
 print("goes on")
 """
 
 
-def test_a_node_that_has_just_died_stops_no_run(one_ray: OneRay, tmp_path: Path) -> None:
+@pytest.mark.ray
+@pytest.mark.nightly
+def test_a_node_that_has_just_died_stops_no_run(tmp_path: Path) -> None:
     """Ray takes it for alive for some seconds more."""
     (tmp_path / ".run.lock").touch()
-    _, printed = one_ray.run({}, "-c", AMONG_THE_DEAD.format(out=str(tmp_path)))
+    program = [sys.executable, "-c", AMONG_THE_DEAD.format(out=str(tmp_path))]
+    _, printed = crash.completed(program, crash.bare_environment())
     assert printed == "goes on\n"
 
 
-def test_what_lies_in_batches_is_not_asked_online(one_ray: OneRay, tmp_path: Path) -> None:
+def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
     """A run of another mode would pay for it again."""
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
     crash.write_pools(pools, queries=1, documents=4)
     part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
     Parts(str(out)).keep(part)
-    with one_ray.fakes(tmp_path) as environ:
+    with crash.fakes(tmp_path) as environ:
         alone = environ | crash.limits(crash.DEFAULT_JUDGES[:1])
-        status, printed = one_ray.annotate(pools, out, alone, "--judges", "openai")
+        status, printed = annotate(pools, out, alone, "--judges", "openai")
         assert status == 2, printed
         assert "--mode batch" in printed
         assert crash.journal(tmp_path) == []

@@ -1,6 +1,7 @@
 """The package of the tutorial, ``docs/plugin``: installed by pip, it works by its plain names."""
 
 import json
+import os
 import runpy
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from tests.builders import rows_of
 from tests.crash import ROOT, bare_environment
-from tests.one_ray import OneRay
+from tests.jobs import annotate, run_job
 from zelo_ray import measure
 from zelo_ray.evaluation.measures import linear_of, parse_measure
 
@@ -49,15 +50,14 @@ def test_all_it_declares_works_in_the_actors_of_a_run(packages, tmp_path):
     pools = tmp_path / "pools.jsonl"
     pools.write_text(json.dumps(POOL) + "\n")
     answered, contest = tmp_path / "answered", tmp_path / "contest"
-    environ = bare_environment()
-    with OneRay(tmp_path / "ray", packages=str(packages)) as ray:
-        words = ("--protocol", "yes-no", "--judges", "offline", "--tone", "strict")
-        status, printed = ray.run(environ, "annotate", str(pools), "--out", str(answered), *words)
-        assert status == 0, printed
-        rankers = ("--rerankers", "original", "hashed-cosine", "--measures", "nDCG@10", "DCG@2")
-        given = ("--truth", str(answered), "--out", str(contest))
-        status, printed = ray.run(environ, "bakeoff", *given, *rankers)
-        assert status == 0, printed
+    environ = bare_environment() | {"PYTHONPATH": f"{ROOT}{os.pathsep}{packages}"}
+    words = ("--protocol", "yes-no", "--judges", "offline", "--tone", "strict")
+    status, printed = annotate(pools, answered, environ, *words, where="ray")
+    assert status == 0, printed
+    rankers = ("--rerankers", "original", "hashed-cosine", "--measures", "nDCG@10", "DCG@2")
+    given = ("--truth", answered, "--out", contest)
+    status, printed = run_job(environ, "bakeoff", *given, *rankers, where="ray")
+    assert status == 0, printed
     assert [row["yes"] for row in rows_of(answered, "answers") if row["doc_id"] == "d2"] == [
         True
     ] * 3

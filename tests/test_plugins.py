@@ -21,6 +21,7 @@ from tests.builders import (
     write_graded,
     write_run,
 )
+from tests.jobs import run_job
 from tests.test_report import Page
 from zelo_ray import cli, doctor, measure
 from zelo_ray.commands.compare_protocols.plans import make_plans
@@ -324,20 +325,19 @@ def test_another_protocol_on_the_same_place_removes_its_table(tmp_path):
     assert (tmp_path / "mine.parquet").exists()
 
 
-@pytest.mark.ray
-def test_it_runs_resumes_and_is_compared_on_ray(one_ray, tmp_path):
+def test_it_runs_resumes_and_is_compared(tmp_path):
     pools, human = write_graded(tmp_path / "pools.jsonl", POOLS), tmp_path / "human.txt"
     rows = [f"q{i} 0 d{d} {w}\n" for i in range(3) for d, w in enumerate(WORTHS)]
     human.write_text("".join(rows))
     environ = {n: v for n, v in crash.environment({}).items() if n != "TEST_OPTION_LIMITS"}
     job = ["annotate", str(pools), "--judges", "offline", "--protocol", THUMBS]
     for told in ("thumbs 36", "All 36 responses are already in the ledger."):
-        status, printed = one_ray.run(environ, *job, "--out", str(tmp_path / "out"))
+        status, printed = run_job(environ, *job, "--out", str(tmp_path / "out"))
         assert status == 0, printed
         assert told in printed
     assert len(rows_of(tmp_path / "out", "thumbs")) == 36
     words = ["compare-protocols", str(pools), "--human", str(human), "--judges", "offline"]
     words += ["--protocols", "graded", THUMBS, "--tone", "fair", "--out", str(tmp_path / "worth")]
-    status, printed = one_ray.run(environ, *words)
+    status, printed = run_job(environ, *words)
     assert status == 0, printed
     assert "thumbs" in printed

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
 from tests.crash import ROOT, bare_environment
+from tests.jobs import run_job
 from zelo_ray import cli, load_run
 from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
@@ -274,7 +275,7 @@ def test_only_a_sure_harmful_shift_is_warned_of():
 
 
 @pytest.fixture
-def probing(one_ray, tmp_path):
+def probing(tmp_path):
     """Run it on Ray; its status, and the rows of its table by probe."""
     pools_file(tmp_path, queries=24)
 
@@ -287,7 +288,7 @@ def probing(one_ray, tmp_path):
         (tmp_path / "config.json").write_text(json.dumps(config))
         places = (str(tmp_path / "pools.jsonl"), "--out", str(tmp_path / "out"))
         own = ("--config", str(tmp_path / "config.json"), "--judges", JUDGE)
-        status, printed = one_ray.run(bare_environment(), "probe", *places, *own, *words)
+        status, printed = run_job(bare_environment(), "probe", *places, *own, *words)
         assert "Traceback" not in printed
         rows = pq.read_table(tmp_path / "out" / "probes.parquet").to_pylist()
         return status, {row["probe"]: row for row in rows}
@@ -299,7 +300,6 @@ def sure(rows):
     return [name for name, row in rows.items() if row["p_holm"] < 0.05]
 
 
-@pytest.mark.ray
 def test_a_known_bias_is_found_under_a_cap_and_paid_once(probing, tmp_path):
     """Little money, then enough, then the same again; and by a milder gate."""
     biases, out = {"injection": 1.0}, str(tmp_path / "out")
@@ -324,7 +324,6 @@ def test_a_known_bias_is_found_under_a_cap_and_paid_once(probing, tmp_path):
     assert cli.main(["report", out]) == 0
 
 
-@pytest.mark.ray
 def test_a_judge_that_prefers_a_place_is_moved_by_the_order_alone(probing):
     words = ("--protocol", "zelo", "--documents", "30", "--probes", "order", "length", "stuffing")
     for traits, probe, sign in (
@@ -337,7 +336,6 @@ def test_a_judge_that_prefers_a_place_is_moved_by_the_order_alone(probing):
         assert rows[probe]["shift"] * sign > 0.3
 
 
-@pytest.mark.ray
 def test_with_few_queries_or_failures_it_is_not_complete(probing):
     status, rows = probing("--documents", "4", "--probes", "length")
     assert status == 3

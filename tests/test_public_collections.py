@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import write_lines
 from tests.crash import bare_environment
+from tests.jobs import run_job
 from tests.test_interchange import CORPUS, QRELS, QUERIES
 from zelo_ray import agree
 from zelo_ray.formats.input.public_collections import is_public, note_public
@@ -50,14 +51,11 @@ def test_agree_notes_it(beir):
     assert not any("public" in line for line in agree(GRADES).report.record["notes"])
 
 
-@pytest.mark.ray
-def test_annotate_and_probe_note_it(beir, one_ray, tmp_path):
+def test_annotate_and_probe_note_it(beir, tmp_path):
     judges = ("--judges", "offline:bm25")
-    one_ray.run(bare_environment(), "annotate", beir, *judges, "--out", str(tmp_path / "judged"))
+    run_job(bare_environment(), "annotate", beir, *judges, "--out", str(tmp_path / "judged"))
     record = json.loads(Path(tmp_path / "judged" / "run.json").read_text())
     assert any(line.startswith(f"{beir} is named") for line in record["summary"]["notes"])
-    _, said = one_ray.run(
-        bare_environment(), "probe", beir, *judges, "--out", str(tmp_path / "probed")
-    )
+    _, said = run_job(bare_environment(), "probe", beir, *judges, "--out", str(tmp_path / "probed"))
     record = json.loads(Path(tmp_path / "probed" / "probe.json").read_text())
     assert any(line.startswith(f"{beir} is named") for line in record["notes"]), said

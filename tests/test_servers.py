@@ -22,6 +22,7 @@ from tests.builders import (
 from tests.crash import bare_environment
 from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
 from tests.fakes.scripted import Scripted
+from tests.jobs import run_job
 from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
 from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
@@ -273,8 +274,7 @@ def test_models_that_answered_are_named_and_others_than_asked_are_warned_of(
     assert bool(list_models(judge, models)) is named
 
 
-@pytest.mark.ray
-def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, one_ray):
+def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path):
     """Also where all answers are recorded: the second time nobody is asked."""
     numbers = count()
 
@@ -289,10 +289,10 @@ def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path, one_ray):
         judge, out = f"openai:qwen/qwen3-32b@{server.url}/v1", tmp_path / "out"
         words = ["annotate", str(lines), "--judges", judge, "--out", str(out)]
         words += ["--json"]
-        assert one_ray.run(bare_environment(), *words)[0] == 1
+        assert run_job(bare_environment(), *words)[0] == 1
         assert len(server.bodies) <= 20
         for more in ({}, {"verbose": True}):
-            status, printed = one_ray.run(
+            status, printed = run_job(
                 bare_environment(), *words, *set_in_file(keep_asking=True, **more)
             )
             assert status == 0, printed

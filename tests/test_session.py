@@ -22,6 +22,7 @@ def argv(tmp_path):
     """A job that is right in itself."""
     (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
     words = ("annotate", "in.jsonl", "--out", "out", "--judges", "offline:bm25")
+    words += ("--executor", "ray")
     return [str(tmp_path / word) if word in ("in.jsonl", "out") else word for word in words]
 
 
@@ -31,8 +32,9 @@ def line(argv, home, **environ):
     command = [*crash.COMMAND, *argv]
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (ExitStatus.FAILED, ""), ended.stderr
-    first, told = ended.stderr.splitlines()
+    first, where, told = ended.stderr.splitlines()
     assert first.startswith("1 query, ")
+    assert where.startswith("Running on Ray: ")
     return told
 
 
@@ -140,7 +142,7 @@ def test_a_temporary_directory_without_room_is_told_of(argv, tmp_path):
 def test_a_temporary_directory_that_is_none_is_told_of(capsys, argv, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     assert cli.main(argv) == ExitStatus.FAILED
-    _, said = capsys.readouterr().err.splitlines()
+    _, _, said = capsys.readouterr().err.splitlines()
     assert "gone: No such file or directory" in said
     assert "set TMPDIR" in said
 
@@ -165,7 +167,7 @@ def test_a_ray_that_is_too_slow_is_told_of_and_leaves_nothing(argv):
         run = crash.start([*crash.COMMAND, *argv], {**crash.bare_environment(), **slow})
         status, printed = crash.finish(run)
         assert status == 1
-        _, said = printed.splitlines()
+        _, _, said = printed.splitlines()
         assert said.startswith("zelo-ray: Ray does not start on this machine (")
         assert "Try again when less runs here" in said
         assert not [*Path(place).glob("zelo-*")]

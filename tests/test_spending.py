@@ -23,11 +23,9 @@ from tests import crash
 from tests.builders import set_in_file
 from tests.crash import PRICES, billed, stats
 from tests.fakes import Fakes
-from tests.one_ray import OneRay
+from tests.jobs import annotate
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import read_rows
-
-pytestmark = pytest.mark.ray
 
 QUERIES, PAIRS = 30, 6  # of four documents each
 REQUESTS = QUERIES * PAIRS
@@ -112,10 +110,10 @@ class Plain:
 
 
 @pytest.fixture(scope="module")
-def plain(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Plain:
+def plain(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     folder = tmp_path_factory.mktemp("plain")
-    with one_ray.fakes(folder, *USAGE) as environ:
-        status, printed = one_ray.annotate(pools, folder / "out", environ | SHORT)
+    with crash.fakes(folder, *USAGE) as environ:
+        status, printed = annotate(pools, folder / "out", environ | SHORT)
         assert status == 0, printed
         return Plain(crash.outputs(folder / "out"), billed(environ)[False])
 
@@ -124,20 +122,18 @@ def plain(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.nightly
-def test_what_a_run_says_it_cost_is_what_the_servers_billed(
-    one_ray: OneRay, pools: Path, tmp_path: Path
-) -> None:
+def test_what_a_run_says_it_cost_is_what_the_servers_billed(pools: Path, tmp_path: Path) -> None:
     faults = (
         *("500:rate=0.05", "429:rate=0.02,retry_after=0.1", "malformed_billed:rate=0.05"),
         *("prose:rate=0.15", "refusal:rate=0.03", "filtered:rate=0.03"),
         *(f"batch_expired:total=1,provider={name}" for name in PRICES),
     )
     flags = [flag for fault in faults for flag in ("--fault", fault)]
-    with one_ray.fakes(tmp_path, *USAGE, *flags) as environ:
-        status, printed = one_ray.annotate(pools, tmp_path / "online", environ)
+    with crash.fakes(tmp_path, *USAGE, *flags) as environ:
+        status, printed = annotate(pools, tmp_path / "online", environ)
         assert status == 3, printed
         online = billed(environ)
-        status, more = one_ray.annotate(pools, tmp_path / "batch", environ, *QUICKLY)
+        status, more = annotate(pools, tmp_path / "batch", environ, *QUICKLY)
         assert status == 3, more
         batch = billed(environ)
         struck = stats(environ)["outcomes"]
@@ -162,13 +158,11 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(
 
 
 @pytest.mark.nightly
-def test_a_cap_holds_in_batches_too(
-    one_ray: OneRay, pools: Path, plain: Plain, tmp_path: Path
-) -> None:
+def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -> None:
     cap = round(plain.dollars / 4, 4)
-    with one_ray.fakes(tmp_path, *USAGE) as environ:
+    with crash.fakes(tmp_path, *USAGE) as environ:
         capped = (*QUICKLY, "--max-usd", str(cap))
-        status, printed = one_ray.annotate(pools, tmp_path / "out", environ | SHORT, *capped)
+        status, printed = annotate(pools, tmp_path / "out", environ | SHORT, *capped)
         assert status == 3, printed
         spent = billed(environ)
     assert spent[False] == 0
@@ -184,13 +178,11 @@ def test_a_cap_holds_in_batches_too(
     print(f"{dict(waves)}, spent ${spent[True]:.6f} of ${cap}\n{printed}")
 
 
-def test_a_judge_of_unknown_price_cannot_be_capped(
-    one_ray: OneRay, pools: Path, tmp_path: Path
-) -> None:
+def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) -> None:
     with crash.fakes(tmp_path, judges=(OPENAI,)) as environ:
         judge = f"openai:x@{environ['OPENAI_BASE_URL']}"
         flags = ("--judges", OPENAI, judge, "--max-usd", "1")
-        status, printed = one_ray.annotate(pools, tmp_path / "out", environ, *flags)
+        status, printed = annotate(pools, tmp_path / "out", environ, *flags)
     assert status == 2
     assert len(printed.splitlines()) == 1
     assert judge in printed
@@ -202,12 +194,12 @@ def test_a_judge_of_unknown_price_cannot_be_capped(
 
 
 def test_an_estimate_needs_no_key_makes_no_call_and_writes_nothing(
-    one_ray: OneRay, pools: Path, tmp_path: Path
+    pools: Path, tmp_path: Path
 ) -> None:
-    with one_ray.fakes(tmp_path) as environ:
+    with crash.fakes(tmp_path) as environ:
         keyless = {name: value for name, value in environ.items() if not name.endswith("_API_KEY")}
         flags = ("--dry-run", "--judges", *crash.DEFAULT_JUDGES)
-        status, printed = one_ray.annotate(pools, tmp_path / "out", keyless, *flags)
+        status, printed = annotate(pools, tmp_path / "out", keyless, *flags)
     assert status == 0, printed
     assert f"{3 * REQUESTS:,} of {3 * REQUESTS:,} requests" in printed
     assert crash.journal(tmp_path) == []
@@ -239,20 +231,17 @@ class Stage:
 class Story:
     """A run that goes on, command by command, in one directory."""
 
-    def __init__(self, one_ray: OneRay, pools: Path, folder: Path) -> None:
-        self._ray, self._pools, self.folder = one_ray, pools, folder
+    def __init__(self, pools: Path, folder: Path) -> None:
+        self._pools, self.folder = pools, folder
         self._billed = 0.0
 
     def go_on(self, name: str, *flags: str, fault: str = "", **variables: str) -> Stage:
         """Run the command once more, with servers of its own."""
         before, faults = len(crash.journal(self.folder)), ("--fault", fault) if fault else ()
-        with self._ray.fakes(self.folder, *USAGE, *faults) as environ:
-            job = (self._pools, self.folder / "out", environ | SHORT | variables, *flags)
-            if variables:  # keys are read where calls are made
-                status, printed = crash.finish(crash.annotate(*job))
-            else:
-                status, printed = self._ray.annotate(*job)
-            self._billed += billed(environ)[False]
+        with crash.fakes(self.folder, *USAGE, *faults) as servers:
+            environ = servers | SHORT | variables
+            status, printed = annotate(self._pools, self.folder / "out", environ, *flags)
+            self._billed += billed(servers)[False]
         shutil.copytree(self.folder / "out", self.folder / name)
         calls = crash.journal(self.folder)[before:]
         print(f"{name}: exit {status}, ${self._billed:.6f}\n{printed}")
@@ -260,8 +249,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return Story(one_ray, pools, tmp_path_factory.mktemp("story"))
+def story(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return Story(pools, tmp_path_factory.mktemp("story"))
 
 
 @pytest.fixture(scope="module")
@@ -411,7 +400,9 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     ):
         environ = crash.environment(fakes.urls) | SHORT
         there = {"TMPDIR": short}  # where Ray's own files lie
-        process = crash.annotate(pools, out, environ | there, *QUICKLY, own_group=True)
+        process = crash.annotate(
+            *(pools, out, environ | there), *QUICKLY, "--executor", "ray", own_group=True
+        )
         await_records(out, 3, process)
         assert process.poll() is None, crash.finish(process)[1]
         (rays,) = Path(short).glob("zelo-*")
@@ -427,6 +418,7 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
 
 
+@pytest.mark.ray
 def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.status == 1, interrupted.printed
     assert "batches stay at their providers" in interrupted.printed
@@ -439,6 +431,7 @@ def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.leaked == []
 
 
+@pytest.mark.ray
 @pytest.mark.nightly
 def test_a_run_cancelled_and_killed_among_its_batches_ends_as_one_online(
     interrupted: Interrupted, pools: Path, plain: Plain

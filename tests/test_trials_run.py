@@ -1,15 +1,17 @@
-"""Protocols compared as a user does it: the command, on Ray, out of one ledger."""
+"""Protocols compared as a user does it: the command, out of one ledger."""
 
 import json
 import random
 import re
 import shlex
+import sys
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.crash import bare_environment
+from tests.crash import bare_environment, completed
+from tests.jobs import run_job
 from tests.test_report import page_of
 from zelo_ray import cli
 from zelo_ray.commands.compare_protocols.costs import pools_in
@@ -78,19 +80,19 @@ except RayUnavailable as trouble:
 
 
 @pytest.mark.ray
-def test_an_actor_that_dies_is_told_of_in_a_line(one_ray):
-    _, said = one_ray.run(bare_environment(), "-c", DOOMED)
+def test_an_actor_that_dies_is_told_of_in_a_line():
+    _, said = completed([sys.executable, "-c", DOOMED], bare_environment())
     assert said.startswith("a process of Ray died or was killed")
     assert "memory" in said
 
 
 @pytest.fixture
-def compare(one_ray, folder):
-    """Runs the command on Ray; its status, what it printed, its table, and the ledger's dollars."""
+def compare(folder):
+    """Runs the command; its status, what it printed, its table, and the ledger's dollars."""
 
     def compared(*words):
         config = ("--config", str(folder / "config.yaml"))
-        status, printed = one_ray.run(bare_environment(), "compare-protocols", *config, *words)
+        status, printed = run_job(bare_environment(), "compare-protocols", *config, *words)
         assert status in (0, 3), printed
         dollars = [row.dollars for row in read_rows(str(folder / "out"))]
         return status, printed, table(folder, "trials"), dollars
@@ -102,7 +104,6 @@ def table(folder, name):
     return pq.read_table(folder / "out" / f"{name}.parquet").to_pylist()
 
 
-@pytest.mark.ray
 def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice(
     folder, compare, capsys
 ):

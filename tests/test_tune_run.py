@@ -13,6 +13,7 @@ import yaml
 
 from tests.crash import COMMAND, bare_environment, kill_tree, start
 from tests.fakes.scripted import Scripted
+from tests.jobs import run_job
 from tests.json_documents import valid
 from tests.provider_calls import completion
 from tests.test_report import page_of
@@ -110,12 +111,12 @@ def folder(tmp_path, model):
 
 
 @pytest.fixture
-def run(one_ray, folder):
+def run(folder):
     """Runs the command on Ray: its status and what it printed."""
 
     def ran(*words):
         own = ("--config", str(folder / "config.yaml"))
-        status, printed = one_ray.run(bare_environment(), "tune", *own, *words)
+        status, printed = run_job(bare_environment(), "tune", *own, *words)
         assert "Traceback" not in printed, printed
         return status, printed
 
@@ -126,8 +127,7 @@ def rows_of(folder, name):
     return pq.read_table(folder / "out" / f"{name}.parquet").to_pylist()
 
 
-@pytest.mark.ray
-def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, model, one_ray):
+def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, model):
     better = ("--try-instructions", str(folder / "lazy.txt"), str(folder / "facts.txt"))
     status, printed = run(*better, "--max-usd", "5")
     assert status == 0, printed
@@ -170,7 +170,7 @@ def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, 
     assert json.loads((folder / "out/tune.json").read_text())["chosen"] == "instructions facts"
     last = again.splitlines()[-1]
     words = shlex.split(last.removeprefix("Next step: "))[1:]
-    status, said = one_ray.run(bare_environment(), *words)
+    status, said = run_job(bare_environment(), *words)
     assert status == 0, said
     assert f"about {QUERIES + 2} queries" in said
     told = re.search(r"([\d,]+) of ([\d,]+) requests", said)
@@ -183,7 +183,6 @@ def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, 
     assert valid(json.dumps(make_document("tune", "", result)), 0)["sections"]
 
 
-@pytest.mark.ray
 def test_equal_candidates_are_not_called_better_and_needs_are_told(folder, run, model):
     config = yaml.safe_load((folder / "config.yaml").read_text())
     config["candidates"] = {
@@ -205,7 +204,6 @@ def test_equal_candidates_are_not_called_better_and_needs_are_told(folder, run, 
         assert "It is not significantly better" in words or "It is worse" in words
 
 
-@pytest.mark.ray
 def test_a_cap_holds_for_all_of_it_and_more_money_goes_on(folder, run, model):
     status, printed = run("--max-usd", "0.03")
     assert status == 3
@@ -220,7 +218,6 @@ def test_a_cap_holds_for_all_of_it_and_more_money_goes_on(folder, run, model):
     assert before < len(model.server.bodies) == 2 * DOCUMENTS * QUERIES
 
 
-@pytest.mark.ray
 def test_a_killed_run_pays_for_nothing_twice(folder, run, model):
     first = sum(half_of(f"Question {q}?") == FIRST for q in range(QUERIES))
     model.after = 2 * DOCUMENTS * first + 3
@@ -271,7 +268,6 @@ def test_few_queries_are_told_of_and_python_refuses_an_estimate(folder, capsys):
         tune(config=folder / "config.yaml", dry_run=True, progress=None)
 
 
-@pytest.mark.ray
 def test_the_page_is_written_again_without_the_candidates(folder, run, model):
     status, _ = run()
     assert status == 0
