@@ -67,7 +67,7 @@ def test_gpus_that_are_not_there_are_not_waited_for(tmp_path):
     path = written(tmp_path, config)
     status, printed = run_job(bare_environment(), "bakeoff", "--config", path, where="process")
     assert status == 2, printed
-    assert "num_gpus: the rankers take 1 GPUs, and there are 0" in printed
+    assert "num_gpus: the rerankers take 1 GPUs, and there are 0" in printed
 
 
 def written(folder, config):

@@ -25,8 +25,6 @@ from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import OptionError
 from zelo_ray.reports.document import CommandResult, make_document
 
-pytestmark = pytest.mark.nightly
-
 QUERIES, DOCUMENTS = 24, 4
 MAGIC = "Count the facts that a document gives."
 LAZY = "Look at the length of a document."
