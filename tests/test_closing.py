@@ -15,6 +15,7 @@ from tests import crash
 from tests.fakes.rerank import Rerankers
 from tests.jobs import annotate, run_job
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.engine.lock import is_run_active
 from zelo_ray.errors import OptionError
 
 OPENAI = crash.DEFAULT_JUDGES[0]
@@ -102,7 +103,7 @@ def test_ten_jobs_in_one_process_leave_no_thread_file_or_lock(servers, pools, tm
         job("too dear", max_usd=1e-9)
     assert job("first", cycles=2, replace=True).complete, "the same place again"
     assert held_open() == before
-    assert not any(lock.read_text() for lock in tmp_path.glob("*/.run.lock"))
+    assert not any(is_run_active(str(out)) for out in tmp_path.iterdir() if out.is_dir())
 
 
 def test_a_running_event_loop_does_no_harm(servers, pools, tmp_path):
@@ -164,3 +165,32 @@ def test_what_blocks_its_loop_holds_up_no_paid_call(servers, pools, tmp_path):
         asked = [entry["body"]["query"] for entry in server.journal]
         assert len(asked) == len({*asked}) == 4
         assert max(entry["seconds"] for entry in server.journal) < 3
+
+
+def test_a_second_interrupt_abandons_the_calls_and_the_next_run_does_not_wait(
+    servers, pools, tmp_path
+):
+    def interrupt_twice():
+        while len(crash.journal(tmp_path)) < 10:
+            time.sleep(0.02)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+
+    out, threads = tmp_path / "out", {*threading.enumerate()}
+    with crash.held(servers, after=10):
+        thread = threading.Thread(target=interrupt_twice)
+        thread.start()
+        status, printed = annotate(pools, out, servers)
+        thread.join()
+    assert status == 1, printed
+    assert "Traceback" not in printed
+    left = {*threading.enumerate()} - threads
+    assert not left
+    answered = len([*read_rows(str(out))])
+    status, printed = annotate(pools, out, servers)
+    assert status == 0, printed
+    in_flight, repeated = crash.paid_twice(tmp_path, out)
+    print(answered, in_flight)
+    assert repeated == 0
+    assert "may have been billed" in printed
