@@ -33,7 +33,7 @@ def test_what_is_known_and_what_is_left_is_counted_request_by_request(tmp_path):
     held = Counter(row.judge for row in read_rows(str(out)))
     assert there == RecordedCount(dict(held), is_exact=True)
     left = sum(planned.values()) - sum(held.values())
-    assert there.describe(planned) == f"{sum(held.values())} answers recorded, {left} to ask"
+    assert there.describe(planned) == f"{sum(held.values())} answers recorded, {left} missing"
 
 
 def test_replies_to_other_questions_are_not_known(tmp_path):
@@ -50,7 +50,7 @@ def test_of_a_large_job_the_ledger_is_counted(tmp_path, monkeypatch):
     there = count_recorded(job, lines, planned)
     assert dict(there.by_judge) == {name: held[name] for name in planned}
     left = sum(planned.values()) - sum(held.values())
-    says = f"about {sum(held.values())} answers recorded, about {left} to ask"
+    says = f"about {sum(held.values())} answers recorded, about {left} missing"
     assert there.describe(planned) == says
     assert count_recorded(job, lines, dict.fromkeys(planned, 8)).by_judge == dict.fromkeys(
         planned, 8

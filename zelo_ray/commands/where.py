@@ -41,7 +41,8 @@ def executor_of(
     why = _reason_for_ray(options, size)
     if why is None:
         aside = f", although RAY_ADDRESS is {address}" if (address := _address()) else ""
-        watch.say(f"Running in this process{aside}: {counted(size.missing, 'request')} to make.")
+        todo = f"{counted(size.missing, 'request')} to make" if size.missing else "nothing to ask"
+        watch.say(f"Running in this process{aside}: {todo}.")
         yield LocalExecutor(run, lines, os.environ)
         return
     watch.say(f"Running on Ray: {why}.")

@@ -33,7 +33,7 @@ _PACKAGES = (
     *("orjson", "pyyaml", "genai-prices"),
 )
 _CODE = {".py", ".txt", ".yaml", ".html", ".css", ".js"}
-_APART = {"out", "ledger", "inputs", "max_usd", "track", "executor", "actors"}
+_APART = {"out", "ledger", "inputs", "max_usd", "track", "executor", "actors", "collect"}
 """Options on which no request depends. Any other one makes another plan."""
 
 

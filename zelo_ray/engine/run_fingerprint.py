@@ -36,6 +36,8 @@ KEY = "standing"
 _NOT_RESULTS = (RUN, "report.html")
 _FINAL = {"refused", "filtered", "truncated", "invalid", "blank"}
 """How a request failed that a later run does not ask again."""
+_OF_THE_WAY = {"track", "executor", "actors", "collect"}
+"""options that change no result of a run to which nothing is missing"""
 _PIECE = 2**20
 _AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
@@ -56,7 +58,7 @@ class RunFingerprint:
         self._inputs = ""
         if not _in_doubt(options, panel, shards):
             ingredients = (
-                options.model_dump(mode="json", exclude={"track", "executor", "actors"}),
+                options.model_dump(mode="json", exclude=_OF_THE_WAY),
                 [(judge.name, dict(judge.options)) for judge in panel],
                 CODE_DIGEST,
             )

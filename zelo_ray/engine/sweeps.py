@@ -20,7 +20,7 @@ from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import LedgerError, Stopped
 from zelo_ray.formats.pools import Line
 from zelo_ray.protocols import Learned, load_protocol
-from zelo_ray.reasons import Disabled, describe_disabled
+from zelo_ray.reasons import Disabled, StopReason, describe_disabled
 
 SweepResult = tuple[Job, Summary, Mapping[str, Tally]]
 """The job with the judges that are disabled, what it came to, and figures by judge."""
@@ -49,10 +49,20 @@ class Sweeps:
         Args:
             human: human grades, if there are any.
         """
-        job, summary, tallies = self._sweep()
+        job, summary, tallies = self._collect() if self._job.options.collect else self._sweep()
         summary = learn_and_score(summary, job.options, human, partial(self._build_results, job))
         self._timer.lap("learn and score")
         return job, summary, tallies
+
+    def _collect(self) -> SweepResult:
+        """Build results from what is recorded; requests without an answer are listed as failed."""
+        job, summary = self._job, self._build_results(self._job)
+        if summary.missing:
+            nobody = Disabled(StopReason.MISSING, "collect asks nobody")
+            job = replace(job, disabled=dict.fromkeys((judge.name for judge in job.panel), nobody))
+            summary = self._build_results(job)
+        self._timer.lap("fit and write")
+        return job, summary, {}
 
     def _sweep(self) -> SweepResult:
         """Ask and build results by turns until no question waits for the answer to another."""

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from zelo_ray.options.command import JUDGING, MONEY
+from zelo_ray.options.command import JUDGING, MONEY, RUNNING
 from zelo_ray.options.judging import JudgingOptions
 
 
@@ -20,4 +20,7 @@ class AnnotateOptions(JudgingOptions):
     protocol: Annotated[str, JUDGING] = Field("zelo", description="way of judging")
     pilot: Annotated[int | None, MONEY] = Field(
         None, ge=1, description="judge N queries only, then estimate the rest from what they used"
+    )
+    collect: Annotated[bool, RUNNING] = Field(
+        False, description="ask nothing: build results from the answers that are recorded so far"
     )

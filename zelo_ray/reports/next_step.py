@@ -66,6 +66,8 @@ def after_annotate(
     """
     if summary.pilot_of:
         return repeat_command(words, without=("--pilot",))
+    if summary.disabled and options.collect:
+        return repeat_command(words, without=("--collect",))
     if summary.disabled or fruitless:
         return _without_judges(summary, options, words, fruitless)
     statuses = {status for counts in summary.failures_by_judge.values() for status in counts}

@@ -70,7 +70,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
     load_protocol(options.protocol)
     options = with_absolute_places(resolve_inputs(options, absolute_place(options.out), watch.say))
     shards = find_shards(options.inputs, options.out)
-    panel = panel_of(options, os.environ)
+    panel = panel_of(options, os.environ, keys=not options.collect)
     human = read_human_grades(options)
     with claim_output(options, watch, "annotate"):
         salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
@@ -140,12 +140,14 @@ def _make_plan(
     )
     for line in (*in_all.reports, *in_all.own):
         watch.say(line)
-    refuse_pending_batches(options, panel, watch)
+    if not options.collect:
+        refuse_pending_batches(options, panel, watch)
     warn_of_settings(options, panel, watch)
     away = {judge.name for judge in panel if goes_in_batches(judge, options)}
     paid = check_spending(options, {judge.name: judge for judge in panel}, watch, away)
     spent = paid.dollars if spent is None else spent + paid.of_damage
-    refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
+    if not options.collect:
+        refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
     job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
     return _Plan(job, shards, census, spent, in_all.pools if only else 0)
 
@@ -163,7 +165,7 @@ def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> Swe
     if options.max_usd is not None:
         watch.budget(options.max_usd, plan.spent)
     run = CoordinatedRun(job.run_id, options.max_usd, plan.spent)
-    size = JobSize(recorded.missing(planned), census.bytes)
+    size = JobSize(0 if options.collect else recorded.missing(planned), census.bytes)
     with executor_of(options, run, lines, size, watch) as executor:
         timer.lap("start")
         begin_record(job, census.pools)

@@ -65,7 +65,7 @@ class RecordedCount:
             return f"All {counted(answers, 'response')} are already in the ledger."
         about = "" if self.is_exact else "about "
         left = self.missing(planned)
-        return f"{about}{answers:,} answers recorded, {about}{left:,} to ask" if answers else ""
+        return f"{about}{answers:,} answers recorded, {about}{left:,} missing" if answers else ""
 
 
 def count_recorded(job: Job, lines: JobLines, planned: Mapping[str, int]) -> RecordedCount:
