@@ -42,11 +42,12 @@ class Run:
         return CALLS * self.queries
 
 
-def measure(queries: int, folder: Path) -> Run:
+def measure(queries: int, executor: str, folder: Path) -> Run:
     """A first run; the same again; again with its votes gone, so that all is settled anew."""
     pools, out, run = folder / "pools.jsonl", folder / "out", Run(queries)
     write_pools(pools, queries)
     judged = ("annotate", str(pools), "--out", str(out), "--judges", *JUDGES)
+    judged += ("--executor", executor)
     with watched(run, "first"):
         call(*judged)
     run.laps = json.loads((out / "run.json").read_text())["summary"]["seconds"]

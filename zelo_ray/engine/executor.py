@@ -5,6 +5,7 @@ they are and how pools reach them (`zelo_ray.ray.pipeline`).
 """
 
 import contextlib
+import resource
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -22,6 +23,7 @@ from zelo_ray.formats.pools import Line
 from zelo_ray.records import Judge, Pool
 
 _CLOSING_SECONDS = 30.0
+_OPEN_FILES = 10_240  # macOS allows no more
 _BLOCKS_AT_ONCE = 4  # so that slots stay busy while the last pools of a block end
 
 
@@ -85,6 +87,7 @@ class LocalExecutor:
         self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
     ) -> RunFigures:
         """Ask all groups side by side; see `Executor`."""
+        _raise_limit_of_open_files()
         abandon = list[Callable[[], None]]()
         in_batches = any(group.in_batches for group in groups)
         with watched(self._coordination, planned, watch, batches=in_batches):
@@ -145,6 +148,14 @@ class LocalExecutor:
         """Yield what is built of a job's lines; see `Executor`."""
         with contextlib.closing(make_builder()) as builder:
             yield from map(builder.build, self._lines.blocks(job))
+
+
+def _raise_limit_of_open_files() -> None:
+    """Let this process have more sockets than the 256 to 1,024 of a shell: each call takes one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def in_thread(work: Callable[[], None]) -> Future[None]:
