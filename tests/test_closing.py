@@ -1,7 +1,9 @@
 """Jobs in one process leave nothing behind, and none of them holds up another's paid calls."""
 
 import asyncio
+import json
 import os
+import resource
 import signal
 import threading
 import time
@@ -194,3 +196,23 @@ def test_a_second_interrupt_abandons_the_calls_and_the_next_run_does_not_wait(
     print(answered, in_flight)
     assert repeated == 0
     assert "may have been billed" in printed
+
+
+def test_a_shells_limit_of_open_files_holds_up_no_call(servers, pools, tmp_path):
+    """Three judges may have more calls in flight than a shell lets a process have sockets."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    crash.write_pools(pools, 6, 10)
+    judges = {name: {"rpm": 1e6, "concurrency": 200} for name in crash.DEFAULT_JUDGES}
+    few = len([*Path("/proc/self/fd").iterdir()]) + 100
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+        given = servers | {"TEST_OPTION_LIMITS": json.dumps(judges)}
+        with crash.held(servers, after=10):
+            releasing = threading.Timer(5, crash._told, (servers, "release"))
+            releasing.start()
+            status, printed = annotate(pools, tmp_path / "out", given)
+            releasing.join()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert status == 0, printed
+    assert crash.paid_twice(tmp_path, tmp_path / "out") == (0, 0)
