@@ -30,7 +30,6 @@ from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Judge, Pool
 
 _NAMED = 5
-_GLANCE = 100  # lines
 
 
 def files_to_judge(

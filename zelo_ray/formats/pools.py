@@ -14,7 +14,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
@@ -58,8 +58,6 @@ class Line:
     raw: bytes
     pool: Pool | None = None
     reason: str = ""
-    offset: int = 0
-    """where it begins, in bytes of the unpacked file"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +117,16 @@ def has_data_ending(url: str) -> bool:
     return unpacked_name(url).endswith(_DATA)
 
 
-def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) -> Iterator[Line]:
+def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
     """Yield the lines of one shard, valid or not, without blank ones.
 
     A truncated file (a torn gzip, a lost connection) ends with an invalid line that says so.
-
-    Args:
-        file: the shard.
-        limits: of valid lines.
-        number: of the first line to read.
-        offset: where that line begins, in a file that `is_plain`.
     """
-    number -= 1
+    number = 0
     try:
-        with open_unpacked(file, offset) as stream:
+        with open_unpacked(file) as stream:
             while raw := stream.readline(limits.line + 1):
-                number, at, offset = number + 1, offset, offset + len(raw)
+                number += 1
                 if number == 1:
                     raw = raw.removeprefix(_BOM)
                 if len(raw) > limits.line:
@@ -143,19 +135,12 @@ def read_lines(file: str, limits: LineLimits, number: int = 1, offset: int = 0) 
                     )
                     while raw and not raw.endswith(b"\n"):
                         raw = stream.readline(limits.line)
-                        offset += len(raw)
                 elif raw.strip():
-                    line = parse_line(file, number, raw.rstrip(b"\r\n"), limits)
-                    yield replace(line, offset=at)
+                    yield parse_line(file, number, raw.rstrip(b"\r\n"), limits)
     except READ_ERRORS as error:
         yield Line(
             file, number + 1, b"", reason=f"the file cannot be read further: {format_error(error)}"
         )
-
-
-def is_unpacked(file: str) -> bool:
-    """Return whether a file is not packed, so that reading can begin at any offset."""
-    return not file.lower().endswith(PACKED_ENDINGS)
 
 
 def refuse_pipe(file: str) -> None:
@@ -174,8 +159,8 @@ def refuse_pipe(file: str) -> None:
 
 
 @contextlib.contextmanager
-def open_unpacked(file: str, offset: int = 0) -> Iterator[Any]:
-    """Open a file at an offset of its decompressed bytes, as a stream that reads lines.
+def open_unpacked(file: str) -> Iterator[Any]:
+    """Open a file, unpacked, as a stream that reads lines.
 
     Raises:
         InputError: it is a pipe or a device.
@@ -188,8 +173,6 @@ def open_unpacked(file: str, offset: int = 0) -> Iterator[Any]:
         packer = "gzip" if file.lower().endswith(".gz") else None
         with fsspec.open(file, "rb", compression=packer) as plain:
             gz = isinstance(plain, gzip.GzipFile)
-            if offset:
-                plain.seek(offset)
             yield plain if gz else io.BufferedReader(plain, _BUFFER_BYTES)
 
 
