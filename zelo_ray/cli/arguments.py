@@ -21,7 +21,6 @@ from zelo_ray.options.command import (
 )
 from zelo_ray.options.convert import OPTIONS_OF_FORMAT
 from zelo_ray.options.places import read_text
-from zelo_ray.providers.dotenv import DotenvFile
 
 _LOADERS = {
     "annotate": "load_annotate",
@@ -44,8 +43,6 @@ def parse_command(
     Raises:
         OptionError: a command or an option is unknown, or a value is invalid.
     """
-    dotenv = DotenvFile(os.environ)
-    dotenv.take_all()
     name = _choose_command(words, "zelo-ray", [*COMMANDS])
     words = words[1:]
     kind, prog, subcommand = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
@@ -62,6 +59,10 @@ def parse_command(
         only = kind.model_fields
     choices = help_values(name, installed=not {"--help", "-h"}.isdisjoint(words))
     flags = subcommand | parse_flags(kind, prog, words, choices, only)
+    from zelo_ray.providers.dotenv import DotenvFile  # after the help has ended the command
+
+    dotenv = DotenvFile(os.environ)
+    dotenv.take_all()
     config = flags.pop("config", None)
     try:
         text = read_text(config) if config else ""
@@ -118,7 +119,7 @@ def help_values(command: str, *, installed: bool = False) -> Mapping[str, Collec
         names = protocol_names() if installed else PROTOCOLS
         return dict.fromkeys(("protocol", "protocols", "try_protocols"), names)
     if command == "agree":
-        from zelo_ray.evaluation.agreement import COEFFICIENTS
+        from zelo_ray.options.agree import COEFFICIENTS
 
         return {"coefficients": COEFFICIENTS}
     return {}

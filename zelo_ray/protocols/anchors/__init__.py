@@ -32,7 +32,9 @@ _Text = Annotated[str, Field(min_length=1)]
 class GradedExample(BaseModel):
     """Example document with the reason for its grade; labels by people have no reason."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", str_strip_whitespace=True, defer_build=True
+    )
 
     document: _Text
     reason: str
@@ -41,7 +43,9 @@ class GradedExample(BaseModel):
 class Anchor(BaseModel):
     """Query with an example of each grade; ``query_id`` if it is one of the input."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", str_strip_whitespace=True, defer_build=True
+    )
 
     query_id: str = ""
     query: _Text
