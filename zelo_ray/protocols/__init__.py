@@ -53,6 +53,7 @@ __all__ = [
     "KEPT",
     "PROTOCOLS",
     "RANKERS",
+    "TABLES",
     "Judgments",
     "Learned",
     "Parallel",
@@ -95,6 +96,9 @@ PROTOCOLS = {
     "baseline-weak": "zelo_ray.protocols.baseline_weak",
 }
 """Ways of judging, by a panel: each module has a ``PROTOCOL``."""
+
+TABLES = {"contests", "criteria", "grades", "verdicts", "votes", "winners"}
+"""All that they write, so that no protocol is loaded to remove what another one left."""
 
 RANKERS = {
     "rerank": "zelo_ray.protocols.rerank",

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from zelo_ray.errors import AnchorError
-from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.records import CODE_PLACEHOLDER, first_error
 
 GRADES = (0, 1, 2, 3)
@@ -83,6 +82,8 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
         AnchorError: the text is no YAML, or a set lacks a grade or anything else, or gives it
             twice.
     """
+    from zelo_ray.options.strict_yaml import read_yaml  # noqa: PLC0415 - not for help
+
     try:
         entries = read_yaml(text, "the anchors", "are")
     except ValueError as error:

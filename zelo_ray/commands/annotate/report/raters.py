@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.formats.judgments.all_judgments import HUMAN
-from zelo_ray.protocols.graded import is_plain
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
@@ -32,6 +30,8 @@ def raters_section(results: AnnotateResults) -> Section | None:
     raters = sorted(results.learned_rows("raters"), key=_weight)
     if not raters:
         return None
+    from zelo_ray.protocols.graded import HUMAN, is_plain  # noqa: PLC0415 - votes need none of it
+
     plain = is_plain(results.options)
     names = ["the people" if row["judge"] == HUMAN else row["judge"] for row in raters]
     harsh = intervals(names, {"": _span(raters, "severity")}, "severity", 0.0)
