@@ -32,7 +32,7 @@ from zelo_ray.protocols import (
 )
 from zelo_ray.protocols.grading import Grading, grade_requests
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.options import GradedOptions
+from zelo_ray.protocols.options import GradedOptions, pooling_of, recorded_pooling
 from zelo_ray.protocols.protocol import always, describe_errors
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
@@ -175,16 +175,6 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     return replace(measured, shares=shares, consensus=trusted, notes=lines)
 
 
-def pooling_of(pooling: str | None, *, human: bool) -> str:
-    """Return how the grades of a run are pooled.
-
-    Args:
-        pooling: the option; None: as runs of 0.1 did that did not say.
-        human: whether there are human grades.
-    """
-    return pooling or ("thurstone" if human else "median")
-
-
 def _plain_pooling(options: GradedOptions) -> str:
     """Return how grades are pooled where no model does it."""
     pooling = pooling_of(options.pooling, human=False)
@@ -194,22 +184,6 @@ def _plain_pooling(options: GradedOptions) -> str:
 def _usual_error(learned: Measured) -> float:
     """Return what judges get wrong together, in grades, where no human grades show it."""
     return USUAL if learned.model or math.isfinite(learned.variance) else MEDIAN_SD
-
-
-def is_plain(options: Mapping[str, Any]) -> bool:
-    """Return whether the scores of a graded run treat all judges alike, by its options."""
-    return recorded_pooling(options) in _PLAIN
-
-
-def recorded_pooling(options: Mapping[str, Any]) -> str:
-    """Return how the grades of a run are pooled, by its options: those by criteria by their mean.
-
-    Args:
-        options: as the record of the run has them; ``criteria`` is of that protocol alone.
-    """
-    if "criteria" in options:
-        return "mean"
-    return pooling_of(options.get("pooling"), human=bool(options.get("human")))
 
 
 def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:

@@ -248,6 +248,32 @@ class GradedOptions(GradingOptions, TemplateOptions):
     )
 
 
+def pooling_of(pooling: str | None, *, human: bool) -> str:
+    """Return how the grades of a run are pooled.
+
+    Args:
+        pooling: the option; None: as runs of 0.1 did that did not say.
+        human: whether there are human grades.
+    """
+    return pooling or ("thurstone" if human else "median")
+
+
+def is_plain(options: Mapping[str, Any]) -> bool:
+    """Return whether the scores of a graded run treat all judges alike, by its options."""
+    return recorded_pooling(options) != "thurstone"
+
+
+def recorded_pooling(options: Mapping[str, Any]) -> str:
+    """Return how the grades of a run are pooled, by its options: those by criteria by their mean.
+
+    Args:
+        options: as the record of the run has them; ``criteria`` is of that protocol alone.
+    """
+    if "criteria" in options:
+        return "mean"
+    return pooling_of(options.get("pooling"), human=bool(options.get("human")))
+
+
 USUAL = (
     "relevance=2: it answers what the query asks for",
     "accuracy: what it says is right, and nothing that matters in it is made up",

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.protocol import Learned
-from zelo_ray.protocols.with_people import without_example_queries
 
 
 def has_human_grades(options: Any) -> bool:
@@ -36,6 +35,8 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     """
     if "human" not in tables:
         return Learned()
+    from zelo_ray.protocols.with_people import without_example_queries  # noqa: PLC0415 - for people
+
     human = without_example_queries(tables["human"], options)
     ids = ["query_id", "doc_id"]
     joined = (
