@@ -12,8 +12,8 @@ from zelo_ray.protocols import PROTOCOLS, TABLES, load_protocol, options_of
 
 ARRAYS = {"numpy", "pyarrow", "pandas", "scipy"}
 HEAVY = {"ray", "openai", "anthropic", "google.genai", "aiohttp", "pandas", "scipy.stats"}
-
-JOBS = ("commands.annotate.job", "commands.bakeoff.job", "api.annotation", "api.bakeoff")
+APIS = ("api.annotation", "api.bakeoff", "api.comparisons")
+JOBS = ("commands.annotate.job", "commands.bakeoff.job", *APIS)
 
 
 def loaded(code, *words):

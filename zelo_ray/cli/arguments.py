@@ -118,10 +118,6 @@ def help_values(command: str, *, installed: bool = False) -> Mapping[str, Collec
 
         names = protocol_names() if installed else PROTOCOLS
         return dict.fromkeys(("protocol", "protocols", "try_protocols"), names)
-    if command == "agree":
-        from zelo_ray.options.agree import COEFFICIENTS
-
-        return {"coefficients": COEFFICIENTS}
     return {}
 
 

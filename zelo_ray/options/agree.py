@@ -79,7 +79,7 @@ class AgreeOptions(CommandOptions):
         "tie counts it as a tie, lenient as decided (as in JudgeBench)",
     )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
-        (), description="which to compute; without it, all"
+        (), description=f"which to compute; without it, all: {', '.join(COEFFICIENTS)}"
     )
     trust: Annotated[float, _MEASURING] = Field(
         0.97,
