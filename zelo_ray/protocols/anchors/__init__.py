@@ -26,14 +26,15 @@ DOMAINS = tuple(
 USUAL = "web"
 
 _Text = Annotated[str, Field(min_length=1)]
+_CONFIG = ConfigDict(
+    frozen=True, strict=True, extra="forbid", str_strip_whitespace=True, defer_build=True
+)
 
 
 class GradedExample(BaseModel):
     """Example document with the reason for its grade; labels by people have no reason."""
 
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", str_strip_whitespace=True, defer_build=True
-    )
+    model_config = _CONFIG
 
     document: _Text
     reason: str
@@ -42,9 +43,7 @@ class GradedExample(BaseModel):
 class Anchor(BaseModel):
     """Query with an example of each grade; ``query_id`` if it is one of the input."""
 
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", str_strip_whitespace=True, defer_build=True
-    )
+    model_config = _CONFIG
 
     query_id: str = ""
     query: _Text
