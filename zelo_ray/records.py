@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import zip_longest
 from math import nan
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    runtime_checkable,
+)
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core.core_schema import ErrorType
@@ -408,7 +418,9 @@ def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
     if synthesize is None:
         raise ValueError("its response model has no synthesize, so free judges cannot answer it")
     answer = synthesize(seen)
-    return answer.write() if isinstance(answer, Prose) else answer.model_dump_json()
+    if _is_prose(type(answer)):
+        return cast("Prose", answer).write()
+    return answer.model_dump_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,7 +445,8 @@ class Usage:
     def __post_init__(self) -> None:
         """Replace counts that are not numbers, as some servers send, by 0."""
         for name in _COUNTS:
-            object.__setattr__(self, name, parse_count(getattr(self, name)))
+            if type(value := getattr(self, name)) is not int or not 0 <= value < _MOST_COUNT:
+                object.__setattr__(self, name, parse_count(value))
 
     @property
     def has_tokens(self) -> bool:
@@ -442,6 +455,7 @@ class Usage:
 
 
 _COUNTS = tuple(column.name for column in fields(Usage) if column.compare)
+_MOST_COUNT = 2**53
 _COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")
 
 
@@ -451,7 +465,7 @@ def parse_count(value: object) -> int:
         value = int(value.partition(".")[0])
     if type(value) is float and value.is_integer():
         value = int(value)
-    return value if type(value) is int and 0 <= value < 2**53 else 0
+    return value if type(value) is int and 0 <= value < _MOST_COUNT else 0
 
 
 def nested_object(value: object, *names: str) -> Mapping[str, Any]:

@@ -15,7 +15,6 @@ from zelo_ray.api.store_inputs import store_table, with_pools
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare_labels.run import run as run_compare_labels
 from zelo_ray.commands.compare_protocols.run import run as run_compare_protocols
-from zelo_ray.commands.drift.run import run as run_drift
 from zelo_ray.commands.tune.run import run as run_tune
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.options import (
@@ -258,7 +257,9 @@ def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> Ju
     """
     places = [run.out if isinstance(run, Results) else fspath(run) for run in (old, new)]
     settings = options_of(DriftOptions, {"old": places[0], "new": places[1], "out": out, **options})
-    return JudgeDrift(run_drift(settings, SilentWatch()))
+    from zelo_ray.commands.drift.run import run  # noqa: PLC0415 - it alone computes in pandas
+
+    return JudgeDrift(run(settings, SilentWatch()))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, NoReturn, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -21,7 +21,9 @@ from zelo_ray.options.command import (
 )
 from zelo_ray.options.convert import OPTIONS_OF_FORMAT
 from zelo_ray.options.places import read_text
-from zelo_ray.providers.dotenv import DotenvFile
+
+if TYPE_CHECKING:
+    from zelo_ray.providers.dotenv import DotenvFile
 
 _LOADERS = {
     "annotate": "load_annotate",
@@ -44,8 +46,8 @@ def parse_command(
     Raises:
         OptionError: a command or an option is unknown, or a value is invalid.
     """
-    dotenv = DotenvFile(os.environ)
-    dotenv.take_all()
+    asks_help = not {"--help", "-h"}.isdisjoint(words)
+    keys = None if asks_help else _take_keys()  # before modules of the user's are imported
     name = _choose_command(words, "zelo-ray", [*COMMANDS])
     words = words[1:]
     kind, prog, subcommand = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
@@ -60,8 +62,9 @@ def parse_command(
 
         kind = options_with_all_protocols(kind, _own_protocols(words))
         only = kind.model_fields
-    choices = help_values(name, installed=not {"--help", "-h"}.isdisjoint(words))
+    choices = help_values(name, installed=asks_help)
     flags = subcommand | parse_flags(kind, prog, words, choices, only)
+    dotenv = keys or _take_keys()
     config = flags.pop("config", None)
     try:
         text = read_text(config) if config else ""
@@ -77,6 +80,14 @@ def parse_command(
     for line in dotenv.describe_skipped() if name != "doctor" else ():  # doctor reports it itself
         warn(f".env: {line}")
     return name, options
+
+
+def _take_keys() -> "DotenvFile":
+    from zelo_ray.providers.dotenv import DotenvFile
+
+    dotenv = DotenvFile(os.environ)
+    dotenv.take_all()
+    return dotenv
 
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
@@ -117,10 +128,6 @@ def help_values(command: str, *, installed: bool = False) -> Mapping[str, Collec
 
         names = protocol_names() if installed else PROTOCOLS
         return dict.fromkeys(("protocol", "protocols", "try_protocols"), names)
-    if command == "agree":
-        from zelo_ray.evaluation.agreement import COEFFICIENTS
-
-        return {"coefficients": COEFFICIENTS}
     return {}
 
 

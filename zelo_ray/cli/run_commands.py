@@ -40,9 +40,9 @@ def _reported(report: "Report", words: Words, **values: Any) -> "CommandResult":
 
 
 def _annotate(options: "AnnotateOptions", words: Words, output: Output) -> "CommandResult":
-    from zelo_ray.commands.dry_run import preview_job
-
     if options.dry_run:
+        from zelo_ray.commands.dry_run import preview_job
+
         job = preview_job(options, os.environ)
         return _estimated({"annotate": job}, job.to_lines(), words, options.max_usd, job.cap)
     from zelo_ray.commands.annotate.run import run
@@ -51,6 +51,7 @@ def _annotate(options: "AnnotateOptions", words: Words, output: Output) -> "Comm
     if not report.record["summary"]["pilot_of"]:
         return _reported(report, words)
     from zelo_ray.commands.cost_figures import cost_figures
+    from zelo_ray.commands.dry_run import preview_job
 
     try:
         job = preview_job(options, os.environ)

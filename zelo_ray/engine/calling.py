@@ -444,4 +444,4 @@ def _is_limit_ours(channel: Channel, effort: RequestState) -> bool:
 def _without_doubtful_fault(channel: Channel, answer: Answer) -> Answer:
     """Return an answer without a fault of its judge that the judge's earlier judgments belie."""
     channel.has_judged |= answer.status == "ok"
-    return replace(answer, judge_fault="") if channel.has_judged else answer
+    return replace(answer, judge_fault="") if answer.judge_fault and channel.has_judged else answer

@@ -43,8 +43,10 @@ class PromptCacheScheduler:
 
     def keep_useful_openings(self, request: Request) -> Request:
         """Return the request with only those of its beginnings that are worth keeping."""
-        starts = (len(begin[-1]) for begin in self._useful_openings(request))
-        return replace(request, prefix_ends=tuple(starts))
+        starts = tuple(len(begin[-1]) for begin in self._useful_openings(request))
+        if starts == request.prefix_ends:
+            return request
+        return replace(request, prefix_ends=starts, key_override=request.key)
 
     @asynccontextmanager
     async def wait_turn(self, request: Request) -> AsyncIterator[GoOn]:

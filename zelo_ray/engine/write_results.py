@@ -20,7 +20,7 @@ from zelo_ray.formats.results import (
 from zelo_ray.formats.run_record import earlier_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import PROTOCOLS, load_protocol
+from zelo_ray.protocols import TABLES, load_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
@@ -330,8 +330,7 @@ def remove_foreign(options: AnnotateOptions) -> None:
 def _foreign(options: AnnotateOptions) -> set[str]:
     """List the tables of earlier runs that this protocol does not write."""
     protocol = load_protocol(options.protocol)
-    tables = {name for protocol_name in PROTOCOLS for name in load_protocol(protocol_name).tables}
-    tables |= earlier_tables(options.out)
+    tables = TABLES | earlier_tables(options.out)
     if not protocol.learned_from(options):
         tables |= {"raters", "shares", "consensus"}
     return tables - set(protocol.tables)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+import scipy
 
 from zelo_ray.evaluation import resampling
 from zelo_ray.evaluation.paired import PairedRows, WeightedSums
@@ -74,9 +74,9 @@ def bootstrap_intervals(
     """
     ends = np.full((2, len(rows)), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        out = np.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + confidence) / 2)
+        out = np.sqrt(count / (count - 1)) * scipy.special.stdtrit(count - 1, (1 + confidence) / 2)
     enough = count >= FEWEST
-    tails = ndtr(-out[enough]), ndtr(out[enough])
+    tails = scipy.special.ndtr(-out[enough]), scipy.special.ndtr(out[enough])
     for part, resampled in _resampled(rows.take(enough), resamples, seed):
         resampled.sort(axis=1)  # NaN last
         ends[:, np.flatnonzero(enough)[part]] = [_quantile(resampled, tail[part]) for tail in tails]

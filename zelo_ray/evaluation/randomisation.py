@@ -1,8 +1,8 @@
 """Run the paired randomisation test, for one pair of rankers or for very many."""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.resampling import TIE, Floats, chunk_sizes, random_stream, row_slices
@@ -97,7 +97,8 @@ def p_value_bound(rows: PairedRows) -> Floats:
         spread = np.sqrt((filled**2).sum(axis=1))
         far = np.abs(filled.sum(axis=1)) - TIE * rows.queries
         x = np.divide(far, spread, out=np.zeros_like(far), where=spread > 0)
-        bound[part] = np.minimum(1.0, 2 * ndtr(-x) / (4 * ndtr(-np.sqrt(2.0))))
+        above = scipy.special.ndtr(-x)
+        bound[part] = np.minimum(1.0, 2 * above / (4 * scipy.special.ndtr(-np.sqrt(2.0))))
     return bound
 
 

@@ -6,8 +6,8 @@ from math import ceil, nan, sqrt
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
 from zelo_ray.evaluation.bootstrap import FEWEST
 from zelo_ray.evaluation.resampling import TIE, Floats, mean_of
@@ -134,7 +134,7 @@ def limits(
     if size < FEWEST:
         return nan, nan
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    t = float(stdtrit(size - 1, confidence))
+    t = float(scipy.special.stdtrit(size - 1, confidence))
     cubes = float(((differences - mean) ** 3).mean())
     lean = cubes / spread**2 / (6 * n) * (1 + 2 * t * t) if spread > TIE else 0.0
     out = t * spread / sqrt(n)
@@ -149,7 +149,7 @@ def queries_needed(differences: Floats, margin: float, confidence: float) -> int
     """
     if len(differences) < FEWEST or not margin > 0:
         return 0
-    steps = float(ndtri(confidence) + ndtri(POWER))
+    steps = float(scipy.special.ndtri(confidence) + scipy.special.ndtri(POWER))
     return ceil((steps * float(differences.std(ddof=1)) / margin) ** 2)
 
 

@@ -11,8 +11,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_intervals, bootstrap_means
 from zelo_ray.evaluation.paired import Indices, PairedRows
@@ -168,7 +168,7 @@ def chance_above(differences: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.nansum((differences - mean[:, np.newaxis]) ** 2, axis=1) / (count - 1)
         t = np.where(np.abs(mean) <= TIE, 0.0, mean / np.sqrt(spread / count))
-    chance: Floats = np.where(count < FEWEST, np.nan, stdtr(count - 1, t))
+    chance: Floats = np.where(count < FEWEST, np.nan, scipy.special.stdtr(count - 1, t))
     return chance
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.bradley_terry import fit_stack
@@ -123,6 +122,8 @@ def _why_unrated(stack: GameStack, prior_sd: float) -> Unrated | None:
 
 
 def _components(x: Ints, y: Ints, items: int, *, is_directed: bool = False) -> tuple[int, Ints]:
-    graph = coo_array((np.ones(len(x)), (x, y)), (items, items))
-    count, part = connected_components(graph, directed=is_directed, connection="strong")
+    graph = scipy.sparse.coo_array((np.ones(len(x)), (x, y)), (items, items))
+    count, part = scipy.sparse.csgraph.connected_components(
+        graph, directed=is_directed, connection="strong"
+    )
     return int(count), part

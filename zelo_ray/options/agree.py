@@ -15,6 +15,12 @@ _MEASURING = OptionGroup("measuring")
 _FEWEST = 100
 """With fewer samples the ends of an interval would be the outermost ones."""
 _MOST_LEVELS = 100
+COEFFICIENTS = (
+    *("kappa", "kappa-linear", "kappa-quadratic", "pi", "fleiss"),
+    *("alpha-nominal", "alpha-ordinal", "alpha-interval"),
+    *("ac1", "ac2-linear", "ac2-quadratic", "agreement", "mcc"),
+)
+"""Names in `zelo_ray.evaluation.agreement.COEFFICIENTS`, which help lists without numpy."""
 
 
 class AgreeOptions(CommandOptions):
@@ -73,7 +79,7 @@ class AgreeOptions(CommandOptions):
         "tie counts it as a tie, lenient as decided (as in JudgeBench)",
     )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
-        (), description="which to compute; without it, all"
+        (), description=f"which to compute; without it, all: {', '.join(COEFFICIENTS)}"
     )
     trust: Annotated[float, _MEASURING] = Field(
         0.97,

@@ -71,7 +71,7 @@ def is_collection_of(annotation: Any, kind: type) -> bool:
 class Numbers(BaseModel):
     """Frozen options with finite 64-bit numbers, which refuse unknown names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -27,7 +27,6 @@ from zelo_ray.options.results import (
     WatchOptions,
 )
 from zelo_ray.options.sample import SampleOptions
-from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.options.tune import TuneOptions
 from zelo_ray.records import first_error
 
@@ -73,14 +72,7 @@ def load_options(
         UnknownOption: there is no such option.
         OptionError: the text is not YAML, or an option is unknown or out of range.
     """
-    try:
-        documents = read_yaml(config, "the config file")
-    except ValueError as error:
-        raise OptionError(str(error)) from None
-    merged = documents[0] if documents else {}
-    if len(documents) > 1 or not isinstance(merged, dict):
-        raise OptionError("the config file must hold lines of option: value")
-    merged |= values
+    merged = {**(_read_config(config) if config else {}), **values}
     if refined:
         kind = refined(merged)
     try:
@@ -90,6 +82,19 @@ def load_options(
         if unknown := _unknown(kind, error):
             raise UnknownOption(f"{unknown[0]}; {how}", unknown[1]) from None
         raise OptionError(f"{first_error(error)}; {how}") from None
+
+
+def _read_config(text: str) -> dict[str, Any]:
+    from zelo_ray.options.strict_yaml import read_yaml  # noqa: PLC0415 - most commands read none
+
+    try:
+        documents = read_yaml(text, "the config file")
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    options = documents[0] if documents else {}
+    if len(documents) > 1 or not isinstance(options, dict):
+        raise OptionError("the config file must hold lines of option: value")
+    return options
 
 
 def _unknown(kind: type[CommandOptions], error: ValidationError) -> tuple[str, str] | None:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from typing import Annotated, get_args
 
-import fsspec
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.fields import FieldInfo
 
@@ -34,6 +33,8 @@ def check_url(url: str) -> str:
     Raises:
         ValueError: its scheme is unknown, or needs a package that is not installed.
     """
+    import fsspec  # noqa: PLC0415 - as long as half of a command's help, which opens nothing
+
     try:
         fsspec.url_to_fs(url)
     except ImportError as error:
@@ -55,6 +56,8 @@ def read_text_or_literal(place: str) -> str:
     """
     if "\n" in place:
         return place
+    import fsspec  # noqa: PLC0415 - see check_url
+
     disk = fsspec.filesystem("file")
     if _A_URL.match(place) or disk.isfile(place):
         return read_text(place)
@@ -71,6 +74,8 @@ def read_text(place: str) -> str:
     Raises:
         ValueError: it cannot be read.
     """
+    import fsspec  # noqa: PLC0415 - see check_url
+
     try:
         with fsspec.open(check_url(place), "r", encoding="utf-8-sig") as file:
             return str(file.read())

@@ -35,6 +35,7 @@ from zelo_ray.plugins import (
     load_installed,
     load_plugin,
 )
+from zelo_ray.protocols.options import OPTIONS
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
@@ -52,6 +53,7 @@ __all__ = [
     "KEPT",
     "PROTOCOLS",
     "RANKERS",
+    "TABLES",
     "Judgments",
     "Learned",
     "Parallel",
@@ -71,6 +73,7 @@ __all__ = [
     "load_prompt_options",
     "load_protocol",
     "load_tune",
+    "options_of",
     "options_with_all_protocols",
     "protocol_names",
     "protocol_of_record",
@@ -93,6 +96,9 @@ PROTOCOLS = {
     "baseline-weak": "zelo_ray.protocols.baseline_weak",
 }
 """Ways of judging, by a panel: each module has a ``PROTOCOL``."""
+
+TABLES = {"contests", "criteria", "grades", "verdicts", "votes", "winners"}
+"""All that they write, so that no protocol is loaded to remove what another one left."""
 
 RANKERS = {
     "rerank": "zelo_ray.protocols.rerank",
@@ -120,6 +126,15 @@ def load_protocol(name: str) -> Protocol:
         f"unknown protocol {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}, "
         "and your own as my_module:PROTOCOL"
     )
+
+
+def options_of(name: str) -> type[AnnotateOptions]:
+    """Return the options of a protocol, by its name; of the package's without loading it.
+
+    Raises:
+        UnknownProtocol: there is none of that name.
+    """
+    return OPTIONS.get(name) or load_protocol(name).options
 
 
 def protocol_names() -> list[str]:
@@ -210,7 +225,7 @@ def _load_judging(kind: type[Annotating], values: Mapping[str, Any], config: str
         nonlocal name
         by_budget = merged.get("calls_per_document") is not None
         name = str(merged.get("protocol", "auto" if by_budget else name))
-        of_protocol: Any = load_protocol(name).options
+        of_protocol: Any = options_of(name)
         if kind is AnnotateOptions:
             return cast("type[Annotating]", of_protocol)
         return create_model(kind.__name__, __base__=(kind, of_protocol))
@@ -218,7 +233,7 @@ def _load_judging(kind: type[Annotating], values: Mapping[str, Any], config: str
     try:
         return load_options(kind, values, config, refined=refined)
     except UnknownOption as error:
-        if users := [user for user in PROTOCOLS if error.name in load_protocol(user).own_options]:
+        if users := [user for user in PROTOCOLS if error.name in _own_fields(user)]:
             flag = error.name.replace("_", "-")
             whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
             command = kind.usage.split()[0]
@@ -266,9 +281,9 @@ def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> t
     """
     infos, owners = dict[str, FieldInfo](), dict[str, list[str]]()
     for name in dict.fromkeys((*PROTOCOLS, *names)):
-        protocol = load_protocol(name)
-        for field in protocol.own_options - kind.model_fields.keys():
-            infos.setdefault(field, protocol.options.model_fields[field])
+        fields = _own_fields(name)
+        for field in fields.keys() - kind.model_fields.keys():
+            infos.setdefault(field, fields[field])
             owners.setdefault(field, []).append(name)
     definitions: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
@@ -279,6 +294,12 @@ def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> t
         ]
         definitions[field] = (info.annotation, info)
     return create_model(kind.__name__, __base__=kind, **definitions)
+
+
+def _own_fields(name: str) -> dict[str, FieldInfo]:
+    """Return the options of a protocol that not every protocol has."""
+    fields = options_of(name).model_fields
+    return {field: fields[field] for field in fields.keys() - AnnotateOptions.model_fields.keys()}
 
 
 def _describe_owners(owners: Sequence[str]) -> str:

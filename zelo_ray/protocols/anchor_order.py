@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from zelo_ray.protocols.anchors import GRADES, shuffle_grades
-from zelo_ray.protocols.grading import GradingOptions, example_order
+from zelo_ray.protocols.grading import example_order
+from zelo_ray.protocols.options import GradingOptions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -105,7 +106,7 @@ def estimate_shift(grades: Floats, shown: Floats, query: Ints) -> list[AnchorShi
     np.add.at(by_query, query, pulls)
     queries = len(by_query)
     spread = inverse @ by_query.T @ by_query @ inverse * queries / (queries - 1)
-    half = stdtrit(queries - 1, 1 - 0.025 / len(slopes)) * np.sqrt(spread.diagonal())
+    half = scipy.special.stdtrit(queries - 1, 1 - 0.025 / len(slopes)) * np.sqrt(spread.diagonal())
     return [
         AnchorShift(float(value), float(value - wide), float(value + wide))
         for value, wide in zip(slopes, half, strict=True)

@@ -8,27 +8,13 @@ one grade (docs/protocols.md has the figures).
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import floor
-from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from zelo_ray.formats.wording import counted
-from zelo_ray.options.command import JUDGING
 from zelo_ray.protocols import lean
-from zelo_ray.protocols.lean_plan import LeanOptions
-
-
-class AutoOptions(LeanOptions):
-    """Options of a way of judging that is chosen by the calls that there are."""
-
-    protocol: Annotated[str, JUDGING] = Field("auto", description="way of judging")
-
-    def usual_grades(self) -> int:
-        """Return how many grades can be paid for beside the battles."""
-        return floor(self.calls_per_document) - (self.rings or 1)
+from zelo_ray.protocols.options import AutoOptions
 
 
 def learn(tables: Mapping[str, pa.Table], options: AutoOptions) -> lean.LearnedJudges:

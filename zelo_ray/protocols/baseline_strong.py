@@ -14,10 +14,10 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zelo_ray.protocols import Protocol, Rounds, pairings, samre
+from zelo_ray.protocols.options import RoundsOptions
 from zelo_ray.protocols.pairings import (
     NUMBER,
     Pairing,
-    RoundsOptions,
     exact_score,
     failures_in,
     score_text,

@@ -12,7 +12,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.protocols import Protocol, Rounds, pairings
-from zelo_ray.protocols.pairings import Pairing, PairingOptions, failures_in
+from zelo_ray.protocols.options import PairingOptions
+from zelo_ray.protocols.pairings import Pairing, failures_in
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 

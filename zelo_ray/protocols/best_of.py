@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
-from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
+from zelo_ray.protocols.options import BestOfOptions
 from zelo_ray.protocols.texts import (
     build_failure,
     build_request,
@@ -40,7 +40,7 @@ from zelo_ray.records import (
     Winner,
 )
 
-PROMPT = "best-of"
+PROMPT = BestOfOptions.template_form.prompt
 CRITERIA = """\
 - It is right: what it says is true, and nothing that matters in it is made up.
 - It is whole: it deals with every part of what was asked.
@@ -48,23 +48,6 @@ CRITERIA = """\
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
 _FEWEST, _TIE = 2, 0.125
-
-
-class BestOfOptions(zelo.BattleOptions, TemplateOptions):
-    """Options of tournaments; those of battles are for ``order="zelo"``, and for scores."""
-
-    template_form = TemplateForm(
-        prompt=PROMPT,
-        query="question",
-        documents=(("answer_1", "answer 1", "first"), ("answer_2", "answer 2", "second")),
-        optional=(("instructions", "criteria"),),
-    )
-
-    order: Literal["input", "random", "zelo"] = Field(
-        "input",
-        description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
-        "best first (asks its battles, too)",
-    )
 
 
 class Choice(BaseModel):

@@ -6,33 +6,28 @@ score is the weighted mean of its scores by criterion, each the mean over judges
 keeps a column of its own. One round.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from math import hypot, isnan, nan, sqrt
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    ValidationInfo,
     create_model,
 )
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.command import NO_FLAG
-from zelo_ray.options.places import FROM_USER, read_text_or_literal
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.protocol import Judgments, Repeats, always
+from zelo_ray.protocols.options import USUAL, CriteriaOptions, Criterion, parse_criterion
+from zelo_ray.protocols.protocol import Judgments, always
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     AnyRequest,
@@ -49,104 +44,9 @@ from zelo_ray.records import (
 )
 
 PROMPT = "criteria"
-USUAL = (
-    "relevance=2: it answers what the query asks for",
-    "accuracy: what it says is right, and nothing that matters in it is made up",
-    "completeness: it deals with every part of what is asked",
-    "clarity: the person who asked can follow and use it",
-)
-"""The criteria of a job that names none."""
-_CRITERION = re.compile(r"([a-z][a-z0-9_]*)\s*(?:=\s*([0-9.]+))?\s*(?::\s*(.+))?")
 _SCALE = 10_000
 """Weighted means are counted in units of 1 / `_SCALE`, as grades are whole numbers."""
-_MOST = 12
-"""Criteria that one answer may grade."""
 _PLAIN = tuple(column.name for column in fields(GradedScore))
-
-
-class Criterion(NamedTuple):
-    """A criterion: its name, its weight, and what it asks of a document."""
-
-    name: str
-    weight: float
-    meaning: str
-
-
-def parse_criterion(text: str) -> Criterion:
-    """Read a criterion as ``name=weight: meaning``; weight and meaning may be left out.
-
-    Raises:
-        ValueError: it is not of this form.
-    """
-    match = _CRITERION.fullmatch(text.strip())
-    if not match:
-        raise ValueError(
-            f"{text[:60]!r} is no criterion; write name=weight: meaning, such as accuracy=2: what "
-            "it says is right (names of small letters, digits and _)"
-        )
-    name, weight, meaning = match.groups()
-    try:
-        number = float(weight or 1)
-    except ValueError:
-        raise ValueError(f"{text[:60]!r}: the weight {weight!r} is not a number") from None
-    if not number > 0:
-        raise ValueError(f"{text[:60]!r}: the weight must be above 0")
-    return Criterion(name, number, (meaning or "").strip())
-
-
-def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Return the criteria, a text each; a single text may be a file with a line for each.
-
-    Raises:
-        ValueError: one is wrong, two have one name, or they are too many.
-    """
-    if info.context == FROM_USER and len(texts) == 1:
-        texts = tuple(line for line in read_text_or_literal(texts[0]).splitlines() if line.strip())
-    names = [parse_criterion(text).name for text in texts]
-    if taken := next((name for name in names if _cannot_be_a_field(name)), ""):
-        raise ValueError(f"a criterion cannot be called {taken}; give it another name")
-    if clash := next((name for name in names if f"{name}_error" in names), ""):
-        raise ValueError(
-            f"a criterion cannot be called {clash}_error beside {clash}, whose error is a column "
-            "of that name; give it another name"
-        )
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise ValueError(f"two criteria are called {twice}")
-    if len(names) > _MOST:
-        raise ValueError(f"give at most {_MOST} criteria, not {len(names)}")
-    return tuple(text.strip() for text in texts)
-
-
-def _cannot_be_a_field(name: str) -> bool:
-    """Return whether answers cannot have a field of this name, as their model has its own."""
-    return name.startswith("model_") or hasattr(CriteriaGrading, name)
-
-
-class CriteriaOptions(AnnotateOptions):
-    """Options of grades by several criteria."""
-
-    criteria: Annotated[tuple[str, ...], AfterValidator(_read_criteria)] = Field(
-        (),
-        description="criteria, each as 'name=weight: meaning', or a file with a line for each; "
-        "without it relevance, accuracy, completeness and clarity",
-    )
-    repeats: Repeats = 1
-    human: shared_error.Human = None
-    ambiguous: Annotated[float, NO_FLAG] = Field(
-        1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
-    )
-
-    @property
-    def parsed_criteria(self) -> tuple[Criterion, ...]:
-        """Return the criteria, in their order."""
-        return tuple(map(parse_criterion, self.criteria or USUAL))
-
-    @property
-    def as_graded(self) -> graded.GradedOptions:
-        """Return the options by which each criterion's grades are pooled: by their mean."""
-        names = ("inputs", "out", "repeats", "human", "ambiguous", "min_coverage")
-        values = {name: getattr(self, name) for name in names}
-        return graded.GradedOptions.model_construct(**values, pooling="mean")
 
 
 class CriterionVerdict(BaseModel):

@@ -9,13 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, ValidationInfo
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
@@ -23,53 +22,20 @@ from zelo_ray.fitting.effective_judges import effective_number_by_people
 from zelo_ray.fitting.truth_error import GRADE_SD as USUAL
 from zelo_ray.fitting.truth_error import MEDIAN_SD, learn_grades
 from zelo_ray.formats.wording import counted
-from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols import (
     Learned,
     Protocol,
     Rounds,
     ScoreKind,
     anchor_order,
-    shared_error,
     with_people,
 )
-from zelo_ray.protocols.grading import PROMPT, Grading, GradingOptions, grade_requests
+from zelo_ray.protocols.grading import Grading, grade_requests
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.protocol import RECORDED, always, describe_errors
-from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
+from zelo_ray.protocols.options import GradedOptions, pooling_of, recorded_pooling
+from zelo_ray.protocols.protocol import always, describe_errors
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
-
-Pooling = Literal["mean", "thurstone", "median", "majority"]
-
-
-def _choose_pooling(value: Any, info: ValidationInfo) -> Any:
-    """Return how grades are pooled by default, but of a record only what it says."""
-    if value is not None or info.context == RECORDED:
-        return value
-    return "thurstone" if info.data.get("human") else "mean"
-
-
-class GradedOptions(GradingOptions, TemplateOptions):
-    """Options of grades alone."""
-
-    template_form = TemplateForm(
-        prompt=PROMPT,
-        documents=(("document", "document", "document"),),
-        optional=tuple((name, name) for name in ("instructions", "grades", "examples")),
-    )
-
-    human: shared_error.Human = None
-    pooling: Annotated[Pooling | None, BeforeValidator(_choose_pooling), NO_FLAG] = Field(
-        None,
-        validate_default=True,
-        description="how a panel's grades become one: mean, thurstone, median or majority; without "
-        "it the mean, and thurstone where there are human grades",
-    )
-    ambiguous: Annotated[float, NO_FLAG] = Field(
-        1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
-    )
-
 
 HUMAN = "human"
 """Human grades take part under this name."""
@@ -209,16 +175,6 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     return replace(measured, shares=shares, consensus=trusted, notes=lines)
 
 
-def pooling_of(pooling: str | None, *, human: bool) -> str:
-    """Return how the grades of a run are pooled.
-
-    Args:
-        pooling: the option; None: as runs of 0.1 did that did not say.
-        human: whether there are human grades.
-    """
-    return pooling or ("thurstone" if human else "median")
-
-
 def _plain_pooling(options: GradedOptions) -> str:
     """Return how grades are pooled where no model does it."""
     pooling = pooling_of(options.pooling, human=False)
@@ -228,22 +184,6 @@ def _plain_pooling(options: GradedOptions) -> str:
 def _usual_error(learned: Measured) -> float:
     """Return what judges get wrong together, in grades, where no human grades show it."""
     return USUAL if learned.model or math.isfinite(learned.variance) else MEDIAN_SD
-
-
-def is_plain(options: Mapping[str, Any]) -> bool:
-    """Return whether the scores of a graded run treat all judges alike, by its options."""
-    return recorded_pooling(options) in _PLAIN
-
-
-def recorded_pooling(options: Mapping[str, Any]) -> str:
-    """Return how the grades of a run are pooled, by its options: those by criteria by their mean.
-
-    Args:
-        options: as the record of the run has them; ``criteria`` is of that protocol alone.
-    """
-    if "criteria" in options:
-        return "mean"
-    return pooling_of(options.get("pooling"), human=bool(options.get("human")))
 
 
 def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:

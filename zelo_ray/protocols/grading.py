@@ -8,12 +8,10 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    field_validator,
 )
 
-from zelo_ray.options import AnnotateOptions, FileText
 from zelo_ray.protocols import anchors
-from zelo_ray.protocols.protocol import Repeats
+from zelo_ray.protocols.options import AnchoredOptions, GradedOptions
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     AnyRequest,
@@ -28,7 +26,7 @@ from zelo_ray.records import (
     SyntheticFeatures,
 )
 
-PROMPT = "graded"
+PROMPT = GradedOptions.template_form.prompt
 GRADES = (
     "0, irrelevant: it has nothing to do with what the query asks for.",
     "1, marginal: it is on the topic, but does not answer.",
@@ -36,26 +34,6 @@ GRADES = (
     "3, highly relevant: it answers fully and directly.",
 )
 """What the grades mean, for judges and for the people who label."""
-
-
-class AnchoredOptions(AnnotateOptions):
-    """Options of every protocol that grades."""
-
-    anchors: FileText = Field(
-        anchors.USUAL, description="worked examples for grades: a built-in domain, a file or a URL"
-    )
-
-    @field_validator("anchors")
-    @classmethod
-    def _can_be_used(cls, text: str) -> str:
-        anchors.load_anchors(text)
-        return text
-
-
-class GradingOptions(AnchoredOptions):
-    """Options of protocols that grade as often as is wished."""
-
-    repeats: Repeats = 1
 
 
 class Grading(BaseModel):

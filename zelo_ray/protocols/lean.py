@@ -21,7 +21,8 @@ from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import Learned, Protocol, graded, shared_error, zelo
 from zelo_ray.protocols.judgments import GRADES, VOTES
-from zelo_ray.protocols.lean_plan import ANSWER, REASONED, LeanOptions, count, given_model, rounds
+from zelo_ray.protocols.lean_plan import count, given_model, rounds
+from zelo_ray.protocols.options import ANSWER, REASONED, LeanOptions
 from zelo_ray.protocols.zelo_graded import absolute_kind
 from zelo_ray.records import AbsoluteScore, Grade, Vote
 

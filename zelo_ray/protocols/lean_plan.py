@@ -8,119 +8,19 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from math import floor
-from typing import Annotated, Any, Self
-
-from pydantic import AfterValidator, Field, model_validator
+from typing import Any
 
 from zelo_ray.fitting import panel as judged
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.pairs import Pair, audit_share, count_pairs, first_turn, ring_pairs
-from zelo_ray.formats.wording import counted
-from zelo_ray.options.places import read_text
-from zelo_ray.protocols import KEPT, Rounds, shared_error, token_votes
-from zelo_ray.protocols.grading import AnchoredOptions, GradeRequest, grade_requests
+from zelo_ray.protocols import Rounds
+from zelo_ray.protocols.grading import GradeRequest, grade_requests
+from zelo_ray.protocols.options import LeanOptions
 from zelo_ray.protocols.zelo import VoteRequest, judge_in_turn, shown_documents, vote_request
 from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
 
 _LARGE = 50  # documents from which a second later round pays
 _LEAST_GAIN = 0.1  # of the expected loss: a round that lowers it by so much is followed by another
-
-ANSWER, REASONED = "answer", "reasoned"
-"""The form of the judges' answers in a record of them; without it they gave reasons."""
-
-
-def _model_at(place: str) -> str:
-    """Return a model's text, given as such, as its file, or as the directory of the run."""
-    text = place
-    if not place.lstrip().startswith("{"):
-        name = place.rstrip("/")
-        text = read_text(name if name.endswith(".json") else f"{name}/{KEPT}")
-    try:
-        judged.PanelModel.from_json(json.loads(text))
-    except (ValueError, AttributeError):
-        raise ValueError(f"{place[:200]}: it holds no judges that a run of lean learned") from None
-    return text
-
-
-class LeanOptions(AnchoredOptions):
-    """Options of few calls."""
-
-    rings: int | None = Field(
-        None,
-        ge=1,
-        description="rings of battles; each gives a document two, for a call. Without it 1 below 3 "
-        "calls a document, 4 from 6 on, else 2",
-    )
-    grades_per_document: int | None = Field(
-        None,
-        ge=1,
-        description="grades of each document, by different judges. Without it 1 in lean; in auto "
-        "as many as there are judges, if a ring of battles can be paid for, too",
-    )
-    audits: float = Field(
-        0.02, ge=0, le=1, description="share of pairs on which all judges vote, in both orders"
-    )
-    calls_per_document: float = Field(
-        4.0, gt=0, description="calls for each document of a query, at most, in all rounds"
-    )
-    later_rounds: int | None = Field(
-        None,
-        ge=0,
-        description="rounds at the top, after the first; 1, or 2 from 50 documents, if unset",
-    )
-    until_loss: float = Field(
-        0.04,
-        ge=0,
-        description="ask no later round where nDCG@10 is expected to lose less than this",
-    )
-    judges_from: Annotated[str, AfterValidator(_model_at)] | None = Field(
-        None,
-        description="directory of an earlier run of lean, whose judges are taken as "
-        "they answered there",
-    )
-    answer: token_votes.AnswerForm = "reasoned"
-    human: shared_error.Human = None
-
-    @model_validator(mode="after")
-    def _takes_judges_as_they_answer(self) -> Self:
-        """Refuse judges who answered in another form there: their habits are others."""
-        if self.judges_from is not None:
-            form = json.loads(self.judges_from).get(ANSWER, REASONED)
-            if form != self.answer:
-                raise ValueError(
-                    f"judges_from: these judges were measured with --answer {form}, and answer "
-                    f"otherwise with --answer {self.answer}; take a run with that, or leave "
-                    "judges_from out"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _has_calls_for_the_first_round(self) -> Self:
-        grade_count, ring_count = self.first_round(None)
-        needed = grade_count + ring_count
-        if self.calls_per_document < needed:
-            grades, rings = counted(grade_count, "grade"), counted(ring_count, "ring")
-            few = "; for 1 call a document, name one judge and --protocol graded"
-            raise ValueError(
-                f"calls_per_document: {grades} and {rings} take {needed}, not "
-                f"{self.calls_per_document:g}{few if self.calls_per_document < 2 else ''}"
-            )
-        return self
-
-    def usual_grades(self) -> int:
-        """Return how many judges at most grade each document where no option says it."""
-        return 1
-
-    def first_round(self, judges: int | None) -> tuple[int, int]:
-        """Return the grades of each document and the rings of battles: as given, or by the calls.
-
-        Args:
-            judges: the size of the panel; None: not known.
-        """
-        wanted = self.grades_per_document or self.usual_grades()
-        grades = max(1, min(wanted, judges or wanted))
-        calls = self.calls_per_document + 1 - grades
-        return grades, self.rings or (1 if calls < 3 else 2 if calls < 6 else 4)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:

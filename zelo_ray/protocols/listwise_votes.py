@@ -12,20 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Annotated, Literal, Self
-
-from pydantic import Field
+from typing import Self
 
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.groups import Group, count_groups, draw_groups
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.fitting.pairs import first_turn
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.listwise import PROMPT, Order, order_of
-from zelo_ray.protocols.protocol import PriorSd, Repeats
+from zelo_ray.protocols.options import ListwiseOptions
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict
 from zelo_ray.protocols.zelo import LOGITS, judge_in_turn, shown_documents
 from zelo_ray.records import (
@@ -39,23 +35,6 @@ from zelo_ray.records import (
     SyntheticFeatures,
     Vote,
 )
-
-
-class ListwiseOptions(AnnotateOptions):
-    """Options of listwise votes."""
-
-    group: Annotated[int, NO_FLAG] = Field(
-        8, ge=3, le=50, description="documents that a judge orders in one call, at most"
-    )
-    looks: Annotated[int, NO_FLAG] = Field(
-        3, ge=2, description="calls that each document is in, beside others each time, by one judge"
-    )
-    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
-        "all", description="who votes on a pair: all judges, or one of them in turn"
-    )
-    prior_sd: PriorSd = 2.5
-    repeats: Repeats = 1
-    human: shared_error.Human = None
 
 
 class GroupOrder(Order):

@@ -7,16 +7,16 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
-from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Parallel, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import VERDICTS
-from zelo_ray.protocols.protocol import Cycles, PriorSd, always
+from zelo_ray.protocols.options import PairingOptions
+from zelo_ray.protocols.protocol import always
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     Document,
@@ -36,36 +36,6 @@ NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 T = TypeVar("T")
 
 
-class PairingOptions(AnnotateOptions):
-    """Options of debate and its baselines."""
-
-    cycles: Cycles = 4
-    prior_sd: PriorSd = 2.5
-    human: shared_error.Human = None
-    both_orders: bool = Field(
-        False,
-        description="samre, baselines: judge with either answer first; if the winner flips, it is "
-        "a tie",
-    )
-
-
-class RoundsOptions(PairingOptions):
-    """Options of debate, and of the baseline that may be asked as often."""
-
-    rounds: int | Literal["samre"] | None = Field(
-        None,
-        description="samre: rounds at most (4 if not given); baseline-strong: times to ask (1), or "
-        "samre: as many calls as the debate on the same answers took",
-    )
-
-    @field_validator("rounds", mode="before")
-    @classmethod
-    def _rounds_are_some(cls, value: Any) -> Any:
-        if value in (None, "samre") or (str(value).isdecimal() and int(value) > 0):
-            return value
-        raise ValueError("a number from 1 on, or samre")
-
-
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """Comparison of two answers, A and B, by one judge in one order."""
@@ -74,7 +44,7 @@ class Pairing:
     pair: tuple[Document, Document]
     judge: Judge
     swapped: bool
-    options: "PairingOptions"
+    options: PairingOptions
 
     @property
     def query_id(self) -> str:

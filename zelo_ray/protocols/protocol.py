@@ -8,18 +8,20 @@ no table of agreement, and is shown as its fields.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from zelo_ray.errors import ProtocolError, format_error
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score, Share
+
+if TYPE_CHECKING:  # help and options need no numpy
+    import pyarrow as pa
+
+    from zelo_ray.fitting.bradley_terry import Fit
 
 KEPT = "judges.json"
 """The file of a run's directory that holds what `Learned.kept` says."""
@@ -28,19 +30,6 @@ RECORDED = "recorded"
 Paragraph = Iterable[str]
 
 
-Repeats = Annotated[
-    int,
-    Field(
-        ge=1,
-        description="ask every question N times (pairs in both orders), to see how consistent "
-        "judges are",
-    ),
-]
-Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
-PriorSd = Annotated[
-    float, NO_FLAG, Field(gt=0, description="prior standard deviation of a score, in logits")
-]
-"""Options that several protocols have."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
 
 
@@ -111,10 +100,10 @@ class Judgments:
     """the fields with the ids of the documents that a row is about"""
     words: Callable[[Any], str] | None = None
     """what the judge said in a row, as text of one or more lines; None: its other fields"""
-    as_votes: Callable[[pa.Table], pa.Table] | None = None
+    as_votes: "Callable[[pa.Table], pa.Table] | None" = None
     """the rows as votes: query_id, doc_id_a, doc_id_b, judge, preference, swapped; None: they
     compare nothing"""
-    as_grades: Callable[[pa.Table], pa.Table] | None = None
+    as_grades: "Callable[[pa.Table], pa.Table] | None" = None
     """the rows as grades: query_id, doc_id, judge, grade (a number); None: they grade nothing"""
     columns: tuple[str, ...] = ()
     """the columns that these two read; () for all"""
@@ -240,7 +229,7 @@ class Protocol(Ranker):
 
     judgments: Mapping[str, Judgments]
     """by the name of the table that holds them; the first are the ones that scores rest on"""
-    fit: Callable[..., list[Fit]]
+    fit: "Callable[..., list[Fit]]"
     """turns the judgments of many pools into scores, a `Fit` for each: gets the judgments, the
     options, and what was learned (None while judgments are missing)"""
     score: ScoreKind
@@ -258,7 +247,7 @@ class Protocol(Ranker):
     is covered, though it may have failures as well"""
     per_document: bool = False
     """whether every judgment is about one document, and needs no other"""
-    learn: Callable[[Mapping[str, pa.Table], Any], Learned] | None = None
+    learn: "Callable[[Mapping[str, pa.Table], Any], Learned] | None" = None
     """what all judgments of a run say of its judges. Beside the tables of ``fits_from`` it gets
     ``human`` where the user gave human grades: query_id, doc_id, relevance"""
     fits_from: tuple[str, ...] = field(default=())

@@ -14,7 +14,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from zelo_ray.protocols import Protocol, Rounds, pairings
-from zelo_ray.protocols.pairings import Pairing, RoundsOptions, failures_in
+from zelo_ray.protocols.options import RoundsOptions
+from zelo_ray.protocols.pairings import Pairing, failures_in
 from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence", "samre-feedback", "samre-scores"

@@ -4,27 +4,15 @@ Without human grades nothing is learned, and a run takes one pass.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import Place
 from zelo_ray.protocols.protocol import Learned
-from zelo_ray.protocols.with_people import without_example_queries
-
-Human = Annotated[
-    Place | None,
-    Field(
-        description="a few grades of people (qrels): they show how far scores lie from "
-        "people, and set the scale of graded"
-    ),
-]
-"""An option of protocols whose errors can be learned."""
 
 
 def has_human_grades(options: Any) -> bool:
@@ -47,6 +35,8 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     """
     if "human" not in tables:
         return Learned()
+    from zelo_ray.protocols.with_people import without_example_queries  # noqa: PLC0415 - for people
+
     human = without_example_queries(tables["human"], options)
     ids = ["query_id", "doc_id"]
     joined = (

@@ -38,7 +38,7 @@ _OTHERWISE = (
 class LetterVote(BaseModel):
     """A judge's verdict on a pair, as the probabilities that it writes A and that it writes B."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
     a: _Probability = Field(alias="A")
     b: _Probability = Field(alias="B")

@@ -8,18 +8,16 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.command import NO_FLAG
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, token_votes
 from zelo_ray.protocols.judgments import VOTES
-from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
-from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
+from zelo_ray.protocols.options import BattleOptions, ZeloOptions
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     AnyRequest,
@@ -33,7 +31,7 @@ from zelo_ray.records import (
     Vote,
 )
 
-PROMPT = "pairwise"
+PROMPT = ZeloOptions.template_form.prompt
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is the standard error if the same judges answered again; the "
@@ -45,38 +43,6 @@ _OF_TOKENS = (
     "A vote of one token is a share of a win: the probability of the letter. So scores lie closer "
     "together than by whole votes where a judge is unsure, and ± is that of whole votes: too large"
 )
-
-
-class BattleOptions(AnnotateOptions):
-    """Options of every protocol that lets all pairs of its plan meet."""
-
-    cycles: Cycles = 4
-    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
-        "all", description="who votes on a pair: all judges, or one of them in turn"
-    )
-    prior_sd: PriorSd = 2.5
-    repeats: Repeats = 1
-    human: shared_error.Human = None
-
-
-class ZeloOptions(BattleOptions, TemplateOptions):
-    """Options of battles alone."""
-
-    template_form = TemplateForm(
-        prompt=PROMPT,
-        documents=(("document_a", "document A", "a"), ("document_b", "document B", "b")),
-    )
-
-    answer: token_votes.AnswerForm = "reasoned"
-
-    @model_validator(mode="after")
-    def _template_is_of_reasoned_votes(self) -> Self:
-        if self.template and self.answer == "token":
-            raise ValueError(
-                "a template is the prompt of reasoned votes, and answer token has one of its own; "
-                "give one of the two (instructions go with both)"
-            )
-        return self
 
 
 class Preference(BaseModel):

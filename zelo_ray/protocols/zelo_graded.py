@@ -14,24 +14,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, token_votes, zelo
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, zelo
 from zelo_ray.protocols.graded import Measured
-from zelo_ray.protocols.grading import GradingOptions, grade_requests
+from zelo_ray.protocols.grading import grade_requests
 from zelo_ray.protocols.judgments import GRADES, VOTES
+from zelo_ray.protocols.options import ZeloGradedOptions
 from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
-
-
-class ZeloGradedOptions(zelo.BattleOptions, GradingOptions):
-    """Options of battles and grades."""
-
-    answer: token_votes.AnswerForm = "reasoned"
-    grades: int = Field(5, ge=1, description="grades for each query in zelo+graded")
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Rounds:

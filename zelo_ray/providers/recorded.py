@@ -164,7 +164,7 @@ PROVIDER = Provider(
     connect=lambda _: Recorded(),
     judges_in=judges_in,
     transport={_PLACE: None},  # where a recording is changes no answer
-    concurrency=64,
+    concurrency=256,
     free=True,
     gives_probabilities=True,
 )

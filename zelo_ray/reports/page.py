@@ -8,21 +8,29 @@ import base64
 import gzip
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from zelo_ray.formats.results import write_text
 from zelo_ray.formats.run_record import RUN
 from zelo_ray.reports.parts import Report
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _SCRIPTS = ("charts.js", "when.js", "take.js", "page.js")
 
 
 def render_page(report: Report) -> str:
     """Render a report as one HTML text, with all that it needs."""
+    from jinja2 import (  # noqa: PLC0415 - a page that is up to date needs none
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )
+
     loader = PackageLoader("zelo_ray.reports")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -57,7 +65,7 @@ def _is_younger(folder: Path, page: str, record: str) -> bool:
     return files_exist and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
-def asset(environment: Environment, name: str) -> str:
+def asset(environment: "Environment", name: str) -> str:
     """Read a script or style of this package."""
     assert environment.loader is not None  # noqa: S101 - for the type checker
     return environment.loader.get_source(environment, name)[0]

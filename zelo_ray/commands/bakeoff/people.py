@@ -6,8 +6,8 @@ from math import isnan
 
 import numpy as np
 import pyarrow as pa
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
@@ -388,7 +388,7 @@ def _forecasts(
         if leader not in (row.run_a, row.run_b) or isnan(row.low):
             continue
         a, b = place[row.run_a], place[row.run_b]
-        sure = float(stdtrit(telling[a, b] - 1, 1 - ALPHA / 2 / len(corrected)))
+        sure = float(scipy.special.stdtrit(telling[a, b] - 1, 1 - ALPHA / 2 / len(corrected)))
         answered = frame.answered[a] & frame.answered[b]
         weight = np.where(answered[frame.query], frame.weight[a] - frame.weight[b], 0.0)
         forecast = forecast_error(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isnan, nan
 
-from scipy.special import stdtrit
+import scipy
 
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.intervals import CONFIDENCE
@@ -52,7 +52,7 @@ def _lowest(difference: Difference, pairs: int) -> float:
     """Return the low end of a difference's widened interval."""
     tail = (1 - CONFIDENCE) / 2
     one_of_many, alone = (
-        stdtrit(difference.queries - 1, 1 - part) for part in (tail / pairs, tail)
+        scipy.special.stdtrit(difference.queries - 1, 1 - part) for part in (tail / pairs, tail)
     )
     return float(
         difference.difference - (difference.difference - difference.low) * one_of_many / alone

@@ -13,6 +13,7 @@ from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols.options import ZeloOptions
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.providers import (
     Fatal,
@@ -128,7 +129,7 @@ def describe_highest_cost(panel: Sequence[Judge], options: DoctorOptions) -> str
 
 
 def _request(judge: Judge) -> Request:
-    options = zelo.ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
+    options = ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
     (request,) = advance(zelo.rounds(_POOL, [judge], options), NoReplies()).missing
     return request
 

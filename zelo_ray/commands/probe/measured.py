@@ -8,7 +8,7 @@ from math import log2, nan, sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from zelo_ray.commands.probe.sample import ProbedPair
 from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_means
@@ -189,11 +189,11 @@ def detectable_shift(means: Floats, tests: int) -> float:
     Returns:
         NaN with fewer than 5 queries or too few for any p as small, or if nothing moved.
     """
-    n, c = len(means), float(ndtri(1 - SURE / tests / 2))
+    n, c = len(means), float(scipy.special.ndtri(1 - SURE / tests / 2))
     if n < max(FEWEST, c * c + 1) or (spread := float(means.std(ddof=1))) <= TIE:
         return nan
     t = c * sqrt((n - 1) / (n - c * c))
-    steps = t + float(ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
+    steps = t + float(scipy.special.ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
     return steps * spread / sqrt(n)
 
 

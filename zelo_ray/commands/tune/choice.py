@@ -10,7 +10,7 @@ from math import ceil, isnan, nan
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.compare_protocols.people import Item
@@ -204,6 +204,6 @@ def count_needed(apart: Floats, pairs: Floats) -> int:
     difference = apart.sum() / pairs.sum()
     residuals = (apart - difference * pairs) / pairs.mean()
     sd = float(np.sqrt((residuals**2).sum() / (len(apart) - 1)))
-    wide = float(ndtri(1 - LEVEL / 2) + ndtri(POWER))
+    wide = float(scipy.special.ndtri(1 - LEVEL / 2) + scipy.special.ndtri(POWER))
     needed = (wide * sd / abs(float(difference))) ** 2
     return 0 if isnan(needed) or needed > _MOST_QUERIES else max(2, ceil(needed))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+import scipy
 
 from zelo_ray.evaluation.agreement.counts import Floats, Kind
 
@@ -51,7 +51,8 @@ def interval(values: Floats, queries: int) -> tuple[float, float]:
     samples = values[~np.isnan(values)]
     if queries < FEWEST or len(samples) < (1 - _UNDEFINED) * len(values) or not len(samples):
         return np.nan, np.nan
-    wider = np.sqrt(queries / (queries - 1)) * stdtrit(queries - 1, (1 + CONFIDENCE) / 2)
+    wider = scipy.special.stdtrit(queries - 1, (1 + CONFIDENCE) / 2)
+    wider *= np.sqrt(queries / (queries - 1))
     steps = np.arange(len(samples))  # what np.quantile does, at a tenth of its time
-    low, high = np.interp(ndtr([-wider, wider]) * steps[-1], steps, np.sort(samples))
+    low, high = np.interp(scipy.special.ndtr([-wider, wider]) * steps[-1], steps, np.sort(samples))
     return float(low), float(high)

@@ -14,8 +14,8 @@ the labels, for each query from those of other queries.
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from zelo_ray.evaluation.people.frame import Frame, Ints
 
@@ -163,6 +163,6 @@ def _learned(
         grades, place = np.unique(panel[rows], return_inverse=True)
         count = np.bincount(place)
         means = np.bincount(place, gain[rows]) / count
-        steps = isotonic_regression(means, weights=count).x
+        steps = scipy.optimize.isotonic_regression(means, weights=count).x
         gains[at] = np.interp(panel[wanted][at], grades, steps)
     return gains

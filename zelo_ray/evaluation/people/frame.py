@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from zelo_ray.evaluation.measures import Linear, Measure, Ranking, Truth, linear_of
 
@@ -128,7 +128,7 @@ def panel_grades(truth: Truth) -> Floats:
     A zELO score is the logit of winning against an average document: the chance, times 3.
     """
     if truth.kind == "scores":
-        return np.asarray(TOP * expit(truth.relevance))
+        return np.asarray(TOP * scipy.special.expit(truth.relevance))
     return np.maximum(truth.relevance, 0.0)
 
 

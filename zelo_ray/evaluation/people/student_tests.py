@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+import scipy
 
 from zelo_ray.evaluation.people.frame import Ints
 from zelo_ray.evaluation.people.sampling_design import Floats
@@ -92,9 +92,9 @@ def student_intervals(
         squares = np.nansum((differences - mean[:, np.newaxis]) ** 2, axis=1)
         error = np.sqrt(squares / (count - 1) / count)
         t = np.where(np.abs(mean) <= TIE, 0.0, mean / error)
-    half = stdtrit(free, (1 + confidence) / 2) * error
-    above = stdtr(free, t)
-    statistics = (mean - half, mean + half, 2 * stdtr(free, -np.abs(t)), above)
+    half = scipy.special.stdtrit(free, (1 + confidence) / 2) * error
+    above = scipy.special.stdtr(free, t)
+    statistics = (mean - half, mean + half, 2 * scipy.special.stdtr(free, -np.abs(t)), above)
     low, high, p, chance = (
         np.where(free >= FEWEST - 1, statistic, np.nan) for statistic in statistics
     )

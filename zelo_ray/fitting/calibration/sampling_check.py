@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
 
@@ -106,7 +105,7 @@ def _test(panel_grade: Floats, is_asked: Bools, place: Ints, some: Bools) -> tup
     if spread <= 0:
         return 0.0, 1.0
     means, weights = np.array(apart).T
-    chance = 2 * float(ndtr(-abs(off - expected) / np.sqrt(spread)))
+    chance = 2 * float(scipy.special.ndtr(-abs(off - expected) / np.sqrt(spread)))
     return float(np.average(means, weights=weights)), chance
 
 

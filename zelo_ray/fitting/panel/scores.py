@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from math import hypot, nan
 
 import numpy as np
-import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.games import disconnected_reason
+from zelo_ray.fitting.games import connected_parts, disconnected_reason
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.model import PanelModel
 from zelo_ray.fitting.panel.posterior import PanelPosterior, posteriors
@@ -138,9 +137,8 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     before = np.concatenate([[0], np.cumsum(sizes)])
     all_documents, offset = int(before[-1]), before[battles.query]
     pairs = (offset + battles.a, offset + battles.b)
-    graph = scipy.sparse.csr_array((np.ones(len(battles.a)), pairs), (all_documents, all_documents))
-    parts, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
-    judged, graded = np.zeros(all_documents, dtype=bool), np.zeros(parts, dtype=bool)
+    part = connected_parts(*pairs, all_documents)
+    judged, graded = np.zeros(all_documents, dtype=bool), np.zeros(all_documents, dtype=bool)
     judged[pairs[0]] = judged[pairs[1]] = True
     if grades is not None:
         documents = before[grades.query] + grades.document
@@ -157,7 +155,5 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
 
 def _disconnected(battles: Battles, place: int, judged: Ints) -> Unscored:
     rows, ids = battles.query == place, battles.documents[place]
-    pairs = (battles.a[rows], battles.b[rows])
-    graph = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
-    _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    part = connected_parts(battles.a[rows], battles.b[rows], len(ids))
     return disconnected_reason([ids[document] for document in judged], part[judged])

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -163,7 +162,7 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
     )
     pairs = pairs.assign(doc_id_a=first, doc_id_b=last).drop_duplicates(ignore_index=True)
     a, b = (
-        mean.reindex(pd.MultiIndex.from_frame(pairs[["query_id", name]])).to_numpy()
+        mean.reindex(pairs.set_index(["query_id", name]).index).to_numpy()
         for name in ("doc_id_a", "doc_id_b")
     )
     has_winner = (a < b) | (a > b)  # NaN is neither

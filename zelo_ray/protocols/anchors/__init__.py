@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from zelo_ray.errors import AnchorError
-from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.records import CODE_PLACEHOLDER, first_error
 
 GRADES = (0, 1, 2, 3)
@@ -27,12 +26,15 @@ DOMAINS = tuple(
 USUAL = "web"
 
 _Text = Annotated[str, Field(min_length=1)]
+_CONFIG = ConfigDict(
+    frozen=True, strict=True, extra="forbid", str_strip_whitespace=True, defer_build=True
+)
 
 
 class GradedExample(BaseModel):
     """Example document with the reason for its grade; labels by people have no reason."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
+    model_config = _CONFIG
 
     document: _Text
     reason: str
@@ -41,7 +43,7 @@ class GradedExample(BaseModel):
 class Anchor(BaseModel):
     """Query with an example of each grade; ``query_id`` if it is one of the input."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
+    model_config = _CONFIG
 
     query_id: str = ""
     query: _Text
@@ -79,6 +81,8 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
         AnchorError: the text is no YAML, or a set lacks a grade or anything else, or gives it
             twice.
     """
+    from zelo_ray.options.strict_yaml import read_yaml  # noqa: PLC0415 - not for help
+
     try:
         entries = read_yaml(text, "the anchors", "are")
     except ValueError as error:

@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.evaluation.agreement import ratings_of
 from zelo_ray.reports.source import codes_of
 
 COLUMNS = ("query_id", "doc_id", "judge", "grade")
@@ -38,6 +37,8 @@ def _add(totals: GradeCounts, chunk: pa.Table) -> None:
     cells = np.bincount(judge * LEVELS + chunk["grade"].to_numpy(), minlength=len(judges) * LEVELS)
     for name, counts in zip(judges, cells.reshape(-1, LEVELS), strict=True):
         totals.counts[name] = totals.counts.get(name, 0) + counts
+    from zelo_ray.evaluation.agreement import ratings_of  # noqa: PLC0415 - votes need none of it
+
     ratings = ratings_of(chunk, LEVELS)
     hot = [(row == np.arange(LEVELS)[:, np.newaxis]).astype(np.int64) for row in ratings.grades]
     for (i, first), (j, second) in combinations(enumerate(ratings.raters), 2):

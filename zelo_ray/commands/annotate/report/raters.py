@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.formats.judgments.all_judgments import HUMAN
-from zelo_ray.protocols.graded import is_plain
+from zelo_ray.protocols.options import is_plain
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
@@ -17,7 +16,7 @@ from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 _Z = 1.959964
 _CLEAR = 0.2  # a severity worth mentioning, in standard deviations of relevance
 _RANDOM = 3.0  # a spread from which on grades are nearly random
-_PANEL = "the panel"
+_PANEL, _HUMAN = "the panel", "human"
 _MODELLED = "The panel's grades are corrected for it."
 _PLAIN = "The panel's grades weigh all judges equally, and are not corrected for it."
 
@@ -33,7 +32,7 @@ def raters_section(results: AnnotateResults) -> Section | None:
     if not raters:
         return None
     plain = is_plain(results.options)
-    names = ["the people" if row["judge"] == HUMAN else row["judge"] for row in raters]
+    names = ["the people" if row["judge"] == _HUMAN else row["judge"] for row in raters]
     harsh = intervals(names, {"": _span(raters, "severity")}, "severity", 0.0)
     spread = intervals(names, {"": _span(raters, "spread")}, "spread")
     columns = ("judge", "severity", "spread", "weight", "grades", "it is")

@@ -5,7 +5,7 @@ from math import isnan, sqrt
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.special import expit, ndtr
+import scipy
 
 from zelo_ray.formats.judgments.graded import has_grades, has_logits, read_absolute
 
@@ -26,7 +26,7 @@ class TargetScale:
     def target(self, relevance: float) -> float:
         """Return the target of a relevance, from 0 to 1."""
         if self.in_logits:
-            return float(expit(relevance))
+            return float(scipy.special.expit(relevance))
         return min(max((relevance - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def chance(self, gap: float, error: float) -> float:
@@ -39,10 +39,10 @@ class TargetScale:
                 where it is unknown: then the sign of the gap decides.
         """
         if self.in_logits:
-            return float(expit(gap))
+            return float(scipy.special.expit(gap))
         if isnan(error) or not error:
             return 0.5 if not gap else float(gap > 0)
-        return float(ndtr(gap / error))
+        return float(scipy.special.ndtr(gap / error))
 
 
 def find_target_scale(place: str, qrels: pa.Table) -> TargetScale:
