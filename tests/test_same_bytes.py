@@ -90,7 +90,7 @@ def test_each_protocol(tmp_path):
     for name in PROTOCOLS:
         documents = 2 if name.startswith(("samre", "baseline")) else 6  # a debate is of two
         pools = tmp_path / f"pools-{documents}.jsonl"
-        crash.write_pools(pools, 5, documents)
+        crash.write_pools(pools, 3, documents)
         jobs[name] = (pools, "--protocol", name)
     with crash.fakes(tmp_path) as environ:
         on_ray = [
