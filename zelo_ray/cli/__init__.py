@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
     if argv is None:  # started from a shell
         signal.signal(signal.SIGINT, _interrupt)
-        gc.set_threshold(100_000)  # as rarely again: else a tenth of a short command's time
+        gc.set_threshold(100_000)  # by default a tenth of a short command's time goes into it
     for stream in (sys.stdout, sys.stderr):
         if isinstance(
             stream, io.TextIOWrapper
