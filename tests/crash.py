@@ -366,9 +366,10 @@ def end_and_describe(process: "subprocess.Popen[str]") -> str:
 
 
 def journal(folder: Path) -> list[dict[str, Any]]:
-    """What the fakes were asked, one entry a request."""
+    """What the fakes were asked, one entry a request; the last line may still be being written."""
     path = folder / "journal.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def await_requests(folder: Path, count: int, run: "subprocess.Popen[str]") -> None:
