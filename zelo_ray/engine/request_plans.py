@@ -11,7 +11,7 @@ import json
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
 from itertools import compress
@@ -37,9 +37,8 @@ _APART = {"out", "ledger", "inputs", "max_usd", "track", "executor", "actors", "
 """Options on which no request depends. Any other one makes another plan."""
 
 
-@cache
-def digest_code() -> str:
-    """Hash this package's files, and the versions of what its results depend on, once."""
+def _digest_code() -> str:
+    """Hash this package's files, and the versions of what its results depend on."""
     home = Path(__file__).parents[1]
     versions = [python_version(), *map(version, _PACKAGES)]
     digest = blake2b(repr(versions).encode(), digest_size=16)
@@ -47,6 +46,10 @@ def digest_code() -> str:
         content = path.read_bytes()
         digest.update(f"\0{path.relative_to(home)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
+
+
+CODE_DIGEST = _digest_code()
+"""A hash of this package as it was when this process imported it: later edits do not run here."""
 
 
 class RequestPlans:
@@ -64,7 +67,7 @@ class RequestPlans:
         self._in_use = not is_own_protocol(options.protocol)
         self._waiting, self._writing = deque[Reply](), Lock()
         values = options.model_dump(mode="json", exclude=_APART)
-        self._base = blake2b(_to_json([digest_code(), values]), digest_size=16)
+        self._base = blake2b(_to_json([CODE_DIGEST, values]), digest_size=16)
 
     @cached_property
     def _ledger(self) -> Ledger:

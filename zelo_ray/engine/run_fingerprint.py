@@ -20,8 +20,8 @@ import orjson
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import FOLDER as REPLIES
+from zelo_ray.engine.request_plans import CODE_DIGEST
 from zelo_ray.engine.request_plans import FOLDER as PLANS
-from zelo_ray.engine.request_plans import digest_code
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import read_record
@@ -60,7 +60,7 @@ class RunFingerprint:
             ingredients = (
                 options.model_dump(mode="json", exclude=_OF_THE_WAY),
                 [(judge.name, dict(judge.options)) for judge in panel],
-                digest_code(),
+                CODE_DIGEST,
             )
             digest = hashlib.blake2b(orjson.dumps(ingredients, repr, _AS_WRITTEN))
             for piece in _bytes_of(shards):
