@@ -1,0 +1,321 @@
+"""Texts by id, and folders that hold them: BEIR's, MTEB's and Hugging Face's; ir_datasets' names.
+
+    corpus.jsonl      {"_id", "title", "text"}
+    queries.jsonl     {"_id", "text", "metadata"?}
+    qrels/test.tsv    query-id, corpus-id and score under a header
+    top_ranked.jsonl  {"query-id", "corpus-ids"}: the candidates of each query, where there are any
+
+Each part may be JSON lines, Parquet or a table, one file or a folder of them. Of several splits it
+is the one called test.
+"""
+
+import html
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import chain
+from typing import Any, Literal
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from fsspec.core import has_magic
+
+from zelo_ray.errors import InputError, Unwritable, format_error
+from zelo_ray.files.make_pools import other_fields, select_fields, with_title
+from zelo_ray.files.pools import write_lines
+from zelo_ray.files.rows import (
+    BEIR_QRELS,
+    CORPUS_NAMES,
+    DATASET,
+    QUERIES_NAMES,
+    Source,
+    open_source,
+    refuse,
+    stem,
+)
+from zelo_ray.files.schema import IDS, role_of, to_id, to_text
+from zelo_ray.files.trec import format_numbers
+from zelo_ray.formats.files import list_directory, open_for_writing
+from zelo_ray.formats.pools import find_shards, unpacked_name
+from zelo_ray.records import Document, Pool
+
+Part = Literal["corpus", "queries", "qrels", "top_ranked"]
+_ALSO: Mapping[str, tuple[str, ...]] = {"corpus": CORPUS_NAMES, "queries": QUERIES_NAMES}
+_ENDINGS = (".tsv", ".jsonl", ".ndjson", ".parquet", ".csv", ".json")
+_RUNS = (".run", ".trec", ".res")
+_ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
+_TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)
+_FIELD = re.compile(r"<(\w+)>(?:(.*?)</\1>|(.*?)(?=^[ \t]*<\w+>|\Z))", _ANY)
+"""It ends at its own end, or else at a tag that begins a line: a text may have others in it."""
+_LABEL = re.compile(r"\s*(number|topic|description|narrative)\s*:", re.IGNORECASE)
+_CALLED = {"desc": "description", "narr": "narrative"}
+
+
+def find_part(folder: str, part: Part) -> list[str]:
+    """Find the files of one part of a collection: ``part.jsonl``, or those in ``part/``."""
+    root, usual = folder.rstrip("/"), _ALSO.get(part, (part,))
+    names = list_directory(root) or []
+    if not any(stem(name) in usual for name in names) and root.rpartition("/")[2] in usual:
+        files, place = names, root  # the folder of the part itself
+    else:
+        named = [name for word in usual for name in names if stem(name) == word]
+        one = [name for name in named if unpacked_name(name).endswith(_ENDINGS)]
+        if one:
+            return [f"{root}/{one[0]}"]
+        place = f"{root}/{named[0]}" if named else f"{root}/{part}"
+        files = list_directory(place) or []
+    by_stem: dict[str, str] = {}  # a file in two forms is read in one
+    for ending in _ENDINGS:
+        for name in (n for n in files if unpacked_name(n).endswith(ending) and n[0] != "."):
+            by_stem.setdefault(name.split(".")[0], name)
+    splits = {name.split("-")[0] for name in by_stem}
+    if not by_stem:
+        raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
+    if len(splits) > 1 and "test" not in splits:
+        raise InputError(
+            f"{place}: has no split called test; name one file there ({', '.join(by_stem.values())})"
+        )
+    wanted = sorted(by_stem.values())
+    return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
+
+
+def read_texts(
+    place: str,
+    part: Literal["corpus", "queries"],
+    wanted: Container[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Iterator[Document]:
+    """Yield documents or queries of a file or a collection, one at a time; all if none are wanted.
+
+    Tables have an id and a text, and perhaps a title, which stands before the text; lines may be
+    ``id<TAB>text``. The metadata of a query are the other fields of its row.
+    """
+    if place.startswith(DATASET):
+        yield from _texts_of_dataset(load_dataset(place), part, wanted)
+        return
+    user = columns if columns is not None else {}
+    if list_directory(place) is not None:
+        files = find_part(place, part)
+    else:
+        files = find_shards([place]) if has_magic(place) else [place]
+    for file in files:
+        source = open_source(file, user)
+        if source.kind == "topics":
+            every: Iterable[Document] = _topics(source)
+        elif source.names and not _is_headless(source, part):
+            every = _texts_of_table(source, part)
+        elif source.kind in ("text", "beir qrels", "trec qrels", "table", "trec run"):
+            every = _texts_of_lines(source)
+        else:
+            raise refuse(source, "texts with ids")
+        yield from (text for text in every if wanted is None or text.id in wanted)
+
+
+def _is_headless(source: Source, part: str) -> bool:
+    """Return whether lines of two cells begin without a header: only known names tell."""
+    if (
+        not source.is_cells
+        or len(source.names) != 2
+        or unpacked_name(source.place).endswith(".csv")
+    ):
+        return False
+    roles = {*map(role_of, source.names)}
+    has_id = bool(roles & {"doc_id", "query_id"}) or not {*IDS}.isdisjoint(source.names)
+    has_text = bool(roles & {"content", "query"})
+    return not (has_id or has_text or {*source.columns.values()} & {*source.names})
+
+
+def _texts_of_table(source: Source, part: str) -> Iterator[Document]:
+    first, second = ("doc_id", "query_id") if part == "corpus" else ("query_id", "doc_id")
+    texts = ("content", "query") if part == "corpus" else ("query", "content")
+    ids = [n for n in IDS if n in source.names]
+    roles = source.roles("title")
+    for role in (first, second, *texts):
+        if role in texts or not ids or role in source.columns:
+            roles |= find_role(source, role, prefer="text" if role == "content" else "")
+    id_name = next((roles[r] for r in (first, second) if r in source.columns and r in roles), "")
+    id_name = id_name or (ids[0] if ids else roles.get(first) or roles.get(second) or "")
+    names = [roles[role] for role in texts if role in roles]
+    if part == "queries" and "title" in roles:  # as TREC's topics
+        names.append(roles["title"])
+    if not id_name or not names:
+        raise refuse(source, f"{part} of an id and a text")
+    for number, row in source.rows():
+        where = source.where(number)
+        name = next((n for n in names if row.get(n) is not None), names[0])
+        try:
+            id_ = to_id(row.get(id_name))
+            text, title = (
+                to_text(row.get(name)) or "",
+                to_text(row.get(roles.get("title", ""))) or "",
+            )
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+        if id_ is None:
+            raise InputError(f"{where}: has no {id_name}")
+        if source.is_cells:
+            id_ = id_.strip()
+        if part == "corpus":
+            yield with_title(id_, title, text)
+        else:
+            yield Document(id_, text, other_fields(row, {id_name, name, "title"}))
+
+
+def find_role(source: Source, role: str, prefer: str = "") -> dict[str, str]:
+    """Return the column of a role; of several the one that is called as preferred."""
+    if role not in source.columns and prefer in source.names:
+        return {role: prefer}
+    return source.roles(role)
+
+
+def _texts_of_lines(source: Source) -> Iterator[Document]:
+    for number, line in source.lines():
+        try:
+            id_, tab, text = line.decode().partition("\t")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{source.where(number)}: is not UTF-8 ({format_error(error)})"
+            ) from None
+        if not tab:
+            raise InputError(f"{source.where(number)}: has no tab; a line is id<TAB>text")
+        yield Document(id_, text)
+
+
+def _topics(source: Source) -> Iterator[Document]:
+    """Yield TREC topics: the title (else the description) as text, other fields as metadata."""
+    try:
+        text = b"".join(source.blocks()).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source.place}: is not UTF-8 ({format_error(error)})") from None
+    for number, topic in enumerate(_TOPIC.finditer(text), 1):
+        if not topic[2]:
+            line = text.count("\n", 0, topic.start()) + 1
+            raise InputError(f"{source.place}:{line}: this <top> has no </top>")
+        fields: dict[str, str] = {}
+        for tag, closed, opened in _FIELD.findall(topic[1]):
+            name = _CALLED.get(tag.lower(), tag.lower())
+            value = html.unescape(_LABEL.sub("", closed or opened, 1))
+            fields[name] = " ".join(f"{fields.get(name, '')} {value}".split())
+        query_id = fields.pop("num", "")
+        title = fields.pop("title", "") or fields.get("description", "")
+        if not (query_id and title):
+            raise InputError(
+                f"{source.place}: topic {number} has no <num>, or neither <title> nor <desc>"
+            )
+        yield Document(query_id, title, select_fields(fields, fields))
+
+
+def index_by_id(texts: Iterable[Document]) -> dict[str, Document]:
+    """Index documents or queries by id; one that comes again must have the same text."""
+    documents: dict[str, Document] = {}
+    for document in texts:
+        if documents.setdefault(document.id, document).content != document.content:
+            raise InputError(f"the id {document.id!r} has two different texts: drop one of them")
+    return documents
+
+
+def runs_of_collection(source: Source) -> list[str]:
+    """Return the files of a collection that are runs."""
+    if source.place.startswith(DATASET):
+        return [source.place] if hasattr(load_dataset(source.place), "scoreddocs_iter") else []
+    names = [n for n in source.names if stem(n) != "qrels"]
+    runs = [n for n in names if stem(n) == "scoreddocs" or unpacked_name(n).endswith(_RUNS)]
+    return [f"{source.place.rstrip('/')}/{name}" for name in runs]
+
+
+def has_part(source: Source, part: Part) -> bool:
+    """Return whether a collection has a part."""
+    return any(stem(name) in _ALSO.get(part, (part,)) for name in source.names)
+
+
+def top_ranked(source: Source) -> dict[str, dict[str, dict[str, int]]]:
+    """Read the candidates of each query, in their order."""
+    candidates: dict[str, dict[str, dict[str, int]]] = {}
+    for table in map(open_source, find_part(source.place, "top_ranked")):
+        for number, row in table.rows():
+            ids = row.get("corpus-ids")
+            try:
+                query_id = to_id(row.get("query-id"))
+                doc_ids = [*map(to_id, ids)] if isinstance(ids, list) else [None]
+            except ValueError as error:
+                raise InputError(f"{table.where(number)}: {error}") from None
+            if query_id is None or None in doc_ids:
+                raise InputError(f"{table.where(number)}: needs query-id and a list of corpus-ids")
+            candidates[query_id] = {str(doc_id): {} for doc_id in doc_ids}
+    return candidates
+
+
+# --- ir_datasets --------------------------------------------------------------------------------
+
+
+def load_dataset(place: str) -> Any:
+    """Load a data set of ``ir_datasets`` by its name, such as ir_datasets:beir/nfcorpus/test."""
+    try:
+        return import_module("ir_datasets").load(place.removeprefix(DATASET))
+    except ImportError:
+        raise InputError(f"{place}: needs the extra: pip install 'zelo-ray[ir-datasets]'") from None
+    except KeyError:
+        raise InputError(
+            f"{place}: ir_datasets has no such data set; ir_datasets list names them all"
+        ) from None
+
+
+def _texts_of_dataset(dataset: Any, part: str, wanted: Container[str] | None) -> Iterator[Document]:
+    if part == "corpus":
+        for doc in dataset.docs_iter():
+            if wanted is None or doc.doc_id in wanted:
+                yield Document(doc.doc_id, _text(doc, "doc_id"))
+        return
+    for query in dataset.queries_iter():
+        text = _text(query, "query_id")
+        names = [n for n in getattr(query, "_fields", ()) if n != "query_id"]
+        fields = {n: getattr(query, n) for n in names if getattr(query, n) != text}
+        yield Document(query.query_id, text, other_fields(fields, ()))
+
+
+def _text(record: Any, id_field: str) -> str:
+    """Return a record's default text, or else all its texts but its id, line by line."""
+    if hasattr(record, "default_text"):
+        return str(record.default_text())
+    values = (getattr(record, name) for name in record._fields if name != id_field)
+    return "\n".join(value for value in values if isinstance(value, str) and value.strip())
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:
+    """Write a collection of BEIR's form: the documents of the pools, their order, the judgments."""
+    root = url.rstrip("/")
+    documents: dict[str, Document] = {}
+    for document in chain.from_iterable(pool.documents for pool in pools):
+        if documents.setdefault(document.id, document).content != document.content:
+            raise Unwritable(f"{url}: document {document.id!r} has one text here and another there")
+    write_lines(f"{root}/corpus.jsonl", map(_corpus_line, documents.values()))
+    write_lines(f"{root}/queries.jsonl", map(_query_line, pools))
+    for name in ("query_id", "doc_id"):
+        odd = qrels[name].filter(pc.match_substring_regex(qrels[name], r'[\t\r\n"]|^$'))
+        if len(odd):
+            raise Unwritable(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
+    scores = format_numbers(url, qrels["relevance"])
+    cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
+    with open_for_writing(f"{root}/qrels/test.tsv") as file:
+        file.write("\n".join(["\t".join(BEIR_QRELS), *cells.to_pylist(), ""]).encode())
+    ranked = (
+        {"query-id": pool.query_id, "corpus-ids": [document.id for document in pool.documents]}
+        for pool in pools
+    )
+    write_lines(f"{root}/top_ranked.jsonl", map(orjson.dumps, ranked))
+
+
+def _corpus_line(document: Document) -> bytes:
+    title = document.metadata.get("title")
+    title = title if isinstance(title, str) else ""
+    text = document.content.removeprefix(f"{title}\n") if title else document.content
+    return orjson.dumps({"_id": document.id, "title": title, "text": text})
+
+
+def _query_line(pool: Pool) -> bytes:
+    fields = {"metadata": dict(pool.about)} if pool.about else {}
+    return orjson.dumps({"_id": pool.query_id, "text": pool.query, **fields})

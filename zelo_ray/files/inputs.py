@@ -1,0 +1,553 @@
+"""Find the pools in what a user names: use JSON lines of pools as they are, and convert the rest."""
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
+
+import fsspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from fsspec.core import has_magic
+
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.candidates import (
+    Candidates,
+    describe_doubts,
+    explain_mismatch,
+    fill_candidates,
+    pool_candidates,
+    pool_lines,
+    top_ranks,
+)
+from zelo_ray.files.collections import (
+    has_part,
+    index_by_id,
+    read_texts,
+    runs_of_collection,
+    top_ranked,
+)
+from zelo_ray.files.judgments import ANNOTATED, read_qrels, read_runs
+from zelo_ray.files.make_pools import (
+    Notes,
+    Shown,
+    ShownFields,
+    Texts,
+    pools_of_lists,
+    pools_of_mteb,
+    pools_of_rows,
+)
+from zelo_ray.files.pools import PoolRow, parse_pool, pool_row, to_line
+from zelo_ray.files.rows import BEIR_QRELS, DATASET, Kind, Source, open_source, refuse
+from zelo_ray.files.schema import Columns, split_columns
+from zelo_ray.formats.files import list_directory, storage_error
+from zelo_ray.formats.input.assistants import make_assistant_pools
+from zelo_ray.formats.pools import find_shards, is_jsonl, unpacked_name
+from zelo_ray.formats.wording import counted
+from zelo_ray.options.asking import AskingOptions
+from zelo_ray.options.command import did_you_mean
+from zelo_ray.records import Document, Pool
+
+DEPTH = 100
+"""How many documents of each query a run gives as candidates."""
+FOLDER = "input"
+"""The folder of an output that holds converted pools."""
+_LINES = (".jsonl", ".ndjson")
+_TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".json")
+_RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
+_DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
+_OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
+"""What lies in the results of a run, and nowhere else."""
+_RANKED: frozenset[Kind] = frozenset({"trec run", "trec qrels", "beir qrels"})
+_PUBLIC = (DATASET, "hf://")
+_INPUTS = (
+    "known are pools as JSON lines, rows of queries and documents (CSV, TSV, JSON, Parquet), BEIR, "
+    "MTEB and ir_datasets collections, and runs or judgments with --corpus and --queries (docs/"
+    "inputs.md)"
+)
+Asking = TypeVar("Asking", bound=AskingOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """The user's options on the input: files of texts, names of columns, fields that are shown."""
+
+    corpus: str | None = None
+    queries: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    shown: Shown = field(default_factory=Shown)
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedInputs:
+    """The places of pools as JSON lines, and notes on their conversion."""
+
+    places: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    made_file: str = ""
+    """the file of converted pools; empty if there is none"""
+
+
+def resolve_inputs(
+    options: Asking,
+    out: str,
+    say: Callable[[str], None],
+    name: str = "inputs",
+    columns: Columns | None = None,
+    *,
+    keep: bool = True,
+) -> tuple[Asking, list[str]]:
+    """Convert the input of a command to JSON lines of pools; return options that name these.
+
+    ``name`` is the option that holds the input; ``keep``: the converted pools stay where they are.
+    A caller that gives columns reads other files, too, and refuses what none of them has. The notes
+    that are returned have been said.
+    """
+    patterns: tuple[str, ...] = getattr(options, name)
+    if not patterns:
+        return options, []
+    named = split_columns(options.columns) if columns is None else columns
+    shown = Shown(options.show_query, options.show_metadata)
+    found = convert_inputs(
+        patterns, out, InputOptions(options.corpus, options.queries, named, shown)
+    )
+    if columns is None:
+        named.refuse_unused()
+    for number, line in enumerate(found.notes):
+        is_first = keep and found.made_file and not number
+        say(f"{line}; pools written to {found.made_file}" if is_first else line)
+    if not found.made_file:
+        unused = [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]
+        if unused:
+            say(f"not used, since the input holds its texts: {', '.join(unused)}")
+        update: dict[str, Any] = {name: found.places}
+    else:
+        update = {name: found.places, "corpus": None, "queries": None}
+    notes = [*found.notes[1:]] if found.made_file else [*found.notes]
+    return options.model_copy(update=update), notes
+
+
+def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> ConvertedInputs:
+    """Find the pools in paths, directories, globs and URLs; converted ones go below ``out``."""
+    notes = Notes()
+    places = find_inputs(patterns, out, notes)
+    lines = [place for place in places if is_jsonl(place)]
+    first = open_source(lines[0], options.columns) if lines else None
+    is_pools = first is not None and first.kind == "pools" and not first.unit
+    shards = lines if is_pools else []  # one look tells of all shards
+    sources = [
+        first if first and place == first.place else open_source(place, options.columns)
+        for place in places
+        if place not in {*shards}
+    ]
+    for place in _public(patterns, sources):
+        notes.say(
+            f"{place} is named or laid out as public collections are: models may have read it, with "
+            "its labels"
+        )
+    if not sources:
+        return ConvertedInputs(tuple(shards), tuple(notes.lines()))
+    counted_fields = ShownFields(Shown(options.shown.query))
+    counts = [0, 0]
+
+    def counting() -> Iterator[PoolRow]:
+        for pool in make_pools(sources, options, notes):
+            counts[0] += 1
+            counts[1] += len(pool["documents"])
+            query = pool.get("query")
+            counted_fields.count(query if isinstance(query, dict) else {})
+            yield pool
+
+    made = _store(out, map(to_line, counting()))
+    if not counts[1]:
+        raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
+    counted_fields.check(places[0])
+    kinds = " and ".join(dict.fromkeys(map(_called, sources)))
+    head = f"{kinds}: {counted(counts[0], 'query', 'queries')}, {counted(counts[1], 'document')}"
+    return ConvertedInputs((*shards, made), (head, *notes.lines()), made)
+
+
+def read_pools(
+    place: str, columns: Columns | None = None, notes: Notes | None = None
+) -> list[Pool]:
+    """Read the pools of a place that holds texts, in memory."""
+    options = InputOptions(columns=columns if columns is not None else Columns())
+    notes = Notes() if notes is None else notes
+    source = open_source(place, options.columns)
+    if source.kind == "results":
+        return [pool for _, pool in pool_lines([f"{place.rstrip('/')}/{ANNOTATED}"])]
+    if source.kind == "pools" and not source.unit:
+        return [pool for _, pool in pool_lines([place])]
+    pools = make_pools([source], options, notes)
+    return [parse_pool(f"{place}: pool {n}", to_line(pool)) for n, pool in enumerate(pools, 1)]
+
+
+def holds_texts(source: Source) -> bool:
+    """Return whether a place of judgments also holds the texts of queries and documents."""
+    if source.kind == "collection":
+        has_texts = source.place.startswith(DATASET) or (
+            has_part(source, "corpus") and has_part(source, "queries")
+        )
+        return has_texts and (source.place.startswith(DATASET) or has_part(source, "qrels"))
+    return source.kind in ("results", "mteb", "lists") or (
+        source.kind == "pools" and bool(source.names)
+    )
+
+
+def _public(patterns: Iterable[str], sources: Iterable[Source]) -> dict[str, None]:
+    named = [place for place in patterns if place.startswith(_PUBLIC)]
+    laid_out = [source.place for source in sources if source.kind in ("collection", "mteb")]
+    return dict.fromkeys([*named, *laid_out])
+
+
+def note_public(places: Iterable[str]) -> list[str]:
+    """Return a note on each place that is public, as its name or its form tells."""
+    sources = []
+    for place in places:
+        with contextlib.suppress(InputError):
+            sources.append(open_source(place))
+    return [
+        f"{place} is named or laid out as public collections are: models may have read it, with "
+        "its labels"
+        for place in _public(places, sources)
+    ]
+
+
+# --- what places hold ---------------------------------------------------------------------------
+
+
+def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
+    """List the collections and the files that places name, each once."""
+    places: dict[str, None] = {}
+    for pattern in patterns:
+        for place in _expand(pattern):
+            if place.startswith(DATASET) or list_directory(place) is None:
+                try:
+                    names = [place] if place.startswith(DATASET) else find_shards([place], out)
+                except InputError as error:
+                    folder, _, name = place.rstrip("/").rpartition("/")
+                    near = did_you_mean(name, list_directory(folder or ".") or ())
+                    raise InputError(f"{error}{near}") from None
+                places |= dict.fromkeys(names)
+            else:
+                source = open_source(place)
+                is_whole = source.kind in ("collection", "labels")
+                places |= dict.fromkeys(
+                    [place] if is_whole else _files_of_folder(source, out, notes)
+                )
+    return [*places]
+
+
+def _expand(pattern: str) -> list[str]:
+    """Return the pattern, or what it matches if it is a glob that matches directories."""
+    if pattern.startswith(DATASET):
+        return [pattern]
+    try:
+        fs, path = fsspec.url_to_fs(pattern)
+        matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise storage_error(pattern, error) from None
+    if not any(info["type"] == "directory" for info in matched.values()):
+        return [pattern]
+    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in matched]
+
+
+def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
+    """Return the JSON lines of a folder, or if there are none, its tables; note what else it has."""
+    if source.kind == "results" and ANNOTATED in source.names:
+        return [f"{source.place.rstrip('/')}/{ANNOTATED}"]
+    fs, path = fsspec.url_to_fs(source.place)
+    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
+    every = sorted(fs.find(path))
+    within = {name[: part.start()] for name in every for part in _OF_RUNS.finditer(name)}
+    others = tuple(f"{run}/" for run in within)
+    names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
+    if not names and every:
+        raise InputError(
+            f"{source.place}: its files are results of runs{' in --out' if out else ''}, which are "
+            "no input: name another --out, or the files"
+        )
+    by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS))
+    data = next((found for found in by_ending if found), [])
+    rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
+    if not data:
+        raise InputError(
+            f"{source.place}: holds no JSON lines, and no table, but "
+            f"{', '.join(n.rpartition('/')[2] for n in names[:8]) or 'nothing'}; {_INPUTS}"
+        )
+    if rest:
+        listed = ", ".join(name.rpartition("/")[2] for name in rest[:10])
+        notes.say(f"left out of {source.place}: {listed}{' ...' if rest[10:] else ''}")
+    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in data]
+
+
+def _called(source: Source) -> str:
+    """Return what a source is called in messages."""
+    if source.kind == "collection":
+        is_named = source.place.startswith(DATASET)
+        return "data set of ir_datasets" if is_named else "BEIR or MTEB folder"
+    names = {"mteb": "MTEB reranking rows", "conversations": "conversations of assistants"}
+    if source.kind in names:
+        return names[source.kind]
+    if source.kind in _RANKED or _kind_of_table(source) in ("run", "qrels"):
+        return (
+            "judgments"
+            if "qrels" in (source.kind, _kind_of_table(source)) or "qrels" in source.kind
+            else "run"
+        )
+    if source.is_cells:
+        return "CSV rows"
+    return "Parquet rows" if source.unit == "row" else "JSON rows"
+
+
+def _kind_of_table(source: Source) -> str:
+    """Return what rows with one document each are: rows with texts or ids, a run, qrels, or ""."""
+    if source.kind != "table":
+        return ""
+    if source.has("content") and (source.has("query") or source.has("query_id")):
+        return "rows"
+    if not (source.has("doc_id") and (source.has("query_id") or source.has("query"))):
+        return ""
+    if {*BEIR_QRELS} <= {*source.names}:
+        return "qrels"
+    if source.has("query_id") and (
+        source.has("score") or (source.has("rank") and not source.has("grade"))
+    ):
+        return "run"
+    return "qrels" if source.has("query_id", "grade") else "rows"
+
+
+def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
+    """Make the pools of some sources, all of one kind, or of runs and the texts they need."""
+    folders = [source for source in sources if source.kind == "collection"]
+    ranked = [s for s in sources if s.kind in _RANKED or _kind_of_table(s) in ("run", "qrels")]
+    others = [source for source in sources if source not in (*folders, *ranked)]
+    if others and (folders or ranked):
+        first, second = others[0].place, (folders or ranked)[0].place
+        raise InputError(f"{first} holds pools, and {second} none: give one kind at a time")
+    if ranked:
+        if len(folders) > 1:
+            raise InputError(f"{folders[1].place}: one collection at a time, where there is a run")
+        texts = folders[0].place if folders else None
+        options = replace(options, corpus=options.corpus or texts, queries=options.queries or texts)
+        _refuse_lacking(ranked[0], options, "corpus", "queries")
+        made = _pools_of_ranked(ranked, options, notes)
+        return map(pool_row, made)
+    if folders:
+        return map(pool_row, chain.from_iterable(_pools_of_folder(f, notes) for f in folders))
+    return chain.from_iterable(
+        _pools_with_texts([s for s in others if s.kind == kind], options, notes)
+        for kind in dict.fromkeys(source.kind for source in others)
+    )
+
+
+def _pools_with_texts(
+    sources: Sequence[Source], options: InputOptions, notes: Notes
+) -> Iterator[PoolRow]:
+    """Yield the pools of sources of one kind, which hold texts."""
+    match sources[0].kind:
+        case "lists" | "pools":
+            for source in sources:
+                yield from pools_of_lists(source, notes, options.shown)
+        case "mteb":
+            for number, source in enumerate(sources, 1):
+                prefix = f"{number}-" if sources[1:] else ""
+                for pool in pools_of_mteb(source, notes, options.shown, prefix):
+                    plain = [{n: d[n] for n in ("id", "content")} for d in pool["documents"]]
+                    yield {**pool, "documents": plain}
+        case "conversations":
+            rows = ((s.where(n), row) for s in sources for n, row in s.rows())
+            yield from make_assistant_pools(rows, notes, options.shown.query)
+        case "table":
+            for source in sources:
+                _refuse_unknown_table(source)
+            texts = _texts_of_rows(sources, options)
+            yield from pools_of_rows(sources, notes, options.shown, texts)
+        case _:
+            raise refuse(sources[0], "pools", _INPUTS)
+
+
+def _refuse_unknown_table(source: Source) -> None:
+    if _kind_of_table(source):
+        return
+    if source.has("content"):
+        raise refuse(
+            source,
+            "query beside its texts",
+            "a corpus alone names no candidates: give a run, with --corpus and --queries",
+        )
+    if source.has("query") or source.has("query_id"):
+        first = {n: v for n, v in source.first.items() if isinstance(v, str)}
+        known = source.roles("query", "query_id").values()
+        free = sorted((n for n in first if n not in known), key=lambda n: -len(first[n]))
+        which = f"name the column of documents: --columns content={free[0]}" if free else ""
+        raise refuse(source, "documents beside its queries", which)
+    raise refuse(source, "pools", _INPUTS)
+
+
+def _refuse_lacking(source: Source, options: InputOptions, *parts: str) -> None:
+    lacking = [f"--{part}" for part in parts if not getattr(options, part)]
+    if lacking:
+        raise OptionError(
+            f"{source.place} is {source.summary}, without the texts of "
+            f"{'documents and queries' if len(parts) > 1 else 'documents' if parts[0] == 'corpus' else 'queries'}: "
+            f"add {' and '.join(lacking)} (docs/inputs.md)"
+        )
+
+
+def _texts_of_rows(sources: Sequence[Source], options: InputOptions) -> Texts:
+    """Read the texts that rows with ids lack."""
+    first, found = sources[0], Texts()
+    has_ids = first.has("query_id")
+    lacks_queries = not first.has("query")
+    if lacks_queries:
+        _refuse_lacking(
+            first, options, *(["corpus"] if not first.has("content") else []), "queries"
+        )
+    if not first.has("content"):
+        _refuse_lacking(first, options, "corpus")
+        corpus = index_by_id(read_texts(options.corpus or "", "corpus", None, options.columns))
+        found = replace(found, corpus=corpus)
+    if options.queries and has_ids and (lacks_queries or options.shown.query):
+        queries = index_by_id(read_texts(options.queries, "queries", None, options.columns))
+        found = replace(found, queries=queries)
+    for part, role, texts in (
+        ("corpus", "doc_id", found.corpus),
+        ("queries", "query_id", found.queries),
+    ):
+        if texts and (part == "corpus" or lacks_queries):
+            ids = [*{*first.table(first.roles(role))[0][role].to_pylist()} - {None}]
+            if ids and texts.keys().isdisjoint(ids):
+                raise _unmatched(first.place, ids, str(getattr(options, part)), texts)
+    return found
+
+
+def _unmatched(place: str, ids: Iterable[str], texts: str, others: Iterable[str]) -> InputError:
+    return InputError(
+        f"no id of {place} is in {texts}: {explain_mismatch(place, ids, texts, others)}"
+    )
+
+
+def _pools_of_ranked(
+    sources: Sequence[Source], options: InputOptions, notes: Notes
+) -> Iterator[Pool]:
+    """Make pools of runs, to a depth, and of judgments, in an order that tells nothing of these."""
+    judged = [s for s in sources if "qrels" in s.kind or _kind_of_table(s) == "qrels"]
+    runs = read_runs([s.place for s in sources if s not in judged], options.columns)
+    if judged[1:]:
+        raise InputError(f"{judged[1].place}: there are judgments in {judged[0].place} already")
+    qrels = read_qrels(judged[0].place, options.columns) if judged else None
+    for line in describe_doubts(runs, DEPTH):
+        notes.say(line)
+    if cut := [name for name, run in runs.items() if len(top_ranks(run, DEPTH)) < len(run)]:
+        notes.say(f"took the first {DEPTH} documents of each query of {', '.join(cut)}")
+    candidates = pool_candidates(runs, DEPTH, qrels)
+    yield from _filled(candidates, options, sources[0].place, notes)
+
+
+def _filled(
+    candidates: Candidates, options: InputOptions, place: str, notes: Notes
+) -> Iterator[Pool]:
+    """Yield the pools of candidates with their texts; of the corpus, only what is wanted is kept."""
+    corpus, queries_place = options.corpus or "", options.queries or ""
+    wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
+    queries = index_by_id(read_texts(queries_place, "queries", None, options.columns))
+    if queries.keys().isdisjoint(candidates):
+        error = str(_unmatched(place, candidates, queries_place, queries))
+        swapped = not queries.keys().isdisjoint(wanted)
+        raise InputError(error + ("; are --corpus and --queries swapped?" if swapped else ""))
+    notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
+    texts = index_by_id(read_texts(corpus, "corpus", wanted, options.columns))
+    if not texts:
+        others = [text.id for text in _first_texts(corpus, options)]
+        raise _unmatched(place, wanted, corpus, others or ["(nothing)"])
+    for pool in fill_candidates(candidates, queries, texts.values(), notes):
+        if pool.documents:
+            yield pool
+        else:
+            notes.leave_out("queries without candidates", pool.query_id)
+
+
+def _first_texts(corpus: str, options: InputOptions) -> Iterator[Document]:
+    yield from read_texts(corpus, "corpus", None, options.columns)
+
+
+def _pools_of_folder(folder: Source, notes: Notes) -> Iterator[Pool]:
+    """Make the pools of a collection: of ranked candidates, else of runs, else of what is judged."""
+    options = InputOptions(folder.place, folder.place)
+    runs = runs_of_collection(folder)
+    if has_part(folder, "top_ranked"):
+        candidates = top_ranked(folder)
+        if has_part(folder, "qrels") and _reveals_truth(candidates, read_qrels(folder.place)):
+            notes.say(
+                "relevant documents come first in every query: this is not a first-stage ranking"
+            )
+    elif runs and not folder.place.startswith(DATASET):
+        yield from _pools_of_ranked([*map(open_source, runs)], options, notes)
+        return
+    elif folder.place.startswith(DATASET):
+        ranked = read_runs(runs) if runs else {}
+        candidates = pool_candidates(ranked, DEPTH, read_qrels(folder.place))
+    elif has_part(folder, "qrels"):
+        qrels = read_qrels(folder.place)
+        candidates = pool_candidates({}, 0, qrels)
+        if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
+            middle = median(map(len, candidates.values()))
+            notes.say(
+                f"candidates are the judged documents (median {middle:g} a query, all relevant): "
+                f"bring a run, annotate {folder.place} bm25.run"
+            )
+    else:
+        raise InputError(
+            f"{folder.place}: nothing in it says which documents to judge: name a run as well"
+        )
+    yield from _filled(candidates, options, folder.place, notes)
+
+
+def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
+    """Return whether the relevant candidates stand first in all queries."""
+    relevant = qrels.filter(pc.field("relevance") > 0)
+    pairs = {*zip(relevant["query_id"].to_pylist(), relevant["doc_id"].to_pylist(), strict=True)}
+    marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
+    return all(mark == sorted(mark, reverse=True) for mark in marks)
+
+
+# --- storing ------------------------------------------------------------------------------------
+
+
+def is_converted(place: str) -> bool:
+    """Return whether a file of pools was made of other input."""
+    return f"/{FOLDER}/pools-" in place
+
+
+def _store(out: str, lines: Iterable[bytes]) -> str:
+    """Write lines of pools below an output, under a name that follows from them: a run that finds
+    the same input asks the same."""
+    folder = f"{(out if '://' in out else os.path.abspath(out)).rstrip('/')}/{FOLDER}"  # noqa: PTH100 - a link stays a link
+    fs, path = fsspec.url_to_fs(folder)
+    local = "file" in fs.protocol
+    if local:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    draft = Path(path if local else tempfile.gettempdir()) / f".pools-{uuid.uuid4().hex}.partial"
+    digest = hashlib.sha256()
+    try:
+        with draft.open("wb") as file:
+            for line in lines:
+                digest.update(line + b"\n")
+                file.write(line + b"\n")
+        name = f"pools-{digest.hexdigest()[:12]}.jsonl"
+        if local:
+            draft.replace(f"{path}/{name}")
+        elif not fs.exists(f"{path}/{name}"):
+            fs.put_file(str(draft), f"{path}/{name}")
+    finally:
+        draft.unlink(missing_ok=True)
+    return f"{folder}/{name}"

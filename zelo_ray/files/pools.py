@@ -1,0 +1,261 @@
+"""Pools as JSON lines: read one at a time, set invalid ones aside with a reason, write.
+
+A line is ``{"query": {"id", "query"}, "documents": [{"id", "content", "metadata"?, "score"?}]}``;
+unknown keys are kept for the annotated output, and otherwise ignored.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import orjson
+
+from zelo_ray.errors import InputError, format_error
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.pools import READ_ERRORS, open_unpacked
+from zelo_ray.records import Document, Pool
+
+PoolRow = dict[str, Any]
+"""A pool as the object of an input line."""
+LINE_FIELDS = frozenset({"id", "query", "session_id"})
+"""The fields of a query that are not part of ``Pool.about``."""
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One input line: its ``pool``, or the ``reason`` why it is invalid.
+
+    A document with the id and the text of its query is the query itself, as in ArguAna and Quora,
+    whose queries are documents, and is left out of the pool, as BEIR's evaluation does.
+    """
+
+    file: str
+    number: int
+    raw: bytes
+    pool: Pool | None = None
+    reason: str = ""
+    own_query: Literal["", "left out", "other text"] = ""
+    """whether a document has the query's id: with its text, or with another one, which is kept"""
+
+
+@dataclass(frozen=True, slots=True)
+class LineLimits:
+    """The largest sizes, in bytes, of a valid line."""
+
+    line: int = 4 * 2**20
+    document: int = 2**20
+    query: int = 2**16
+
+
+def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
+    """Yield the lines of one shard, valid or not, without blank ones.
+
+    A truncated file (a torn gzip, a lost connection) ends with an invalid line that says so.
+    """
+    number = 0
+    try:
+        with open_unpacked(file) as stream:
+            while raw := stream.readline(limits.line + 1):
+                number += 1
+                if number == 1:
+                    raw = raw.removeprefix(_BOM)
+                if len(raw) > limits.line:
+                    reason = f"longer than {limits.line:,} bytes"
+                    yield Line(file, number, raw[:1000], reason=reason)
+                    while raw and not raw.endswith(b"\n"):
+                        raw = stream.readline(limits.line)
+                elif raw.strip():
+                    yield parse_line(file, number, raw.rstrip(b"\r\n"), limits)
+    except READ_ERRORS as error:
+        reason = f"the file cannot be read further: {format_error(error)}"
+        yield Line(file, number + 1, b"", reason=reason)
+
+
+class _InvalidLine(ValueError):
+    """A line is no pool; the message says why, in one line."""
+
+
+def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
+    """Validate one line."""
+    try:
+        pool = _parse(raw, limits)
+    except _InvalidLine as error:
+        return Line(file, number, raw, reason=str(error))
+    own = next((document for document in pool.documents if document.id == pool.query_id), None)
+    if own is None:
+        return Line(file, number, raw, pool)
+    if not is_same_text(pool.query, own):
+        return Line(file, number, raw, pool, own_query="other text")
+    pool = replace(pool, documents=tuple(d for d in pool.documents if d is not own))
+    return Line(file, number, raw, pool, own_query="left out")
+
+
+def is_same_text(query: str, document: Document) -> bool:
+    """Return whether a document has the same text as the query, with its title or without."""
+    content, title = document.content, document.metadata.get("title")
+    texts = [content, content.removeprefix(f"{title}\n")] if isinstance(title, str) else [content]
+    return any(text.split() == query.split() for text in texts)
+
+
+def _parse(raw: bytes, limits: LineLimits) -> Pool:
+    try:
+        row = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _InvalidLine(f"Invalid JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise _InvalidLine("is not an object")
+    query, rows = row.get("query"), row.get("documents", [])
+    errors = [*_errors_of("query", query, "query")]
+    if not isinstance(rows, list):
+        errors.append("documents: must be a list")
+        rows = []
+    documents, ids = list[Document](), set[str]()
+    for at, item in enumerate(rows):
+        if wrong := [*_errors_of(f"documents[{at}]", item, "content")]:
+            errors += wrong
+            continue
+        doc_id, content = item["id"], item["content"]
+        if doc_id in ids:
+            errors.append(f"document id {doc_id!r} appears twice")
+        elif size := _too_long(content, limits.document):
+            errors.append(
+                f"document {doc_id!r} is {size:,} bytes; the limit is {limits.document:,}"
+            )
+        ids.add(doc_id)
+        documents.append(Document(doc_id, content, item.get("metadata") or {}))
+    if not errors and (size := _too_long(query["query"], limits.query)):
+        errors.append(f"the query is {size:,} bytes; the limit is {limits.query:,}")
+    if errors:
+        raise _InvalidLine(errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else ""))
+    session = _session(row.get("session_id"), query.get("session_id"))
+    about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
+    return Pool(query["id"], query["query"], tuple(documents), session, about)
+
+
+def _errors_of(what: str, item: Any, text: str) -> Iterator[str]:
+    """Yield what is wrong with the id and the text of a query or a document."""
+    if item is None and what == "query":
+        yield "query: is missing"
+    elif not isinstance(item, dict):
+        yield f"{what}: must be an object with id and {text}"
+    else:
+        for name in ("id", text):
+            value = item.get(name)
+            if name not in item:
+                yield f"{what}.{name}: is missing"
+            elif not isinstance(value, str):
+                yield f"{what}.{name}: must be a text{_how_to_write(name, value)}"
+            elif not value.strip():
+                yield f"{what}.{name}: is empty"
+            elif "\0" in value:
+                yield f"{what}.{name}: holds a NUL character"
+        if not isinstance(item.get("metadata"), dict | None) and text == "content":
+            yield f"{what}.metadata: must be an object"
+
+
+def _how_to_write(name: str, value: Any) -> str:
+    if name != "id" or isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    if isinstance(value, float) and abs(value) >= 2**53:
+        return "; as a number it may have lost digits"
+    return f': write "id": "{value}"'
+
+
+def _too_long(text: str, limit: int) -> int:
+    """Return the size of a text in bytes if it is over the limit; else 0."""
+    if len(text) <= limit // 4:  # a character takes at most four bytes
+        return 0
+    size = len(text.encode())
+    return size if size > limit else 0
+
+
+def parse_pool(where: str, line: bytes) -> Pool:
+    """Parse a pool, whatever the size of its texts; refuse an invalid one."""
+    parsed = parse_line(where, 0, line, LineLimits(len(line), len(line), len(line)))
+    if parsed.pool is None:
+        raise InputError(f"{where}: {parsed.reason}")
+    return parsed.pool
+
+
+def session_in(raw: bytes) -> str:
+    """Return the session of a line that may be invalid; "" if there is none."""
+    try:
+        line = json.loads(raw)
+        return _session(line.get("session_id"), line["query"].get("session_id"))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return ""
+
+
+def query_in(raw: bytes) -> tuple[str, str]:
+    """Return the id and the text of the query of a line that may be invalid; "" if it has none."""
+    try:
+        query = orjson.loads(raw)["query"]
+        return str(query.get("id") or ""), str(query.get("query") or "")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return "", ""
+
+
+def _session(*ids: object) -> str:
+    return next((str(id_) for id_ in ids if isinstance(id_, str | int)), "")
+
+
+def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
+    """Add finite values such as ``score`` to the documents of an input line.
+
+    A field of the input with one of the ``names`` becomes ``input_NAME``, unless that exists, as in
+    a line that was annotated before; all others stay.
+    """
+    line = json.loads(raw)
+    for document in line.get("documents", []):
+        for name in names:
+            if name in document:
+                document.setdefault(f"input_{name}", document.pop(name))
+        values = scores.get(document["id"], {})
+        document.update({name: value for name, value in values.items() if math.isfinite(value)})
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def hash_id(kind: str, text: str) -> str:
+    """Make an id as a hash of a text."""
+    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+
+
+def pool_row(pool: Pool) -> PoolRow:
+    """Return a pool as the object of an input line, with its session in its query."""
+    session = {"session_id": pool.session_id} if pool.session_id else {}
+    fields = {"id": pool.query_id, "query": pool.query}
+    query = {**fields, **pool.about, **fields, **session}
+    return {"query": query, "documents": [*map(document_row, pool.documents)]}
+
+
+def document_row(document: Document) -> dict[str, Any]:
+    """Return a document as an object of an input line."""
+    row: dict[str, Any] = {"id": document.id, "content": document.content}
+    return row | ({"metadata": dict(document.metadata)} if document.metadata else {})
+
+
+def to_line(pool: Mapping[str, Any]) -> bytes:
+    """Return a pool as an input line without its end, in the same form for input of every kind."""
+    text = json.dumps(pool, ensure_ascii=False, default=_plain)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _plain(value: Any) -> Any:
+    """Convert a number or an array of numpy, or what Parquet holds, to a plain Python value."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def write_lines(url: str, lines: Iterable[bytes]) -> int:
+    """Write lines; return how many."""
+    count = 0
+    with open_for_writing(url) as file:
+        for line in lines:
+            file.write(line + b"\n")
+            count += 1
+    return count

@@ -1,0 +1,292 @@
+"""What columns are called, and what their values are: one table of names, one conversion a type.
+
+A role is what a column is for, such as ``doc_id``. Capitals, blanks, points, hyphens and
+underscores in names do not count.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.wording import text_for_judges
+from zelo_ray.options.command import did_you_mean
+
+Type = Literal["id", "text", "number", "flag", "object", "field"]
+_NAMES: Mapping[str, tuple[Type, str]] = {
+    "query_id": ("id", "qid q_id question_id topic_id topic"),
+    "query": ("text", "query_text question search_query q user_query"),
+    "doc_id": (
+        "id",
+        "docno document_id did pid passage_id corpus_id chunk_id product_id candidate_id",
+    ),
+    "content": (
+        "text",
+        "contents text document document_text doc doc_text passage passage_text body chunk snippet "
+        "segment answer response",
+    ),
+    "title": ("text", "doc_title document_title"),
+    "metadata": ("object", ""),
+    "session_id": ("id", ""),
+    "documents": ("object", "passages candidates docs results hits ctxs contexts"),
+    "score": ("number", ""),
+    "rank": ("number", "position"),
+    "run": ("id", ""),
+    "grade": ("number", "relevance rating label rel judgment judgement"),
+    "probability": ("number", ""),
+    "judge": ("id", "person rater annotator assessor"),
+    "winner": ("id", "winner_id"),
+    "loser": ("id", "loser_id"),
+    "preference": ("number", ""),
+    "a": ("id", ""),
+    "b": ("id", ""),
+    "a_wins": ("number", "win won"),
+    "b_wins": ("number", ""),
+    "ties": ("number", "tie draws winner_tie"),
+    "weight": ("number", "count freq"),
+    "swapped": ("flag", ""),
+    "turn": ("id", ""),
+    "method": ("id", ""),
+    "std_error": ("number", ""),
+    "truth_error": ("number", ""),
+}
+"""By role, the type of its values, and what its columns are called besides."""
+SIDES = tuple(
+    tuple(pair.split("|"))
+    for pair in (
+        "doc_id_a|doc_id_b a|b left|right left_id|right_id model_a|model_b home|away "
+        "home_team|away_team"
+    ).split()
+)
+"""What the two items of a comparison are called; ``home_wins`` and ``away_wins``, or
+``winner_home`` and ``winner_away``, say how often each won, or whether it did."""
+IDS = ("_id", "id")
+"""What names a document or a query where no column says so better."""
+_MISSING = frozenset(("", "na", "nan", "null", "none"))
+_YES_NO = {"true": True, "1": True, "false": False, "0": False}
+_IGNORED = re.compile(r"[\W_]+")
+_FLOAT = re.compile(r"[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)")
+"""A text that was a large number once, as pandas, Arrow and spreadsheets write it."""
+_COMMA, _THOUSANDS = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_EXACT = 2.0**53
+_MEND = (
+    "may have lost digits as a floating-point number: write ids as texts (in pandas dtype=str, in "
+    "a spreadsheet a column of text)"
+)
+
+
+def normalize_name(name: str) -> str:
+    """Normalise the name of a column: ``Home.Team`` and ``home_team`` become ``hometeam``."""
+    return _IGNORED.sub("", name).lower()
+
+
+_ROLE_OF = {
+    normalize_name(name): role
+    for role, (_, others) in _NAMES.items()
+    for name in (role, *others.split())
+    if role not in ("a", "b", "b_wins")
+}
+
+
+@lru_cache(4096)
+def role_of(name: str) -> str:
+    """Return the role of a column by its name; "" if it has none."""
+    return _ROLE_OF.get(normalize_name(name), "")
+
+
+class Columns(dict[str, str]):
+    """The names of columns that a user gave, by role; remembers which files have been read."""
+
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        super().__init__(names or {})
+        self.files: dict[str, Collection[str]] = {}
+
+    def refuse_unused(self) -> None:
+        """Refuse a name that is no column of any file that was read."""
+        every = {name for names in self.files.values() for name in names}
+        for role, name in self.items():
+            if self.files and name not in every:
+                has = "; ".join(f"{file} has {', '.join(n)}" for file, n in self.files.items())
+                raise OptionError(
+                    f"columns: no file has a column {name!r} ({role}): {has}"
+                    f"{did_you_mean(name, every)}"
+                )
+
+
+_SEVERAL = re.compile(rf"\s+(?=(?:{'|'.join(_NAMES)})=)")
+
+
+def split_columns(texts: Iterable[str]) -> Columns:
+    """Parse ``ROLE=NAME`` to names of columns by role; one text may hold several."""
+    columns, last = Columns(), ""
+    for pair in (part for text in texts for part in _SEVERAL.split(text)):
+        role, separator, name = pair.partition("=")
+        if last and not separator:  # the rest of a name that a shell took apart
+            quoted = f"--columns '{last}={columns[last]} {pair}'"
+            raise OptionError(f"columns: {pair!r} is not ROLE=NAME; quote it: {quoted}")
+        if not (separator and name) or role not in _NAMES:
+            raise OptionError(
+                f"columns: {pair!r} is not ROLE=NAME; roles are {', '.join(_NAMES)}"
+                f"{did_you_mean(role, _NAMES)}"
+            )
+        if columns.get(role, name) != name:
+            raise OptionError(f"columns: {role} is {columns[role]!r} and {name!r}; name one")
+        columns[role], last = name, role
+    return columns
+
+
+def find_roles(
+    place: str, names: Sequence[str], user: Mapping[str, str], wanted: Iterable[str]
+) -> dict[str, str]:
+    """Return the columns of some roles; a role's own name comes before its synonyms."""
+    wanted = [*wanted]
+    found = {role: user[role] for role in wanted if user.get(role) in names}
+    by_role: dict[str, list[str]] = {}
+    for name in names:
+        if name not in found.values():
+            by_role.setdefault(role_of(name), []).append(name)
+    for role in (role for role in wanted if role not in found):
+        named = by_role.get(role, [])
+        exact = [name for name in named if normalize_name(name) == normalize_name(role)]
+        if len(named) > 1 and len(exact) != 1:
+            raise InputError(
+                f"{place}: {' and '.join(map(repr, named))} may all be the {role}: say which by "
+                f"--columns {role}={named[0]}"
+            )
+        if named:
+            found[role] = (exact or named)[0]
+    if "doc_id" in wanted and "doc_id" not in found:
+        free = [name for name in reversed(IDS) if name in names and name not in found.values()]
+        found |= {"doc_id": free[0]} if free else {}
+    return found
+
+
+def find_sides(names: Sequence[str], user: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of the two items of a comparison, and of how often each won."""
+    by_name = {normalize_name(name): name for name in reversed(names)}
+    sides: dict[str, str] = {}
+    for pair in SIDES:
+        if {*map(normalize_name, pair)} <= by_name.keys():
+            sides = {role: by_name[normalize_name(n)] for role, n in zip("ab", pair, strict=True)}
+            break
+    for pair in (("a", "b"), *SIDES):
+        for role, side in zip(("a_wins", "b_wins"), pair, strict=True):
+            for usual in (f"{side}_wins", f"winner_{side}"):
+                if name := by_name.get(normalize_name(usual)):
+                    sides[role] = name
+    return sides | {r: user[r] for r in ("a", "b", "a_wins", "b_wins") if user.get(r) in names}
+
+
+def value_of(row: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> Any:
+    """Return the value of an object under the name of a role: the user's, the role's, a usual."""
+    if columns.get(role) in row:
+        return row[columns[role]]
+    named = {name: value for name, value in row.items() if value is not None}
+    usual = [name for name in named if role_of(name) == role]
+    exact = [name for name in usual if normalize_name(name) == normalize_name(role)]
+    if usual:
+        return named[(exact or usual)[0]]
+    return next((named[n] for n in reversed(IDS) if n in named), None) if role == "doc_id" else None
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is missing: null, NaN, or a text such as NA."""
+    if isinstance(value, str):
+        return value.strip().lower() in _MISSING
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def to_id(value: Any) -> str | None:
+    """Return an id as text; ValueError for one that was a float too large to be exact."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, float):
+        if abs(value) >= _EXACT:
+            raise ValueError(f"{value!r} {_MEND}")
+        if value.is_integer():  # a whole number beside a missing one
+            value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"cannot be {value!r}: an id is a text or a whole number")
+    text = str(value)
+    if ("+" in text or "." in text) and (written := _FLOAT.fullmatch(text)):
+        if "+" in text[1:] or float(written[0]) >= _EXACT:
+            raise ValueError(f"{value!r} {_MEND}")
+    return text.encode("utf-8", "replace").decode()  # no half of a character
+
+
+def to_number(value: Any, *, has_commas: bool = False) -> float | None:
+    """Return a finite number, or None where it is missing; ``has_commas``: 1,5 is 1.5."""
+    if is_missing(value):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        if has_commas and _COMMA.fullmatch(text):
+            if _THOUSANDS.fullmatch(text):
+                raise ValueError(
+                    f"{text!r} may be a fraction or thousands: write it without the comma, or with "
+                    "a point"
+                )
+            text = text.replace(",", ".")
+        if text.lower() in ("true", "false"):
+            return float(text.lower() == "true")
+        value = None if "_" in text else text
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"cannot be {value!r}: it is not a number") from None
+    if math.isinf(number):
+        raise ValueError(f"is {number}, which is not finite")
+    return number
+
+
+def to_text(value: Any) -> str | None:
+    """Return a text, or several joined line by line."""
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        value = "\n".join(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"is a {type(value).__name__}; write a text")
+    return value.encode("utf-8", "replace").decode()
+
+
+def _to_flag(value: Any) -> bool | None:
+    if is_missing(value) or isinstance(value, bool):
+        return None if is_missing(value) else value
+    flag = _YES_NO.get(str(value).strip().lower())
+    if flag is None:
+        raise ValueError(f"cannot be {value!r}: write true or false")
+    return flag
+
+
+def _to_object(value: Any) -> str | None:
+    """Return an object as JSON, without what is missing in it."""
+    if not isinstance(value, Mapping):
+        return None
+    fields = {n: v for n, v in value.items() if v is not None and v == v}  # noqa: PLR0124 - NaN
+    return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+def converter(role: str, *, cells: bool = False, has_commas: bool = False) -> Callable[[Any], Any]:
+    """Return the function that gives the values of a role their type; it raises ValueError.
+
+    ``cells``: values are texts under a header, around which blanks do not count, unless they are
+    documents. A role that is not known is a field that judges may be shown.
+    """
+    type_ = type_of(role)
+    if type_ == "number":
+        return lambda value: to_number(value, has_commas=has_commas)
+    to = {"id": to_id, "flag": _to_flag, "object": _to_object, "text": to_text}.get(type_)
+    if to is None:
+        return lambda value: text_for_judges(value) or None
+    if cells and (type_ == "id" or role == "query"):
+        return lambda value: to(value.strip() if isinstance(value, str) else value)
+    return to
+
+
+def type_of(role: str) -> Type:
+    """Return the type of the values of a role."""
+    return _NAMES[role][0] if role in _NAMES else "field"

@@ -1,0 +1,162 @@
+"""TREC qrels and run files, as trec_eval reads them, only stricter.
+
+A line of qrels is ``query iteration document relevance``; of a run, ``query Q0 document rank score
+tag``. Any white space parts columns. The iteration is ignored, and so is what follows the tag.
+Everything else that is wrong is an error: these files are small and precious.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from zelo_ray.errors import InputError, Unwritable, format_error
+from zelo_ray.files.rows import Source
+from zelo_ray.formats.files import open_for_writing
+
+_QRELS = ("query_id", "iteration", "doc_id", "value")
+_RUN = ("query_id", "Q0", "doc_id", "rank", "value", "run")
+NUMBERS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("value", pa.float64())])
+"""A number of a document for a query: a relevance, a grade or a score."""
+_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
+# where str.split() parts a line, and what would leave a column empty
+_WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$|^\x{FEFF}"
+_ROWS = 100_000
+
+
+def read_trec(source: Source) -> pa.Table:
+    """Read all lines of qrels or of a run, by Arrow where a block of lines is regular.
+
+    Of a run there are also its ``run`` (the tag) and ``rank``, null where one is no number.
+    """
+    is_run = source.kind == "trec run"
+    names = _RUN if is_run else _QRELS
+    more = [("run", pa.string()), ("rank", pa.string())] if is_run else []
+    schema = pa.schema([*NUMBERS, *map(pa.field, *zip(*more, strict=True))] if more else [*NUMBERS])
+    tables, number = [schema.empty_table()], 0
+    for block in source.blocks():
+        table = _parse_block(block, names, schema)
+        tables.append(
+            _parse_lines(source, number, block, names, schema) if table is None else table
+        )
+        number += block.count(b"\n")
+    table = pa.concat_tables(tables)
+    if is_run:
+        table = table.set_column(
+            table.schema.get_field_index("rank"), "rank", _ranks(table["rank"])
+        )
+    return table
+
+
+def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:  # they order nothing, so they may be anything
+        return pa.chunked_array([pa.nulls(len(column), pa.float64())])
+
+
+def _parse_block(block: bytes, names: tuple[str, ...], schema: pa.Schema) -> pa.Table | None:
+    """Parse the columns of one block by Arrow; return None if any line is irregular."""
+    block = block.translate(_BLANKS)
+    while b"  " in block:
+        block = block.replace(b"  ", b" ")
+    block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+    copy = pa.BufferOutputStream()  # memory of Arrow's own, which its threads may release last
+    copy.write(block)
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(copy.getvalue()),
+            pa.csv.ReadOptions(column_names=names),
+            pa.csv.ParseOptions(delimiter=" ", quote_char=False),
+            pa.csv.ConvertOptions(
+                column_types=schema,
+                include_columns=schema.names,
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return table if pc.all(pc.is_finite(table["value"])).as_py() else None
+
+
+def _parse_lines(
+    source: Source, number: int, block: bytes, names: tuple[str, ...], schema: pa.Schema
+) -> pa.Table:
+    rows, what = [], f"a TREC {'run' if 'rank' in names else 'qrels file'}"
+    for at, line in enumerate(block.split(b"\n"), number + 1):
+        parts, where = line.split(), source.where(at)
+        if not parts:
+            continue
+        if len(parts) < len(names) or (len(parts) > len(names) and "rank" not in names):
+            raise InputError(
+                f"{where}: {len(parts)} columns; {what} has {len(names)}: "
+                f"{' '.join(names).replace('value', 'score' if 'rank' in names else 'relevance')}"
+            )
+        try:
+            row = dict(zip(names, (part.decode() for part in parts), strict=False))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: is not UTF-8 ({format_error(error)})") from None
+        text = row["value"]
+        try:
+            value = float(text) if "_" not in text else math.nan
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError(f"{where}: the number {text!r} is not a finite number")
+        rows.append({**row, "value": value})
+    return pa.Table.from_pylist(rows, schema)
+
+
+def write_qrels(url: str, qrels: pa.Table) -> None:
+    """Write judgments (columns of `records.Qrel`), in their order, to be read as the same."""
+    relevance = format_numbers(url, qrels["relevance"])
+    _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
+
+
+def write_run(url: str, name: str, ordered: pa.Table) -> None:
+    """Write a run (the result of `candidates.sort_run`), with its ranks."""
+    _refuse_white(url, "the run's name", pa.chunked_array([[name]]))
+    scores = format_numbers(url, ordered["score"])
+    ranks = pc.cast(ordered["rank"], pa.string())
+    _write(
+        url,
+        ordered,
+        lambda part, at: (part["query_id"], "Q0", part["doc_id"], ranks[at], scores[at], name),
+    )
+
+
+def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Format numbers as the shortest text that reads as the same number: ``3``, ``-0.25``."""
+    plain = values.to_numpy()
+    if not np.isfinite(plain).all():
+        raise Unwritable(f"{url}: a score that is not finite cannot be written")
+    return pa.chunked_array([pc.cast(pa.array(plain), pa.string())])
+
+
+def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
+    white = column.filter(pc.match_substring_regex(column, _WHITE))
+    if len(white):
+        raise Unwritable(
+            f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
+            "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
+            "rename it"
+        )
+
+
+def _write(
+    url: str,
+    table: pa.Table,
+    columns: Callable[[pa.Table, slice], tuple[str | pa.ChunkedArray, ...]],
+) -> None:
+    for name in ("query_id", "doc_id"):
+        _refuse_white(url, f"the {name}", table[name])
+    with open_for_writing(url) as file:
+        for start in range(0, len(table), _ROWS):
+            part = table.slice(start, _ROWS)
+            cells = columns(part, slice(start, start + len(part)))
+            joined = pc.binary_join_element_wise(*cells, " ").to_pylist()
+            file.write("".join(f"{line}\n" for line in joined).encode())
