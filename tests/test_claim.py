@@ -13,7 +13,7 @@ import pytest
 from zelo_ray.engine import lock as claim_module
 from zelo_ray.engine.lock import RUN_LOCK, claim_folder
 from zelo_ray.errors import InputError, LockError
-from zelo_ray.formats.run_record import find_owner
+from zelo_ray.files.run_record import find_owner
 
 HOLD = """
 import sys

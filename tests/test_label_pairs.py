@@ -15,11 +15,11 @@ from zelo_ray import cli
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.candidates import find_pair_candidates
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.judgments.answers import answers_in
 from zelo_ray.formats.judgments.label_units import PAIR
 from zelo_ray.formats.judgments.labels import read_labels, read_sample
-from zelo_ray.formats.tables import table_of
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.records import Score, Vote
 

@@ -22,8 +22,8 @@ from pathlib import Path
 import fsspec
 
 from zelo_ray.errors import LockError, ZeloError
-from zelo_ray.formats.files import name_file_in_errors
-from zelo_ray.formats.run_record import find_owner
+from zelo_ray.files.run_record import find_owner
+from zelo_ray.files.storage import name_file_in_errors
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"

@@ -25,8 +25,7 @@ from pydantic import (
 )
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import file_stem, list_directory, open_for_reading, part_files
-from zelo_ray.formats.pools import is_jsonl
+from zelo_ray.files.storage import exists, file_stem, is_jsonl, list_directory, open_for_reading
 from zelo_ray.formats.probe import probe
 from zelo_ray.records import first_error
 
@@ -128,7 +127,7 @@ def list_recordings(where: str) -> list[str]:
             here begin with the place.
     """
     names = _names_in_folder(where)
-    if names is None and not where.startswith(_WEB) and not part_files(where):
+    if names is None and not where.startswith(_WEB) and not exists(where):
         raise InputError(f"{where}: no such file{_suggest_file(where)}")
     if names is None or "run.json" in names:
         return [where]
@@ -146,10 +145,9 @@ def hash_recording(source: str) -> str:
     """
     digest = hashlib.sha256()
     for table in _tables(source):
-        for piece in part_files(table) or [table]:
-            with open_for_reading(piece) as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
+        with open_for_reading(table) as stream:
+            while block := stream.read(2**20):
+                digest.update(block)
     return digest.hexdigest()[:16]
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
 from zelo_ray.formats.conversations import join_turns
 from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines, session_in
-from zelo_ray.formats.results import ResultsWriter
-from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Document, Pool
 
 FILE = "sessions.jsonl"

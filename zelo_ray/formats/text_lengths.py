@@ -7,10 +7,11 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
+from zelo_ray.files.storage import find_shards
 from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.judgments.qrels import has_pools
-from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.probe import probe
 from zelo_ray.records import Document
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError, PanelError
-from zelo_ray.formats.files import file_stem
+from zelo_ray.files.storage import file_stem
 from zelo_ray.formats.recordings import (
     Opinion,
     Opinions,

@@ -11,11 +11,11 @@ from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, estimate_share
 from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import measure_repeats
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, AllJudgments
-from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.text_lengths import read_lengths
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
 
 _Item = tuple[str, str]

@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory, open_for_reading
+from zelo_ray.files.run_record import ANSWERS
+from zelo_ray.files.storage import list_directory, open_for_reading
 from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, Ids, LabelUnit
-from zelo_ray.formats.probe import ANSWERS
 
 
 @dataclass(frozen=True, slots=True)

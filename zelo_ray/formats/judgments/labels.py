@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import read_record
+from zelo_ray.files.run_record import ANSWERS, SAMPLE_RECORD, read_record
+from zelo_ray.files.tables import StoredTable, table_of_rows
 from zelo_ray.formats.judgments.answers import (
     PersonsAnswer,
     answers_in,
@@ -24,9 +25,6 @@ from zelo_ray.formats.judgments.grades import (
     unknown_judgments_error,
 )
 from zelo_ray.formats.judgments.label_units import DOCUMENT, TOP, UNITS, Ids, LabelUnit
-from zelo_ray.formats.probe import ANSWERS, SAMPLE_RECORD
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import table_of_rows
 
 LABEL_COLUMNS = pa.schema(
     [
