@@ -34,13 +34,13 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, LedgerError, LockError
+from zelo_ray.files.labels import read_labels
 from zelo_ray.files.storage import find_shards, open_for_writing, write_text
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import printable
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
 from zelo_ray.formats.pools import LineLimits, read_lines

@@ -45,6 +45,7 @@ from zelo_ray.engine.preflight import check_spending, refuse_small_cap
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.files.labels import PeoplesLabels, read_labels
 from zelo_ray.files.run_record import RUN, last_record, record_start
 from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.files.tables import schema_of
@@ -52,7 +53,6 @@ from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
 from zelo_ray.formats.judgments.qrels import (
     digest_judgments,
     holds_texts,
