@@ -9,9 +9,10 @@ import pyarrow as pa
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError, UnreadableFile
+from zelo_ray.files.conversations import make_assistant_pools
 from zelo_ray.files.storage import find_shards, is_jsonl, list_directory
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input import assistants, long, wide
+from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import (
     Collection,
     make_collection_pools,
@@ -405,7 +406,7 @@ def _pools_of_files(
             yield from pools_as_lines(pools, notes)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.probe.rows() for e in held)
-        yield from assistants.make_assistant_pools(rows, notes, input_options.show)
+        yield from make_assistant_pools(rows, notes, input_options.show)
     elif first.kind in ("wide", "pools"):
         for file in held:
             name = file.columns.get("documents", "documents")
