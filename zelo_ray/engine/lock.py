@@ -54,7 +54,7 @@ def claim_folder(
         LockError: another run holds it, or it holds what another command or people left there.
         InputError: whose results there are cannot be told.
     """
-    if kind and (owned := find_owner(out, kind, human)):
+    if kind and (owned := find_owner(out, kind, [human])):
         raise LockError(f"{out} holds {owned}; name another --out")
     fs, path = fsspec.url_to_fs(out)
     if "file" not in fs.protocol:

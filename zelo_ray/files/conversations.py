@@ -38,9 +38,6 @@ def make_assistant_pools(
     A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``.
     Questions are the same where session and qa_id are, and pools then name their session; where no
     session has two assistants, where qa_id and query are. ``show`` names fields of turns to keep.
-
-    Raises:
-        InputError: a row is none of these, or turns of one question do not fit together.
     """
     turns = [turn for place, row in rows for turn in _turns(place, row)]
     pairs = {(turn.session, turn.assistant) for turn in turns}
@@ -109,9 +106,6 @@ def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
     Turns are in the order of the input, also across shards. Only assistants (document ids) that
     answer every turn are kept. A session's query has the user's message in each turn, a document
     one assistant's whole conversation. Invalid lines and sessions go to ``rejected.parquet``.
-
-    Raises:
-        InputError: no line of it is a turn of a session.
     """
     joined, why = JoinedSessions(f"{out.rstrip('/')}/{_FILE}"), "it is empty"
     sessions, torn = defaultdict[str, list[tuple[Line, Pool]]](list), set[str]()

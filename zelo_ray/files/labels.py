@@ -159,9 +159,6 @@ def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
     """Read the answers of a file; return them, and their length in bytes.
 
     A torn last line is left out, and not counted: its writer was never told that it was saved.
-
-    Raises:
-        InputError: the file cannot be read, or any other line is not an answer.
     """
     with open_for_reading(url) as file:
         lines = file.read().splitlines(keepends=True)
@@ -246,11 +243,7 @@ class AnsweredSample:
 
 
 def read_sample(place: str) -> AnsweredSample:
-    """Read a directory of ``label``.
-
-    Raises:
-        InputError: it cannot be read, or holds an answer on something else.
-    """
+    """Read a directory of ``label``."""
     about = read_record(f"{place}/{SAMPLE_RECORD}")
     unit = unit_of_sample(about)
     schema = pa.schema([*((name, pa.string()) for name in unit.ids), ("size", pa.float64())])
@@ -322,9 +315,6 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     """Read labels from a directory of ``label``, a table, or judgments of any known kind.
 
     A table may name the person of each row, and its inclusion probability.
-
-    Raises:
-        InputError: it cannot be read, is of no known kind, holds no label, or a row is invalid.
     """
     source = open_judgments(place)
     if source.kind == "labels":

@@ -109,11 +109,7 @@ Opinions = dict[tuple[str, ...], list[Opinion | RecordedComparison]]
 
 
 def list_recordings(where: str) -> list[str]:
-    """List the recordings of a folder; a file, or the results of a run, are one.
-
-    Raises:
-        InputError: there are none. The messages of all functions here begin with the place.
-    """
+    """List the recordings of a folder; a file, or the results of a run, are one."""
     names = ["run.json"] if _is_file(where) else list_directory(where)
     if names is None:
         raise InputError(f"{where}: no such file of JSON lines (.jsonl or .ndjson), and no folder")
@@ -126,11 +122,7 @@ def list_recordings(where: str) -> list[str]:
 
 
 def hash_recording(source: str) -> str:
-    """Hash the unpacked content of a recording.
-
-    Raises:
-        InputError: it does not exist, or cannot be read.
-    """
+    """Hash the unpacked content of a recording."""
     digest = hashlib.sha256()
     for file in _files(source):
         with open_for_reading(file) as stream:
@@ -141,11 +133,7 @@ def hash_recording(source: str) -> str:
 
 @cache  # all judges of the panel share it, and reading it takes long
 def read_recording(source: str, digest: str) -> dict[str, Opinions]:
-    """Read the opinions of a recording by judge, under "" where rows name no judge.
-
-    Raises:
-        InputError: it cannot be read, a row is invalid, or the digest differs.
-    """
+    """Read the opinions of a recording by judge, under "" where rows name no judge."""
     if hash_recording(source) != digest:
         raise InputError(f"{source}: has changed since the run began")
     opinions, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()

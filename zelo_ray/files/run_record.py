@@ -33,11 +33,7 @@ _PROMPT_OPTIONS = (
 
 
 def read_record(url: str) -> dict[str, Any]:
-    """Read the record of a run, and check its options and summary.
-
-    Raises:
-        InputError: it is not a record, or cannot be read.
-    """
+    """Read the record of a run, and check its options and summary."""
     content = read_json_object(url)
     for name in ("options", "summary"):
         if not isinstance(content.get(name, {}), dict):
@@ -88,11 +84,7 @@ def unfinished_message(out: str) -> str:
 
 
 def refuse_unfinished(url: str) -> None:
-    """Refuse a directory, or a file of results in it, whose run cannot be measured yet.
-
-    Raises:
-        InputError: the run is unfinished.
-    """
+    """Refuse a directory, or a file of results in it, whose run cannot be measured yet."""
     if unfinished_record(out := run_directory(url)):
         raise InputError(unfinished_message(out))
 
@@ -137,29 +129,22 @@ def canonical_place(place: str) -> str:
     return place.rstrip("/") if "://" in place else os.path.realpath(place)
 
 
-def find_owner(out: str, kind: str, human: str | None = None, sources: Iterable[str] = ()) -> str:
+def find_owner(out: str, kind: str, sources: Iterable[str | None] = ()) -> str:
     """Return what a folder holds that results of a kind must not replace; empty if nothing.
 
-    Args:
-        out: directory or URL.
-        kind: of the results that are to be written there.
-        human: the place of people's labels that are read.
-        sources: places of other judgments that are read, of which a table may have a name of ours.
-
-    Raises:
-        InputError: whose results there are cannot be told.
+    ``sources`` are places of judgments that are read, of which a table may have a name of ours.
     """
     folder = canonical_place(out)
-    for place in (*([human] if human else ()), *sources):
+    for place in filter(None, sources):
         path = canonical_place(place)
         inside = path.rpartition("/")[0] == folder and path.endswith(".parquet")
         if path == folder or (inside and list_directory(place) is None):
             return f"judgments ({place})"
-    names = {*(list_directory(out) or ())}
-    if kind != "label" and not names.isdisjoint((SAMPLE_RECORD, ANSWERS)):
+    names = list_directory(out) or ()
+    if kind != "label" and (SAMPLE_RECORD in names or ANSWERS in names):
         return "people's labels"
-    for name, owner in _OWNERS.items():
-        if name in names and owner != kind:
-            return f"the results of {COMMAND_OF_KIND.get(owner, owner)}"
-    ran = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") if RUN in names else kind
-    return "" if ran == kind else f"the results of {ran or 'another program'}"
+    owners = {_OWNERS[name] for name in names if name in _OWNERS} - {kind}
+    if RUN in names and not owners:
+        ran = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") or "another program"
+        owners = {ran} - {kind}
+    return f"the results of {COMMAND_OF_KIND.get(o, o)}" if (o := min(owners, default="")) else ""

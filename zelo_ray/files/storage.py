@@ -69,11 +69,7 @@ def storage_error(url: str, error: Exception) -> InputError:
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file or directory.
-
-    Raises:
-        InputError: the storage cannot be reached.
-    """
+    """Return whether there is a file or directory."""
     try:
         fs, path = fsspec.url_to_fs(url)
         return bool(fs.exists(path))
@@ -82,11 +78,7 @@ def exists(url: str) -> bool:
 
 
 def list_directory(url: str) -> list[str] | None:
-    """Return the sorted names in a directory; None if it is not a directory.
-
-    Raises:
-        InputError: the storage cannot be reached.
-    """
+    """Return the sorted names in a directory; None if it is not a directory."""
     try:
         fs, path = fsspec.url_to_fs(url)
         if not fs.isdir(path):
@@ -100,9 +92,6 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
     """List the files that paths, directories, globs and URLs name, each once, in a stable order.
 
     Files in ``out``, the run's own directory, are left out of directories and globs.
-
-    Raises:
-        InputError: a pattern matches nothing, or its storage cannot be reached.
     """
     files: dict[str, None] = {}
     for pattern in patterns:
@@ -128,11 +117,7 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
 
 
 def refuse_pipe(file: str) -> None:
-    """Refuse a pipe or a device, which can be read only once, and may block for ever.
-
-    Raises:
-        InputError: it is a pipe or a device.
-    """
+    """Refuse a pipe or a device, which can be read only once, and may block for ever."""
     with contextlib.suppress(OSError, ValueError):
         mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
         if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -144,11 +129,7 @@ def refuse_pipe(file: str) -> None:
 
 @contextlib.contextmanager
 def open_unpacked(file: str) -> Iterator[Any]:
-    """Open a file, unpacked, as a stream that reads lines; a torn one raises `READ_ERRORS`.
-
-    Raises:
-        InputError: it is a pipe or a device.
-    """
+    """Open a file, unpacked, as a stream that reads lines; a torn one raises `READ_ERRORS`."""
     refuse_pipe(file)
     if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
@@ -162,11 +143,7 @@ def open_unpacked(file: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def open_for_reading(url: str) -> Iterator[Any]:
-    """Open a file, unpacked, like `open_unpacked`.
-
-    Raises:
-        InputError: it does not exist, cannot be read, or is truncated.
-    """
+    """Open a file, unpacked; what is wrong with it is an `InputError`."""
     if not is_utf8(url):
         raise InputError(not_utf8_message(url))
     try:
@@ -198,11 +175,7 @@ def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
 
 
 def decode_line(place: str, line: bytes) -> str:
-    """Decode a line as UTF-8.
-
-    Raises:
-        InputError: it is not UTF-8.
-    """
+    """Decode a line as UTF-8."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
@@ -210,11 +183,7 @@ def decode_line(place: str, line: bytes) -> str:
 
 
 def read_json_object(url: str) -> dict[str, Any]:
-    """Read a small JSON file.
-
-    Raises:
-        InputError: it is not a JSON object, or cannot be read.
-    """
+    """Read a small JSON file."""
     with open_for_reading(url) as file:
         data = file.read()
     try:

@@ -73,9 +73,6 @@ class StoredTable:
     Args:
         url: its path or URL.
         schemas: it must have all columns of one of these, and may have others.
-
-    Raises:
-        InputError: also by each method: it is not Parquet, or damaged, or lacks a column.
     """
 
     def __init__(self, url: str, *schemas: pa.Schema) -> None:
@@ -178,11 +175,7 @@ def _kind(dtype: pa.DataType) -> str:
 
 
 def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:
-    """Read those of the columns that a table of a directory has.
-
-    Raises:
-        InputError: it cannot be read, or its rows are of none of the types ``records``.
-    """
+    """Read those of the columns that a table has, of rows of one of the types ``records``."""
     return StoredTable(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
 
 

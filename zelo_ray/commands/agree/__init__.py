@@ -125,7 +125,7 @@ def _refuse_taken(options: AgreeOptions) -> None:
     """Refuse an ``out`` that holds judgments: the tables would replace or be taken for them."""
     if not options.out:
         return
-    if owned := find_owner(options.out, "agree", options.human, named_places(options)):
+    if owned := find_owner(options.out, "agree", [options.human, *named_places(options)]):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
 
 

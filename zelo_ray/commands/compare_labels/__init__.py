@@ -48,7 +48,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         InputError: an input cannot be read, or no query has both labels.
     """
     places = (options.old, options.new, *options.runs)
-    if options.out and (owned := find_owner(options.out, "compare", None, places)):
+    if options.out and (owned := find_owner(options.out, "compare", places)):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
     measure = parse_measure(options.measure)
     columns = split_columns(options.columns)

@@ -115,7 +115,7 @@ def drift(options: DriftOptions) -> Drift:
         InputError: an input cannot be read, or the two share too few judgments.
     """
     places = (options.old, options.new)
-    if options.out and (owned := find_owner(options.out, "drift", None, places)):
+    if options.out and (owned := find_owner(options.out, "drift", places)):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
     kinds, notes = read_shared(*places)
     count = sum(2 * judgments.rows["judge"].nunique() for judgments in kinds)
