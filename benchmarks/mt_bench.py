@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from zelo_ray.formats.conversations import join_turns
+from zelo_ray.files.conversations import join_turns
 from zelo_ray.formats.interchange.texts import pool_line, write_lines
 from zelo_ray.records import Document, Pool
 

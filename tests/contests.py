@@ -12,7 +12,7 @@ from zelo_ray.evaluation.measures import (
     rank_run,
 )
 from zelo_ray.evaluation.people.frame import build_frame
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.files.tables import schema_of
 from zelo_ray.records import Qrel, Ranked
 
 

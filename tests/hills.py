@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from tests.test_report import page_of
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.tally import Tally
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import TIE, Contest, CrownedScore, Failure, Score, Verdict, Winner
 
 TOURNAMENTS = (  # who is king first and who challenges; k the king won, c the challenger, t tied

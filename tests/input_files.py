@@ -719,22 +719,12 @@ def _of_votes(sample: _Sample) -> Files:
 
 
 def _of_runs_of_annotate(sample: _Sample) -> Files:
-    """Results that are in parts, or not finished, or mixed with others."""
+    """Results that are not finished, or mixed with others."""
     record = sample.record
     table = {n: _table(record[f"zelo/{n}.parquet.txt"]) for n in ("votes", "scores", "failures")}
-    halves = {
-        f"run-in-parts/{name}/part-{n:05}.parquet": part
-        for name, whole in table.items()
-        for n, part in enumerate((whole.slice(0, len(whole) // 2), whole.slice(len(whole) // 2)))
-    }
     annotated = record["zelo/annotated.jsonl.txt"].splitlines(keepends=True)
     done = record["zelo/run.json.txt"]
     return {
-        **halves,
-        "run-in-parts/rejected.parquet": _table(record["zelo/rejected.parquet.txt"]),
-        "run-in-parts/annotated/part-00000.jsonl": "".join(annotated[:6]),
-        "run-in-parts/annotated/part-00001.jsonl": "".join(annotated[6:]),
-        "run-in-parts/run.json": done,
         "run-not-finished/annotated.jsonl": "".join(annotated),
         "run-not-finished/scores.parquet": table["scores"],
         "run-not-finished/votes.parquet": table["votes"],

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from zelo_ray.formats.files import open_for_writing
+from zelo_ray.files.storage import open_for_writing
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.pools import LineLimits, read_lines
 

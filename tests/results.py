@@ -15,8 +15,8 @@ from zelo_ray.commands.compare_protocols.measured import write_outcome
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import AbsoluteScore, Failure, Grade, GradedScore, Rater, Share
 
 JUDGES = ("openai:one", "anthropic:two", "gemini:three")

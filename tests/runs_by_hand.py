@@ -24,7 +24,7 @@ from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.commands.report import RECORDS as FILES
 from zelo_ray.commands.report import REPORTS
 from zelo_ray.evaluation.regression_gate import GateDecision
-from zelo_ray.formats.results import write_json
+from zelo_ray.files.storage import write_json
 from zelo_ray.reports.document import CommandResult, make_document
 
 

@@ -10,7 +10,7 @@ from tests import builders
 from tests.builders import judge_of, pool_of, truly
 from tests.test_lean import tables_of
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.protocols import auto, load_annotate
 from zelo_ray.protocols.auto import AutoOptions
 from zelo_ray.records import Failure

@@ -12,7 +12,7 @@ from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.options import BakeoffOptions, Price
 from zelo_ray.records import Mean
 from zelo_ray.rerankers.query_costs import QueryCost, sum_replies

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.commands.report import write_report
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import Comparison, Mean, Metric
 from zelo_ray.reports.charts.labels import labels
 

@@ -13,7 +13,7 @@ import pytest
 from zelo_ray.engine import lock as claim_module
 from zelo_ray.engine.lock import RUN_LOCK, claim_folder
 from zelo_ray.errors import InputError, LockError
-from zelo_ray.formats.run_record import find_owner
+from zelo_ray.files.run_record import find_owner
 
 HOLD = """
 import sys
@@ -264,15 +264,15 @@ def test_results_do_not_go_where_the_labels_lie_that_they_are_made_of(tmp_path, 
         "contest",
     ):
         for out in ("contest", "contest/", tmp_path / "contest"):
-            assert find_owner(str(out), "bakeoff", human=str(human))
+            assert find_owner(str(out), "bakeoff", [str(human)])
             with pytest.raises(LockError, match="another --out"):
                 claim_folder(str(out), kind="bakeoff", human=str(human)).__enter__()
-    assert not find_owner("contest", "bakeoff", human="contest/labels")  # in a folder of their own
-    assert not find_owner("contest", "bakeoff", human="contest/labels.csv")  # no table of ours
-    assert not find_owner("results", "bakeoff", human=str(labels))
+    assert not find_owner("contest", "bakeoff", ["contest/labels"])  # in a folder of their own
+    assert not find_owner("contest", "bakeoff", ["contest/labels.csv"])  # no table of ours
+    assert not find_owner("results", "bakeoff", [str(labels)])
     (tmp_path / "contest" / "systems.parquet").touch()
-    assert find_owner("contest", "agree", sources=["contest/systems.parquet"])
-    assert not find_owner("contest", "agree", sources=["contest/labels.csv"])
+    assert find_owner("contest", "agree", ["contest/systems.parquet"])
+    assert not find_owner("contest", "agree", ["contest/labels.csv"])
 
 
 @pytest.mark.parametrize("data", [b"", b"[1]", b"\xff\xfe"], ids=repr)

@@ -15,8 +15,8 @@ from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import find_contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
 from zelo_ray.errors import InputError, MeasureError, OptionError
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.interchange.pooling import make_qrels
-from zelo_ray.formats.tables import table_of
 from zelo_ray.records import GradedScore, Ranked
 
 QUERIES, DOCUMENTS = 12, 6

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import open_for_writing
+from zelo_ray.files.storage import open_for_writing
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.judgments.qrels import read_qrels

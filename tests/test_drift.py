@@ -12,7 +12,7 @@ import zelo_ray
 from zelo_ray.cli import main
 from zelo_ray.commands.drift import PANEL, drift
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.options import DriftOptions
 from zelo_ray.records import Grade, Vote
 

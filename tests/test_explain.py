@@ -13,8 +13,8 @@ from zelo_ray.commands.explain import explain
 from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
 from zelo_ray.commands.explain.paragraphs import ranges
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.run_record import record_start
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.run_record import record_start
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests import builders
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.protocols import graded, recorded_options
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade

@@ -24,8 +24,9 @@ from zelo_ray.engine import learning
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import Stopped
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import read_table
 from zelo_ray.fitting import calibration
-from zelo_ray.formats.results import read_table, write_json
 from zelo_ray.protocols import advance, graded, zelo_graded
 from zelo_ray.reasons import UnscoredReason
 

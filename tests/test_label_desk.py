@@ -11,8 +11,7 @@ from zelo_ray import cli
 from zelo_ray.commands.label import draw
 from zelo_ray.commands.label.desk import LabelDesk
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.formats.judgments.answers import PersonsAnswer, read_answers
-from zelo_ray.formats.judgments.label_units import DOCUMENT
+from zelo_ray.files.labels import DOCUMENT, PersonsAnswer, read_answers
 from zelo_ray.options.label import LabelOptions
 
 
@@ -120,7 +119,7 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
 FULL = """
 import resource, sys
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.formats.judgments.answers import PersonsAnswer
+from zelo_ray.files.labels import PersonsAnswer
 answers = Answers(sys.argv[1], print)
 names = ("ann", "bob")
 one, two = ([PersonsAnswer("now", who, ("q", f"d{n}"), 2.0) for n in range(3)] for who in names)

@@ -12,7 +12,7 @@ import pytest
 from tests.browser import OVER
 from tests.crash import PATIENCE
 from tests.labelling import sample_at, serving
-from zelo_ray.formats.judgments.answers import current_answers, read_answers
+from zelo_ray.files.labels import current_answers, read_answers
 
 pytestmark = pytest.mark.nightly
 

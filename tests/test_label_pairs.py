@@ -15,11 +15,9 @@ from zelo_ray import cli
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.candidates import find_pair_candidates
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.labels import answers_in, read_labels, read_sample
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.answers import answers_in
-from zelo_ray.formats.judgments.label_units import PAIR
-from zelo_ray.formats.judgments.labels import read_labels, read_sample
-from zelo_ray.formats.tables import table_of
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.records import Score, Vote
 
@@ -187,7 +185,7 @@ def test_a_sheet_of_pairs_comes_back_in_the_order_that_it_showed(tmp_path, capsy
     assert (status, "20 of them new" in told) == (0, True)
     sample = read_sample(str(out))
     assert Counter(answer.value for answer, _ in sample.answers) == {-1.0: 18, 0.0: 1}
-    assert (sample.unit, sample.cannot_say, sample.out_of_turn) == (PAIR, 1, 0)
+    assert (sample.cannot_say, sample.out_of_turn) == (1, 0)
     assert all(0 < chance < 1 for _, chance in sample.answers)
     assert "0 of them new" in back(out, tmp_path / "in.csv", rows, capsys, "--person", "bob")[1]
     rows[0]["better"] = "C"

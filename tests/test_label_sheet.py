@@ -10,8 +10,7 @@ import pytest
 from tests.labelling import back, sample_at, sheet
 from zelo_ray import cli
 from zelo_ray.commands.label.people_agreement import compare_people
-from zelo_ray.formats.judgments.answers import read_answers
-from zelo_ray.formats.judgments.labels import read_labels
+from zelo_ray.files.labels import read_answers, read_labels
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ import pytest
 from tests.games import write
 from tests.labelling import AT, sample
 from zelo_ray.errors import InputError
-from zelo_ray.formats.judgments.answers import PersonsAnswer, current_answers, read_answers
+from zelo_ray.files.labels import PersonsAnswer, current_answers, read_answers, read_labels
 from zelo_ray.formats.judgments.judgments_file import read_judgments
-from zelo_ray.formats.judgments.labels import read_labels
 
 
 def told(labels):
@@ -68,18 +67,6 @@ def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
     assert again["q", "d0"]["ann"].value == 0.0
 
 
-def test_a_sample_tells_where_it_lies_what_it_was_drawn_for_and_how_large(tmp_path):
-    stages = [{"labels": 1, "at": AT}, {"labels": 3, "at": AT}]
-    about = {"measure": "P@5", "stages": stages}
-    place = sample(tmp_path / "labels", [0.2] * 4, [2.0, 1.0, 0.8, 0.4], [], **about)
-    labels = read_labels(f"{place}/")
-    assert (labels.measure, labels.place, labels.sample_size) == ("P@5", place, 3)
-    file = tmp_path / "qrels.txt"
-    file.write_text("q 0 d1 2\n")
-    labels = read_labels(str(file))
-    assert (labels.measure, labels.place, labels.sample_size) == ("", str(file), 0)
-
-
 def test_nothing_answered_is_no_label_and_no_error(tmp_path):
     labels = read_labels(sample(tmp_path, [0.2], [2.0], []))
     assert (len(labels.rows), labels.out_of_turn, labels.is_random_sample) == (0, 0, True)
@@ -101,7 +88,7 @@ def test_a_torn_last_line_is_left_out_and_another_is_named(tmp_path):
 
 def test_an_answer_on_a_document_that_is_not_there_is_refused(tmp_path):
     place = sample(tmp_path, [0.2], [2.0], [("ann", "strange", 1.0)])
-    with pytest.raises(InputError, match="'strange' of query 'q' is not among"):
+    with pytest.raises(InputError, match="'strange' of query 'q', not among"):
         read_labels(place)
 
 
@@ -123,15 +110,6 @@ def test_a_table_with_a_head_is_read_whatever_parts_its_columns(tmp_path, mark):
         None,
         2.0,
     )
-
-
-def test_who_cannot_say_is_no_loss_where_another_can(tmp_path):
-    rows = ["q,d0,ann,2,.5", "q,d0,bob,,.5", "q,d1,ann,,.5", "q,d1,bob,,.5"]
-    (tmp_path / "people.csv").write_text(
-        "\n".join(["query_id,doc_id,person,grade,probability", *rows])
-    )
-    labels = read_labels(str(tmp_path / "people.csv"))
-    assert (labels.documents, labels.cannot_say) == (1, 1)
 
 
 def test_agreement_of_people_takes_every_grade_that_stands(tmp_path):

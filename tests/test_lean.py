@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests import builders
 from tests.builders import Shelf, judge_of, pool_of, seen_worth, truly
 from zelo_ray.errors import OptionError
+from zelo_ray.files.tables import table_of
 from zelo_ray.fitting import pairs
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, lean, lean_plan, load_annotate, zelo
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.reasons import Disabled, StopReason

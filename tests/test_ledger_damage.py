@@ -21,7 +21,7 @@ from zelo_ray.engine.ledger import (
 )
 from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import parse_row, reply_to_line
+from zelo_ray.files.segments import parse_row, reply_to_line
 
 
 def segments_of(out):

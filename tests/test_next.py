@@ -10,7 +10,7 @@ from zelo_ray.cli.arguments import parse_command
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.trial import find_fruitless_judges
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.run_record import record_start
+from zelo_ray.files.run_record import record_start
 from zelo_ray.options import (
     AgreeOptions,
     BakeoffOptions,

@@ -16,7 +16,7 @@ import yaml
 import zelo_ray
 from tests import crash
 from zelo_ray.cli import main
-from zelo_ray.formats.files import read_placed_lines
+from zelo_ray.files.storage import read_placed_lines
 from zelo_ray.providers.offline import bm25
 
 VERSION = zelo_ray.__version__

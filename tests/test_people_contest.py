@@ -21,8 +21,7 @@ from zelo_ray.commands.label.candidates import find_candidates
 from zelo_ray.commands.label.draw import _hint_if_too_few
 from zelo_ray.evaluation.people.corrected import correct_metrics
 from zelo_ray.evaluation.people.frame import label_sizes
-from zelo_ray.formats.judgments.answers import PersonsAnswer
-from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
+from zelo_ray.files.labels import PeoplesLabels, PersonsAnswer, read_labels
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.reports.warning_codes import WarningCode
 

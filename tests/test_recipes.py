@@ -14,8 +14,8 @@ from sklearn.datasets import load_svmlight_file
 from tests.crash import ROOT
 from tests.labelling import sample_at
 from zelo_ray import cli
+from zelo_ray.files.labels import read_answers
 from zelo_ray.formats.input import read_pools
-from zelo_ray.formats.judgments.answers import read_answers
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.judgments.qrels import read_qrels
 

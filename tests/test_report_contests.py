@@ -17,7 +17,7 @@ from zelo_ray.commands.annotate.report.tournaments import (
 )
 from zelo_ray.commands.annotate.report.wins import win_shares
 from zelo_ray.commands.report import write_report
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.protocols.judgments import CONTESTS, VERDICTS
 from zelo_ray.records import Contest, Verdict
 

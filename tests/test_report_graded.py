@@ -9,7 +9,7 @@ from tests.test_report import page_of, votes_of
 from zelo_ray.commands.annotate.report.grade_counts import count_grades
 from zelo_ray.commands.annotate.report.vote_counts import count_votes
 from zelo_ray.commands.report import write_report
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import Share
 
 

@@ -20,7 +20,7 @@ from tests.builders import (
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.write_results import Summary, write_results
-from zelo_ray.formats import results as results_module
+from zelo_ray.files import tables
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.protocols import zelo
 from zelo_ray.reasons import UnscoredReason
@@ -57,7 +57,7 @@ def test_scores_follow_the_votes_and_stand_in_every_file(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5])
 def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(tmp_path, block, monkeypatch):
-    monkeypatch.setattr(results_module, "_ROWS", 10)
+    monkeypatch.setattr(tables, "_GROUP_ROWS", 10)
 
     def say(request):
         return "refused" if request.key[0] in "02468" else None

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import PANEL, line_of, options_of, pool_of, results_of
 from zelo_ray.engine.run_fingerprint import KEY, RunFingerprint
-from zelo_ray.formats.results import write_json
+from zelo_ray.files.storage import write_json
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge
 
@@ -31,10 +31,9 @@ def out(tmp_path, shard):
     begun = standing(tmp_path)
     out = tmp_path / "out"
     summary = replace(results_of(out, [pool_of()]), dollars=1.5, dollars_in_all=1.5)
-    for folder in ("replies", "batches", "votes"):
+    for folder in ("replies", "batches"):
         (out / folder).mkdir()
-    for name in ("replies/a.jsonl", "votes/part-0.parquet"):
-        (out / name).write_bytes(b"")
+    (out / "replies/a.jsonl").write_bytes(b"")
     write(out, summary, begun.to_record(summary))
     return out
 
@@ -70,7 +69,6 @@ FILES = {
     "a batch was heard of": "batches/b.json",
     "a table was written": "scores.parquet",
     "the lines were written": "annotated.jsonl",
-    "a part was written": "votes/part-0.parquet",
     "the input has another byte": "../in.jsonl",
 }
 

@@ -15,7 +15,7 @@ from zelo_ray.commands.convert.train import read_battles
 from zelo_ray.commands.convert.train.splits import SPLITS, split_of
 from zelo_ray.commands.convert.train.target_scale import TargetScale
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import Score, Vote
 
 SCORES = {"q1": {"a": (2.0, 0.3), "b": (0.0, 0.4), "c": (-2.0, 2.0)}, "q2": {"a": (1.0, 0.1)}}

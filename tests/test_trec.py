@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.formats import files
-from zelo_ray.formats.files import file_stem
+from zelo_ray.files import storage
+from zelo_ray.files.storage import file_stem, open_for_writing
+from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.formats.interchange.pooling import find_unjudged, pool_candidates, sort_run
 from zelo_ray.formats.interchange.trec import read_run, read_trec_qrels, write_qrels, write_run
-from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Qrel, Ranked
 
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\nq2 Q0 d1 1 -7 bm25\n"
@@ -95,7 +95,7 @@ def test_a_line_that_is_no_text_is_named_without_a_word_from_arrow(tmp_path, cap
 
 
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(storage, "_BLOCK_BYTES", 16)
     path = file(tmp_path, RUN + b"\nq1 Q0 d7 1 x t")
     with pytest.raises(InputError, match=r"a\.run:5: .*b'x'"):
         read_run(path)
@@ -228,7 +228,7 @@ def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     with pytest.raises(Unwritable, match="that is not finite"):
         write_run(str(path), "run", ranked(("q", "d", math.nan)))
     assert path.read_text() == "old"
-    with pytest.raises(ZeroDivisionError), files.open_for_writing(f"{path}.gz") as out:
+    with pytest.raises(ZeroDivisionError), open_for_writing(f"{path}.gz") as out:
         out.write(b"half %d" % (1 / 0))
     assert list(tmp_path.iterdir()) == [path]
 

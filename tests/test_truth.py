@@ -11,6 +11,7 @@ import pytest
 from pyarrow import csv
 
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.iterables import pools_of, qrels_of, run_of
@@ -18,7 +19,6 @@ from zelo_ray.formats.judgments.qrels import (
     pools_file_of_truth,
     read_qrels,
 )
-from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Document, GradedScore, Pool, Qrel, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]
@@ -121,7 +121,7 @@ def test_a_table_with_what_no_judgments_hold_is_refused(out):
     pq.write_table(pa.table({**columns, "score": [1.0, None]}), place)
     assert read_qrels(place)["doc_id"].to_pylist() == ["a"]
     Path(place).write_text("no")
-    with pytest.raises(InputError, match="is not a Parquet file"):
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_qrels(place)
 
 

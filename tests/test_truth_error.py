@@ -15,6 +15,7 @@ from tests.builders import PANEL, answers, lines_of, options_of, pool_of
 from zelo_ray.engine import learning
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.write_results import write_results
+from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.truth_error import (
     GRADE_SD,
@@ -24,7 +25,6 @@ from zelo_ray.fitting.truth_error import (
     shared_sd,
     truth_errors,
 )
-from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import graded, load_protocol, zelo
 from zelo_ray.records import Grade, Vote
 

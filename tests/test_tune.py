@@ -29,8 +29,7 @@ from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
-from zelo_ray.formats.results import write_tables
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.protocols import advance, load_annotate, load_protocol, load_tune
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool, Vote

@@ -30,7 +30,7 @@ from zelo_ray.commands.compare_protocols.report import rank_warnings_of, warn_of
 from zelo_ray.commands.report import REPORTS
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Grade
 from zelo_ray.reports.source import Source

@@ -22,7 +22,7 @@ from zelo_ray.engine.job import claim_output
 from zelo_ray.engine.lock import RUN_LOCK, claim_folder
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, InputError, Stopped
-from zelo_ray.formats.results import write_json
+from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions, WatchOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.parts import Report

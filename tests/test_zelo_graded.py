@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests import builders
 from tests.builders import Shelf, judge_of, pool_of, reply_to, truly
+from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.reasons import UnscoredReason

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.crash import ROOT
 from tests.fakes import knowing
-from zelo_ray.formats.files import read_placed_lines
+from zelo_ray.files.storage import read_placed_lines
 
 
 @functools.cache

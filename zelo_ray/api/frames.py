@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, format_error
+from zelo_ray.files.tables import table_of_rows
 from zelo_ray.formats.columns import (
     IN_MEMORY,
     OF_QUERY,
@@ -26,7 +27,6 @@ from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.probe import is_wide
 from zelo_ray.formats.shown_fields import ShownFields
-from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.records import Pool
 
 _IDS = ("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge")

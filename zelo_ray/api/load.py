@@ -20,8 +20,8 @@ from zelo_ray.api.results import Results
 from zelo_ray.api.settings import Place, check_place
 from zelo_ray.commands.report import REPORTS, find_record
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory, read_record
-from zelo_ray.formats.run_record import is_finished, unfinished_message
+from zelo_ray.files.run_record import is_finished, read_record, unfinished_message
+from zelo_ray.files.storage import list_directory
 
 _RESULTS: Mapping[str, type[Results]] = {
     "bakeoff": Bakeoff,

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from zelo_ray.api.tables import PlainText, Table, find_tables
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.terminal import Line, render_lines
 

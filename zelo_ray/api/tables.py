@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.stored import StoredTable, parquet_table
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import StoredTable, parquet_table
+from zelo_ray.files.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from zelo_ray.cli.output import Output, without_output_flags
 from zelo_ray.cli.printing import print_lines
 from zelo_ray.cli.run_commands import RUN_COMMAND
 from zelo_ray.errors import ExitStatus, OptionError, Stopped, ZeloError, format_error
-from zelo_ray.formats.wording import is_utf8, not_utf8_message, printable
+from zelo_ray.files.wording import is_utf8, not_utf8_message, printable
 
 COMMAND_GROUPS = {
     "judge": {

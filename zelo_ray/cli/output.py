@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from zelo_ray.cli.printing import print_lines, show_result
 from zelo_ray.errors import ExitStatus
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

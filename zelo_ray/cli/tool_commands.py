@@ -11,7 +11,7 @@ from zelo_ray.cli.printing import make_console
 from zelo_ray.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from zelo_ray.formats.wording import WrittenSummary
+    from zelo_ray.commands.convert import WrittenSummary
     from zelo_ray.options import (
         BatchesOptions,
         ConvertOptions,

@@ -11,8 +11,8 @@ from rich.text import Text
 from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.errors import NoBatches
-from zelo_ray.formats.run_record import canonical_place, options_of_run
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.run_record import canonical_place, options_of_run
+from zelo_ray.files.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 from zelo_ray.providers.dotenv import DotenvFile
 

@@ -16,8 +16,8 @@ from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.shown_fields import ShownFields
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 

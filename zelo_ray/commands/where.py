@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.executor import Executor, LocalExecutor
 from zelo_ray.engine.job import JobLines, Watch
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.options import AskingOptions
 
 MOST_REQUESTS = 200_000

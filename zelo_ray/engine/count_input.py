@@ -5,12 +5,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
 from zelo_ray.formats.input.stored_inputs import is_converted
 from zelo_ray.formats.own_query import OwnQueries
 from zelo_ray.formats.pools import Line, LineLimits, read_lines
-from zelo_ray.formats.results import ResultsWriter
 from zelo_ray.formats.shown_fields import ShownFields
-from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Pool
 
 FEW_BYTES = 16 * 2**20

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
+from zelo_ray.files.labels import read_labels
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import read_table, table_of, write_tables
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.judgments.labels import read_labels
 from zelo_ray.formats.judgments.qrels import as_grades
-from zelo_ray.formats.results import read_table, write_json, write_tables
-from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import KEPT, Learned, load_protocol
 from zelo_ray.records import Consensus, Rater, Share

@@ -22,8 +22,8 @@ from pathlib import Path
 import fsspec
 
 from zelo_ray.errors import LockError, ZeloError
-from zelo_ray.formats.files import name_file_in_errors
-from zelo_ray.formats.run_record import find_owner
+from zelo_ray.files.run_record import find_owner
+from zelo_ray.files.storage import name_file_in_errors
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
@@ -54,7 +54,7 @@ def claim_folder(
         LockError: another run holds it, or it holds what another command or people left there.
         InputError: whose results there are cannot be told.
     """
-    if kind and (owned := find_owner(out, kind, human)):
+    if kind and (owned := find_owner(out, kind, [human])):
         raise LockError(f"{out} holds {owned}; name another --out")
     fs, path = fsspec.url_to_fs(out)
     if "file" not in fs.protocol:

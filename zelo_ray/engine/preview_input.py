@@ -7,9 +7,10 @@ from tempfile import TemporaryDirectory
 
 from zelo_ray.engine.bookkeeping import open_ledger
 from zelo_ray.engine.ledger import Ledger, salt_of
+from zelo_ray.files.conversations import join_sessions
+from zelo_ray.files.storage import find_shards
 from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.pools import Line, LineLimits, find_shards, read_lines
-from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of

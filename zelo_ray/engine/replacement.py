@@ -11,8 +11,8 @@ import orjson
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.results import read_table
-from zelo_ray.formats.run_record import changed_prompt_options, options_of_run, record_of_results
+from zelo_ray.files.run_record import changed_prompt_options, last_record, options_of_run
+from zelo_ray.files.tables import read_table
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, MONEY, RUNNING, group_of
@@ -37,7 +37,7 @@ def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> No
     Raises:
         OptionError: protocol, panel or an option that changes results is not that of the results.
     """
-    record = None if options.replace else record_of_results(options.out)
+    record = None if options.replace else _record_of_results(options.out)
     if record and (differences := list(_differences(record, options, panel))):
         more = len(differences) - _SHOWN
         shown = "; ".join(differences[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
@@ -46,6 +46,12 @@ def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> No
             f"them by others ({shown}); add --replace, or name another --out (with --ledger "
             f"{options.ledger_dir} its paid answers are used there, too)"
         )
+
+
+def _record_of_results(out: str) -> dict[str, Any]:
+    """Return the record of the last finished run; an empty one if it came to no judgment."""
+    record = last_record(out)
+    return record if (record.get("summary") or {}).get("judgments") else {}
 
 
 def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> None:
@@ -58,7 +64,7 @@ def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> No
     Raises:
         OptionError: the results that are there have others.
     """
-    record = None if options.replace else record_of_results(options.out)
+    record = None if options.replace else _record_of_results(options.out)
     if not record or options.blocks == "session":  # its results have other ids than its input
         return
     try:

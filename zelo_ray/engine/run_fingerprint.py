@@ -24,9 +24,8 @@ from zelo_ray.engine.request_plans import CODE_DIGEST
 from zelo_ray.engine.request_plans import FOLDER as PLANS
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import read_record
-from zelo_ray.formats.results import read_table
-from zelo_ray.formats.run_record import RUN, is_finished
+from zelo_ray.files.run_record import RUN, is_finished, read_record
+from zelo_ray.files.tables import read_table
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import is_own_protocol
 from zelo_ray.providers import is_own_provider

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import ZeloError
-from zelo_ray.formats.results import read_table
-from zelo_ray.formats.run_record import judgment_tables
+from zelo_ray.files.run_record import find_record
+from zelo_ray.files.tables import read_table
 from zelo_ray.providers import is_own_provider, load_provider
 from zelo_ray.providers.registry import PROMPTLESS_PROVIDERS
 from zelo_ray.reasons import Disabled, StopReason
@@ -131,7 +131,7 @@ def find_fruitless_judges(out: str) -> list[str]:
     """
     with suppress(ZeloError, OSError):
         failures = Counter(read_table(out, "failures", ["judge"])["judge"].to_pylist())
-        for name in judgment_tables(out) or ():
+        for name in find_record(out).get("judgments") or ():
             table = read_table(out, name, ["judge"])
             for judge in table["judge"].unique().to_pylist() if table.column_names else ():
                 del failures[judge]

@@ -7,25 +7,22 @@ from dataclasses import asdict, dataclass, field, fields
 from math import fsum, isnan
 from typing import Any, Self
 
+import fsspec
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.results import (
-    ResultsWriter,
-    remove_foreign_scores,
-    remove_parts,
-    remove_tables,
-)
-from zelo_ray.formats.run_record import earlier_tables
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.errors import InputError
+from zelo_ray.files.run_record import find_record
+from zelo_ray.files.storage import exists
+from zelo_ray.files.tables import ResultsWriter, StoredTable, schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import TABLES, load_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
 
-LINES, LINE_PARTS = "annotated.jsonl", "annotated"
+LINES = "annotated.jsonl"
 _REASONS = 100
 
 
@@ -309,28 +306,39 @@ def write_results(
     """
     written = ResultTables.for_options(options, judgments_only=judgments_only)
     if "scores" not in written.tables:
-        remove_foreign_scores(options.out, written_scores(options))
+        remove_foreign_scores(options)
     with ResultsWriter(options.out, written.tables, written.lines) as results:
         counted = add_blocks(results, blocks, written)
-    remove_parts(options.out, [*written.tables, *(LINE_PARTS for _ in written.lines)])
     remove_foreign(options)
     return counted.summary(options.out)
 
 
-def written_scores(options: AnnotateOptions) -> pa.Schema:
-    """Return the columns of the scores that a job writes."""
-    return schema_of(load_protocol(options.protocol).scores_of(options).record)
+def remove_foreign_scores(options: AnnotateOptions) -> None:
+    """Remove scores, and the annotated lines, if their columns are those of another protocol."""
+    url = f"{options.out.rstrip('/')}/scores.parquet"
+    if not exists(url):
+        return
+    try:
+        columns = StoredTable(url).schema.names
+    except InputError:  # they are damaged
+        columns = []
+    record = load_protocol(options.protocol).scores_of(options).record
+    if columns != schema_of(record).names:
+        _remove(options.out, ["scores.parquet", LINES])
 
 
 def remove_foreign(options: AnnotateOptions) -> None:
-    """Remove tables that this protocol does not write: they would be taken for this run's."""
-    remove_tables(options.out, _foreign(options))
-
-
-def _foreign(options: AnnotateOptions) -> set[str]:
-    """List the tables of earlier runs that this protocol does not write."""
+    """Remove tables of earlier runs that this protocol does not write."""
     protocol = load_protocol(options.protocol)
-    tables = TABLES | earlier_tables(options.out)
+    before = find_record(options.out).get("before") or {}
+    tables = {*TABLES, *before.get("judgments", ())}
     if not protocol.learned_from(options):
         tables |= {"raters", "shares", "consensus"}
-    return tables - set(protocol.tables)
+    _remove(options.out, [f"{name}.parquet" for name in tables - set(protocol.tables)])
+
+
+def _remove(out: str, names: Iterable[str]) -> None:
+    fs, root = fsspec.url_to_fs(out)
+    for name in names:
+        if fs.exists(path := f"{root}/{name}"):
+            fs.rm_file(path)

@@ -13,10 +13,9 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
-from zelo_ray.formats.files import open_for_reading, read_blocks, read_placed_lines
-from zelo_ray.formats.formulas import unguard_formula
+from zelo_ray.files.storage import open_for_reading, read_blocks, read_placed_lines
+from zelo_ray.files.wording import counted, unguard_formula
 from zelo_ray.formats.tabbed import split_tabs, tab_rows
-from zelo_ray.formats.wording import counted
 
 Row = tuple[str, dict[str, Any]]
 TAB = "\t"

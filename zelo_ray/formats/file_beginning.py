@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from zelo_ray.formats.files import open_for_reading, part_files
+from zelo_ray.files.storage import open_for_reading
 from zelo_ray.formats.nested_json import is_nested
 from zelo_ray.formats.pools import LineLimits
 
@@ -75,25 +75,20 @@ def read_beginning(place: str) -> FileBeginning:
     )
 
 
-def _first_part(place: str) -> str:
-    """Return the file to look at: the place itself, or the first part of a table in parts."""
-    return (part_files(place) or [place])[0]
-
-
 def read_head(place: str) -> bytes:
     """Read the first bytes of a file, by which packed and binary formats are recognised.
 
     Raises:
         InputError: it cannot be read.
     """
-    with open_for_reading(_first_part(place)) as stream:
+    with open_for_reading(place) as stream:
         head: bytes = stream.read(_HEAD)
     return head
 
 
 def _lines(place: str) -> Iterator[tuple[bytes, bool]]:
     """Yield each line that is not blank, and whether it is too long; of such the first bytes."""
-    with open_for_reading(_first_part(place)) as stream:
+    with open_for_reading(place) as stream:
         line = stream.readline(LONGEST + 1).removeprefix(_BOM)
         while line:
             if is_long := len(line) > LONGEST:

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.storage import open_for_reading
 from zelo_ray.formats.columns import is_called, value_of
 from zelo_ray.formats.delimited import named_objects
-from zelo_ray.formats.files import open_for_reading
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _BOM = b"\xef\xbb\xbf"

@@ -4,23 +4,14 @@ A line is ``{"query": {"id", "query"}, "documents": [{"id", "content", "metadata
 unknown keys are kept for the annotated output, and otherwise ignored.
 """
 
-import contextlib
-import gzip
 import hashlib
-import io
 import json
 import math
-import os
-import stat
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
-import fsspec
 import orjson
-import pyarrow as pa
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -33,18 +24,10 @@ from pydantic import (
 from typing_extensions import TypedDict  # of pydantic, which takes no other on Python 3.11
 
 from zelo_ray.errors import InputError, format_error
-from zelo_ray.formats.wording import is_utf8, not_utf8_message
+from zelo_ray.files.storage import READ_ERRORS, open_unpacked
 from zelo_ray.records import Document, Pool, first_error
 
-PACKED_ENDINGS = (".gz", ".zst")
-_LINES = (".jsonl", ".ndjson")
-_DATA = (
-    *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
-    *(".run", ".res", ".trec", ".qrels"),
-)
 _BOM = b"\xef\xbb\xbf"
-READ_ERRORS = (OSError, EOFError, zlib.error)
-_BUFFER_BYTES = 2**16
 LINE_FIELDS = frozenset({"id", "query", "session_id"})
 """The fields of a query that are not part of ``Pool.about``."""
 
@@ -67,54 +50,6 @@ class LineLimits:
     line: int = 4 * 2**20
     document: int = 2**20
     query: int = 2**16
-
-
-def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
-    """List the files that paths, directories, globs and URLs name, each once, in a stable order.
-
-    Files in ``out``, the run's own directory, are left out of directories and globs.
-
-    Raises:
-        InputError: a pattern matches nothing, or its storage cannot be reached.
-    """
-    files: dict[str, None] = {}
-    for pattern in patterns:
-        try:
-            fs, path = fsspec.url_to_fs(pattern)
-            if fs.isdir(path):
-                root = path.rstrip("/")
-                names = [n for n in fs.find(path) if is_jsonl(n) and "/." not in n[len(root) :]]
-            else:
-                names = [path] if fs.exists(path) else fs.glob(path)
-            prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise InputError(f"{pattern}: cannot be reached ({format_error(error)})") from None
-        if out and names != [path]:
-            names = [name for name in names if not name.startswith(prefix)]
-        if not names:
-            raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
-        if odd := next((name for name in names if not is_utf8(name)), ""):
-            raise InputError(not_utf8_message(odd))
-        local = "file" in fs.protocol
-        files.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
-    return list(files)
-
-
-def unpacked_name(url: str) -> str:
-    """Return a file's name in lower case, without its folder and without .gz and the like."""
-    name = url.rstrip("/").rpartition("/")[2].lower()
-    packed = next((ending for ending in PACKED_ENDINGS if name.endswith(ending)), "")
-    return name.removesuffix(packed)
-
-
-def is_jsonl(url: str) -> bool:
-    """Return whether a file is JSON lines by its name, packed or not."""
-    return unpacked_name(url).endswith(_LINES)
-
-
-def has_data_ending(url: str) -> bool:
-    """Return whether a file is some kind of input by its name."""
-    return unpacked_name(url).endswith(_DATA)
 
 
 def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
@@ -141,39 +76,6 @@ def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
         yield Line(
             file, number + 1, b"", reason=f"the file cannot be read further: {format_error(error)}"
         )
-
-
-def refuse_pipe(file: str) -> None:
-    """Refuse a pipe or a device, which can be read only once, and may block for ever.
-
-    Raises:
-        InputError: it is a pipe or a device.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
-        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise InputError(
-                f"{file}: is a pipe or a device, and input is read more than once: write it to a "
-                "file first, and name that"
-            )
-
-
-@contextlib.contextmanager
-def open_unpacked(file: str) -> Iterator[Any]:
-    """Open a file, unpacked, as a stream that reads lines.
-
-    Raises:
-        InputError: it is a pipe or a device.
-    """
-    refuse_pipe(file)
-    if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
-        with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
-            yield io.BufferedReader(plain, _BUFFER_BYTES)
-    else:
-        packer = "gzip" if file.lower().endswith(".gz") else None
-        with fsspec.open(file, "rb", compression=packer) as plain:
-            gz = isinstance(plain, gzip.GzipFile)
-            yield plain if gz else io.BufferedReader(plain, _BUFFER_BYTES)
 
 
 def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:

@@ -13,6 +13,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.run_record import SAMPLE_RECORD
+from zelo_ray.files.storage import is_jsonl, list_directory
+from zelo_ray.files.tables import StoredTable, parquet_rows
 from zelo_ray.formats.columns import (
     IDS,
     NAMES,
@@ -31,10 +34,7 @@ from zelo_ray.formats.delimited import (
     separator_in,
 )
 from zelo_ray.formats.file_beginning import LONGEST, FileBeginning, read_beginning, read_head
-from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.nested_json import Rows, object_rows, parse_whole, with_ratings
-from zelo_ray.formats.pools import is_jsonl
-from zelo_ray.formats.stored import StoredTable, parquet_rows
 
 Form = Literal["folder", "frame", "parquet", "array", "object", "lines", "cells", "text", "broken"]
 Kind = Literal[
@@ -71,7 +71,7 @@ _UNREAD = {
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
 DATASET = "ir_datasets:"
-RESULTS, SAMPLE_RECORD, ANSWERS = "scores.parquet", "label.json", "answers.jsonl"
+RESULTS = "scores.parquet"
 """The files by which directories of annotate and of label are recognised."""
 MTEB_COLUMNS = frozenset({"query", "positive", "negative"})
 BEIR_QRELS_COLUMNS = ("query-id", "corpus-id", "score")

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, format_error
+from zelo_ray.files.run_record import refuse_unfinished
+from zelo_ray.files.storage import exists, file_stem
+from zelo_ray.files.tables import schema_of, table_of_rows
 from zelo_ray.formats.columns import OF_RUNS, column_hint, columns_in, find_columns_by_query
-from zelo_ray.formats.files import file_stem, part_files
 from zelo_ray.formats.interchange import trec
 from zelo_ray.formats.interchange.pooling import find_repeated_pair
 from zelo_ray.formats.judgments.grades import (
@@ -18,8 +20,6 @@ from zelo_ray.formats.judgments.grades import (
     scored_documents,
 )
 from zelo_ray.formats.probe import FileProbe, probe, short_run_error
-from zelo_ray.formats.run_record import refuse_unfinished
-from zelo_ray.formats.tables import schema_of, table_of_rows
 from zelo_ray.formats.typed_columns import Place, read_columns
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Ranked
@@ -48,7 +48,7 @@ def read_runs(
     """
     runs: dict[str, pa.Table] = {}
     for source in urls:
-        called, url = ("", source) if part_files(source) else split_name(source)
+        called, url = ("", source) if exists(source) else split_name(source)
         refuse_unfinished(url)
         tables = [*_read(url, columns, ranks=ranks)]
         if called and len(tables) > 1:

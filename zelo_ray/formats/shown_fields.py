@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from zelo_ray.errors import OptionError
+from zelo_ray.files.wording import counted, text_for_judges
 from zelo_ray.formats.pools import LINE_FIELDS
-from zelo_ray.formats.wording import counted, text_for_judges
 from zelo_ray.options.command import did_you_mean
 from zelo_ray.records import Pool
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, format_error
+from zelo_ray.files.tables import parquet_table
 from zelo_ray.formats.columns import NAMES, is_called
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.probe import FileProbe
-from zelo_ray.formats.stored import parquet_table
 
 Place = Callable[[int], str]
 """Returns where a row stands, for messages."""

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zelo_ray.files.wording import counted
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.effective_judges import effective_number_by_people
 from zelo_ray.fitting.truth_error import GRADE_SD as USUAL
 from zelo_ray.fitting.truth_error import MEDIAN_SD, learn_grades
-from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import (
     Learned,
     Protocol,

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.files.tables import table_of
 from zelo_ray.fitting import panel as judged
 from zelo_ray.fitting.battles import battles_of, merge_copies, with_copies
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.pairs import first_turn
-from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import Learned, Protocol, graded, shared_error, zelo
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.lean_plan import count, given_model, rounds

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.protocols.protocol import Paragraph, QueryResults
 from zelo_ray.records import Contest, Failure, Grade, Score, Verdict, Vote
 

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, FileText, Place
 from zelo_ray.options.command import JUDGING, NO_FLAG
 from zelo_ray.options.places import FROM_USER, read_text, read_text_or_literal

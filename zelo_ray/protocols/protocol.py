@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from zelo_ray.errors import ProtocolError, format_error
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score, Share

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.files.wording import counted
 from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
-from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.protocol import Learned
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.files.wording import counted
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, zelo
 from zelo_ray.protocols.graded import Measured
 from zelo_ray.protocols.grading import grade_requests

@@ -1,7 +1,7 @@
 """Judges that replay recorded opinions, without cost or key.
 
 ``recorded:FILE`` is one judge, or, where rows of the file name a ``judge``, all of them, each as
-``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder (`zelo_ray.formats.recordings`).
+``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder (`zelo_ray.files.recordings`).
 
 A recorded comparison of the pair takes precedence. Without one, two documents are compared by their
 values: the preference is the tanh of the difference. The response model turns it into an answer
@@ -14,19 +14,19 @@ mixes two versions of a file.
 import difflib
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import InputError, PanelError
-from zelo_ray.formats.files import file_stem
-from zelo_ray.formats.recordings import (
+from zelo_ray.files.recordings import (
     Opinion,
     Opinions,
     RecordedComparison,
-    absolute_source,
     hash_recording,
     list_recordings,
     read_recording,
 )
+from zelo_ray.files.storage import file_stem
 from zelo_ray.options import did_you_mean
 from zelo_ray.providers import Fatal, Provider, Refused
 from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, synthesize_answer
@@ -80,7 +80,8 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
     try:
         for source in list_recordings(where):
             digest = hash_recording(source)
-            options = {RECORDING: digest, _PLACE: absolute_source(source)}
+            path = source if "://" in source else str(Path(source).expanduser().absolute())
+            options = {RECORDING: digest, _PLACE: path}
             for name in read_recording(source, digest):
                 judges[f"{source}{_WHOSE}{name}" if name else source] = options
     except InputError as error:  # its message begins with the path

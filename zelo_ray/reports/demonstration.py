@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.warning import ResultWarning
 from zelo_ray.reports.warning_codes import WarningCode
 

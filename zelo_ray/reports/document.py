@@ -13,8 +13,8 @@ import pyarrow as pa
 
 import zelo_ray
 from zelo_ray.errors import ExitStatus
-from zelo_ray.formats.files import list_directory, part_files
-from zelo_ray.formats.wording import without_passwords
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.wording import without_passwords
 from zelo_ray.reports.parts import (
     Cells,
     PageLink,
@@ -155,10 +155,10 @@ def _report_values(report: Report) -> dict[str, Any]:
 
 
 def _result_files(out: str, page: str) -> Iterator[str]:
-    """Yield the files of results in a directory or URL, and the parts of tables, but the page."""
+    """Yield the files of results in a directory or URL, but the page."""
     for name in list_directory(out) or ():
         if "." in name.lstrip(".") and name != page:
-            yield from part_files(f"{out}/{name}")
+            yield f"{out}/{name}"
 
 
 def _warnings(report: Report) -> Iterator[dict[str, Any]]:

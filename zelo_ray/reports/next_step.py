@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.wording import without_passwords
+from zelo_ray.files.wording import without_passwords
 from zelo_ray.options import (
     AgreeOptions,
     AnnotateOptions,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from markupsafe import Markup
 
-from zelo_ray.formats.results import write_text
-from zelo_ray.formats.run_record import RUN
+from zelo_ray.files.run_record import RUN
+from zelo_ray.files.storage import write_text
 from zelo_ray.reports.parts import Report
 
 if TYPE_CHECKING:

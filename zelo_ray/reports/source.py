@@ -1,4 +1,4 @@
-"""Read the result files of a report in parts, so that a long run fits into memory."""
+"""Read the result files of a report piece by piece, so that a long run fits into memory."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.formats.files import part_files, read_placed_lines, read_record
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import defaults_of, schema_of
+from zelo_ray.files.run_record import read_record
+from zelo_ray.files.storage import exists, read_placed_lines
+from zelo_ray.files.tables import StoredTable, schema_of
 
 _ROWS = 50_000
 
@@ -31,7 +31,7 @@ class Source:
 
     def has(self, *names: str) -> bool:
         """Return whether all these files exist."""
-        return all(part_files(self._url(name)) for name in names)
+        return all(exists(self._url(name)) for name in names)
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of a text file."""
@@ -67,12 +67,11 @@ class Source:
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries in order, in parts that do not split a query."""
         stored = self._stored(name)
-        parts = (part.cast(stored.schema) for part in stored.rows_of_queries(query_ids))
-        yield from _undivided(parts, stored.names)
+        yield from _undivided(stored.rows_of_queries(query_ids), stored.names)
 
     def _stored(self, name: str) -> StoredTable:
         url, records = self._url(f"{name}.parquet"), self._records.get(name, ())
-        return StoredTable(url, *map(schema_of, records), defaults=defaults_of(*records))
+        return StoredTable(url, *map(schema_of, records))
 
     def _url(self, name: str) -> str:
         return f"{self.out.rstrip('/')}/{name}"

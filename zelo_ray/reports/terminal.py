@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
-from zelo_ray.formats.wording import counted, printable
+from zelo_ray.files.wording import counted, printable
 from zelo_ray.reports.parts import (
     Chart,
     Contrasts,

@@ -15,8 +15,8 @@ import fsspec
 import orjson
 
 from zelo_ray.errors import OptionError, format_error
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.wording import without_passwords
+from zelo_ray.files.tables import StoredTable
+from zelo_ray.files.wording import without_passwords
 from zelo_ray.options import CommandOptions, did_you_mean
 from zelo_ray.reports.parts import Report
 

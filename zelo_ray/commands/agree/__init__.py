@@ -26,14 +26,13 @@ from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients
+from zelo_ray.files.run_record import RUN, find_owner, read_record, refuse_unfinished
+from zelo_ray.files.storage import list_directory, write_json
+from zelo_ray.files.tables import parquet_table, write_tables
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.input.public_collections import note_public
 from zelo_ray.formats.judgments.all_judgments import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.formats.probe import refuse_unused_columns
-from zelo_ray.formats.results import write_json, write_tables
-from zelo_ray.formats.run_record import RUN, find_owner, refuse_unfinished
-from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 from zelo_ray.plugins import loaded_packages
@@ -126,7 +125,7 @@ def _refuse_taken(options: AgreeOptions) -> None:
     """Refuse an ``out`` that holds judgments: the tables would replace or be taken for them."""
     if not options.out:
         return
-    if owned := find_owner(options.out, "agree", options.human, named_places(options)):
+    if owned := find_owner(options.out, "agree", [options.human, *named_places(options)]):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
 
 

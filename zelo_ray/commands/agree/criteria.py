@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import parquet_table
 from zelo_ray.formats.columns import OF_GRADES, columns_in
-from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.probe import FileProbe, probe
-from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options import did_you_mean
 from zelo_ray.options.places import split_name
 from zelo_ray.protocols.criteria import PROTOCOL

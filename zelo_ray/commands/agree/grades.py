@@ -1,6 +1,7 @@
 """Measure biases in grades: severity, preference for length, and inconsistent repeats."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,18 @@ from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, estimate_share
 from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import measure_repeats
+from zelo_ray.files.storage import find_shards
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
+from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange.pooling import columns
+from zelo_ray.formats.interchange.texts import read_texts
 from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, AllJudgments
-from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.text_lengths import read_lengths
-from zelo_ray.formats.wording import counted
+from zelo_ray.formats.judgments.qrels import has_pools
+from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.formats.probe import probe
 from zelo_ray.options import AgreeOptions
+from zelo_ray.records import Document
 
 _Item = tuple[str, str]
 
@@ -123,8 +130,41 @@ class _GradeMatrix:
         return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
 
     def _known_lengths(self, places: Sequence[str]) -> Floats:
-        lengths, bad = read_lengths(places, [*self._items])
+        lengths, bad = _read_lengths(places, [*self._items])
         if bad:
             lines = counted(len(bad), "invalid line")
             self.skipped_lines = [f"--pools: skipped {lines}, the first: {bad[0]}"]
         return lengths
+
+
+def _read_lengths(places: Sequence[str], items: Sequence[_Item]) -> tuple[Floats, list[str]]:
+    """Return the lengths of documents in characters, NaN where no place has a text.
+
+    Of places that have a document the first counts. Invalid input lines are skipped; where they are
+    and why is returned, too.
+    """
+    characters, bad = dict[_Item, int](), list[str]()
+    wanted = {doc_id for _, doc_id in items}
+    for query_id, document in chain.from_iterable(_read_texts(url, wanted, bad) for url in places):
+        characters.setdefault((query_id, document.id), len(document.content))
+    lengths = (characters.get(item) or characters.get(("", item[1])) for item in items)
+    return np.array([length or np.nan for length in lengths], dtype=np.float64), bad
+
+
+def _read_texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
+    """Yield documents with the query id of their pool, or with "" if from a corpus."""
+    source = probe(url)
+    has_corpus = any(name.split(".")[0] == "corpus" for name in source.names)
+    is_lines = source.kind == "broken" or (source.kind == "pools" and source.form == "lines")
+    if is_lines or (source.kind == "folder" and not has_corpus):
+        for file in find_shards([url]):
+            for line in read_lines(file, LineLimits()):
+                if line.pool is None:
+                    bad.append(f"{line.file}:{line.number}: {line.reason}")
+                    continue
+                yield from ((line.pool.query_id, document) for document in line.pool.documents)
+    elif has_pools(source) or source.kind in ("wide", "pools"):
+        for pool in read_pools(url).pools:
+            yield from ((pool.query_id, document) for document in pool.documents)
+    else:
+        yield from (("", document) for document in read_texts(url, "corpus", wanted))

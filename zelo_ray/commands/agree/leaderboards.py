@@ -14,12 +14,12 @@ from zelo_ray.evaluation.agreement.intervals import draw_samples
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank_run
 from zelo_ray.evaluation.significance import compare_pairs
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
 from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
 
 _SURE = 0.05

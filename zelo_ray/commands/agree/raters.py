@@ -10,6 +10,7 @@ from zelo_ray.evaluation.agreement import (
     measure_agreement,
     ratings_of,
 )
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.judgments.all_judgments import (
     HUMAN,
     PANEL,
@@ -17,7 +18,6 @@ from zelo_ray.formats.judgments.all_judgments import (
     AllJudgments,
     weights_of,
 )
-from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
 
 

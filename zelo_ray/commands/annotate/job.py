@@ -45,9 +45,9 @@ from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.sweeps import SweepResult, Sweeps
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.files.storage import find_shards
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.pools import find_shards
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of

@@ -13,10 +13,9 @@ from zelo_ray.engine.ledger import describe_damage, sum_spent
 from zelo_ray.engine.run_fingerprint import KEY as STANDING
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.files.run_record import RUN, record_start
+from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.pools import find_shards
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.run_record import RUN, record_start
 from zelo_ray.plugins import absolute_plugin_name, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers.pricing import table_version

@@ -8,7 +8,7 @@ from zelo_ray.engine.bookkeeping import open_ledger
 from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.tally import Tally
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.records import Judge, Reply

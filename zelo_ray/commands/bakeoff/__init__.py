@@ -31,8 +31,8 @@ from zelo_ray.evaluation.measures import (
     rank_run,
 )
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
+from zelo_ray.files.labels import PeoplesLabels
 from zelo_ray.formats.interchange.suspicious_scores import find_doubts
-from zelo_ray.formats.judgments.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
 _CELLS = 2**22

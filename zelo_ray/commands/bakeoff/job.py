@@ -45,10 +45,14 @@ from zelo_ray.engine.preflight import check_spending, refuse_small_cap
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.files.labels import PeoplesLabels, read_labels
+from zelo_ray.files.run_record import RUN, last_record, record_start
+from zelo_ray.files.storage import find_shards, write_json
+from zelo_ray.files.tables import schema_of
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.judgments.labels import PeoplesLabels, read_labels
 from zelo_ray.formats.judgments.qrels import (
     digest_judgments,
     holds_texts,
@@ -56,12 +60,8 @@ from zelo_ray.formats.judgments.qrels import (
     read_qrels,
 )
 from zelo_ray.formats.matching_ids import explain_mismatch, ids_by_text, rename_queries
-from zelo_ray.formats.pools import Line, LineLimits, find_shards, read_lines
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.run_record import RUN, last_record, record_start
+from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.formats.tables import schema_of
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol

@@ -17,6 +17,10 @@ from zelo_ray.commands.compare_labels.leaderboards import (
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
+from zelo_ray.files.run_record import find_owner
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import table_of, write_tables
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import split_columns
 from zelo_ray.formats.input import read_pools
 from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
@@ -24,11 +28,7 @@ from zelo_ray.formats.judgments.graded import has_grades, read_graded
 from zelo_ray.formats.judgments.qrels import has_pools, read_qrels
 from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.probe import probe, refuse_unused_columns
-from zelo_ray.formats.results import write_json, write_tables
-from zelo_ray.formats.run_record import find_owner
 from zelo_ray.formats.runs import read_runs, without_ranks
-from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareLabelsOptions
 
 _CUTS = {"old": "positive", "new": "relevant"}
@@ -48,7 +48,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         InputError: an input cannot be read, or no query has both labels.
     """
     places = (options.old, options.new, *options.runs)
-    if options.out and (owned := find_owner(options.out, "compare", None, places)):
+    if options.out and (owned := find_owner(options.out, "compare", places)):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
     measure = parse_measure(options.measure)
     columns = split_columns(options.columns)

@@ -11,7 +11,7 @@ from zelo_ray.commands.compare_labels.contradictions import Contradiction
 from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.evaluation.measures.titles import title_measure, title_measures
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.slopes import rank_slopes
 from zelo_ray.reports.kind import Record, ReportKind

@@ -36,9 +36,9 @@ from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import Ledger, read_rows, salt_of, sum_paid
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.run_record import PROTOCOLS, record_start
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import PROTOCOLS, record_start
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers import panel_of, refuse_without_probabilities

@@ -8,12 +8,12 @@ from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.errors import InputError
+from zelo_ray.files.storage import find_shards, open_for_writing
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.matching_ids import explain_mismatch
-from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
-from zelo_ray.formats.wording import counted
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.options import CompareProtocolsOptions, TuneOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.anchors import USUAL, example_query_ids

@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.storage import file_stem, find_shards
+from zelo_ray.files.wording import printable
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import file_stem
 from zelo_ray.formats.input import InputOptions, pools_of, read_pools
 from zelo_ray.formats.input.long import ConversionNotes
 from zelo_ray.formats.input.places import find_places
@@ -38,15 +40,30 @@ from zelo_ray.formats.judgments.qrels import (
     pools_file_of_truth,
     read_qrels,
 )
-from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.runs import read_runs, without_ranks
-from zelo_ray.formats.wording import WrittenSummary
 from zelo_ray.options import ConvertOptions
 
 _WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
 _POOL_DEPTH, _UNJUDGED_DEPTH = 100, 10
 _ONE_SCALE = "give the --out of annotate --protocol zelo+graded, lean, auto or graded"
+
+
+class WrittenSummary(str):
+    """Lines on what was written, such as ``3 pools: pools.jsonl``.
+
+    Attributes:
+        counts: how many of each noun were written.
+    """
+
+    __slots__ = ("counts",)
+    counts: Mapping[str, int]
+
+    def __new__(cls, *lines: str, **counts: int) -> Self:
+        """Return the lines as one text, with control characters escaped."""
+        text = super().__new__(cls, "\n".join(map(printable, lines)))
+        text.counts = counts
+        return text
 
 
 def convert(options: ConvertOptions) -> WrittenSummary:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from zelo_ray.commands.doctor.finding import Finding
-from zelo_ray.formats.wording import counted, printable
+from zelo_ray.files.wording import counted, printable
 
 _WHAT = 28
 

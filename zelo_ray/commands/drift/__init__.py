@@ -15,9 +15,9 @@ from zelo_ray.evaluation.agreement import kappa
 from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import randomisation_test_for_many
 from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
-from zelo_ray.formats.results import write_json, write_tables
-from zelo_ray.formats.run_record import find_owner
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.run_record import find_owner
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.options.drift import DriftOptions
 
 SURE = 0.05
@@ -115,7 +115,7 @@ def drift(options: DriftOptions) -> Drift:
         InputError: an input cannot be read, or the two share too few judgments.
     """
     places = (options.old, options.new)
-    if options.out and (owned := find_owner(options.out, "drift", None, places)):
+    if options.out and (owned := find_owner(options.out, "drift", places)):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
     kinds, notes = read_shared(*places)
     count = sum(2 * judgments.rows["judge"].nunique() for judgments in kinds)

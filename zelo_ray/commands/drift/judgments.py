@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.run_record import changed_prompt_options, options_of_run, refuse_unfinished
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.files.run_record import changed_prompt_options, options_of_run, refuse_unfinished
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.records import Grade, Vote
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zelo_ray.commands.drift import PANEL, Change, JudgeMovement, is_significant
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.source import Source, without_credentials

@@ -15,10 +15,9 @@ from zelo_ray.commands.explain.paragraphs import (
 )
 from zelo_ray.commands.explain.queries import complete_name, read_pool
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.files import part_files, read_record
-from zelo_ray.formats.run_record import unfinished_message, unfinished_record
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.tables import defaults_of, schema_of
+from zelo_ray.files.run_record import read_record, unfinished_message, unfinished_record
+from zelo_ray.files.storage import exists
+from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.options import did_you_mean
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
@@ -143,7 +142,7 @@ def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> Exp
     """
     if unfinished_record(out) is not None:
         raise NothingToExplain(unfinished_message(out))
-    run = read_record(f"{out}/run.json") if _exists(out, "run.json") else {}
+    run = read_record(f"{out}/run.json") if exists(f"{out}/run.json") else {}
     query = _query(out, run, query_id)
     if not (query.judged or query.outcome.failures):
         query = _query(out, run, _find_query(out, query_id, queries.known_ids(out)))
@@ -327,25 +326,21 @@ def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
 
 
 def _raters(out: str) -> tuple[Rater, ...]:
-    if not _exists(out, "raters.parquet"):
+    if not exists(f"{out}/raters.parquet"):
         return ()
     names = schema_of(Rater).names
-    stored = StoredTable(f"{out}/raters.parquet", schema_of(Rater), defaults=defaults_of(Rater))
+    stored = StoredTable(f"{out}/raters.parquet", schema_of(Rater))
     rows = stored.read(names).to_pylist()
     return tuple(Rater(**row) for row in rows)
 
 
 def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
     """Read a query's rows, without unknown columns; none where the file is missing."""
-    if not _exists(out, f"{table}.parquet"):
+    if not exists(f"{out}/{table}.parquet"):
         if table != "scores":
             return []
         raise NothingToExplain(f"{out} has no scores.parquet: is it the --out of a finished run?")
     names, schema = schema_of(kind).names, schema_of(kind)
-    stored = StoredTable(f"{out}/{table}.parquet", schema, defaults=defaults_of(kind))
+    stored = StoredTable(f"{out}/{table}.parquet", schema)
     rows = (row for part in stored.rows_of_queries([query_id]) for row in part.to_pylist())
     return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
-
-
-def _exists(out: str, name: str) -> bool:
-    return bool(part_files(f"{out}/{name}"))

@@ -7,7 +7,7 @@ from math import isfinite, tanh
 from typing import Any
 
 from zelo_ray.commands.explain.paragraphs import first_words
-from zelo_ray.formats.wording import counted, printable
+from zelo_ray.files.wording import counted, printable
 from zelo_ray.records import Grade, Rater, Score, Vote
 
 _NAME = 24  # characters of an id in a row

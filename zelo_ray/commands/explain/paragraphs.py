@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 from zelo_ray.protocols.narrative import DEEP
 
 Kind = Literal["text", "said", "rows", "judgments"]

@@ -6,10 +6,10 @@ import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
+from zelo_ray.files.storage import exists, list_directory, read_placed_lines
+from zelo_ray.files.tables import StoredTable
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.pools import LineLimits, parse_line, query_in
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.wording import counted
 from zelo_ray.records import Pool
 
 _LISTED = 10
@@ -55,7 +55,7 @@ def list_queries(out: str) -> dict[str, str]:
         NothingToExplain: it holds none.
     """
     texts = dict(_texts([f"{out.rstrip('/')}/annotated.jsonl"]))
-    if not texts and part_files(f"{out}/scores.parquet"):
+    if not texts and exists(f"{out}/scores.parquet"):
         texts = dict.fromkeys(map(str, StoredTable(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
         gone = list_directory(out) is None
@@ -105,7 +105,7 @@ def _texts(places: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _lines(places: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     for place in places:
-        yield from read_placed_lines(place) if part_files(place) else ()
+        yield from read_placed_lines(place) if exists(place) else ()
 
 
 def _plain(text: str) -> str:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.run_record import refuse_unfinished
 from zelo_ray.formats.judgments.votes import VoteRows, read_vote_rows
 from zelo_ray.formats.probe import FileProbe, probe
-from zelo_ray.formats.run_record import refuse_unfinished
 
 _VOTES = "votes.parquet"
 COMPARISONS = pa.schema(

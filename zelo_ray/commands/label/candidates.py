@@ -21,18 +21,16 @@ from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_r
 from zelo_ray.evaluation.people.correctable_measures import select_correctable
 from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
 from zelo_ray.evaluation.people.sampling_design import Floats
+from zelo_ray.files.labels import PAIR, Ids, ids_in_table
+from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_directory
+from zelo_ray.files.storage import find_shards, list_directory
+from zelo_ray.files.tables import StoredTable, parquet_table
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import list_directory, read_record
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.label_units import PAIR, Ids
-from zelo_ray.formats.judgments.labels import ids_in_table
 from zelo_ray.formats.judgments.qrels import digest_judgments, pools_file_of_truth, read_qrels
 from zelo_ray.formats.matching_ids import ids_by_text, rename_queries
-from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.probe import RESULTS
-from zelo_ray.formats.run_record import RUN, refuse_unfinished, run_directory
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.formats.stored import StoredTable, parquet_table
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import Draw
 

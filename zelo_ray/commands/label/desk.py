@@ -11,8 +11,7 @@ import pyarrow as pa
 from zelo_ray.commands.label.store import Answers, now
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.errors import InputError
-from zelo_ray.formats.judgments.answers import PersonsAnswer
-from zelo_ray.formats.judgments.label_units import Ids, LabelUnit
+from zelo_ray.files.labels import Ids, LabelUnit, PersonsAnswer
 
 _OPEN_SECONDS = 600.0
 _SWAPPED = "-ba"

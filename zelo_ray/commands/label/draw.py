@@ -39,17 +39,23 @@ from zelo_ray.evaluation.people.corrected import count_deciding_queries
 from zelo_ray.evaluation.people.frame import Frame
 from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
 from zelo_ray.evaluation.significance import FEWEST
+from zelo_ray.files.labels import (
+    DOCUMENT,
+    PAIR,
+    TOP,
+    Ids,
+    LabelUnit,
+    answers_in,
+    ids_in_table,
+    unit_of_sample,
+)
+from zelo_ray.files.run_record import SAMPLE_RECORD, read_record
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import StoredTable
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import read_record
 from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.judgments.answers import answers_in
-from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, TOP, Ids, LabelUnit
-from zelo_ray.formats.judgments.labels import ids_in_table, unit_of_sample
 from zelo_ray.formats.judgments.qrels import has_changed
-from zelo_ray.formats.probe import SAMPLE_RECORD
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.stored import StoredTable
-from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 
 SampleRecord = dict[str, Any]

@@ -13,11 +13,9 @@ from zelo_ray.evaluation.agreement import (
     scale_name,
 )
 from zelo_ray.evaluation.agreement.coefficients import Agreement
-from zelo_ray.formats.judgments.answers import CurrentAnswers, valid_answers
-from zelo_ray.formats.judgments.label_units import DOCUMENT, LabelUnit
-from zelo_ray.formats.judgments.labels import LABEL_COLUMNS
-from zelo_ray.formats.tables import table_of_rows
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.labels import DOCUMENT, LABEL_COLUMNS, CurrentAnswers, LabelUnit, valid_answers
+from zelo_ray.files.tables import table_of_rows
+from zelo_ray.files.wording import counted
 
 _WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
 _MOST = 101  # grades from 0 to 100; tables of more are too large

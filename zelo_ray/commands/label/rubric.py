@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from zelo_ray.formats.judgments.label_units import (
+from zelo_ray.files.labels import (
     CANNOT_SAY,
     DOCUMENT,
     TOP,

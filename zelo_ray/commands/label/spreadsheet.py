@@ -9,10 +9,10 @@ from typing import Any
 
 from zelo_ray.commands.label.desk import SampleItem
 from zelo_ray.errors import InputError
+from zelo_ray.files.labels import LabelUnit
+from zelo_ray.files.storage import open_for_reading, open_for_writing
+from zelo_ray.files.wording import guard_formula
 from zelo_ray.formats.delimited import json_array_rows, json_line_rows, split_rows
-from zelo_ray.formats.files import open_for_reading, open_for_writing
-from zelo_ray.formats.formulas import guard_formula
-from zelo_ray.formats.judgments.label_units import LabelUnit
 
 _UNSURE = frozenset(("u", "?", "cannot say"))
 _LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767

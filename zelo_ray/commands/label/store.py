@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zelo_ray.engine.durable import sync_folder
-from zelo_ray.formats.judgments.answers import (
+from zelo_ray.files.labels import (
     CurrentAnswers,
     PersonsAnswer,
     current_answers,
     read_answers,
 )
-from zelo_ray.formats.probe import ANSWERS
+from zelo_ray.files.run_record import ANSWERS
 
 _TORN = "answers.torn"
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.judgments.label_units import DOCUMENT, PAIR, Ids
+from zelo_ray.files.labels import DOCUMENT, PAIR, Ids
+from zelo_ray.files.storage import find_shards
 from zelo_ray.formats.judgments.qrels import pools_file_of_truth
-from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
+from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols.texts import shown_query

@@ -28,13 +28,12 @@ from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, ProbeKind, load_probe
+from zelo_ray.files.run_record import PROBE, record_start
+from zelo_ray.files.storage import find_shards, write_json
+from zelo_ray.files.tables import table_of, write_tables
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.pools import find_shards
-from zelo_ray.formats.results import write_json, write_tables
-from zelo_ray.formats.run_record import PROBE, record_start
-from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions, ProbeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import load_protocol

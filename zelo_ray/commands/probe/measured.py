@@ -16,7 +16,7 @@ from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.probes import load_probe
 from zelo_ray.evaluation.randomisation import holm, randomisation_test_for_many
 from zelo_ray.evaluation.resampling import TIE, Floats
-from zelo_ray.formats.results import read_table
+from zelo_ray.files.tables import read_table
 from zelo_ray.records import Grade, Vote
 
 SURE = 0.05

@@ -6,8 +6,8 @@ from typing import Any
 
 from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, is_significant
 from zelo_ray.evaluation.probes import load_probe
-from zelo_ray.formats.run_record import PROBE
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import PROBE
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from zelo_ray.commands.prompt import FoundRequests, ShownRequest
 from zelo_ray.engine.bookkeeping import format_dollars
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 
 
 def bodies_of(result: FoundRequests) -> Iterator[str]:

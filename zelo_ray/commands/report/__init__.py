@@ -11,9 +11,8 @@ from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.commands.probe.report import PROBE_REPORT
 from zelo_ray.commands.tune.report import TUNE_REPORT
 from zelo_ray.errors import InputError, NothingToReport
-from zelo_ray.formats.files import list_directory, read_record
-from zelo_ray.formats.results import write_text
-from zelo_ray.formats.run_record import is_finished, unfinished_message
+from zelo_ray.files.run_record import is_finished, read_record, unfinished_message
+from zelo_ray.files.storage import list_directory, write_text
 from zelo_ray.reports.page import render_page
 
 __all__ = ["NothingToReport", "write_report"]

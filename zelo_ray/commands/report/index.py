@@ -11,10 +11,9 @@ import fsspec
 
 from zelo_ray.commands.report import find_record
 from zelo_ray.errors import NothingToReport, OptionError
-from zelo_ray.formats.files import list_directory, read_json_object
-from zelo_ray.formats.results import write_text
-from zelo_ray.formats.run_record import COMMAND_OF_KIND, is_finished
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import COMMAND_OF_KIND, is_finished
+from zelo_ray.files.storage import list_directory, read_json_object, write_text
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.parts import Cells, PageLink, Report, ReportTable, Section, TextCell
 

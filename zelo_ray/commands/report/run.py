@@ -2,7 +2,7 @@
 
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import write_index
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.options import ReportOptions
 
 

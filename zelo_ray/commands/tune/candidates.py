@@ -12,7 +12,7 @@ from pydantic import ValidationError, create_model
 
 from zelo_ray.commands.compare_protocols.plans import plan_run
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.files import file_stem
+from zelo_ray.files.storage import file_stem
 from zelo_ray.options import AnnotateOptions, TuneOptions, did_you_mean
 from zelo_ray.options.command import FILES, MONEY, RUNNING, CommandOptions, group_of
 from zelo_ray.options.places import FROM_USER

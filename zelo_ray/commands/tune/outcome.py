@@ -8,8 +8,8 @@ import yaml
 
 from zelo_ray.commands.tune.choice import Gain
 from zelo_ray.commands.tune.misjudged import ChangedSide, WorthReading
-from zelo_ray.formats.results import write_tables, write_text
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.storage import write_text
+from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.places import text_reader
 

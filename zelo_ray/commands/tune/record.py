@@ -11,8 +11,8 @@ from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.tune.outcome import TuneOutcome
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.engine.job import Timer
-from zelo_ray.formats.results import write_json
-from zelo_ray.formats.run_record import TUNE
+from zelo_ray.files.run_record import TUNE
+from zelo_ray.files.storage import write_json
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled

@@ -11,8 +11,8 @@ from zelo_ray.commands.tune.choice import LEVEL, Gain
 from zelo_ray.commands.tune.halves import FIRST, SECOND
 from zelo_ray.commands.tune.misjudged import OF_ONE_QUERY, ChangedSide, WorthReading
 from zelo_ray.commands.tune.outcome import CHOSEN, CandidateFigures
-from zelo_ray.formats.run_record import TUNE
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import TUNE
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.kind import Record, ReportKind

@@ -16,8 +16,8 @@ from typing import Any
 import fsspec
 
 from zelo_ray.engine.lock import RUN_LOCK
-from zelo_ray.formats.files import storage_error
-from zelo_ray.formats.run_record import PROBE, PROTOCOLS, RUN, TUNE, is_finished
+from zelo_ray.files.run_record import PROBE, PROTOCOLS, RUN, TUNE, is_finished
+from zelo_ray.files.storage import storage_error
 from zelo_ray.reports.progress.snapshot import (
     PROGRESS,
     ProgressSnapshot,

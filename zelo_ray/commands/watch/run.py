@@ -11,7 +11,7 @@ from rich.text import Text
 
 from zelo_ray.commands.watch.look import Onlooker, Phase, RunView
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 from zelo_ray.options import WatchOptions
 from zelo_ray.reports.progress.figures import progress_figures
 

@@ -8,8 +8,8 @@ from rich.console import Group
 from zelo_ray.commands.watch.look import Phase, RunView
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.errors import ExitStatus
-from zelo_ray.formats.run_record import COMMAND_OF_KIND
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import COMMAND_OF_KIND
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.progress.figures import JudgeProgress, duration
 from zelo_ray.reports.progress.lines import progress_line
 from zelo_ray.reports.progress.snapshot import PartProgress, ProgressSnapshot, ProgressState

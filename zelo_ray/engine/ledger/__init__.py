@@ -34,7 +34,7 @@ from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED
 from zelo_ray.engine.ledger.totals import Payer
 from zelo_ray.engine.ledger.writing import SegmentWriter, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import parse_row, reply_from_row, reply_to_line
+from zelo_ray.files.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.records import Reply
 
 __all__ = [

@@ -10,7 +10,7 @@ import orjson
 
 from zelo_ray.engine.ledger.table_file import ENDING as TABLE_ENDING
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import ENDING, complete_lines, parse_row
+from zelo_ray.files.segments import ENDING, complete_lines, parse_row
 
 FOLDER = "replies"
 INDEX = "_index"  # readers of a folder of data, such as pyarrow, pass over names that begin so

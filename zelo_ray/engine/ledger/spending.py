@@ -18,8 +18,8 @@ from zelo_ray.engine.ledger.listing import (
 from zelo_ray.engine.ledger.table_file import read_totals
 from zelo_ray.engine.ledger.totals import Covered, Payer, SegmentTotals, Total
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import reply_from_row
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.segments import reply_from_row
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Reply
 
 _NAMED = 3

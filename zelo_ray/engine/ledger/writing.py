@@ -11,7 +11,7 @@ from zelo_ray.engine.durable import explain_file_errors, sync_folder
 from zelo_ray.engine.ledger.listing import FOLDER
 from zelo_ray.engine.lock import share_writing
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import ENDING
+from zelo_ray.files.segments import ENDING
 
 _LOCAL_BYTES = 64 * 2**20  # a segment larger than this is left and a new one begun
 _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until it is left

@@ -9,9 +9,10 @@ import pyarrow as pa
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError, UnreadableFile
+from zelo_ray.files.conversations import make_assistant_pools
+from zelo_ray.files.storage import find_shards, is_jsonl, list_directory
 from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.files import list_directory
-from zelo_ray.formats.input import assistants, long, wide
+from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import (
     Collection,
     make_collection_pools,
@@ -39,7 +40,7 @@ from zelo_ray.formats.interchange.texts import FilledPools
 from zelo_ray.formats.judgments.grades import NO_COLUMNS
 from zelo_ray.formats.judgments.qrels import read_judged_pools
 from zelo_ray.formats.own_query import drop_own_queries
-from zelo_ray.formats.pools import find_shards, is_jsonl, parse_pool
+from zelo_ray.formats.pools import parse_pool
 from zelo_ray.formats.probe import FileProbe, is_dataset_name, probe, refuse_unused_columns
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.asking import AskingOptions
@@ -405,7 +406,7 @@ def _pools_of_files(
             yield from pools_as_lines(pools, notes)
     elif first.kind == "assistants":
         rows = chain.from_iterable(e.probe.rows() for e in held)
-        yield from assistants.make_assistant_pools(rows, notes, input_options.show)
+        yield from make_assistant_pools(rows, notes, input_options.show)
     elif first.kind in ("wide", "pools"):
         for file in held:
             name = file.columns.get("documents", "documents")

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory
+from zelo_ray.files.run_record import RUN
+from zelo_ray.files.storage import has_data_ending, list_directory, unpacked_name
 from zelo_ray.formats.input.input_options import InputOptions, Part
 from zelo_ray.formats.input.long import ConversionNotes, Pool, TextsById
 from zelo_ray.formats.interchange import beir
@@ -25,7 +26,6 @@ from zelo_ray.formats.interchange.texts import (
     pool_row,
 )
 from zelo_ray.formats.judgments.qrels import read_qrels
-from zelo_ray.formats.pools import has_data_ending, unpacked_name
 from zelo_ray.formats.probe import (
     CORPUS_NAMES,
     QUERIES_NAMES,
@@ -33,7 +33,6 @@ from zelo_ray.formats.probe import (
     is_dataset_name,
     probe,
 )
-from zelo_ray.formats.run_record import RUN
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.records import Document
 

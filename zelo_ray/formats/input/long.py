@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.interchange.pooling import category_codes
 from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
@@ -19,7 +20,6 @@ from zelo_ray.formats.interchange.texts import has_visible_text, with_title
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
 from zelo_ray.formats.pools import LINE_FIELDS, hash_id
 from zelo_ray.formats.typed_columns import is_missing, parse_number
-from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document
 
 Pool = dict[str, Any]

@@ -9,15 +9,16 @@ import fsspec
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory, storage_error
-from zelo_ray.formats.input.collection import Collection, find_collection
-from zelo_ray.formats.pools import (
+from zelo_ray.files.storage import (
     find_shards,
     has_data_ending,
     is_jsonl,
+    list_directory,
+    storage_error,
     unpacked_name,
 )
-from zelo_ray.formats.wording import is_utf8, not_utf8_message
+from zelo_ray.files.wording import is_utf8, not_utf8_message
+from zelo_ray.formats.input.collection import Collection, find_collection
 from zelo_ray.options.command import did_you_mean
 
 _RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")

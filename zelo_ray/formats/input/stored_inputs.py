@@ -19,7 +19,7 @@ import fsspec
 import orjson
 from fsspec.core import has_magic
 
-from zelo_ray.formats.files import open_for_writing, storage_error
+from zelo_ray.files.storage import open_for_writing, storage_error
 
 FOLDER = "input"
 _DAY = 24 * 60 * 60  # seconds

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.formats.files import decode_line, list_directory, open_for_writing, read_placed_lines
+from zelo_ray.files.storage import decode_line, list_directory, open_for_writing, read_placed_lines
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.interchange.pooling import Candidates, columns, make_qrels, pool_candidates
 from zelo_ray.formats.interchange.texts import (
     FilledPools,
@@ -33,7 +34,6 @@ from zelo_ray.formats.interchange.texts import (
 from zelo_ray.formats.interchange.trec import format_numbers
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
 from zelo_ray.formats.probe import BEIR_QRELS_COLUMNS, probe
-from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
 _Row = tuple[str, str, float, float]

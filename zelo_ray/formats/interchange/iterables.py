@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.interchange.pooling import make_qrels, pool_candidates
 from zelo_ray.formats.interchange.query_fields import other_fields
 from zelo_ray.formats.interchange.texts import FilledPools, make_filled_pools
 from zelo_ray.formats.probe import DATASET
-from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Ranked
 
 

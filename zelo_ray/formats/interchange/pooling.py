@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.tables import table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.records import Qrel
 
 Candidates = dict[str, dict[str, dict[str, int]]]

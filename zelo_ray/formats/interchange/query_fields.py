@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError, format_error
-from zelo_ray.formats.files import open_for_reading
+from zelo_ray.files.storage import open_for_reading
+from zelo_ray.files.wording import text_for_judges
 from zelo_ray.formats.pools import LINE_FIELDS
-from zelo_ray.formats.wording import text_for_judges
 from zelo_ray.records import Document
 
 DESCRIBED = ("description", "narrative")

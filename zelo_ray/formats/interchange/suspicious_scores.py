@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.interchange.pooling import category_codes
-from zelo_ray.formats.wording import counted
 
 Doubted = Literal["equal_scores", "reversed_ranks"]
 SHARE = 0.2

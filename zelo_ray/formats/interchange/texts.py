@@ -9,15 +9,22 @@ import orjson
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.storage import (
+    decode_line,
+    find_shards,
+    is_jsonl,
+    list_directory,
+    open_for_writing,
+    read_placed_lines,
+    unpacked_name,
+)
+from zelo_ray.files.wording import counted, is_utf8, not_utf8_message
 from zelo_ray.formats.columns import IDS, NAMES, is_called, normalize_name, value_of
-from zelo_ray.formats.files import decode_line, list_directory, open_for_writing, read_placed_lines
 from zelo_ray.formats.interchange.pooling import Candidates
 from zelo_ray.formats.interchange.query_fields import other_fields, read_topics
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
 from zelo_ray.formats.own_query import OwnQueries, left_out_field
-from zelo_ray.formats.pools import find_shards, is_jsonl, unpacked_name
 from zelo_ray.formats.probe import FileProbe, probe
-from zelo_ray.formats.wording import counted, is_utf8, not_utf8_message
 from zelo_ray.records import Document, Pool
 
 _IDS: Mapping[str, str] = {"corpus": "doc_id", "queries": "query_id"}

@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.formats.files import (
+from zelo_ray.files.storage import (
     decode_line,
     file_stem,
     open_for_writing,
     read_blocks,
     read_placed_lines,
 )
+from zelo_ray.files.tables import schema_of
 from zelo_ray.formats.interchange.pooling import find_repeated_pair, sort_run
 from zelo_ray.formats.lossy_ids import refuse_lossy_ids
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
 
 _BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")

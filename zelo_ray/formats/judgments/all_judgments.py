@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import file_stem, list_directory
+from zelo_ray.files.run_record import refuse_unfinished
+from zelo_ray.files.storage import file_stem, list_directory
+from zelo_ray.files.wording import counted, printable
 from zelo_ray.formats.judgments.grades import NO_COLUMNS
 from zelo_ray.formats.judgments.judgments_file import (
     JudgmentsFile,
@@ -26,8 +28,6 @@ from zelo_ray.formats.judgments.scales import (
     pairs_by_grades,
 )
 from zelo_ray.formats.judgments.votes import HUMAN_VOTES, VOTES
-from zelo_ray.formats.run_record import refuse_unfinished
-from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options.places import split_name
 from zelo_ray.options.scales import Scale
 

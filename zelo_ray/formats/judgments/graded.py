@@ -6,10 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, format_error
-from zelo_ray.formats.files import list_directory
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import parquet_table, schema_of
 from zelo_ray.formats.probe import RESULTS, probe
-from zelo_ray.formats.stored import parquet_table
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
 
 _PAIR = ("query_id", "doc_id")

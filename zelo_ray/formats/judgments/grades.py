@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.run_record import refuse_unfinished
+from zelo_ray.files.storage import read_placed_lines
+from zelo_ray.files.tables import schema_of
 from zelo_ray.formats.columns import (
     IDS,
     NAMES,
@@ -23,13 +26,10 @@ from zelo_ray.formats.columns import (
     normalize_name,
     value_of,
 )
-from zelo_ray.formats.files import read_placed_lines
 from zelo_ray.formats.interchange import beir, mteb, trec
 from zelo_ray.formats.interchange.pooling import make_qrels
 from zelo_ray.formats.pools import hash_id
 from zelo_ray.formats.probe import RESULTS, FileProbe, is_number, probe, short_run_error
-from zelo_ray.formats.run_record import refuse_unfinished
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.typed_columns import Place, read_columns
 from zelo_ray.records import GradedScore
 

@@ -8,22 +8,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.labels import (
+    PAIR,
+    PersonsAnswer,
+    answers_in,
+    check_probabilities,
+    read_sample,
+    unit_of_sample,
+    valid_answers,
+)
+from zelo_ray.files.run_record import SAMPLE_RECORD, read_record
+from zelo_ray.files.tables import table_of_rows
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.columns import columns_in, has_answer
-from zelo_ray.formats.files import read_record
-from zelo_ray.formats.judgments.answers import PersonsAnswer, answers_in, valid_answers
 from zelo_ray.formats.judgments.grades import (
     NO_COLUMNS,
     open_judgments,
     read_grade_rows,
     unknown_judgments_error,
 )
-from zelo_ray.formats.judgments.label_units import PAIR
-from zelo_ray.formats.judgments.labels import check_probabilities, read_sample, unit_of_sample
 from zelo_ray.formats.judgments.votes import VOTES, as_votes, merge_orders, read_vote_rows
-from zelo_ray.formats.probe import SAMPLE_RECORD, FileProbe
-from zelo_ray.formats.tables import table_of_rows
+from zelo_ray.formats.probe import FileProbe
 from zelo_ray.formats.typed_columns import Place
-from zelo_ray.formats.wording import counted
 
 _GRADES = pa.schema(
     [

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory, part_files
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import schema_of
 from zelo_ray.formats.interchange import beir, mteb
 from zelo_ray.formats.interchange.iterables import load_dataset, pools_of, qrels_of
 from zelo_ray.formats.interchange.pooling import check_qrels
@@ -21,7 +22,6 @@ from zelo_ray.formats.judgments.grades import (
     unknown_judgments_error,
 )
 from zelo_ray.formats.probe import RESULTS, FileProbe, first_name_part, probe
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel
 
 ANNOTATED = "annotated.jsonl"
@@ -122,7 +122,7 @@ def read_judged_pools(source: FileProbe) -> FilledPools | None:
     """
     match source.kind if has_pools(source) else "":
         case "results":
-            lines = pool_lines(part_files(f"{source.place.rstrip('/')}/{ANNOTATED}"))
+            lines = pool_lines([f"{source.place.rstrip('/')}/{ANNOTATED}"])
             return FilledPools([pool for _, pool in lines], [])
         case "pools":
             return FilledPools([pool for _, pool in pool_lines([source.place])], [])

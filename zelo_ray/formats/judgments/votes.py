@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.tables import schema_of
 from zelo_ray.formats.columns import (
     OF_VOTES,
     ComparisonColumns,
@@ -22,7 +23,6 @@ from zelo_ray.formats.columns import (
     normalize_name,
 )
 from zelo_ray.formats.probe import FileProbe
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.typed_columns import NAMING, Place, is_missing, read_columns
 from zelo_ray.records import Vote
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 
 from zelo_ray.engine.tally import Tally
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 from zelo_ray.reports.progress.figures import ProgressMeter, duration
 from zelo_ray.reports.progress.lines import dollars, progress_line
 from zelo_ray.reports.progress.news import NewsTimer

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Self, TextIO
 
 from zelo_ray.engine.tally import Tally
-from zelo_ray.formats.wording import printable
+from zelo_ray.files.wording import printable
 from zelo_ray.reports.progress.figures import ProgressMeter, progress_figures
 from zelo_ray.reports.progress.news import NewsTimer
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from zelo_ray.formats.wording import printable, shorten_middle
+from zelo_ray.files.wording import printable
 from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _OWN = r"[^:@]+:[A-Z][A-Z0-9_]*"  # such as my_module:PROVIDER
@@ -57,3 +57,24 @@ def shorten_names(names: Sequence[str], width: int) -> Mapping[str, str]:
 def widest(form: Mapping[str, str]) -> int:
     """Return the cells that the longest of the names takes."""
     return max(map(cell_len, form.values()), default=0)
+
+
+def shorten_middle(text: str, width: int) -> str:
+    """Shorten a text to a width in terminal cells, keeping its beginning and its end."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) // 3
+    return shorten_end(text, width - tail) + shorten_end(text[::-1], tail + 1)[-2::-1]
+
+
+def shorten_end(text: str, width: int) -> str:
+    """Shorten a text to a width in terminal cells, with … in place of its end."""
+    if cell_len(text) <= width:
+        return text
+    head, room = "", width - 1
+    for char in text:
+        room -= cell_len(char)
+        if room < 0:
+            break
+        head += char
+    return head + "…" if width > 0 else ""

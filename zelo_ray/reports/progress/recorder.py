@@ -15,7 +15,7 @@ import fsspec
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import ExitStatus, ZeloError
-from zelo_ray.formats.wording import without_passwords
+from zelo_ray.files.wording import without_passwords
 from zelo_ray.reports.progress.display import Display
 from zelo_ray.reports.progress.events import ProgressEvents
 from zelo_ray.reports.progress.figures import ProgressMeter

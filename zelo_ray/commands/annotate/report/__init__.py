@@ -9,8 +9,8 @@ from zelo_ray.commands.annotate.report.tournaments import count_first_king_wins,
 from zelo_ray.commands.annotate.report.warnings import rank_annotation_warnings
 from zelo_ray.commands.annotate.report.wins import winners_section
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.run_record import RUN, is_finished
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import RUN, is_finished
+from zelo_ray.files.wording import counted
 from zelo_ray.records import (
     TIE,
     Consensus,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from zelo_ray.commands.annotate.report.answering_models import is_another_model, list_models
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.wilson import wilson_interval
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.reasons import Unscored, UnscoredReason, judges_by_reason
 from zelo_ray.reports.warning import ResultWarning
 from zelo_ray.reports.warning_codes import Value, WarningCode

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from zelo_ray.formats.results import read_table
+from zelo_ray.files.tables import read_table
 from zelo_ray.records import TIE, Verdict
 
 _ITEM = ("query_id", "doc_id_a", "doc_id_b", "method", "judge")

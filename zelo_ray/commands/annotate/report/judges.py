@@ -9,7 +9,7 @@ from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.wilson import wilson_intervals
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.reasons import judges_by_reason
 from zelo_ray.reports.charts.figures import intervals

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from zelo_ray.commands.annotate.report import details
 from zelo_ray.commands.annotate.report.results import ROWS, AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import finished
-from zelo_ray.formats.run_record import RUN
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import RUN
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Contest, Verdict
 from zelo_ray.reports.parts import Cells, Queries, ReportTable, Section, TextCell
 from zelo_ray.reports.source import without_credentials

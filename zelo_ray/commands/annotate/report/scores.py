@@ -5,7 +5,7 @@ from math import isnan
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.protocols.options import is_plain, recorded_pooling
 from zelo_ray.records import Contest, Verdict, Vote
 from zelo_ray.reports.charts import stacks

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.formats.results import read_table
+from zelo_ray.files.tables import read_table
 from zelo_ray.records import Contest, Failure, Winner
 
 _CONTESTS = ("query_id", "judge", "repeat", "round", "left_id", "right_id")

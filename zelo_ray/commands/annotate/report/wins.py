@@ -7,7 +7,7 @@ import numpy as np
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import count_wins, expected_wins, finished
 from zelo_ray.evaluation.wilson import wilson_intervals
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import format_estimate, format_probability

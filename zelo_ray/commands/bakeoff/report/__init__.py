@@ -18,8 +18,8 @@ from zelo_ray.commands.bakeoff.report.gate import gate_section
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import rank_bakeoff_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed
-from zelo_ray.formats.run_record import RUN
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.run_record import RUN
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
 from zelo_ray.reports.instructions import build_instructions_section
 from zelo_ray.reports.kind import ReportKind

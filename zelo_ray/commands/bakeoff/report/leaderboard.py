@@ -20,7 +20,7 @@ from zelo_ray.commands.bakeoff.significance import (
 )
 from zelo_ray.evaluation.measures.titles import describe_measures
 from zelo_ray.evaluation.significance import FEWEST, TIE
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix

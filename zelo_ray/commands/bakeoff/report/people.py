@@ -16,7 +16,7 @@ from zelo_ray.commands.bakeoff.report.results import (
     comparisons_by_rival,
 )
 from zelo_ray.commands.bakeoff.significance import significance_of, swap_rankers
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison, Estimate
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, Sentences, TextCell

@@ -16,8 +16,8 @@ from zelo_ray.commands.bakeoff.significance import (
 )
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_interval
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.interchange.suspicious_scores import SHARE
-from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings

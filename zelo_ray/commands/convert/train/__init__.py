@@ -25,11 +25,11 @@ from zelo_ray.commands.convert.train.examples import (
 from zelo_ray.commands.convert.train.splits import SPLITS, shared_documents, split_of
 from zelo_ray.commands.convert.train.target_scale import find_target_scale
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import list_directory
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.wording import counted
 from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.interchange.texts import pool_line, write_lines
 from zelo_ray.formats.judgments.judgments_file import read_judgments
-from zelo_ray.formats.wording import counted
 from zelo_ray.options import ConvertOptions
 from zelo_ray.records import Pool
 

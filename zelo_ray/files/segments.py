@@ -1,7 +1,6 @@
-"""Read and write lines of a ledger segment: JSON lines, a reply a line, each with a checksum.
+"""Read and write lines of a ledger segment: a reply as JSON, ending in a checksum of all before it.
 
 The format is part of a segment's file name, so that a damaged line is never read in another format.
-``.v2.jsonl``: the last column, ``crc32``, is the checksum of all bytes before it.
 """
 
 import zlib
@@ -16,19 +15,14 @@ from zelo_ray.records import Reply
 ENDING = ".v2.jsonl"
 _CHECKSUM = b',"crc32":"%08x"}\n'
 _CHECKSUM_BYTES = len(_CHECKSUM % 0)
-
-_VALUES = itemgetter(*Reply._fields)
 _NAMES = frozenset(Reply._fields)
+_values = itemgetter(*Reply._fields)
 
 
 def reply_to_line(reply: Reply) -> bytes:
     """Return a reply as a JSON line with a checksum."""
     row = reply._asdict()
-    for name in (
-        "text",
-        "reason",
-        "model",
-    ):  # may contain half of a surrogate pair, which is not UTF-8
+    for name in ("text", "reason", "model"):  # may hold half of a surrogate pair
         row[name] = str(row[name]).encode("utf-8", "replace").decode()
     body = orjson.dumps(row)[:-1]
     return body + _CHECKSUM % zlib.crc32(body)
@@ -37,23 +31,20 @@ def reply_to_line(reply: Reply) -> bytes:
 def parse_row(line: bytes) -> dict[str, Any] | None:
     """Parse a line to a row with at least all columns of a reply; return None if it is damaged.
 
-    Columns that were added later get their default, so that paid replies stay readable. Nothing is
-    raised, whatever the bytes are.
+    Columns that were added later get their default, so that paid replies stay readable.
     """
     if not line.endswith(_CHECKSUM % zlib.crc32(line[:-_CHECKSUM_BYTES])):
         return None
     try:
-        row: dict[str, Any] = orjson.loads(line)
-        if not row.keys() >= _NAMES:
-            row = Reply._field_defaults | row
-        return row if row.keys() >= _NAMES else None
-    except (ValueError, AttributeError, TypeError):
+        row: dict[str, Any] = Reply._field_defaults | orjson.loads(line)
+    except (ValueError, TypeError):
         return None
+    return row if row.keys() >= _NAMES else None
 
 
 def reply_from_row(row: Mapping[str, Any]) -> Reply:
     """Build a reply from a row of `parse_row`, without unknown columns."""
-    return Reply(*_VALUES(row))
+    return Reply(*_values(row))
 
 
 def complete_lines(data: bytes) -> Iterator[tuple[int, bytes]]:

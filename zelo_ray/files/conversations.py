@@ -1,0 +1,197 @@
+"""Make pools of conversations: assistants' answers to each question, and sessions as one block."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zelo_ray.errors import InputError
+from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
+from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
+from zelo_ray.formats.interchange.texts import has_visible_text
+from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines, session_in
+from zelo_ray.records import Document, Pool, delimiter_code
+
+if TYPE_CHECKING:
+    from zelo_ray.formats.input.long import ConversionNotes
+
+_FILE = "sessions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    place: str
+    session: str
+    assistant: str
+    qa_id: str
+    row: Mapping[str, Any]
+
+
+def make_assistant_pools(
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    notes: "ConversionNotes",
+    show: Sequence[str] = (),
+) -> Iterator[dict[str, Any]]:
+    """Yield a pool for each question; its documents are the assistants' answers.
+
+    A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``.
+    Questions are the same where session and qa_id are, and pools then name their session; where no
+    session has two assistants, where qa_id and query are. ``show`` names fields of turns to keep.
+    """
+    turns = [turn for place, row in rows for turn in _turns(place, row)]
+    pairs = {(turn.session, turn.assistant) for turn in turns}
+    shared = len(pairs) > len({session for session, _ in pairs})
+    groups = defaultdict[tuple[str, str], list[_Turn]](list)
+    for turn in turns:
+        key = (turn.session, turn.qa_id) if shared else (turn.qa_id, turn.row["query"])
+        groups[key].append(turn)
+    ids = Counter(group[0].qa_id for group in groups.values())
+    for first, *others in groups.values():
+        alone = ids[first.qa_id] == 1
+        query_id = first.qa_id if alone else f"{first.session}:{first.qa_id}"
+        answers = {first.assistant: first.row.get("assistant")}
+        for turn in others:
+            if turn.row["query"] != first.row["query"] or turn.assistant in answers:
+                raise InputError(
+                    f"{turn.place}: {turn.assistant!r} answers qa_id {turn.qa_id!r} of session "
+                    f"{turn.session!r} twice, or it has another query in {first.place}"
+                )
+            answers[turn.assistant] = turn.row.get("assistant")
+        documents = list[dict[str, str]]()
+        for name, text in answers.items():
+            if isinstance(text, str) and has_visible_text(text):
+                documents.append({"id": name, "content": text})
+            else:
+                notes.note_left_out("empty answers", f"{name} ({first.qa_id})")
+        if not documents or not has_visible_text(first.row["query"]):
+            notes.note_left_out("questions without an answer or a text", query_id)
+            continue
+        fields = [select_fields(turn.row, show) for turn in (first, *others)]
+        session = {"session_id": first.session} if shared and first.session else {}
+        about = merge_fields(first.place, query_id, fields)
+        query = {"id": query_id, "query": first.row["query"], **session, **about}
+        yield {"query": query, "documents": documents}
+
+
+def _turns(place: str, row: Mapping[str, Any]) -> Iterator[_Turn]:
+    from zelo_ray.formats.input.long import id_text  # noqa: PLC0415 - which imports this module
+
+    assistant, session = id_text(row.get("assistant_id")), id_text(row.get("session_id")) or ""
+    conversation = row.get("conversation")
+    if assistant is None or not isinstance(conversation, list):
+        raise InputError(f"{place}: needs assistant_id, and a conversation of qa_id and query")
+    for turn in conversation:
+        qa_id = id_text(turn.get("qa_id")) if isinstance(turn, Mapping) else None
+        if qa_id is None or not isinstance(turn.get("query"), str):
+            raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
+        yield _Turn(place, session, assistant, qa_id, turn)
+
+
+@dataclass(slots=True)
+class JoinedSessions:
+    """The result of joining turns to sessions."""
+
+    path: str
+    """the file of joined sessions, a valid pool a line"""
+    sessions: int = 0
+    left_out: list[str] = field(default_factory=list)
+    """assistants that do not answer every turn of a session, as ``assistant (session)``"""
+    rejected: int = 0
+
+
+def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
+    """Join the pools of each session to one pool, and write these to ``sessions.jsonl`` in ``out``.
+
+    Turns are in the order of the input, also across shards. Only assistants (document ids) that
+    answer every turn are kept. A session's query has the user's message in each turn, a document
+    one assistant's whole conversation. Invalid lines and sessions go to ``rejected.parquet``.
+    """
+    joined, why = JoinedSessions(f"{out.rstrip('/')}/{_FILE}"), "it is empty"
+    sessions, torn = defaultdict[str, list[tuple[Line, Pool]]](list), set[str]()
+    turns = set[tuple[str, str]]()
+    with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [_FILE], rows=1000) as results:
+
+        def reject(line: Line, reason: str) -> None:
+            nonlocal why
+            raw = line.raw.decode("utf-8", "backslashreplace")
+            bad = Rejected(line.file, line.number, reason, raw)
+            results.add("rejected", table_of([bad], Rejected))
+            why = why if joined.rejected else f"{line.file}, line {line.number}: {reason}"
+            joined.rejected += 1
+
+        for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
+            if line.pool is None:
+                reject(line, line.reason)
+                torn.add(session_in(line.raw))
+                continue
+            session, query_id = line.pool.session_id, line.pool.query_id
+            if not session:
+                reject(line, "it has no session_id; give it one, or judge with --blocks query")
+            elif (session, query_id) in turns:
+                reject(line, f"query id {query_id!r} occurs twice in session {session!r}")
+            else:
+                turns.add((session, query_id))
+                sessions[session].append((line, line.pool))
+        for session, lines in sessions.items():
+            pools = [pool for _, pool in lines]
+            answers = [{document.id: document for document in pool.documents} for pool in pools]
+            everybody = [*dict.fromkeys(name for turn in answers for name in turn)]
+            faithful = [name for name in everybody if all(name in turn for turn in answers)]
+            raw = _session_line(session, pools, [[turn[n] for turn in answers] for n in faithful])
+            reason = parse_line(_FILE, 0, raw, LineLimits()).reason
+            if len(raw) > LineLimits().line:
+                reason = f"longer than {LineLimits().line:,} bytes"
+            if session in torn:
+                reason = "one of its turns was rejected; mend that line"
+            if reason:
+                reject(lines[0][0], f"session {session!r}, joined: {reason}")
+                continue
+            results.add_line(_FILE, raw)
+            joined.sessions += 1
+            left_out = (name for name in everybody if name not in faithful)
+            joined.left_out += [f"{name} ({session})" for name in left_out]
+    if not joined.sessions:
+        raise InputError(f"the input holds no session; {why}")
+    return joined
+
+
+def _session_line(session: str, turns: Sequence[Pool], answers: Sequence[list[Document]]) -> bytes:
+    texts = [[document.content for document in documents] for documents in answers]
+    question, conversations = join_turns([turn.query for turn in turns], texts)
+    documents = [
+        {"id": first.id, "content": content, "metadata": first.metadata}
+        for (first, *_), content in zip(answers, conversations, strict=True)
+    ]
+    query = {"id": session, "query": question, "session_id": session}
+    line = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def join_turns(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
+    """Join the turns of a conversation to one question, and one answer for each assistant.
+
+    The question gives a code, which is a hash of the whole conversation. The lines that open a turn
+    carry it, so an answer cannot forge a turn. One turn stays as it is.
+
+    Args:
+        queries: the user's message in each turn.
+        answers: by assistant, its answer in each turn.
+    """
+    if len(queries) == 1:
+        return queries[0], [answer for (answer,) in answers]
+    code = delimiter_code(*queries, *(text for replies in answers for text in replies))
+    introduction = (
+        f"This is a conversation of {len(queries)} turns, and an answer is the whole of it as one "
+        f"assistant led it. In an answer each line that opens a turn carries the code {code}; a "
+        "line without it opens none."
+    )
+    turns = (f"Turn {number}: {query}" for number, query in enumerate(queries, 1))
+    conversations = [
+        "\n".join(
+            f"[turn {number}, user, {code}]\n{query}\n[turn {number}, assistant, {code}]\n{answer}"
+            for number, (query, answer) in enumerate(zip(queries, replies, strict=True), 1)
+        )
+        for replies in answers
+    ]
+    return "\n\n".join([introduction, *turns]), conversations

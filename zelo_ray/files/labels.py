@@ -1,0 +1,386 @@
+"""Read what people said: a directory of ``zelo-ray label``, or their labels in any other file.
+
+A line of ``answers.jsonl`` is an answer on a document or a pair, in order of time; a grade or
+preference of null is "cannot say"; ``undo`` takes back all earlier answers of this person on it:
+
+    {"at": "2026-03-01T12:00:00+00:00", "person": "ann", "query_id": "q", "doc_id": "d", "grade": 2}
+    {"at": ..., "doc_id_a": "d", "doc_id_b": "e", "preference": -1, "swapped": true}
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError
+from zelo_ray.files.run_record import ANSWERS, SAMPLE_RECORD, read_record
+from zelo_ray.files.storage import list_directory, open_for_reading
+from zelo_ray.files.tables import StoredTable, table_of_rows
+from zelo_ray.formats.judgments.grades import (
+    NO_COLUMNS,
+    GradeRows,
+    open_judgments,
+    read_grade_rows,
+    unknown_judgments_error,
+)
+
+Ids = tuple[str, ...]
+"""Ids of a query and its document, or of a query and two documents."""
+LABEL_COLUMNS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("query_id", "doc_id", "person")),
+        *((name, pa.float64()) for name in ("grade", "probability")),
+    ]
+)
+_FRAME_COLUMNS = pa.schema(
+    [("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChoice:
+    """An answer that people can give: its key on the page, the stored number, its word in files."""
+
+    key: str
+    value: float | None
+    word: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelUnit:
+    """The kind of thing that one answer is about."""
+
+    name: str
+    ids: tuple[str, ...]
+    """its columns in the file of the sample"""
+    texts: tuple[str, ...]
+    answer: str
+    """the field of an answer's line"""
+    column: str
+    """the column of a spreadsheet"""
+    choices: tuple[AnswerChoice, ...]
+    """the answers but for "cannot say\""""
+
+    @property
+    def file(self) -> str:
+        """Return the name of the file that holds all that could be drawn, by priority."""
+        return f"{self.name}s.parquet"
+
+    @property
+    def values(self) -> list[float]:
+        """Return the numbers that answers are stored as."""
+        return [choice.value for choice in self.choices if choice.value is not None]
+
+    @property
+    def words(self) -> str:
+        """Return the answers in words, as for a message on a spreadsheet."""
+        if self.answer == "grade":
+            return f"a grade from {self.choices[0].word} to {self.choices[-1].word}"
+        return ", ".join(choice.word for choice in self.choices)
+
+    def name_ids(self, ids: Ids) -> str:
+        """Name a document, or a pair, in a message."""
+        documents = " and ".join(map(repr, ids[1:]))
+        return f"document{'s' if ids[2:] else ''} {documents} of query {ids[0]!r}"
+
+
+CANNOT_SAY = AnswerChoice("u", None, "u", "Cannot say")
+TOP = 3
+"""The highest grade."""
+DOCUMENT = LabelUnit(
+    name="document",
+    ids=("query_id", "doc_id"),
+    texts=("document",),
+    answer="grade",
+    column="grade",
+    choices=tuple(AnswerChoice(str(grade), float(grade), str(grade)) for grade in range(TOP + 1)),
+)
+PAIR = LabelUnit(
+    name="pair",
+    ids=("query_id", "doc_id_a", "doc_id_b"),
+    texts=("document_a", "document_b"),
+    answer="preference",
+    column="better",
+    choices=(
+        AnswerChoice("a", -1.0, "A", "A is better"),
+        AnswerChoice("b", 1.0, "B", "B is better"),
+        AnswerChoice("t", 0.0, "tie", "Tie"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonsAnswer:
+    """One person's answer on one document or pair, and its time (ISO 8601, UTC)."""
+
+    at: str
+    person: str
+    ids: Ids
+    value: float | None = None
+    """a grade, or a preference: -1, 0 or 1, negative where the first document is better"""
+    undo: bool = False
+    note: str = ""
+    swapped: bool = False
+    """whether the second document of a pair was shown first"""
+
+    def to_json_line(self) -> bytes:
+        """Return the answer as a JSON line, as it is stored, with its line break."""
+        unit = PAIR if len(self.ids) == len(PAIR.ids) else DOCUMENT
+        row: dict[str, Any] = {"at": self.at, "person": self.person}
+        row |= dict(zip(unit.ids, self.ids, strict=True))
+        row |= {"undo": True} if self.undo else {unit.answer: self.value}
+        row |= {"swapped": self.swapped} if unit is PAIR and not self.undo else {}
+        row |= {"note": self.note} if self.note else {}
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _parse_answer(line: bytes) -> PersonsAnswer:
+    row: Mapping[str, Any] = orjson.loads(line)
+    unit = PAIR if PAIR.ids[1] in row else DOCUMENT
+    at, person, *ids = (row[name] for name in ("at", "person", *unit.ids))
+    undo, note = row.get("undo", False), row.get("note", "")
+    value = None if undo else row[unit.answer]
+    if not all(isinstance(text, str) for text in (at, person, *ids, note)):
+        raise TypeError("ids and names are texts")
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise TypeError("a grade or preference is a number or null")
+    value = None if value is None else float(value)
+    return PersonsAnswer(
+        at, person, tuple(ids), value, undo=undo, note=note, swapped=bool(row.get("swapped"))
+    )
+
+
+def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
+    """Read the answers of a file; return them, and their length in bytes.
+
+    A torn last line is left out, and not counted: its writer was never told that it was saved.
+    """
+    with open_for_reading(url) as file:
+        lines = file.read().splitlines(keepends=True)
+    answers, end = list[PersonsAnswer](), 0
+    for number, line in enumerate(lines, 1):
+        try:
+            answers += [_parse_answer(line)] if line.strip() else []
+        except (ValueError, TypeError, KeyError):
+            if number < len(lines):
+                raise InputError(f"{url}:{number}: is not a valid answer") from None
+            break
+        end += len(line)
+    return answers, end
+
+
+CurrentAnswers = dict[Ids, dict[str, PersonsAnswer]]
+"""The current answer, by document or pair, and person."""
+
+
+def current_answers(answers: Iterable[PersonsAnswer]) -> CurrentAnswers:
+    """Return the current answers, by ids and person: the last one that was not undone."""
+    by_ids: CurrentAnswers = {}
+    for answer in answers:
+        by_person = by_ids.setdefault(answer.ids, {})
+        if answer.undo:
+            by_person.pop(answer.person, None)
+        else:
+            by_person[answer.person] = answer
+    return {ids: by_person for ids, by_person in by_ids.items() if by_person}
+
+
+def answers_in(place: str) -> CurrentAnswers:
+    """Return the current answers in a directory of label; none if nobody has answered."""
+    root = place.rstrip("/")
+    if ANSWERS not in (list_directory(root) or ()):
+        return {}
+    return current_answers(read_answers(f"{root}/{ANSWERS}")[0])
+
+
+def valid_answers(answers: CurrentAnswers) -> list[PersonsAnswer]:
+    """Return the answers that say something, sorted by ids and person."""
+    return [answer for ids in sorted(answers) for answer in _with_value(answers[ids])]
+
+
+def _with_value(by_person: Mapping[str, PersonsAnswer]) -> list[PersonsAnswer]:
+    return [by_person[who] for who in sorted(by_person) if by_person[who].value is not None]
+
+
+def ids_in_table(table: pa.Table, unit: LabelUnit = DOCUMENT) -> list[Ids]:
+    """Return the ids of the documents or pairs of a table, in its order."""
+    return list(zip(*(table[name].to_pylist() for name in unit.ids), strict=True))
+
+
+def unit_of_sample(about: Mapping[str, Any]) -> LabelUnit:
+    """Return what people are asked about in a sample with this record."""
+    return PAIR if about.get("unit") == PAIR.name else DOCUMENT
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredSample:
+    """A drawn sample, and the answers of people on it, as far as they count.
+
+    Answers count up to the first document or pair, by priority, that nobody has judged.
+    """
+
+    about: Mapping[str, Any]
+    """the contents of ``label.json``"""
+    table: pa.Table
+    """all that could be drawn, by priority"""
+    answers: list[tuple[PersonsAnswer, float]]
+    """answers with a value, with the chance of each to be drawn and answered"""
+    cannot_say: int
+    """of which everyone asked answered "cannot say\""""
+    out_of_turn: int
+    """answered out of turn"""
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether all had the same chance to be drawn."""
+        sizes = self.table["size"].to_numpy()
+        return len(np.unique(sizes[sizes > 0])) < 2
+
+
+def read_sample(place: str) -> AnsweredSample:
+    """Read a directory of ``label``."""
+    about = read_record(f"{place}/{SAMPLE_RECORD}")
+    unit = unit_of_sample(about)
+    schema = pa.schema([*((name, pa.string()) for name in unit.ids), ("size", pa.float64())])
+    table = StoredTable(f"{place}/{unit.file}", schema).read((*schema.names, "priority"))
+    drawn = ids_in_table(table, unit)
+    answers = answers_in(place)
+    if strange := answers.keys() - set(drawn):
+        raise InputError(
+            f"{place}/{ANSWERS}: an answer on {unit.name_ids(min(strange))}, not among the "
+            f"{unit.name}s of {unit.file}"
+        )
+    done = next((row for row, ids in enumerate(drawn) if ids not in answers), len(drawn))
+    valid = [_with_value(answers[ids]) for ids in drawn[:done]]
+    # A document is in a priority sample if its size over a uniform number from (0, 1] is above the
+    # priority of the first document outside it (Duffield, Lund and Thorup 2007, J. ACM 54:32).
+    # "Cannot say" is taken to be independent of the document.
+    priorities, sizes = table["priority"].to_numpy(), table["size"].to_numpy()[:done]
+    threshold = float(priorities[done]) if done < len(priorities) else 0.0
+    chances = np.minimum(1.0, sizes / threshold) if threshold else np.ones(done)
+    answered = sum(map(bool, valid))
+    return AnsweredSample(
+        about,
+        table,
+        [
+            (answer, float(chance) * answered / done)
+            for by_person, chance in zip(valid, chances, strict=True)
+            for answer in by_person
+        ],
+        cannot_say=done - answered,
+        out_of_turn=len(answers) - done,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplesLabels:
+    """People's grades, with the inclusion probabilities of their documents.
+
+    ``rows`` has query_id, doc_id, person, grade and probability (float64, of being drawn and
+    answered; null where the document was not drawn at random); a row for each person's grade.
+    """
+
+    rows: pa.Table
+    is_random_sample: bool
+    """whether all of the documents were drawn at random"""
+    highest_grade: float
+    """the highest grade of the scale"""
+    frame: pa.Table | None = None
+    """query_id, doc_id and size, if known, of all documents that could be drawn"""
+    stages: int = 1
+    """how often the sample was drawn or enlarged"""
+    cannot_say: int = 0
+    """documents on which everyone asked answered "cannot say\""""
+    out_of_turn: int = 0
+    """documents answered out of turn, which count only when all before them are answered"""
+    measure: str = ""
+    """the measure that the documents were drawn for, if known"""
+    place: str = ""
+    """the path or URL of the labels"""
+    sample_size: int = 0
+    """documents in the sample, answered or not; 0 if unknown"""
+
+    @property
+    def documents(self) -> int:
+        """Count the documents that have a grade."""
+        return len({*ids_in_table(self.rows)})
+
+
+def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesLabels:
+    """Read labels from a directory of ``label``, a table, or judgments of any known kind.
+
+    A table may name the person of each row, and its inclusion probability.
+    """
+    source = open_judgments(place)
+    if source.kind == "labels":
+        return _labels_of_sample(place.rstrip("/"))
+    rows = read_grade_rows(source, columns, "grades")
+    if rows is None:
+        raise unknown_judgments_error(source)
+    graded = rows.take(np.flatnonzero(pc.is_finite(pc.fill_null(rows.table["grade"], np.nan))))
+    if not len(graded.table):
+        raise InputError(f"{place}: holds no label")
+    check_probabilities(graded)
+    first_rows = dict[tuple[str, ...], int]()
+    ids = (graded.table[name].to_pylist() for name in ("query_id", "doc_id", "judge"))
+    for row, label in enumerate(zip(*ids, strict=True)):
+        if (first := first_rows.setdefault(label, row)) != row:
+            raise InputError(
+                f"{graded.place(row)}: the document of {graded.place(first)} again, by the same "
+                "person"
+            )
+    person = pc.fill_null(graded.table["judge"], "")
+    table = graded.table.append_column("person", person).select(LABEL_COLUMNS.names)
+    unsure = len({*ids_in_table(rows.table)}.difference(ids_in_table(graded.table)))
+    return PeoplesLabels(
+        table.cast(LABEL_COLUMNS),
+        table["probability"].null_count == 0,
+        float(pc.max(table["grade"]).as_py()),
+        cannot_say=unsure,
+        place=place,
+    )
+
+
+def _labels_of_sample(place: str) -> PeoplesLabels:
+    sample = read_sample(place)
+    about, stages = sample.about, sample.about.get("stages", ())
+    if unit_of_sample(about) is not DOCUMENT:
+        raise InputError(
+            f"{place}: people said there which of two documents is better, and graded none; "
+            "agree takes such answers by --human"
+        )
+    rows = [(*each.ids, each.person, each.value, chance) for each, chance in sample.answers]
+    return PeoplesLabels(
+        table_of_rows(rows, LABEL_COLUMNS),
+        is_random_sample=True,
+        highest_grade=float(about.get("top", TOP)),
+        frame=sample.table.select(_FRAME_COLUMNS.names).cast(_FRAME_COLUMNS),
+        stages=len(stages),
+        cannot_say=sample.cannot_say,
+        out_of_turn=sample.out_of_turn,
+        measure=str(about.get("measure") or ""),
+        place=place,
+        sample_size=int(stages[-1]["labels"]) if stages else 0,
+    )
+
+
+def check_probabilities(labels: GradeRows) -> None:
+    """Refuse a probability that is none, and one that is missing beside others."""
+    column = labels.table["probability"]
+    chance = pc.fill_null(column, 1.0).to_numpy()
+    if (strange := ~((chance > 0) & (chance <= 1))).any():
+        row = int(strange.argmax())
+        raise InputError(
+            f"{labels.place(row)}: the probability {chance[row]:g} is not above 0 and up to 1"
+        )
+    if 0 < (blank := column.null_count) < len(column):
+        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(
+            f"{labels.place(row)}: has no probability, like {blank:,} of {len(column):,} labels: "
+            "give each one, or leave out the column"
+        )

@@ -1,0 +1,273 @@
+"""Open, list and write files at paths and URLs: unpacked when read, whole when written."""
+
+import contextlib
+import gzip
+import io
+import json
+import math
+import os
+import stat
+import tempfile
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import orjson
+import pyarrow as pa
+
+from zelo_ray.errors import InputError, UnreadableFile, format_error
+from zelo_ray.files.wording import is_utf8, not_utf8_message
+from zelo_ray.options.places import describe_missing_library
+
+PACKED_ENDINGS = (".gz", ".zst")
+READ_ERRORS = (OSError, EOFError, zlib.error)
+_LINES = (".jsonl", ".ndjson")
+_DATA = (
+    *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
+    *(".run", ".res", ".trec", ".qrels"),
+)
+_BOM = b"\xef\xbb\xbf"
+_BUFFER_BYTES = 2**16
+_BLOCK_BYTES = 2**23
+_CODECS = {".gz": "gzip", ".zst": "zstd"}
+PARTIAL = ".partial"
+"""The ending of a file that is being written."""
+
+
+def unpacked_name(url: str) -> str:
+    """Return a file's name in lower case, without its folder and without .gz or .zst."""
+    name = url.rstrip("/").rpartition("/")[2].lower()
+    packed = next((ending for ending in PACKED_ENDINGS if name.endswith(ending)), "")
+    return name.removesuffix(packed)
+
+
+def is_jsonl(url: str) -> bool:
+    """Return whether a file is JSON lines by its name, packed or not."""
+    return unpacked_name(url).endswith(_LINES)
+
+
+def has_data_ending(url: str) -> bool:
+    """Return whether a file is some kind of input by its name."""
+    return unpacked_name(url).endswith(_DATA)
+
+
+def file_stem(url: str) -> str:
+    """Return a file's name without folder and endings: ``a/bm25.v2.run.gz`` is ``bm25.v2``."""
+    name = url.rstrip("/").rsplit("/", 1)[-1]
+    for packed in PACKED_ENDINGS:
+        name = name.removesuffix(packed)
+    return name.rsplit(".", 1)[0] or name
+
+
+def storage_error(url: str, error: Exception) -> InputError:
+    """Return the error of a storage that cannot be reached, or whose library is missing."""
+    missing = describe_missing_library(url) if isinstance(error, ImportError) else ""
+    return InputError(f"{url}: {missing or f'cannot be reached ({format_error(error)})'}")
+
+
+def exists(url: str) -> bool:
+    """Return whether there is a file or directory."""
+    try:
+        fs, path = fsspec.url_to_fs(url)
+        return bool(fs.exists(path))
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise storage_error(url, error) from None
+
+
+def list_directory(url: str) -> list[str] | None:
+    """Return the sorted names in a directory; None if it is not a directory."""
+    try:
+        fs, path = fsspec.url_to_fs(url)
+        if not fs.isdir(path):
+            return None
+        return sorted(name.rstrip("/").rsplit("/", 1)[-1] for name in fs.ls(path, detail=False))
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise storage_error(url, error) from None
+
+
+def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
+    """List the files that paths, directories, globs and URLs name, each once, in a stable order.
+
+    Files in ``out``, the run's own directory, are left out of directories and globs.
+    """
+    files: dict[str, None] = {}
+    for pattern in patterns:
+        try:
+            fs, path = fsspec.url_to_fs(pattern)
+            if fs.isdir(path):
+                root = path.rstrip("/")
+                names = [n for n in fs.find(path) if is_jsonl(n) and "/." not in n[len(root) :]]
+            else:
+                names = [path] if fs.exists(path) else fs.glob(path)
+            prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
+        except Exception as error:  # noqa: BLE001 - every storage has its own errors
+            raise storage_error(pattern, error) from None
+        if out and names != [path]:
+            names = [name for name in names if not name.startswith(prefix)]
+        if not names:
+            raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
+        if odd := next((name for name in names if not is_utf8(name)), ""):
+            raise InputError(not_utf8_message(odd))
+        local = "file" in fs.protocol
+        files.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
+    return list(files)
+
+
+def refuse_pipe(file: str) -> None:
+    """Refuse a pipe or a device, which can be read only once, and may block for ever."""
+    with contextlib.suppress(OSError, ValueError):
+        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
+        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise InputError(
+                f"{file}: is a pipe or a device, and input is read more than once: write it to a "
+                "file first, and name that"
+            )
+
+
+@contextlib.contextmanager
+def open_unpacked(file: str) -> Iterator[Any]:
+    """Open a file, unpacked, as a stream that reads lines; a torn one raises `READ_ERRORS`."""
+    refuse_pipe(file)
+    if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
+        with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
+            yield io.BufferedReader(plain, _BUFFER_BYTES)
+    else:
+        packer = "gzip" if file.lower().endswith(".gz") else None
+        with fsspec.open(file, "rb", compression=packer) as plain:
+            gz = isinstance(plain, gzip.GzipFile)
+            yield plain if gz else io.BufferedReader(plain, _BUFFER_BYTES)
+
+
+@contextlib.contextmanager
+def open_for_reading(url: str) -> Iterator[Any]:
+    """Open a file, unpacked; what is wrong with it is an `InputError`."""
+    if not is_utf8(url):
+        raise InputError(not_utf8_message(url))
+    try:
+        with open_unpacked(url) as stream:
+            yield stream
+    except FileNotFoundError:
+        raise InputError(f"{url}: no such file") from None
+    except READ_ERRORS as error:
+        raise UnreadableFile(f"{url}: cannot be read ({format_error(error)})") from None
+
+
+def read_blocks(url: str) -> Iterator[bytes]:
+    """Yield a text file in blocks of some megabytes, each of whole lines."""
+    with open_for_reading(url) as stream:
+        piece = stream.read(_BLOCK_BYTES).removeprefix(_BOM)
+        while piece:
+            yield piece + stream.readline()
+            piece = stream.read(_BLOCK_BYTES)
+
+
+def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the place (``file:number``) and the bytes of each line that is not blank."""
+    number = 0
+    for block in read_blocks(url):
+        for at, line in enumerate(block.split(b"\n"), number + 1):
+            if line.strip():
+                yield f"{url}:{at}", line.rstrip(b"\r")
+        number += block.count(b"\n")
+
+
+def decode_line(place: str, line: bytes) -> str:
+    """Decode a line as UTF-8."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: is not UTF-8 ({format_error(error)})") from None
+
+
+def read_json_object(url: str) -> dict[str, Any]:
+    """Read a small JSON file."""
+    with open_for_reading(url) as file:
+        data = file.read()
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{url}: is not valid JSON ({format_error(error)})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{url}: is not a JSON object")
+    return value
+
+
+@contextlib.contextmanager
+def name_file_in_errors(url: str, draft: str | None = None) -> Iterator[None]:
+    """Name a file in an OSError of the block that names none, or only its draft."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, draft):
+            error.filename = url
+        raise
+
+
+@contextlib.contextmanager
+def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
+    """Open a file for writing bytes, packed if it ends in .gz or .zst.
+
+    It appears, or replaces an earlier one, when the block ends without an exception, and on a local
+    disk it is then durable.
+
+    Args:
+        url: its path or URL.
+        ending: of the name that it has until then. Without one it is a name of its own, as two
+            processes may write the file at once.
+    """
+    fs, path = fsspec.url_to_fs(url)
+    if local := "file" in fs.protocol:
+        draft = Path(path + (ending or f".{uuid.uuid4().hex[:12]}{PARTIAL}"))
+    else:
+        handle, name = tempfile.mkstemp()
+        os.close(handle)
+        draft = Path(name)
+    codec = next((name for ending, name in _CODECS.items() if path.endswith(ending)), None)
+    try:
+        with name_file_in_errors(path if local else url, str(draft)):
+            if local:
+                draft.parent.mkdir(parents=True, exist_ok=True)
+            with (
+                draft.open("wb") as raw,
+                pa.CompressedOutputStream(raw, codec) if codec else raw as file,
+            ):
+                yield file
+            if local:
+                _sync(draft)
+                draft.replace(path)
+                _sync(draft.parent)
+            else:
+                fs.put_file(str(draft), path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(out: str, name: str, text: str) -> None:
+    """Write a small file of a directory; on a local disk it is durable when this returns."""
+    with open_for_writing(f"{out.rstrip('/')}/{name}", PARTIAL) as file:
+        file.write(text.encode())
+
+
+def write_json(out: str, name: str, value: Mapping[str, Any]) -> None:
+    """Write a small JSON file like `write_text`; numbers that JSON lacks become null."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(out, name, text + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

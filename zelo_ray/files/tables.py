@@ -1,0 +1,280 @@
+"""Convert records to Arrow tables, and write and read these as Parquet, one file a table."""
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zelo_ray.errors import InputError, UnreadableFile, format_error
+from zelo_ray.files.storage import (
+    PARTIAL,
+    name_file_in_errors,
+    open_for_reading,
+    open_for_writing,
+)
+
+_ARROW = {
+    str: pa.string(),
+    float: pa.float64(),
+    int: pa.int64(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+}
+_GROUP_ROWS = 50_000
+_BATCH_ROWS = 2**14
+_MANY = 100_000  # rows that take long enough to be worth threads
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One rejected input line: its file and number, the reason, and its content."""
+
+    file: str
+    line: int
+    reason: str
+    raw: str
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    if hint in _ARROW:
+        return _ARROW[hint]
+    if get_origin(hint) is Literal:
+        return pa.string()
+    first = get_args(hint)[0]
+    return pa.list_(_arrow_type(first)) if get_origin(hint) is tuple else _arrow_type(first)
+
+
+def schema_of(record: type) -> pa.Schema:
+    """Return the Arrow schema of a record type (a dataclass of plain fields)."""
+    hints = get_type_hints(record)
+    return pa.schema([(f.name, _arrow_type(hints[f.name])) for f in fields(record)])
+
+
+def table_of(records: Sequence[Any], record: type) -> pa.Table:
+    """Build a table of records of one type, in their order."""
+    schema = schema_of(record)
+    columns = {name: [getattr(r, name) for r in records] for name in schema.names}
+    return pa.table(columns, schema=schema)
+
+
+def table_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Build a table of rows, which may be none, with their cells in the order of the schema."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
+
+
+class StoredTable:
+    """A Parquet file, which each method opens.
+
+    Args:
+        url: its path or URL.
+        schemas: it must have all columns of one of these, and may have others.
+    """
+
+    def __init__(self, url: str, *schemas: pa.Schema) -> None:
+        self._url = url
+        with self._open() as file:
+            self.schema: pa.Schema = file.schema_arrow
+            self.names: list[str] = self.schema.names
+            self.row_count: int = file.metadata.num_rows
+        lacks = [_lacking(self.schema, schema) for schema in schemas]
+        if lacks and all(lacks):
+            first = min(lacks, key=len)[0]
+            raise InputError(f"{url}: has no column {first.name} ({first.type})")
+        # A thread of Arrow may close a file after Python has shut down, which aborts the process.
+        self._threads = self.row_count > _MANY
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read all rows, with those of the columns that the table has; with all columns if None."""
+        with self._open() as file:
+            table = file.read(self._existing(columns), use_threads=self._threads)
+            table.validate(full=True)  # Arrow does not check texts as it reads
+            return table
+
+    def batches(
+        self, size: int, columns: Sequence[str] | None = None, every: int = 1
+    ) -> Iterator[pa.Table]:
+        """Yield rows in tables of at most ``size``; with ``every`` = 5 only each 5th row group."""
+        with self._open() as file:
+            groups = [*range(0, file.num_row_groups, every)]
+            wanted = self._existing(columns)
+            for batch in file.iter_batches(size, groups, wanted, use_threads=self._threads):
+                batch.validate(full=True)
+                yield pa.Table.from_batches([batch])
+
+    def head(self, size: int) -> pa.Table:
+        """Read the first ``size`` rows, or all if there are fewer."""
+        tables = [self.schema.empty_table()]
+        for batch in self.batches(size):
+            tables.append(batch)
+            if sum(table.num_rows for table in tables) >= size:
+                break
+        return pa.concat_tables(tables).slice(0, size)
+
+    def where(self, condition: pc.Expression) -> pa.Table:
+        """Read the rows that meet a condition of pyarrow."""
+        found = [batch.filter(condition) for batch in self.batches(_BATCH_ROWS)]
+        return pa.concat_tables([self.schema.empty_table(), *found])
+
+    def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
+        """Yield the rows of some queries, in the order of the table.
+
+        Of row groups without these queries only the ids are read.
+        """
+        wanted = pa.array([*query_ids], pa.string())
+        with self._open() as file:
+            for group in range(file.num_row_groups):
+                ids = file.read_row_group(group, ["query_id"], use_threads=False)["query_id"]
+                chosen = pc.is_in(ids, wanted)
+                if pc.any(chosen).as_py():
+                    yield file.read_row_group(group, use_threads=False).filter(chosen)
+
+    def query_ids(self) -> list[str]:
+        """Return the ids of the queries, each once, in the order of their first rows."""
+        query_ids = dict[str, None]()
+        for batch in self.batches(_BATCH_ROWS, ["query_id"]):
+            query_ids |= dict.fromkeys(batch["query_id"].unique().to_pylist())
+        return list(query_ids)
+
+    def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
+        return None if columns is None else [name for name in columns if name in self.names]
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[pq.ParquetFile]:
+        with open_for_reading(self._url) as stream:
+            try:
+                # Read ahead, Arrow has threads of its own even where none are asked for.
+                yield pq.ParquetFile(stream, pre_buffer=False)
+            except (pa.ArrowException, UnicodeDecodeError) as error:
+                raise UnreadableFile(
+                    f"{self._url}: cannot be read as Parquet ({format_error(error)})"
+                ) from None
+
+
+def _lacking(found: pa.Schema, schema: pa.Schema) -> "list[pa.Field[Any]]":
+    """Return the columns that are missing, or of another type."""
+    kinds = {field.name: _kind(field.type) for field in found}
+    return [column for column in schema if kinds.get(column.name) != _kind(column.type)]
+
+
+def _kind(dtype: pa.DataType) -> str:
+    """Return the name of a column's type, whatever its width in bits."""
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return f"list of {_kind(dtype.value_type)}"
+    if pa.types.is_dictionary(dtype):
+        return _kind(dtype.value_type)
+    if pa.types.is_integer(dtype):
+        return "integer"
+    if pa.types.is_floating(dtype):
+        return "number"
+    return str(dtype).removeprefix("large_").removesuffix("_view")
+
+
+def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:
+    """Read those of the columns that a table has, of rows of one of the types ``records``."""
+    return StoredTable(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
+
+
+def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read those of the columns that a Parquet file has; all columns if None."""
+    return StoredTable(url).read(columns)
+
+
+def parquet_rows(
+    url: str, columns: Sequence[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the content of each row of a Parquet file; all columns if None."""
+    number = 0
+    for batch in StoredTable(url).batches(_BATCH_ROWS, columns):
+        for row in batch.to_pylist():
+            number += 1
+            yield f"{url}: row {number}", row
+
+
+class ResultsWriter:
+    """Writes tables and lines of one run, each to a file of its own, under a directory or URL.
+
+    Rows are grouped by their number alone, so that equal rows make equal Parquet files. The files
+    appear when the ``with`` block ends without an exception; else earlier ones stay as they were.
+    """
+
+    def __init__(
+        self, out: str, tables: Mapping[str, pa.Schema], lines: Iterable[str] = (), rows: int = 0
+    ) -> None:
+        self._out, self._rows = out.rstrip("/"), rows or _GROUP_ROWS
+        self._files, self._drafts = dict[str, Any](), contextlib.ExitStack()
+        self._writers = dict[str, pq.ParquetWriter]()
+        self._pending: dict[str, list[pa.Table]] = {name: [] for name in tables}
+        try:
+            for file in (*(f"{name}.parquet" for name in tables), *lines):
+                draft = open_for_writing(self._url(file), PARTIAL)
+                self._files[file] = self._drafts.enter_context(draft)
+            for name, schema in tables.items():
+                with self._named(name):
+                    self._writers[name] = pq.ParquetWriter(
+                        self._files[f"{name}.parquet"], schema, compression="zstd"
+                    )
+        except BaseException:
+            self._discard()
+            raise
+
+    def add(self, name: str, table: pa.Table) -> None:
+        """Append rows to a table."""
+        self._pending[name].append(table)
+        if sum(piece.num_rows for piece in self._pending[name]) >= self._rows:
+            pending = pa.concat_tables(self._pending[name])
+            while pending.num_rows >= self._rows:
+                self._write(name, pending.slice(0, self._rows))
+                pending = pending.slice(self._rows)
+            self._pending[name] = [pending]
+
+    def add_line(self, name: str, line: bytes) -> None:
+        """Append a line to a text file."""
+        with name_file_in_errors(self._url(name)):
+            self._files[name].write(line + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._discard()
+            return
+        try:
+            for name, writer in self._writers.items():
+                pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
+                if pending.num_rows:
+                    self._write(name, pending)
+                with self._named(name):
+                    writer.close()
+            self._drafts.close()
+        except BaseException:
+            self._discard()  # the disk may be full
+            raise
+
+    def _write(self, name: str, rows: pa.Table) -> None:
+        with self._named(name):
+            self._writers[name].write_table(rows.combine_chunks())
+
+    def _discard(self) -> None:
+        for writer in self._writers.values():
+            with contextlib.suppress(OSError):
+                writer.close()
+        self._drafts.__exit__(GeneratorExit, GeneratorExit(), None)
+
+    def _url(self, file: str) -> str:
+        return f"{self._out}/{file}"
+
+    def _named(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return name_file_in_errors(self._url(f"{name}.parquet"))
+
+
+def write_tables(out: str, tables: Mapping[str, pa.Table]) -> None:
+    """Write tables by name, which replace all of their names once they are complete."""
+    with ResultsWriter(out, {name: table.schema for name, table in tables.items()}) as results:
+        for name, table in tables.items():
+            results.add(name, table)
