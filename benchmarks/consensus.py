@@ -30,7 +30,7 @@ from zelo_ray.fitting.calibration.consensus import (
     grade_consensus,
     vote_consensus,
 )
-from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.records import Consensus
 
 CLAIM = 0.97

@@ -24,7 +24,8 @@ from typing import Any
 import pandas as pd
 
 from zelo_ray.files.conversations import join_turns
-from zelo_ray.formats.interchange.texts import pool_line, write_lines
+from zelo_ray.files.pools import to_line
+from zelo_ray.files.pools import write_lines
 from zelo_ray.records import Document, Pool
 
 SEED = 42

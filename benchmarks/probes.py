@@ -30,7 +30,8 @@ from zelo_ray.commands.probe.measured import (
 )
 from zelo_ray.commands.probe.sample import draw_sample
 from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import read_lines
 from zelo_ray.options import AnnotateOptions, ProbeOptions
 from zelo_ray.protocols import Protocol, load_protocol
 from zelo_ray.providers import Settings, build_panel, load_provider

@@ -31,7 +31,8 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.storage import write_json
-from zelo_ray.formats.pools import LineLimits, parse_line
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import parse_line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.places import FROM_USER
 from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo

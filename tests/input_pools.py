@@ -5,8 +5,10 @@ import io
 import json
 
 from zelo_ray.files.storage import open_for_writing
-from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.files.inputs import InputOptions
+from zelo_ray.files.inputs import convert_inputs
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import read_lines
 
 POOLS = [
     {

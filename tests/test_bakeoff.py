@@ -24,7 +24,7 @@ from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.files.storage import write_json
-from zelo_ray.formats.runs import read_runs
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.source import Source

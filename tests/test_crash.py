@@ -22,7 +22,7 @@ from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.errors import InputError
-from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.files.judgments import read_qrels
 
 pytestmark = pytest.mark.ray
 

@@ -8,10 +8,10 @@ import pytest
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.storage import open_for_writing
-from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.judgments_file import read_judgments
-from zelo_ray.formats.judgments.qrels import read_qrels
-from zelo_ray.formats.probe import probe
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.judges import read_judgments
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.rows import open_source
 
 CASES = Path(__file__).parent / "golden" / "cases"
 HEAD = ("query_id", "doc_id", "relevance")

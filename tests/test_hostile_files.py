@@ -38,13 +38,15 @@ from zelo_ray.files.labels import read_labels
 from zelo_ray.files.storage import find_shards, open_for_writing, write_text
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import printable
-from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.files.inputs import InputOptions
+from zelo_ray.files.inputs import convert_inputs
+from zelo_ray.files.collections import read_texts
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.judgments import read_qrels
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
-from zelo_ray.formats.pools import LineLimits, read_lines
-from zelo_ray.formats.runs import read_runs
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import read_lines
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
 from zelo_ray.reports.terminal import render_lines

@@ -20,17 +20,21 @@ from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.labels import read_labels
 from zelo_ray.files.storage import find_shards, open_for_writing
-from zelo_ray.formats.input import ConvertedInputs, InputOptions, convert_inputs, pools_of
-from zelo_ray.formats.input.long import ConversionNotes
+from zelo_ray.files.inputs import InputOptions
+from zelo_ray.files.inputs import convert_inputs
+from zelo_ray.formats.input import ConvertedInputs, pools_of
+from zelo_ray.files.make_pools import Notes
 from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.judgments.judgments_file import read_judgments
-from zelo_ray.formats.judgments.qrels import read_qrels
-from zelo_ray.formats.matching_ids import explain_mismatch
-from zelo_ray.formats.pools import LineLimits, hash_id, read_lines
-from zelo_ray.formats.probe import probe
-from zelo_ray.formats.runs import read_runs
+from zelo_ray.files.collections import read_texts
+from zelo_ray.files.judges import read_judgments
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.candidates import explain_mismatch
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import hash_id
+from zelo_ray.files.pools import read_lines
+from zelo_ray.files.rows import open_source
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"

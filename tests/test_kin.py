@@ -25,7 +25,7 @@ from zelo_ray.evaluation.measures import Truth
 from zelo_ray.families import families_of
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.files.judgments import read_qrels
 from zelo_ray.protocols import load_protocol
 from zelo_ray.records import Contest, Grade, Vote, Winner
 

@@ -17,7 +17,7 @@ from zelo_ray.commands.label.candidates import find_pair_candidates
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.labels import answers_in, read_labels, read_sample
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.judgments.all_judgments import read_all_judgments
+from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.records import Score, Vote
 

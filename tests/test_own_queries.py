@@ -11,7 +11,8 @@ from zelo_ray import bakeoff
 from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.formats.own_query import is_same_text, queries_left_out
+from zelo_ray.files.pools import is_same_text
+from zelo_ray.formats.own_query import queries_left_out
 from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"

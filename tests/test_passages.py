@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.builders import Shelf, judge_of, options_of, pool_of
 from zelo_ray.errors import OptionError
-from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import read_lines
 from zelo_ray.protocols import advance, load_annotate, load_protocol
 from zelo_ray.protocols.passages import (
     index_terms,

@@ -16,7 +16,8 @@ from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.errors import LedgerError
 from zelo_ray.files.run_record import RUN, record_start
-from zelo_ray.formats.pools import LineLimits, parse_line
+from zelo_ray.files.pools import LineLimits
+from zelo_ray.files.pools import parse_line
 from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions, load_options
 from zelo_ray.protocols import PROTOCOLS, find_protocol, recorded_options
 from zelo_ray.providers import build_panel

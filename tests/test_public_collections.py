@@ -10,7 +10,8 @@ from tests.crash import bare_environment
 from tests.jobs import run_job
 from tests.test_interchange import CORPUS, QRELS, QUERIES
 from zelo_ray import agree
-from zelo_ray.formats.input.public_collections import is_public, note_public
+from zelo_ray.files.inputs import note_public
+from zelo_ray.formats.input.public_collections import is_public
 
 GRADES = [
     {"query_id": "q1", "doc_id": doc_id, "judge": judge, "grade": grade}

@@ -9,7 +9,7 @@ import pytest
 
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError
-from zelo_ray.formats.runs import read_runs
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.options import ConvertOptions
 
 COLUMNS = {"run": ["a", "b", "a"], "query_id": ["q"] * 3, "doc_id": ["x", "x", "y"]}

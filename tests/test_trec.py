@@ -16,8 +16,12 @@ from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.files import storage
 from zelo_ray.files.storage import file_stem, open_for_writing
 from zelo_ray.files.tables import schema_of, table_of
-from zelo_ray.formats.interchange.pooling import find_unjudged, pool_candidates, sort_run
-from zelo_ray.formats.interchange.trec import read_run, read_trec_qrels, write_qrels, write_run
+from zelo_ray.files.candidates import find_unjudged
+from zelo_ray.files.candidates import pool_candidates
+from zelo_ray.files.candidates import sort_run
+from zelo_ray.files.trec import write_qrels
+from zelo_ray.files.trec import write_run
+from zelo_ray.formats.interchange.trec import read_run, read_trec_qrels
 from zelo_ray.records import Qrel, Ranked
 
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\nq2 Q0 d1 1 -7 bm25\n"

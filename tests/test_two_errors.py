@@ -19,7 +19,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.files.tables import table_of
 from zelo_ray.formats.interchange.trec import read_trec_qrels
-from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.files.judgments import read_qrels
 from zelo_ray.protocols import shared_error
 from zelo_ray.protocols.protocol import describe_errors
 from zelo_ray.records import AbsoluteScore, Score

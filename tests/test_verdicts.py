@@ -9,9 +9,9 @@ import pytest
 from tests.builders import write_lines
 from zelo_ray.errors import InputError
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.scales import GRADES
-from zelo_ray.formats.judgments.votes import VOTES
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.judges import GRADES
+from zelo_ray.files.votes import VOTES
 from zelo_ray.options.places import split_name
 from zelo_ray.records import Grade, GradedScore, Vote
 

@@ -17,11 +17,12 @@ from zelo_ray.api.tables import Table
 from zelo_ray.commands.bakeoff.report.gate import read_gate
 from zelo_ray.commands.bakeoff.run import run as rank_and_measure
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.files.run_record import RUN, read_record
 from zelo_ray.formats.input.stored_inputs import store_input
 from zelo_ray.formats.judgments.grades import read_grade_rows
 from zelo_ray.formats.probe import probe_table
-from zelo_ray.formats.runs import read_runs, runs_in_table
+from zelo_ray.formats.runs import runs_in_table
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.rerankers.custom import PACKED
 

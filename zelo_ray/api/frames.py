@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, format_error
+from zelo_ray.files.make_pools import ShownFields
 from zelo_ray.files.tables import table_of_rows
 from zelo_ray.formats.columns import (
     IN_MEMORY,
@@ -18,15 +19,13 @@ from zelo_ray.formats.columns import (
 )
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import pools_as_lines
-from zelo_ray.formats.input.long import ConversionNotes, note_single_documents
+from zelo_ray.formats.input.long import note_single_documents
 from zelo_ray.formats.input.row_places import RowPlaces
-from zelo_ray.formats.input.stored_inputs import pool_to_line
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.interchange.texts import pool_row
 from zelo_ray.formats.lossy_ids import refuse_lossy_id, refuse_lossy_ids
 from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.probe import is_wide
-from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.records import Pool
 
 _IDS = ("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge")

@@ -16,8 +16,8 @@ from zelo_ray.api.tables import Table
 from zelo_ray.commands.fit import fit_comparisons, write
 from zelo_ray.commands.fit.comparisons import comparisons_in_memory, read_comparisons
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank_run
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.schema import split_columns
 from zelo_ray.formats.probe import probe_table
 from zelo_ray.options import FitOptions, load_options
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from zelo_ray.api.frames import convert_pools, is_dataset, is_frame
 from zelo_ray.api.settings import is_place
 from zelo_ray.errors import InputError
-from zelo_ray.formats.columns import split_columns
+from zelo_ray.files.schema import split_columns
 from zelo_ray.formats.input.stored_inputs import store_input, write_notes
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.records import Pool

@@ -16,8 +16,8 @@ from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
+from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 
@@ -76,8 +76,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     """
     read_human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
-    shown = ShownFields(options.show_query)
-    of_documents = ShownFields(options.show_metadata, "document")
+    shown = ShownFields(Shown(options.show_query, options.show_metadata))
     with preview_input(options, environ, messages.append) as source:
         options, ledger, bad = source.options, source.ledger, source.rejected
         survey = InputSample(source.panel, options, ledger)
@@ -87,14 +86,11 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
                 first = first or f"{line.file}, line {line.number}: {line.reason}"
                 continue
             query_ids.add(line.pool.query_id)
-            shown.count_fields(line.pool.about)
-            of_documents.count_documents(line.pool)
+            shown.count(line.pool.about, line.pool.documents)
             survey.add(line.pool)
     if not survey.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
-    for fields in (shown, of_documents):
-        fields.refuse_unknown("the input")
-        messages += fields.describe_missing()
+    messages += shown.check("the input")
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     if ledger.damaged:

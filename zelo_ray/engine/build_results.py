@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from zelo_ray.files.pools import Line, annotate_line
 from zelo_ray.files.tables import schema_of, table_of
-from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Replies, Step, advance, load_protocol
 from zelo_ray.protocols.progress import PlanError

@@ -5,11 +5,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.make_pools import Shown, ShownFields
+from zelo_ray.files.pools import Line, LineLimits, OwnQueries, read_lines
 from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
-from zelo_ray.formats.input.stored_inputs import is_converted
-from zelo_ray.formats.own_query import OwnQueries
-from zelo_ray.formats.pools import Line, LineLimits, read_lines
-from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.records import Pool
 
 FEW_BYTES = 16 * 2**20
@@ -68,8 +66,7 @@ def count_input(
         OptionError: none has a field of ``show`` or ``metadata``.
     """
     census, query_ids = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
-    shown, own_queries = ShownFields(show), OwnQueries()
-    of_documents = ShownFields(metadata, "document")
+    shown, own_queries = ShownFields(Shown(tuple(show), tuple(metadata))), OwnQueries()
     tables = {"rejected": schema_of(Rejected)}
     with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
@@ -97,10 +94,8 @@ def count_input(
                 census.held = None
             elif census.held is not None:
                 census.held.append(line)
-            shown.count_fields(line.pool.about)
-            of_documents.count_documents(line.pool)
-            for document in () if is_converted(line.file) else line.pool.documents:
-                own_queries.check_candidate(line.pool.query_id, line.pool.query, document)
+            shown.count(line.pool.about, line.pool.documents)
+            own_queries.count(line)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():
@@ -112,8 +107,6 @@ def count_input(
             else "it is empty"
         )
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
-    shown.refuse_unknown("the input")
-    of_documents.refuse_unknown("the input")
-    census.reports = [*shown.describe_missing(), *of_documents.describe_missing()]
-    census.own = own_queries.notes(left_out=False)
+    census.reports = shown.check("the input")
+    census.own = own_queries.notes()
     return census

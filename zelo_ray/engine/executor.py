@@ -19,7 +19,7 @@ from zelo_ray.engine.coordinator import CoordinatedRun, LocalCoordination, RunFi
 from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.watching import watched
 from zelo_ray.engine.worker import EventLoopThread, OnlineWorker, ask_in_batches
-from zelo_ray.formats.pools import Line
+from zelo_ray.files.pools import Line
 from zelo_ray.records import Judge, Pool
 
 _CLOSING_SECONDS = 30.0

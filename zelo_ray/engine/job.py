@@ -16,7 +16,7 @@ from zelo_ray.engine.request_plans import FOLDER as PLANS
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.pools import Line, LineLimits, read_lines
+from zelo_ray.files.pools import Line, LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.plugins import PluginFolders
 from zelo_ray.protocols import load_protocol

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
+from zelo_ray.files.judgments import as_grades
 from zelo_ray.files.labels import read_labels
+from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import read_table, table_of, write_tables
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.judgments.qrels import as_grades
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import KEPT, Learned, load_protocol
 from zelo_ray.records import Consensus, Rater, Share
@@ -24,7 +24,7 @@ _NARROW = (
 )  # columns to learn from
 
 
-def read_human_grades(options: AnnotateOptions) -> pa.Table | None:
+def read_human_grades(options: AnnotateOptions, columns: Columns | None = None) -> pa.Table | None:
     """Read the human grades that a job was given, one a document; None without any.
 
     Returns:
@@ -34,7 +34,9 @@ def read_human_grades(options: AnnotateOptions) -> pa.Table | None:
         InputError: they cannot be read.
     """
     human = getattr(options, "human", None)  # not every protocol takes them
-    return None if human is None else read_grades(human, split_columns(options.columns))
+    if human is None:
+        return None
+    return read_grades(human, split_columns(options.columns) if columns is None else columns)
 
 
 def read_grades(place: str, columns: Mapping[str, str]) -> pa.Table:

@@ -17,8 +17,8 @@ from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.files.conversations import join_sessions
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import find_protocol, load_protocol
 from zelo_ray.protocols.progress import advance

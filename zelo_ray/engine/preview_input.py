@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from zelo_ray.engine.bookkeeping import open_ledger
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.files.conversations import join_sessions
+from zelo_ray.files.inputs import resolve_inputs
+from zelo_ray.files.pools import Line, LineLimits, read_lines
 from zelo_ray.files.storage import find_shards
-from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.pools import Line, LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
@@ -53,7 +53,7 @@ def preview_input(
     """
     load_protocol(options.protocol)
     with TemporaryDirectory() as folder:
-        options = resolve_inputs(options, folder, say, keep=False)
+        options, _ = resolve_inputs(options, folder, say, keep=False)
         salt = salt_of(options.ledger_dir, keep=False) if options.ledger_dir else ""
         if not options.out:
             options = options.model_copy(update={"out": f"{folder}/out"})

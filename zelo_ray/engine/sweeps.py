@@ -18,7 +18,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import LedgerError, Stopped
-from zelo_ray.formats.pools import Line
+from zelo_ray.files.pools import Line
 from zelo_ray.protocols import Learned, load_protocol
 from zelo_ray.reasons import Disabled, StopReason, describe_disabled
 

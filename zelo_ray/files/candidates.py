@@ -4,7 +4,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import index_by_id
-from zelo_ray.files.make_pools import Notes, category_codes, few, has_visible_text
-from zelo_ray.files.pools import LineLimits, document_row, pool_row, read_lines, to_line
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.make_pools import Notes, category_codes, has_visible_text
+from zelo_ray.files.pools import LineLimits, document_row, few, pool_row, read_lines, to_line
+from zelo_ray.files.tables import iter_rows
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
 
+Doubt = Literal["equal_scores", "reversed_ranks"]
 Candidates = dict[str, dict[str, dict[str, int]]]
 """By query and by document, in order: the rank that each run gave it."""
 _PAIR = ["query_id", "doc_id"]
@@ -78,15 +80,11 @@ def pool_candidates(
     """
     candidates: Candidates = {}
     for name, run in runs.items():
-        for query_id, doc_id, rank in _rows(top_ranks(run, depth), *_PAIR, "rank"):
+        for query_id, doc_id, rank in iter_rows(top_ranks(run, depth), *_PAIR, "rank"):
             candidates.setdefault(query_id, {}).setdefault(doc_id, {})[name] = rank
-    for query_id, doc_id in _rows(judged, *_PAIR) if judged is not None else ():
+    for query_id, doc_id in iter_rows(judged, *_PAIR) if judged is not None else ():
         candidates.setdefault(query_id, {}).setdefault(doc_id, {})
     return {query_id: fuse_ranks(query_id, ranks) for query_id, ranks in candidates.items()}
-
-
-def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 def fuse_ranks(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[str, int]]:
@@ -149,7 +147,7 @@ def _plain(id_: str) -> str:
     return id_.removesuffix(".0").lstrip("0") or "0"
 
 
-def find_doubts(run: pa.Table, depth: int | None) -> dict[str, tuple[int, int]]:
+def find_doubts(run: pa.Table, depth: int | None) -> dict[Doubt, tuple[int, int]]:
     """Return doubts about a run: in how many queries, and of how many.
 
     ``equal_scores``: all scores down to the depth are equal, so that document ids decide the order;
@@ -161,7 +159,7 @@ def find_doubts(run: pa.Table, depth: int | None) -> dict[str, tuple[int, int]]:
     groups = np.split(order, np.flatnonzero(np.diff(queries[order])) + 1) if len(order) else []
     several = [scores[rows[:depth]] for rows in groups if len(rows[:depth]) > 1]
     flat = sum(bool((values == values[0]).all()) for values in several)
-    doubts = {"equal_scores": (flat, len(several))}
+    doubts: dict[Doubt, tuple[int, int]] = {"equal_scores": (flat, len(several))}
     if "rank" in run.column_names:
         ranks = pc.fill_null(run["rank"], np.nan).to_numpy()
         long = [rows for rows in groups if len(rows) >= _LONG and np.isfinite(ranks[rows]).all()]
@@ -173,7 +171,7 @@ def find_doubts(run: pa.Table, depth: int | None) -> dict[str, tuple[int, int]]:
 
 def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str]:
     """Return the doubts about runs in words."""
-    says = {
+    says: Mapping[Doubt, str] = {
         "equal_scores": "the first scores of {} are all equal in {}: document ids decide their order",
         "reversed_ranks": "the ranks of {} are the reverse of its scores in {}: are these "
         "distances? Documents are taken by score, the highest first",
@@ -194,10 +192,10 @@ class UnjudgedPools:
     def __init__(self, truth: pa.Table, unjudged: pa.Table) -> None:
         """Take the columns of `records.Qrel`, and the result of `find_unjudged` for runs."""
         self._unjudged: Candidates = {}
-        for query_id, doc_id, run, rank in _rows(unjudged, *_PAIR, "run", "rank"):
+        for query_id, doc_id, run, rank in iter_rows(unjudged, *_PAIR, "run", "rank"):
             self._unjudged.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
         self._judged: dict[str, set[str]] = {query_id: set() for query_id in self._unjudged}
-        for query_id, doc_id in _rows(truth, *_PAIR):
+        for query_id, doc_id in iter_rows(truth, *_PAIR):
             if query_id in self._judged:
                 self._judged[query_id].add(doc_id)
         self.wanted = {doc_id for ids in self._unjudged.values() for doc_id in ids}

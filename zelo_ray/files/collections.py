@@ -11,7 +11,7 @@ is the one called test.
 
 import html
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
 from typing import Any, Literal
@@ -35,9 +35,8 @@ from zelo_ray.files.rows import (
     stem,
 )
 from zelo_ray.files.schema import IDS, role_of, to_id, to_text
+from zelo_ray.files.storage import find_shards, list_directory, open_for_writing, unpacked_name
 from zelo_ray.files.trec import format_numbers
-from zelo_ray.formats.files import list_directory, open_for_writing
-from zelo_ray.formats.pools import find_shards, unpacked_name
 from zelo_ray.records import Document, Pool
 
 Part = Literal["corpus", "queries", "qrels", "top_ranked"]

@@ -4,17 +4,14 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.make_pools import Notes, has_visible_text, merge_fields, select_fields
+from zelo_ray.files.pools import Line, LineLimits, parse_line, read_lines, session_in
+from zelo_ray.files.schema import to_id
 from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
-from zelo_ray.formats.interchange.query_fields import merge_fields, select_fields
-from zelo_ray.formats.interchange.texts import has_visible_text
-from zelo_ray.formats.pools import Line, LineLimits, parse_line, read_lines, session_in
 from zelo_ray.records import Document, Pool, delimiter_code
-
-if TYPE_CHECKING:
-    from zelo_ray.formats.input.long import ConversionNotes
 
 _FILE = "sessions.jsonl"
 
@@ -30,7 +27,7 @@ class _Turn:
 
 def make_assistant_pools(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
-    notes: "ConversionNotes",
+    notes: Notes,
     show: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield a pool for each question; its documents are the assistants' answers.
@@ -63,9 +60,9 @@ def make_assistant_pools(
             if isinstance(text, str) and has_visible_text(text):
                 documents.append({"id": name, "content": text})
             else:
-                notes.note_left_out("empty answers", f"{name} ({first.qa_id})")
+                notes.leave_out("empty answers", f"{name} ({first.qa_id})")
         if not documents or not has_visible_text(first.row["query"]):
-            notes.note_left_out("questions without an answer or a text", query_id)
+            notes.leave_out("questions without an answer or a text", query_id)
             continue
         fields = [select_fields(turn.row, show) for turn in (first, *others)]
         session = {"session_id": first.session} if shared and first.session else {}
@@ -75,14 +72,15 @@ def make_assistant_pools(
 
 
 def _turns(place: str, row: Mapping[str, Any]) -> Iterator[_Turn]:
-    from zelo_ray.formats.input.long import id_text  # noqa: PLC0415 - which imports this module
-
-    assistant, session = id_text(row.get("assistant_id")), id_text(row.get("session_id")) or ""
+    try:
+        assistant, session = to_id(row.get("assistant_id")), to_id(row.get("session_id")) or ""
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
     conversation = row.get("conversation")
     if assistant is None or not isinstance(conversation, list):
         raise InputError(f"{place}: needs assistant_id, and a conversation of qa_id and query")
     for turn in conversation:
-        qa_id = id_text(turn.get("qa_id")) if isinstance(turn, Mapping) else None
+        qa_id = to_id(turn.get("qa_id")) if isinstance(turn, Mapping) else None
         if qa_id is None or not isinstance(turn.get("query"), str):
             raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
         yield _Turn(place, session, assistant, qa_id, turn)

@@ -35,6 +35,7 @@ from zelo_ray.files.collections import (
     runs_of_collection,
     top_ranked,
 )
+from zelo_ray.files.conversations import make_assistant_pools
 from zelo_ray.files.judgments import ANNOTATED, read_qrels, read_runs
 from zelo_ray.files.make_pools import (
     Notes,
@@ -48,10 +49,14 @@ from zelo_ray.files.make_pools import (
 from zelo_ray.files.pools import PoolRow, parse_pool, pool_row, to_line
 from zelo_ray.files.rows import BEIR_QRELS, DATASET, Kind, Source, open_source, refuse
 from zelo_ray.files.schema import Columns, split_columns
-from zelo_ray.formats.files import list_directory, storage_error
-from zelo_ray.formats.input.assistants import make_assistant_pools
-from zelo_ray.formats.pools import find_shards, is_jsonl, unpacked_name
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.storage import (
+    find_shards,
+    is_jsonl,
+    list_directory,
+    storage_error,
+    unpacked_name,
+)
+from zelo_ray.files.wording import counted
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import did_you_mean
 from zelo_ray.records import Document, Pool
@@ -84,6 +89,8 @@ class InputOptions:
     queries: str | None = None
     columns: Columns = field(default_factory=Columns)
     shown: Shown = field(default_factory=Shown)
+    depth: int = DEPTH
+    """how many documents of each query a run gives as candidates"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +282,9 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
             f"{source.place}: its files are results of runs{' in --out' if out else ''}, which are "
             "no input: name another --out, or the files"
         )
-    by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS))
+    by_ending = (
+        [n for n in names if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS)
+    )
     data = next((found for found in by_ending if found), [])
     rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
     if not data:
@@ -342,7 +351,8 @@ def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -
         made = _pools_of_ranked(ranked, options, notes)
         return map(pool_row, made)
     if folders:
-        return map(pool_row, chain.from_iterable(_pools_of_folder(f, notes) for f in folders))
+        made = chain.from_iterable(_pools_of_folder(f, options, notes) for f in folders)
+        return map(pool_row, made)
     return chain.from_iterable(
         _pools_with_texts([s for s in others if s.kind == kind], options, notes)
         for kind in dict.fromkeys(source.kind for source in others)
@@ -445,11 +455,12 @@ def _pools_of_ranked(
     if judged[1:]:
         raise InputError(f"{judged[1].place}: there are judgments in {judged[0].place} already")
     qrels = read_qrels(judged[0].place, options.columns) if judged else None
-    for line in describe_doubts(runs, DEPTH):
+    depth = options.depth
+    for line in describe_doubts(runs, depth):
         notes.say(line)
-    if cut := [name for name, run in runs.items() if len(top_ranks(run, DEPTH)) < len(run)]:
-        notes.say(f"took the first {DEPTH} documents of each query of {', '.join(cut)}")
-    candidates = pool_candidates(runs, DEPTH, qrels)
+    if cut := [name for name, run in runs.items() if len(top_ranks(run, depth)) < len(run)]:
+        notes.say(f"took the first {depth} documents of each query of {', '.join(cut)}")
+    candidates = pool_candidates(runs, depth, qrels)
     yield from _filled(candidates, options, sources[0].place, notes)
 
 
@@ -480,9 +491,9 @@ def _first_texts(corpus: str, options: InputOptions) -> Iterator[Document]:
     yield from read_texts(corpus, "corpus", None, options.columns)
 
 
-def _pools_of_folder(folder: Source, notes: Notes) -> Iterator[Pool]:
+def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Iterator[Pool]:
     """Make the pools of a collection: of ranked candidates, else of runs, else of what is judged."""
-    options = InputOptions(folder.place, folder.place)
+    options = replace(options, corpus=folder.place, queries=folder.place)
     runs = runs_of_collection(folder)
     if has_part(folder, "top_ranked"):
         candidates = top_ranked(folder)
@@ -495,7 +506,7 @@ def _pools_of_folder(folder: Source, notes: Notes) -> Iterator[Pool]:
         return
     elif folder.place.startswith(DATASET):
         ranked = read_runs(runs) if runs else {}
-        candidates = pool_candidates(ranked, DEPTH, read_qrels(folder.place))
+        candidates = pool_candidates(ranked, options.depth, read_qrels(folder.place))
     elif has_part(folder, "qrels"):
         qrels = read_qrels(folder.place)
         candidates = pool_candidates({}, 0, qrels)
@@ -530,7 +541,8 @@ def is_converted(place: str) -> bool:
 
 def _store(out: str, lines: Iterable[bytes]) -> str:
     """Write lines of pools below an output, under a name that follows from them: a run that finds
-    the same input asks the same."""
+    the same input asks the same.
+    """
     folder = f"{(out if '://' in out else os.path.abspath(out)).rstrip('/')}/{FOLDER}"  # noqa: PTH100 - a link stays a link
     fs, path = fsspec.url_to_fs(folder)
     local = "file" in fs.protocol

@@ -18,8 +18,20 @@ from zelo_ray.files.judgments import (
     read_numbers,
     refuse_repeated,
 )
-from zelo_ray.files.make_pools import few
+from zelo_ray.files.labels import (
+    PAIR,
+    PersonsAnswer,
+    answers_in,
+    check_probabilities,
+    read_sample,
+    unit_of_sample,
+    valid_answers,
+)
+from zelo_ray.files.pools import few
 from zelo_ray.files.rows import SAMPLE_RECORD, refuse, stem
+from zelo_ray.files.run_record import read_record
+from zelo_ray.files.storage import file_stem, list_directory
+from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.votes import (
     HUMAN_VOTES,
     VOTES,
@@ -28,12 +40,7 @@ from zelo_ray.files.votes import (
     merge_orders,
     read_vote_rows,
 )
-from zelo_ray.formats.files import file_stem, list_directory, read_record
-from zelo_ray.formats.judgments.answers import PersonsAnswer, answers_in, valid_answers
-from zelo_ray.formats.judgments.label_units import PAIR
-from zelo_ray.formats.judgments.labels import check_probabilities, read_sample, unit_of_sample
-from zelo_ray.formats.tables import table_of_rows
-from zelo_ray.formats.wording import counted, printable
+from zelo_ray.files.wording import counted, printable
 from zelo_ray.options.places import split_name
 from zelo_ray.options.scales import Scale
 

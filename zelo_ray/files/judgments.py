@@ -2,19 +2,21 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import find_part, has_part, load_dataset
 from zelo_ray.files.make_pools import Notes, Shown, category_codes, pools_of_mteb
 from zelo_ray.files.pools import hash_id
 from zelo_ray.files.rows import (
+    ARROW,
     BEIR_QRELS,
     DATASET,
     RESULTS,
@@ -25,11 +27,11 @@ from zelo_ray.files.rows import (
     open_source,
     refuse,
 )
-from zelo_ray.files.schema import IDS, role_of, to_id, to_number, value_of
+from zelo_ray.files.run_record import refuse_unfinished
+from zelo_ray.files.schema import IDS, role_of, to_id, to_number, type_of, value_of
+from zelo_ray.files.storage import file_stem, list_directory
+from zelo_ray.files.tables import schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
-from zelo_ray.formats.files import file_stem, list_directory
-from zelo_ray.formats.run_record import refuse_unfinished
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.options.places import split_name
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score
 
@@ -68,7 +70,14 @@ class Numbers:
         """Return whether there is a column."""
         return name in self.table.column_names
 
-    def take(self, rows: Sequence[int]) -> "Numbers":
+    def with_columns(self, *names: str) -> "Numbers":
+        """Return the numbers with some columns that are null where there are none."""
+        table = self.table
+        for name in (name for name in names if not self.has(name)):
+            table = table.append_column(name, pa.nulls(len(table), ARROW[type_of(name)]))
+        return replace(self, table=table)
+
+    def take(self, rows: NDArray[np.int64]) -> "Numbers":
         """Return some of the rows, by their numbers, with their places."""
         table = self.table.take(pa.array(rows, pa.int64()))
         return replace(self, table=table, where=lambda row: self.where(int(rows[row])))
@@ -196,7 +205,9 @@ def _of_table(source: Source, wanted: Wanted) -> Numbers | None:
     table = table.drop_columns([role]).append_column("value", values)
     numbers = Numbers(table, where, is_pooled={*source.names} >= _POOLED)
     names = {**roles, "query_id": roles.get("query_id") or roles["query"]}
-    answered = pc.is_valid(values) if not is_run else pa.chunked_array([[True] * len(table)], pa.bool_())
+    answered = (
+        pc.is_valid(values) if not is_run else pa.chunked_array([[True] * len(table)], pa.bool_())
+    )
     for wanted_role in [*NUMBERS.names[:2], *(r for r in ("judge", "run") if r in roles)]:
         row = pc.index(pc.and_(answered, pc.is_null(table[wanted_role])), True).as_py()
         if row >= 0:

@@ -17,16 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.judgments import (
+    KNOWN_LABELS,
+    Numbers,
+    hint_at_raters,
+    open_judgments,
+    read_numbers,
+)
+from zelo_ray.files.rows import refuse
 from zelo_ray.files.run_record import ANSWERS, SAMPLE_RECORD, read_record
 from zelo_ray.files.storage import list_directory, open_for_reading
 from zelo_ray.files.tables import StoredTable, table_of_rows
-from zelo_ray.formats.judgments.grades import (
-    NO_COLUMNS,
-    GradeRows,
-    open_judgments,
-    read_grade_rows,
-    unknown_judgments_error,
-)
 
 Ids = tuple[str, ...]
 """Ids of a query and its document, or of a query and two documents."""
@@ -311,18 +312,19 @@ class PeoplesLabels:
         return len({*ids_in_table(self.rows)})
 
 
-def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesLabels:
+def read_labels(place: str, columns: Mapping[str, str] | None = None) -> PeoplesLabels:
     """Read labels from a directory of ``label``, a table, or judgments of any known kind.
 
     A table may name the person of each row, and its inclusion probability.
     """
-    source = open_judgments(place)
+    source = open_judgments(place, columns)
     if source.kind == "labels":
         return _labels_of_sample(place.rstrip("/"))
-    rows = read_grade_rows(source, columns, "grades")
+    rows = read_numbers(source, "grades")
     if rows is None:
-        raise unknown_judgments_error(source)
-    graded = rows.take(np.flatnonzero(pc.is_finite(pc.fill_null(rows.table["grade"], np.nan))))
+        raise refuse(source, "labels", hint_at_raters(source), KNOWN_LABELS)
+    rows = rows.with_columns("judge", "probability")
+    graded = rows.answered()
     if not len(graded.table):
         raise InputError(f"{place}: holds no label")
     check_probabilities(graded)
@@ -331,11 +333,12 @@ def read_labels(place: str, columns: Mapping[str, str] = NO_COLUMNS) -> PeoplesL
     for row, label in enumerate(zip(*ids, strict=True)):
         if (first := first_rows.setdefault(label, row)) != row:
             raise InputError(
-                f"{graded.place(row)}: the document of {graded.place(first)} again, by the same "
+                f"{graded.where(row)}: the document of {graded.where(first)} again, by the same "
                 "person"
             )
     person = pc.fill_null(graded.table["judge"], "")
-    table = graded.table.append_column("person", person).select(LABEL_COLUMNS.names)
+    table = graded.table.rename_columns({"value": "grade"}).append_column("person", person)
+    table = table.select(LABEL_COLUMNS.names)
     unsure = len({*ids_in_table(rows.table)}.difference(ids_in_table(graded.table)))
     return PeoplesLabels(
         table.cast(LABEL_COLUMNS),
@@ -369,18 +372,18 @@ def _labels_of_sample(place: str) -> PeoplesLabels:
     )
 
 
-def check_probabilities(labels: GradeRows) -> None:
+def check_probabilities(labels: Numbers) -> None:
     """Refuse a probability that is none, and one that is missing beside others."""
     column = labels.table["probability"]
     chance = pc.fill_null(column, 1.0).to_numpy()
     if (strange := ~((chance > 0) & (chance <= 1))).any():
         row = int(strange.argmax())
         raise InputError(
-            f"{labels.place(row)}: the probability {chance[row]:g} is not above 0 and up to 1"
+            f"{labels.where(row)}: the probability {chance[row]:g} is not above 0 and up to 1"
         )
     if 0 < (blank := column.null_count) < len(column):
         row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(
-            f"{labels.place(row)}: has no probability, like {blank:,} of {len(column):,} labels: "
+            f"{labels.where(row)}: has no probability, like {blank:,} of {len(column):,} labels: "
             "give each one, or leave out the column"
         )

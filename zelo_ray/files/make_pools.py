@@ -1,7 +1,7 @@
 """Make pools of rows: of one document each, of all documents of a query, or of MTEB's form."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.pools import LINE_FIELDS, PoolRow, document_row, hash_id
+from zelo_ray.files.pools import LINE_FIELDS, PoolRow, document_row, few, hash_id
 from zelo_ray.files.rows import Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, role_of, to_id, to_number, to_text, value_of
-from zelo_ray.formats.wording import counted, text_for_judges
+from zelo_ray.files.wording import counted, text_for_judges
 from zelo_ray.options.command import did_you_mean
 from zelo_ray.records import Document
 
-_SHOWN = 3
 _DESCRIBED = ("description", "narrative")
 """Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
 _POOLED = ("query_id", "query", "doc_id", "content", "title", "metadata", "score", "session_id")
@@ -51,11 +50,6 @@ class Notes:
             f"left out {what}: {len(ids):,} ({few(ids)})" for what, ids in self._ids.items() if ids
         ]
         return [*self.said, *counts]
-
-
-def few(ids: Collection[str]) -> str:
-    """Return the first few of some ids in words."""
-    return ", ".join([*ids][:_SHOWN]) + (" ..." if len(ids) > _SHOWN else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +279,6 @@ def _query_of_rows(
     """Build the query of a pool; all of its rows must agree on it."""
     known = texts.queries.get(rows[0].get("query_id") or "")
     first: PoolRow = {}
-    about: dict[str, str] = {}
     for number, row in zip(at, rows, strict=True):
         text = known.content if row.get("query") is None and known else row.get("query")
         query = {"id": row.get("query_id") or hash_id("q", text or ""), "query": text}
@@ -295,17 +288,23 @@ def _query_of_rows(
             raise InputError(
                 f"{where(number)}: query {query['id']!r} has another text in an earlier row"
             )
-        for role, value in row.items():
-            if (
-                role.startswith(_ABOUT)
-                and value
-                and about.setdefault(role[len(_ABOUT) :], value) != value
-            ):
-                raise InputError(
-                    f"{where(number)}: query {query['id']!r} has two of {role[len(_ABOUT) :]!r}; "
-                    "--show-query takes what is the same in all rows of a query"
-                )
+    names = [role for role in rows[0] if role.startswith(_ABOUT)]
+    fields = [{name[len(_ABOUT) :]: row[name] for name in names if row[name]} for row in rows]
+    about = merge_fields(where(at[0]), first["id"], fields)
     return {**first, **(known.metadata if known else {}), **about}
+
+
+def merge_fields(where: str, query_id: str, rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Merge the fields that several rows have of one query; all must agree on them."""
+    texts = dict[str, str]()
+    for row in rows:
+        for name, text in row.items():
+            if texts.setdefault(name, text) != text:
+                raise InputError(
+                    f"{where}: query {query_id!r} has two of {name!r}: {texts[name][:40]!r} and "
+                    f"{text[:40]!r}; --show-query takes what is the same in all rows of a query"
+                )
+    return texts
 
 
 def _document_of_row(

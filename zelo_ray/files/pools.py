@@ -7,15 +7,15 @@ unknown keys are kept for the annotated output, and otherwise ignored.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import orjson
 
 from zelo_ray.errors import InputError, format_error
-from zelo_ray.formats.files import open_for_writing
-from zelo_ray.formats.pools import READ_ERRORS, open_unpacked
+from zelo_ray.files.storage import READ_ERRORS, open_for_writing, open_unpacked
+from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
 
 PoolRow = dict[str, Any]
@@ -94,6 +94,39 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     return Line(file, number, raw, pool, own_query="left out")
 
 
+@dataclass(slots=True)
+class OwnQueries:
+    """Counts the queries that are among their own candidates."""
+
+    left_out: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    def count(self, line: Line) -> None:
+        """Count the query of a line."""
+        if line.pool and line.own_query:
+            (self.left_out if line.own_query == "left out" else self.kept).append(
+                line.pool.query_id
+            )
+
+    def notes(self) -> list[str]:
+        """Return what was left out and what was kept, in words."""
+        says = {
+            "left out the query itself from the candidates of {}: id and text are the same, as "
+            "BEIR's evaluation does": self.left_out,
+            "kept documents that have the id of their query but another text, of {}": self.kept,
+        }
+        return [
+            text.format(f"{counted(len(ids), 'query', 'queries')} ({few(ids)})")
+            for text, ids in says.items()
+            if ids
+        ]
+
+
+def few(ids: Collection[str]) -> str:
+    """Return the first three of some ids in words."""
+    return ", ".join([*ids][:3]) + (" ..." if len(ids) > 3 else "")
+
+
 def is_same_text(query: str, document: Document) -> bool:
     """Return whether a document has the same text as the query, with its title or without."""
     content, title = document.content, document.metadata.get("title")
@@ -108,7 +141,8 @@ def _parse(raw: bytes, limits: LineLimits) -> Pool:
         raise _InvalidLine(f"Invalid JSON: {error}") from None
     if not isinstance(row, dict):
         raise _InvalidLine("is not an object")
-    query, rows = row.get("query"), row.get("documents", [])
+    query: Any = row.get("query")
+    rows = row.get("documents", [])
     errors = [*_errors_of("query", query, "query")]
     if not isinstance(rows, list):
         errors.append("documents: must be a list")

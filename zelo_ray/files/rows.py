@@ -26,14 +26,11 @@ from zelo_ray.files.schema import (
     Columns,
     converter,
     find_roles,
-    normalize_name,
     role_of,
     type_of,
 )
-from zelo_ray.formats.files import list_directory, open_for_reading, read_blocks
-from zelo_ray.formats.formulas import unguard_formula
-from zelo_ray.formats.pools import is_jsonl
-from zelo_ray.formats.wording import counted
+from zelo_ray.files.storage import is_jsonl, list_directory, open_for_reading, read_blocks
+from zelo_ray.files.wording import counted, unguard_formula
 
 Kind = Literal[
     "pools",  # JSON lines as `annotate` reads them, or what should be such lines
@@ -205,7 +202,7 @@ class Source:
             if table is not None:
                 return table, lambda row: self.where(row + 1)
         numbers, batches = array("q"), list[pa.RecordBatch]()
-        schema = pa.schema([(role, _ARROW[type_of(role)]) for role in roles])
+        schema = pa.schema([(role, ARROW[type_of(role)]) for role in roles])
         values: dict[str, list[Any]] = {role: [] for role in roles}
         style = {"cells": self.is_cells, "has_commas": self.has_commas}
         cells = [
@@ -266,7 +263,7 @@ class Source:
 
 _WHO_AND_WHAT = frozenset({"judge", "turn", "winner", "preference", "loser", "method", "grade"})
 """Roles that all rows have, or none."""
-_ARROW: Mapping[str, pa.DataType] = {
+ARROW: Mapping[str, pa.DataType] = {
     **dict.fromkeys(("id", "object", "field"), pa.string()),
     "text": pa.large_string(),
     "number": pa.float64(),
@@ -282,13 +279,13 @@ def _cast(column: pa.ChunkedArray, role: str) -> pa.ChunkedArray:
     """Give a column of Parquet the type of its role, as `converter` does."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    type_, of = _ARROW[type_of(role)], column.type
+    type_, of = ARROW[type_of(role)], column.type
     if type_of(role) == "id" and not (pa.types.is_string(of) or pa.types.is_large_string(of)):
         if not pa.types.is_integer(of):
             raise _OddValue
-    elif type_of(role) == "number" and not (pa.types.is_integer(of) or pa.types.is_floating(of)):
-        raise _OddValue
-    elif type_of(role) == "text" and not (pa.types.is_string(of) or pa.types.is_large_string(of)):
+    elif (
+        type_of(role) == "number" and not (pa.types.is_integer(of) or pa.types.is_floating(of))
+    ) or (type_of(role) == "text" and not (pa.types.is_string(of) or pa.types.is_large_string(of))):
         raise _OddValue
     column = column.cast(type_)
     if type_of(role) == "id":

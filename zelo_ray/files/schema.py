@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.wording import text_for_judges
+from zelo_ray.files.wording import text_for_judges
 from zelo_ray.options.command import did_you_mean
 
 Type = Literal["id", "text", "number", "flag", "object", "field"]
@@ -56,10 +56,15 @@ _NAMES: Mapping[str, tuple[Type, str]] = {
 """By role, the type of its values, and what its columns are called besides."""
 SIDES = tuple(
     tuple(pair.split("|"))
-    for pair in (
-        "doc_id_a|doc_id_b a|b left|right left_id|right_id model_a|model_b home|away "
-        "home_team|away_team"
-    ).split()
+    for pair in [
+        "doc_id_a|doc_id_b",
+        "a|b",
+        "left|right",
+        "left_id|right_id",
+        "model_a|model_b",
+        "home|away",
+        "home_team|away_team",
+    ]
 )
 """What the two items of a comparison are called; ``home_wins`` and ``away_wins``, or
 ``winner_home`` and ``winner_away``, say how often each won, or whether it did."""

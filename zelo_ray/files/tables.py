@@ -278,3 +278,8 @@ def write_tables(out: str, tables: Mapping[str, pa.Table]) -> None:
     with ResultsWriter(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
+
+
+def iter_rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of some columns."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)

@@ -15,7 +15,7 @@ import pyarrow.csv
 
 from zelo_ray.errors import InputError, Unwritable, format_error
 from zelo_ray.files.rows import Source
-from zelo_ray.formats.files import open_for_writing
+from zelo_ray.files.storage import open_for_writing
 
 _QRELS = ("query_id", "iteration", "doc_id", "value")
 _RUN = ("query_id", "Q0", "doc_id", "rank", "value", "run")

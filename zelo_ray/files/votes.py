@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from zelo_ray.errors import InputError
 from zelo_ray.files.rows import Source, refuse
 from zelo_ray.files.schema import find_sides, is_missing, normalize_name
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.files.tables import schema_of
 from zelo_ray.records import Vote
 
 VOTES = pa.schema([f for f in schema_of(Vote) if f.name not in ("reasoning", "key")])

@@ -27,7 +27,7 @@ from zelo_ray.engine.executor import AskedJudges, Builder
 from zelo_ray.engine.job import POOLS_AT_ONCE, Job, JobLines, Watch
 from zelo_ray.engine.watching import watched
 from zelo_ray.engine.worker import OnlineWorker, ask_in_batches
-from zelo_ray.formats.pools import Line, LineLimits, parse_line
+from zelo_ray.files.pools import Line, LineLimits, parse_line
 from zelo_ray.ray.coordinator import RayControl, RayCoordination
 from zelo_ray.ray.placement import asking_actor_options, reading_task_options
 from zelo_ray.records import Judge

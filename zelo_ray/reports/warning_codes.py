@@ -195,13 +195,6 @@ class WarningCode(Enum):
             "with all digits"
         ),
     )
-    MANY_EQUAL_SCORES = (
-        66,
-        "leaderboard",
-        "{run} scores {share:.0%} of the pairs among {among} documents of a query alike",
-        "their order is that of the document ids",
-        "Write scores with all digits",
-    )
     TRUTH_CHANGED = (
         50,
         "leaderboard",

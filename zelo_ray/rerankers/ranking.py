@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from zelo_ray.files.pools import Line
 from zelo_ray.files.tables import schema_of
-from zelo_ray.formats.pools import Line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, find_protocol
 from zelo_ray.reasons import Disabled, strip_name

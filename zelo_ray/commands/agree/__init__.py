@@ -26,13 +26,13 @@ from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import choose_coefficients
+from zelo_ray.files.inputs import note_public
+from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.run_record import RUN, find_owner, read_record, refuse_unfinished
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory, write_json
 from zelo_ray.files.tables import parquet_table, write_tables
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input.public_collections import note_public
-from zelo_ray.formats.judgments.all_judgments import HUMAN, AllJudgments, read_all_judgments
-from zelo_ray.formats.probe import refuse_unused_columns
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 from zelo_ray.plugins import loaded_packages
@@ -79,12 +79,14 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
     with TemporaryDirectory() as folder:
         sources = [*convert_own_runs(options.sources, folder)]
         columns = split_columns(options.columns)
-        refuse_unused_columns(columns, named_places(options))
         if options.criterion:
             sources, settings["human"], columns = select_criterion(
                 sources, options.human, options.criterion, columns, folder
             )
         verdicts = read_all_judgments(sources, scales=options.scales, columns=columns, **settings)
+        for run in options.runs:  # which are read later, and may have the columns
+            open_source(split_name(run)[1], columns)
+        columns.refuse_unused()
     verdicts = leave_out_examples(verdicts, options)
     notes = (
         *verdicts.notes,

@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.rows import open_source
+from zelo_ray.files.schema import Columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import parquet_table
-from zelo_ray.formats.columns import OF_GRADES, columns_in
-from zelo_ray.formats.probe import FileProbe, probe
 from zelo_ray.options import did_you_mean
 from zelo_ray.options.places import split_name
 from zelo_ray.protocols.criteria import PROTOCOL
@@ -24,7 +24,7 @@ def select_criterion(
     criterion: str,
     columns: Mapping[str, str],
     folder: str,
-) -> tuple[list[str], str | None, dict[str, str]]:
+) -> tuple[list[str], str | None, Columns]:
     """Return sources, people's labels and columns by which one criterion's grades are read.
 
     A run of the protocol ``criteria`` has them in a table of its own; any other table has them in a
@@ -44,15 +44,15 @@ def select_criterion(
     if "grade" in columns:
         raise OptionError("--columns grade=NAME and --criterion both name the grade; give one")
     selected = [
-        _take(source, criterion, columns, f"{folder}/{number}-{criterion}.parquet")
+        _take(source, criterion, f"{folder}/{number}-{criterion}.parquet")
         for number, source in enumerate(sources)
     ]
     if human is not None:
-        human = _take(human, criterion, columns, f"{folder}/human-{criterion}.parquet")
-    return selected, human, {**columns, "grade": criterion}
+        human = _take(human, criterion, f"{folder}/human-{criterion}.parquet")
+    return selected, human, Columns({**columns, "grade": criterion})
 
 
-def _take(source: str, criterion: str, columns: Mapping[str, str], place: str) -> str:
+def _take(source: str, criterion: str, place: str) -> str:
     """Return a source with a column of the criterion's name, written to ``place`` if need be."""
     name, url = split_name(source)
     if f"{_TABLE}.parquet" in (list_directory(url) or ()):
@@ -60,15 +60,15 @@ def _take(source: str, criterion: str, columns: Mapping[str, str], place: str) -
         table = parquet_table(f"{url.rstrip('/')}/{_TABLE}.parquet", [*kind.fields])
         rows = table.select(["query_id", "doc_id", "judge", _COLUMN, "grade"])
     else:
-        source_probe = probe(url)
-        if criterion in source_probe.names:
+        table_source = open_source(url)
+        if criterion in table_source.names:
             return source
-        if _COLUMN not in source_probe.names:
+        if _COLUMN not in table_source.names:
             raise InputError(
                 f"{url}: has no column {criterion} of grades by that criterion, and no column "
-                f"{_COLUMN}{did_you_mean(criterion, source_probe.names)}"
+                f"{_COLUMN}{did_you_mean(criterion, table_source.names)}"
             )
-        rows = _table_of_rows(source_probe, columns)
+        rows = pa.Table.from_pylist([row for _, row in table_source.rows()])
     chosen = rows.filter(pc.equal(rows[_COLUMN], criterion))
     if not len(chosen):
         names = [str(name) for name in pc.unique(rows[_COLUMN]).to_pylist()]
@@ -76,10 +76,3 @@ def _take(source: str, criterion: str, columns: Mapping[str, str], place: str) -
         raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
     pq.write_table(chosen.drop_columns([_COLUMN]).rename_columns({"grade": criterion}), place)
     return f"{name}={place}" if name else place
-
-
-def _table_of_rows(source: FileProbe, columns: Mapping[str, str]) -> pa.Table:
-    """Return the rows of a table of any format, with its column of grades called so."""
-    grade = columns_in(source.names, columns, OF_GRADES).get("grade", "grade")
-    rows = [{**row, "grade": row.get(grade)} for _, row in source.rows()]
-    return pa.Table.from_pylist(rows)

@@ -12,16 +12,14 @@ from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, estimate_share
 from zelo_ray.evaluation.agreement.length_bias import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import measure_repeats
+from zelo_ray.files.collections import has_part, read_texts
+from zelo_ray.files.inputs import holds_texts, read_pools
+from zelo_ray.files.judges import HUMAN, OTHERS, AllJudgments
+from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import find_shards
-from zelo_ray.files.tables import table_of
+from zelo_ray.files.tables import iter_rows, table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.input import read_pools
-from zelo_ray.formats.interchange.pooling import columns
-from zelo_ray.formats.interchange.texts import read_texts
-from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, AllJudgments
-from zelo_ray.formats.judgments.qrels import has_pools
-from zelo_ray.formats.pools import LineLimits, read_lines
-from zelo_ray.formats.probe import probe
 from zelo_ray.options import AgreeOptions
 from zelo_ray.records import Document
 
@@ -47,7 +45,7 @@ class _GradeMatrix:
     def __init__(self, verdicts: AllJudgments, options: AgreeOptions) -> None:
         self._options = options
         rows = pa.concat_tables([verdicts.human, verdicts.grades])
-        pairs = [*columns(rows, "query_id", "doc_id")]
+        pairs = [*iter_rows(rows, "query_id", "doc_id")]
         self._items: dict[_Item, int] = {}
         for pair in pairs:
             self._items.setdefault(pair, len(self._items))
@@ -153,18 +151,17 @@ def _read_lengths(places: Sequence[str], items: Sequence[_Item]) -> tuple[Floats
 
 def _read_texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
     """Yield documents with the query id of their pool, or with "" if from a corpus."""
-    source = probe(url)
-    has_corpus = any(name.split(".")[0] == "corpus" for name in source.names)
-    is_lines = source.kind == "broken" or (source.kind == "pools" and source.form == "lines")
-    if is_lines or (source.kind == "folder" and not has_corpus):
+    source = open_source(url)
+    is_lines = source.kind == "pools" and not source.unit
+    if is_lines or (source.kind == "folder" and not has_part(source, "corpus")):
         for file in find_shards([url]):
             for line in read_lines(file, LineLimits()):
                 if line.pool is None:
                     bad.append(f"{line.file}:{line.number}: {line.reason}")
                     continue
                 yield from ((line.pool.query_id, document) for document in line.pool.documents)
-    elif has_pools(source) or source.kind in ("wide", "pools"):
-        for pool in read_pools(url).pools:
+    elif holds_texts(source):
+        for pool in read_pools(url):
             yield from ((pool.query_id, document) for document in pool.documents)
     else:
         yield from (("", document) for document in read_texts(url, "corpus", wanted))

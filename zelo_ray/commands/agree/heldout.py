@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import AnchorError, InputError
+from zelo_ray.files.judges import AllJudgments
 from zelo_ray.files.labels import Ids, ids_in_table, read_labels
+from zelo_ray.files.rows import RESULTS
 from zelo_ray.files.run_record import RUN, read_record, run_directory
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.judgments.all_judgments import AllJudgments
-from zelo_ray.formats.probe import RESULTS
 from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 from zelo_ray.protocols.anchors import example_query_ids

@@ -14,12 +14,12 @@ from zelo_ray.evaluation.agreement.intervals import draw_samples
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank_run
 from zelo_ray.evaluation.significance import compare_pairs
+from zelo_ray.files.candidates import describe_doubts
+from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments
+from zelo_ray.files.judgments import read_runs
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
-from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, PANEL, AllJudgments
-from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import AgreeOptions
 
 _SURE = 0.05
@@ -74,9 +74,9 @@ def measure_leaderboards(verdicts: AllJudgments, options: AgreeOptions) -> Measu
     missing: list[str] = []
     notes: Sequence[str] = ()
     if options.runs:
-        runs = read_runs(options.runs, ranks=True, columns=split_columns(options.columns))
+        runs = read_runs(options.runs, split_columns(options.columns))
         boards = _build_leaderboards(verdicts, options, runs)
-        notes = describe_doubts(runs, parse_measure(options.measure).cutoff, ties=True)
+        notes = describe_doubts(runs, parse_measure(options.measure).cutoff)
         placed = [line for board in boards.values() for line in board.rows()]
         orders = [
             order for pair in _pairs(boards, verdicts) if (order := _compare_orders(*pair, options))

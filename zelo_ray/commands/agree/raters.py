@@ -10,14 +10,8 @@ from zelo_ray.evaluation.agreement import (
     measure_agreement,
     ratings_of,
 )
+from zelo_ray.files.judges import HUMAN, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.judgments.all_judgments import (
-    HUMAN,
-    PANEL,
-    WITH_HUMAN,
-    AllJudgments,
-    weights_of,
-)
 from zelo_ray.options import AgreeOptions
 
 

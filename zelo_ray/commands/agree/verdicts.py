@@ -18,8 +18,8 @@ from zelo_ray.evaluation.agreement.pairs import (
     compare_raters,
 )
 from zelo_ray.evaluation.agreement.votes import Ballots, cross_votes
+from zelo_ray.files.judges import HUMAN, AllJudgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.judgments.all_judgments import HUMAN, AllJudgments
 from zelo_ray.options import AgreeOptions
 
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}

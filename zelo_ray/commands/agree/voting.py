@@ -25,8 +25,8 @@ from zelo_ray.evaluation.agreement.votes import (
     judge_verdicts,
     panel_verdicts,
 )
+from zelo_ray.files.judges import OTHERS, PANEL, AllJudgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.judgments.all_judgments import OTHERS, PANEL, AllJudgments
 from zelo_ray.options import AgreeOptions
 
 _WORDS = (WITH_TIES, DECIDED)

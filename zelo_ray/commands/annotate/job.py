@@ -45,9 +45,10 @@ from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.sweeps import SweepResult, Sweeps
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.files.inputs import resolve_inputs
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import find_shards
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
@@ -68,10 +69,15 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
     """
     timer = Timer()
     load_protocol(options.protocol)
-    options = with_absolute_places(resolve_inputs(options, absolute_place(options.out), watch.say))
+    columns = split_columns(options.columns)
+    options, input_notes = resolve_inputs(
+        options, absolute_place(options.out), watch.say, columns=columns
+    )
+    options = with_absolute_places(options)
     shards = find_shards(options.inputs, options.out)
     panel = panel_of(options, os.environ, keys=not options.collect)
-    human = read_human_grades(options)
+    human = read_human_grades(options, columns)
+    columns.refuse_unused()
     with claim_output(options, watch, "annotate"):
         salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
         refuse_other_options(options, panel)
@@ -93,7 +99,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
         job, summary, tallies = _ask(plan, watch, timer, human)
         summary.rejected, summary.disabled = set_aside + plan.census.rejected, dict(job.disabled)
         summary.pilot_of = plan.pilot_of
-        summary.notes += plan.census.own
+        summary.notes += [*plan.census.own, *input_notes]
         add_spending(summary, job, tallies)
         summary.seconds = timer.laps
         write_run(job, summary, tallies, standing.to_record(summary))

@@ -15,7 +15,6 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import find_shards, write_json
-from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.plugins import absolute_plugin_name, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers.pricing import table_version
@@ -25,7 +24,6 @@ def add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> No
     """Add spending by the ledger (actors that died lost theirs), and notes on the run."""
     caution = load_protocol(job.options.protocol).caution
     summary.notes += [caution] if caution else []
-    summary.notes += read_notes(job.options.inputs, job.options.out)
     paid = sum_spent(job.options.ledger_dir, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
     summary.maybe_dollars = sum_possibly_billed(job.options.ledger_dir)

@@ -31,8 +31,8 @@ from zelo_ray.evaluation.measures import (
     rank_run,
 )
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
+from zelo_ray.files.candidates import find_doubts
 from zelo_ray.files.labels import PeoplesLabels
-from zelo_ray.formats.interchange.suspicious_scores import find_doubts
 from zelo_ray.options import BakeoffOptions
 
 _CELLS = 2**22
@@ -133,8 +133,8 @@ def _find_cautions(outcome: BakeoffOutcome) -> Iterator[Caution]:
     truth, depth = outcome.truth, outcome.measures[0].cutoff
     for entry in (entry for entry in outcome.rankers if entry.name in outcome.ranker_names):
         run = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
-        for doubt in find_doubts(run, depth):
-            yield Caution(run=entry.name, depth=depth, **asdict(doubt))
+        for code, (some, every) in find_doubts(run, depth).items():
+            yield Caution(code, entry.name, some, every, depth)
 
 
 def _first_reason(entry: MeasuredRanker) -> str:

@@ -17,9 +17,9 @@ from zelo_ray.commands.bakeoff.outcome import (
     Unranked,
 )
 from zelo_ray.commands.bakeoff.thresholds import find_threshold
+from zelo_ray.files.pools import Line, annotate_line
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.tables import ResultsWriter, schema_of, table_of
-from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
 from zelo_ray.rerankers.query_costs import QueryCost
 

@@ -5,7 +5,7 @@ Each ranker has workers of its own, and its answers go through the ledger as a j
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -45,23 +45,17 @@ from zelo_ray.engine.preflight import check_spending, refuse_small_cap
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
-from zelo_ray.files.labels import PeoplesLabels, read_labels
+from zelo_ray.files.candidates import explain_mismatch
+from zelo_ray.files.inputs import holds_texts, resolve_inputs
+from zelo_ray.files.judgments import digest_judgments, pools_file_of_truth, read_qrels, read_runs
+from zelo_ray.files.labels import read_labels
+from zelo_ray.files.pools import Line, LineLimits, read_lines
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.run_record import RUN, last_record, record_start
+from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.files.tables import schema_of
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.formats.judgments.qrels import (
-    digest_judgments,
-    holds_texts,
-    pools_file_of_truth,
-    read_qrels,
-)
-from zelo_ray.formats.matching_ids import explain_mismatch, ids_by_text, rename_queries
-from zelo_ray.formats.pools import Line, LineLimits, read_lines
-from zelo_ray.formats.runs import read_runs
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
@@ -111,10 +105,11 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id, raw_options = Timer(), new_run_id(), options
-    options = resolve_inputs(
-        _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools"
+    columns = split_columns(options.columns)
+    options, input_notes = resolve_inputs(
+        _use_truth_as_pools(options), absolute_place(options.out), watch.say, "pools", columns
     )
-    options, columns = with_absolute_places(options), split_columns(options.columns)
+    options = with_absolute_places(options)
     parse_measures(options.measures)
     rankers = {
         ranker.name: (ranker, _options_to_ask(ranker, options))
@@ -126,15 +121,13 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
         table = read_qrels(options.truth, columns)
         labels = read_labels(options.human, columns) if options.human else None
         digest, changed = _check_truth_changes(options, table)
-        runs = [
-            MeasuredRanker(name, run)
-            for name, run in read_runs(options.runs, ranks=True, columns=columns).items()
-        ]
-        baseline = _baseline(options, [*rankers, *(e.name for e in runs)])
+        runs = [MeasuredRanker(name, run) for name, run in read_runs(options.runs, columns).items()]
+        baseline = _baseline(options, [*rankers, *(e.name for e in runs)], columns)
+        columns.refuse_unused()
         runs.extend(baseline)
         baseline_name = baseline[0].name if baseline else options.baseline
         _refuse_duplicate_names([*rankers], [entry.name for entry in runs])
-        table, labels = _match_ids(table, labels, runs, (raw_options, options), watch)
+        _say_mismatches(table, runs, options.truth, watch)
         judged = find_truth_run(options.truth)
         kinship = _find_families(
             *(judged.judges if judged else (), [ranker for ranker, _ in rankers.values()]),
@@ -168,7 +161,8 @@ def measure_rankers(options: BakeoffOptions, watch: Watch) -> BakeoffOutcome:
             write_annotated(options.out, _ranked_lines(shards, census), outcome.rankers)
         contrasted = build_contrasts(outcome, _pools(options, shards, contrasting_queries(outcome)))
         timer.lap("write")
-        _write_run(options, run_id, build_record(outcome, contrasted, timer.laps), ranked.tallies)
+        figures = build_record(outcome, contrasted, timer.laps)
+        _write_run(options, run_id, figures | {"notes": input_notes}, ranked.tallies)
     return outcome
 
 
@@ -191,39 +185,6 @@ def _find_families(
     }
     who |= {entry.name: entry.name for entry in runs}
     return find_family_overlap(judges, who, options.families)
-
-
-def _match_ids(
-    table: pa.Table,
-    labels: PeoplesLabels | None,
-    runs: Sequence[MeasuredRanker],
-    options: tuple[BakeoffOptions, BakeoffOptions],
-    watch: Watch,
-) -> tuple[pa.Table, PeoplesLabels | None]:
-    """Give queries that are known by their texts alone the ids that they have in the pools.
-
-    Say which runs have no id of the truth.
-
-    Args:
-        table: the truth.
-        labels: of people.
-        runs: which are changed.
-        options: as given, which may name a file of queries; and with all inputs converted to pools.
-        watch: gets messages.
-
-    Returns:
-        The truth and the labels.
-    """
-    raw_options, read = options
-    tables = [table, *(entry.run for entry in runs), *([labels.rows] if labels else [])]
-    ids = ids_by_text(tables, lambda: _any_shards(read, ()), raw_options.queries)
-    for entry in runs:
-        entry.run = rename_queries(entry.run, ids)
-    if labels:
-        labels = replace(labels, rows=rename_queries(labels.rows, ids))
-    table = rename_queries(table, ids)
-    _say_mismatches(table, runs, read.truth, watch)
-    return table, labels
 
 
 def _say_mismatches(
@@ -291,7 +252,7 @@ def _use_truth_as_pools(options: BakeoffOptions) -> BakeoffOptions:
         options.pools,
         wanted and not options.pools and not pools_file_of_truth(options.truth),
     )
-    if texts and holds_texts(options.truth):
+    if texts and holds_texts(open_source(options.truth)):
         pools = (options.truth,)
     for name in ("corpus", "queries"):
         if getattr(options, name) and not pools:
@@ -307,7 +268,9 @@ def _shards(options: BakeoffOptions) -> list[str]:
     return find_shards(options.pools or truth_pools)
 
 
-def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredRanker]:
+def _baseline(
+    options: BakeoffOptions, rankers: Sequence[str], columns: Columns
+) -> list[MeasuredRanker]:
     """Return the baseline as one more ranker, if it is the file of a run.
 
     Raises:
@@ -320,7 +283,7 @@ def _baseline(options: BakeoffOptions, rankers: Sequence[str]) -> list[MeasuredR
             raise OptionError(f"--baseline: {name} is the only ranker; name --runs or --rerankers")
         return []
     try:
-        runs = read_runs([name], ranks=True, columns=split_columns(options.columns))
+        runs = read_runs([name], columns)
     except InputError as error:
         near = did_you_mean(name, rankers)
         raise OptionError(
@@ -547,7 +510,6 @@ def _write_run(
         "finished": True,
         "versions": versions | {"prices": table_version(options.prices), **loaded_packages()},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
-        "notes": read_notes(options.pools, options.out),
         **figures,
     }
     write_json(options.out, RUN, record)

@@ -15,7 +15,6 @@ from zelo_ray.evaluation.measures import Measure, Ranking, Truth
 from zelo_ray.evaluation.people.error_forecast import ErrorForecast
 from zelo_ray.evaluation.people.frame import Ints
 from zelo_ray.evaluation.regression_gate import GateDecision
-from zelo_ray.formats.interchange.suspicious_scores import Doubted
 from zelo_ray.records import Comparison, Mean, Status
 from zelo_ray.rerankers.query_costs import QueryCost
 
@@ -69,15 +68,12 @@ class UnjudgedDocument:
 class Caution:
     """A reason why figures may mislead; counts that do not apply are 0."""
 
-    code: Doubted | Literal["own_query", "own_id", "new_truth"]
+    code: Literal["equal_scores", "reversed_ranks", "own_query", "own_id", "new_truth"]
     run: str = ""
     """the ranker that it is about; empty if it is about the truth"""
     queries: int = 0
     """to which it applies"""
     of_queries: int = 0
-    pairs: int = 0
-    """of documents of one query that have equal scores, down to the depth"""
-    of_pairs: int = 0
     depth: int | None = None
 
 

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.outcome import Caution, MeasuredRanker
 from zelo_ray.errors import InputError
-from zelo_ray.formats.input.collection import find_collection
-from zelo_ray.formats.interchange.texts import index_by_id, read_texts
-from zelo_ray.formats.own_query import is_same_text, queries_left_out
-from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.files.collections import has_part, index_by_id, read_texts
+from zelo_ray.files.pools import LineLimits, is_same_text, read_lines
+from zelo_ray.files.rows import open_source
+from zelo_ray.files.storage import list_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,9 @@ def _find_same_texts(wanted: set[str], texts: TextSources) -> set[str]:
     for line in (line for shard in texts.shards() for line in read_lines(shard, LineLimits())):
         if line.pool is None or (name := line.pool.query_id) not in pending_ids:
             continue
-        documents = [document for document in line.pool.documents if document.id == name]
-        if documents or name in queries_left_out(line.raw):
+        if line.own_query:
             pending_ids.discard(name)
-            same |= (
-                {name} if not documents or is_same_text(line.pool.query, documents[0]) else set()
-            )
+            same |= {name} if line.own_query == "left out" else set()
     corpus, queries = texts.corpus, texts.queries
     if not (corpus and queries):
         corpus = queries = _collection(texts.truth)
@@ -100,10 +97,11 @@ def _find_same_texts(wanted: set[str], texts: TextSources) -> set[str]:
 def _collection(truth: str) -> str | None:
     """Return the folder of the collection that a truth belongs to; None if there is none."""
     place = truth.rstrip("/")
-    for _ in range(3):
+    for _ in range(3 if place else 0):
         try:
-            if place and (collection := find_collection(place)):
-                return collection.url
+            source = open_source(place) if list_directory(place) else None
+            if source and has_part(source, "corpus") and has_part(source, "queries"):
+                return place
         except InputError:
             return None
         place = place.rpartition("/")[0]

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.pools import Line
+from zelo_ray.files.pools import Line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled
 from zelo_ray.rerankers import BakeoffRanker

@@ -6,7 +6,7 @@ from functools import partial
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.lock import remove_folders_if_refused
-from zelo_ray.formats.probe import probe
+from zelo_ray.files.rows import open_source
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
@@ -27,7 +27,7 @@ def run(options: BakeoffOptions, watch: Watch) -> Report:
     failures = (failure for entry in outcome.rankers for failure in entry.failures)
     # What the file of a run lacks, nobody can be asked for.
     failed = not report.complete and any(failure.status != "missing" for failure in failures)
-    grows = bool(options.human and probe(options.human).kind == "labels")
+    grows = bool(options.human and open_source(options.human).kind == "labels")
     return replace(
         report,
         is_worse=any(candidate.verdict == "worse" for candidate in outcome.gate),

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError, ZeloError, format_error
+from zelo_ray.files.judgments import with_error
 from zelo_ray.files.labels import ids_in_table
 from zelo_ray.files.run_record import RUN, read_record, run_directory
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import read_table, schema_of, table_of
-from zelo_ray.formats.judgments.grades import with_error
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, protocol_of_record, recorded_options
 from zelo_ray.records import Grade, Qrel, Vote

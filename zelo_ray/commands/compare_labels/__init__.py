@@ -17,18 +17,15 @@ from zelo_ray.commands.compare_labels.leaderboards import (
 from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
+from zelo_ray.files.candidates import describe_doubts, explain_mismatch
+from zelo_ray.files.inputs import holds_texts, read_pools
+from zelo_ray.files.judgments import has_grades, read_graded, read_qrels, read_runs
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.run_record import find_owner
+from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input import read_pools
-from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
-from zelo_ray.formats.judgments.graded import has_grades, read_graded
-from zelo_ray.formats.judgments.qrels import has_pools, read_qrels
-from zelo_ray.formats.matching_ids import explain_mismatch
-from zelo_ray.formats.probe import probe, refuse_unused_columns
-from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.options import CompareLabelsOptions
 
 _CUTS = {"old": "positive", "new": "relevant"}
@@ -52,11 +49,10 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         raise OptionError(f"{options.out} holds {owned}; name another --out")
     measure = parse_measure(options.measure)
     columns = split_columns(options.columns)
-    refuse_unused_columns(columns, places)
     old, new = (read_qrels(place, columns) for place in (options.old, options.new))
-    ranked = _runs(options)
-    runs = without_ranks(ranked)
-    notes = [*describe_doubts(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
+    runs = _runs(options, columns)
+    columns.refuse_unused()
+    notes = [*describe_doubts(runs, measure.cutoff), *_overlap(old, new, options)]
     notes += [
         f"the {side} labels are of a graded run: leaderboards use its mean grades, contradictions "
         "its whole grades"
@@ -125,10 +121,10 @@ def _leaderboard_counts(leaderboards: Leaderboards) -> dict[str, Any]:
     }
 
 
-def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
+def _runs(options: CompareLabelsOptions, columns: Columns) -> dict[str, pa.Table]:
     if options.bakeoff:
         return read_runs([f"{options.bakeoff.rstrip('/')}/runs.parquet"])
-    return read_runs(options.runs, ranks=True, columns=split_columns(options.columns))
+    return read_runs(options.runs, columns)
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:
@@ -197,13 +193,14 @@ def _with_texts(
     contradictions: list[Contradiction], options: CompareLabelsOptions
 ) -> list[Contradiction]:
     """Add the beginning of each document to the contradictions, if the labels come with texts."""
-    side = next((url for url in (options.new, options.old) if has_pools(probe(url))), None)
+    sides = (options.new, options.old)
+    side = next((url for url in sides if holds_texts(open_source(url))), None)
     if side is None or not contradictions:
         return contradictions
     ids = {(row.query_id, row.doc_id) for row in contradictions}
     texts = {
         (pool.query_id, document.id): _beginning(document.content)
-        for pool in read_pools(side).pools
+        for pool in read_pools(side)
         for document in pool.documents
         if (pool.query_id, document.id) in ids
     }

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from zelo_ray.formats.interchange.pooling import columns
+from zelo_ray.files.tables import iter_rows
 
 Kind = Literal["positive", "negative", "unjudged"]
 """The label of the document by the old labels."""
@@ -52,12 +52,12 @@ def find_contradictions(
         relevant: the lowest relevant label of the new labels.
     """
     old_labels: dict[str, dict[str, float]] = {}
-    for query_id, doc_id, value in columns(old, "query_id", "doc_id", "relevance"):
+    for query_id, doc_id, value in iter_rows(old, "query_id", "doc_id", "relevance"):
         old_labels.setdefault(query_id, {})[doc_id] = value
     names = ["query_id", "doc_id", "relevance"]
     split = "ambiguous" in new.column_names
     rows: dict[str, list[tuple[str, float, bool]]] = {}
-    for query_id, doc_id, value, *ambiguous in columns(new, *names, *["ambiguous"] * split):
+    for query_id, doc_id, value, *ambiguous in iter_rows(new, *names, *["ambiguous"] * split):
         if query_id in old_labels:
             rows.setdefault(query_id, []).append((doc_id, value, any(ambiguous)))
     by_query = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.formats.pools import LineLimits, read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, load_protocol
 from zelo_ray.reasons import Disabled, StopReason

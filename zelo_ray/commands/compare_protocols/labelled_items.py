@@ -8,12 +8,12 @@ from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.errors import InputError
+from zelo_ray.files.candidates import explain_mismatch
+from zelo_ray.files.inputs import resolve_inputs
+from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import find_shards, open_for_writing
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.matching_ids import explain_mismatch
-from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.options import CompareProtocolsOptions, TuneOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.anchors import USUAL, example_query_ids
@@ -73,8 +73,10 @@ def collect_items(
         protocols: names of all that judge these items.
         more_examples: texts of further worked examples that judges are shown.
     """
-    people = read_people(options.human, options.people, split_columns(options.columns))
-    options = resolve_inputs(options, folder, watch.say)
+    columns = split_columns(options.columns)
+    people = read_people(options.human, options.people, columns)
+    options, _ = resolve_inputs(options, folder, watch.say, columns=columns)
+    columns.refuse_unused()
     shards = find_shards(options.inputs, options.out)
     shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # otherwise invalid lines were reported before

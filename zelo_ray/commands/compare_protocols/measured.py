@@ -25,8 +25,8 @@ from zelo_ray.evaluation.agreement.pairs import (
     agreement_with_people,
     compare_raters,
 )
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.tables import read_table, table_of, write_tables
-from zelo_ray.formats.judgments.all_judgments import HUMAN
 
 Words = NDArray[np.int16]
 

@@ -16,8 +16,8 @@ from zelo_ray.evaluation.agreement.pairs import (
     verdict_ratings,
 )
 from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
-from zelo_ray.formats.judgments import all_judgments
-from zelo_ray.formats.judgments.scales import check_preferences
+from zelo_ray.files import judges
+from zelo_ray.files.judges import check_preferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class People:
     verdicts: Mapping[str, Mapping[tuple[str, str], int]]
     grades: Mapping[str, Mapping[str, float]]
     weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """see `all_judgments.people_weights`"""
+    """see `judges.people_weights`"""
     notes: tuple[str, ...] = ()
 
     @property
@@ -107,8 +107,8 @@ def read_people(
     Raises:
         InputError: its format is unknown, a row is invalid, or there is no judgment.
     """
-    part = all_judgments.read_people(url, pattern, columns)
-    weights, notes = all_judgments.people_weights(part), part.notes
+    part = judges.read_people(url, pattern, columns)
+    weights, notes = judges.people_weights(part), part.notes
     if weights:
         how = "labels, drawn with unequal chances, count 1 / probability in figures of agreement"
         notes += (

@@ -1,8 +1,7 @@
 """Convert pools, judgments and runs between formats, and collect unjudged documents."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Self
 
@@ -11,41 +10,38 @@ import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.storage import file_stem, find_shards
-from zelo_ray.files.wording import printable
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input import InputOptions, pools_of, read_pools
-from zelo_ray.formats.input.long import ConversionNotes
-from zelo_ray.formats.input.places import find_places
-from zelo_ray.formats.input.stored_inputs import pool_to_line
-from zelo_ray.formats.interchange import beir, trec
-from zelo_ray.formats.interchange.pooling import columns, find_unjudged, pool_candidates
-from zelo_ray.formats.interchange.suspicious_scores import describe_doubts
-from zelo_ray.formats.interchange.texts import (
-    FilledPools,
-    make_filled_pools,
-    pool_line,
-    read_texts,
-    write_lines,
+from zelo_ray.files.candidates import UnjudgedPools, find_unjudged, pool_lines, sort_run
+from zelo_ray.files.collections import index_by_id, read_texts, write_collection
+from zelo_ray.files.inputs import (
+    DEPTH,
+    InputOptions,
+    find_inputs,
+    holds_texts,
+    make_pools,
+    read_pools,
 )
-from zelo_ray.formats.interchange.unjudged_pools import UnjudgedPools, pool_lines
-from zelo_ray.formats.judgments.graded import (
+from zelo_ray.files.judgments import (
     has_grades,
     has_logits,
+    pools_file_of_truth,
     read_absolute,
     read_graded,
-)
-from zelo_ray.formats.judgments.qrels import (
-    has_pools,
-    pools_file_of_truth,
     read_qrels,
+    read_runs,
 )
-from zelo_ray.formats.probe import probe, refuse_unused_columns
-from zelo_ray.formats.runs import read_runs, without_ranks
+from zelo_ray.files.make_pools import Notes
+from zelo_ray.files.pools import to_line, write_lines
+from zelo_ray.files.rows import open_source
+from zelo_ray.files.schema import Columns, split_columns
+from zelo_ray.files.storage import file_stem, find_shards
+from zelo_ray.files.tables import iter_rows
+from zelo_ray.files.trec import write_qrels, write_run
+from zelo_ray.files.wording import printable
 from zelo_ray.options import ConvertOptions
+from zelo_ray.options.places import split_name
+from zelo_ray.records import Pool
 
-_WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
-_POOL_DEPTH, _UNJUDGED_DEPTH = 100, 10
+_UNJUDGED_DEPTH = 10
 _ONE_SCALE = "give the --out of annotate --protocol zelo+graded, lean, auto or graded"
 
 
@@ -67,114 +63,68 @@ class WrittenSummary(str):
 
 
 def convert(options: ConvertOptions) -> WrittenSummary:
-    """Convert one format into another; return a summary.
-
-    Raises:
-        OptionError: options conflict.
-        InputError: an input cannot be read.
-        Unwritable: the format cannot represent the data.
-    """
-    places = [options.source, options.truth, options.qrels, options.corpus, options.queries]
-    files = find_places(options.pools, "").files if options.columns else ()
-    refuse_unused_columns(_columns(options), [*filter(None, places), *options.runs, *files])
-    return _MAKERS[options.what](options)
+    """Convert one format into another; return a summary."""
+    columns = split_columns(options.columns)
+    summary = _MAKERS[options.what](options, columns)
+    columns.refuse_unused()
+    return summary
 
 
-def _pool(options: ConvertOptions) -> WrittenSummary:
-    if _is_other_input(options):
-        return _convert_input(options)
-    filled = _read_candidates(options)
-    documents = sum(len(pool.documents) for pool in filled.pools)
-    if not documents:
-        raise InputError(f"no pool has documents: {'; '.join(filled.notes) or 'all are empty'}")
-    number = write_lines(
-        options.out, (pool_line(pool, filled.own_queries) for pool in filled.pools)
-    )
-    return WrittenSummary(
-        f"{number:,} pools with {documents:,} documents: {options.out}",
-        *filled.notes,
-        pools=number,
-        documents=documents,
-    )
-
-
-def _read_candidates(options: ConvertOptions) -> FilledPools:
-    source = options.source
-    if source and not options.runs:
-        return read_pools(source, _columns(options))
-    corpus, queries = options.corpus or source, options.queries or source
-    judged = read_qrels(options.qrels, _columns(options)) if options.qrels else None
-    if not (corpus and queries and (options.runs or options.qrels)):
-        raise OptionError(
-            "convert pool needs FROM (a collection), or --corpus, --queries and --runs or --qrels"
-        )
-    depth, runs = (
-        options.depth or _POOL_DEPTH,
-        read_runs(options.runs, ranks=True, columns=_columns(options)),
-    )
-    pools = pool_candidates(without_ranks(runs), depth, judged)
-    wanted = {doc_id for ranks in pools.values() for doc_id in ranks}
-    filled = make_filled_pools(
-        pools, beir.read_queries(queries), read_texts(corpus, "corpus", wanted)
-    )
-    return replace(filled, notes=[*describe_doubts(runs, depth), *filled.notes])
-
-
-def _is_other_input(options: ConvertOptions) -> bool:
-    """Return whether the source is an input of annotate without judgments or without texts."""
-    if not options.source or options.runs:
-        return False
-    return not has_pools(probe(options.source))
-
-
-def _convert_input(options: ConvertOptions) -> WrittenSummary:
-    """Convert any other input of `annotate` to pools; return a summary."""
-    leftovers = ConversionNotes()
-    settings = InputOptions(
-        options.corpus, options.queries, _columns(options), options.command_line("what", "source")
-    )
-    _, pools = pools_of([options.source], settings, leftovers)
+def _pool(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+    ranked = [*(split_name(run)[1] for run in options.runs), *filter(None, [options.qrels])]
+    places = [*filter(None, [options.source]), *ranked]
+    if not places:
+        raise OptionError("convert pool needs FROM, or --corpus, --queries and --runs or --qrels")
+    notes, depth = Notes(), options.depth or DEPTH
+    settings = InputOptions(options.corpus, options.queries, columns, depth=depth)
+    sources = [open_source(place, columns) for place in find_inputs(places, "", notes)]
+    pools, documents = make_pools(sources, settings, notes), 0
     first = next(pools, None)
+    columns.refuse_unused()
     if first is None:
-        raise InputError(
-            "; ".join([f"{options.source}: no query has a document", *leftovers.to_lines()])
-        )
-    lines = (pool_to_line(pool).rstrip(b"\n") for pool in chain([first], pools))
-    number = write_lines(options.out, lines)
-    return WrittenSummary(f"{number:,} pools: {options.out}", *leftovers.to_lines(), pools=number)
+        raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
+
+    def lines() -> Iterator[bytes]:
+        nonlocal documents
+        for pool in chain([first], pools):
+            documents += len(pool.get("documents") or ())
+            yield to_line(pool)
+
+    number = write_lines(options.out, lines())
+    done = f"{number:,} pools with {documents:,} documents: {options.out}"
+    return WrittenSummary(done, *notes.lines(), pools=number, documents=documents)
 
 
-def _unjudged(options: ConvertOptions) -> WrittenSummary:
-    truth, runs = (
-        read_qrels(options.truth, _columns(options)),
-        read_runs(options.runs, columns=_columns(options)),
-    )
+def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+    truth, runs = read_qrels(options.truth, columns), read_runs(options.runs, columns)
     depth = options.depth or _UNJUDGED_DEPTH
     table = pa.concat_tables([find_unjudged(truth, name, run, depth) for name, run in runs.items()])
     work = UnjudgedPools(truth, table)
     if options.corpus:
-        work.add_texts(read_texts(options.corpus, "corpus", work.wanted))
+        work.add_texts(read_texts(options.corpus, "corpus", work.wanted, columns))
     truth_pools = pools_file_of_truth(options.truth)
     shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
-    queries = beir.read_queries(options.queries) if options.queries else {}
-    number = write_lines(options.out, work.lines(pool_lines(shards), queries, options.all))
+    texts = read_texts(options.queries, "queries", None, columns) if options.queries else ()
+    lines = work.lines(pool_lines(shards), index_by_id(texts), everything=options.all)
+    number = write_lines(options.out, lines)
     by_run = Counter(table["run"].to_pylist())
     counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
     done = f"unjudged to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
-    return WrittenSummary(done, *work.notes, pools=number, unjudged=len(table))
+    return WrittenSummary(done, *work.notes.lines(), pools=number, unjudged=len(table))
 
 
-def _qrels(options: ConvertOptions) -> WrittenSummary:
+def _qrels(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     if options.grades:
         labels, rule = read_graded(options.source), list[str]()
     else:
-        labels, rule = _apply_rule(options, read_qrels(options.source, _columns(options)))
-    qrels, note = _drop_ambiguous(options, labels)
-    note += rule
+        labels, rule = _apply_rule(options, read_qrels(options.source, columns))
+    qrels, notes = _drop_ambiguous(options, labels)
     if not len(qrels):
         raise InputError(f"{options.source} has no judgments to write")
-    trec.write_qrels(options.out, qrels)
-    return WrittenSummary(f"{len(qrels):,} judgments: {options.out}", *note, judgments=len(qrels))
+    columns.refuse_unused()
+    write_qrels(options.out, qrels)
+    done = f"{len(qrels):,} judgments: {options.out}"
+    return WrittenSummary(done, *notes, *rule, judgments=len(qrels))
 
 
 def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
@@ -196,11 +146,7 @@ def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, lis
 
 
 def _cut(options: ConvertOptions, qrels: pa.Table) -> pa.Table:
-    """Return whole grades: one more at each of the cuts.
-
-    Raises:
-        InputError: scores are of battles without an anchor, whose 0 is each query's mean.
-    """
+    """Return whole grades: one more at each of the cuts."""
     scores = read_absolute(options.source)
     if scores is None and has_logits(options.source):
         raise InputError(
@@ -214,17 +160,15 @@ def _cut(options: ConvertOptions, qrels: pa.Table) -> pa.Table:
     return table.set_column(3, "std_error", pa.array(np.full(len(grades), np.nan)))
 
 
-def _train(options: ConvertOptions) -> WrittenSummary:
-    filled, scores = _read_labelled_pools(options)
+def _train(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+    pools, scores, notes = _read_labelled_pools(options, columns)
     absolute = read_absolute(options.source)
-    scores, note = _drop_ambiguous(options, scores if absolute is None else absolute)
-    with_text = {
-        (pool.query_id, document.id) for pool in filled.pools for document in pool.documents
-    }
-    lacking = len({*columns(scores, "query_id", "doc_id")} - with_text)
-    examples, done = write_training_data(options, filled.pools, scores)
-    note += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
-    return WrittenSummary(*done, *filled.notes, *note, examples=examples)
+    scores, more = _drop_ambiguous(options, scores if absolute is None else absolute)
+    with_text = {(pool.query_id, document.id) for pool in pools for document in pool.documents}
+    lacking = len({*iter_rows(scores, "query_id", "doc_id")} - with_text)
+    examples, done = write_training_data(options, pools, scores)
+    more += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
+    return WrittenSummary(*done, *notes.lines(), *more, examples=examples)
 
 
 def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
@@ -232,59 +176,50 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
     if not options.without_ambiguous:
         return qrels, []
     graded = read_graded(options.source)
-    split = set(columns(graded.filter(graded["ambiguous"]), "query_id", "doc_id"))
-    mask = [pair not in split for pair in columns(qrels, "query_id", "doc_id")]
+    split = {*iter_rows(graded.filter(graded["ambiguous"]), "query_id", "doc_id")}
+    mask = [pair not in split for pair in iter_rows(qrels, "query_id", "doc_id")]
     return qrels.filter(pa.array(mask)), [f"left out ambiguous documents: {len(split):,}"]
 
 
-def _run(options: ConvertOptions) -> WrittenSummary:
+def _run(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     source = options.source
-    content = probe(source)
-    if content.kind in ("trec run", "run"):
-        runs = read_runs([source], columns=_columns(options))
+    content = open_source(source, columns)
+    if content.kind == "trec run" or (content.kind == "table" and content.has("score")):
+        runs = read_runs([source], columns)
     else:
-        runs = {
-            file_stem(source): read_qrels(source, _columns(options)).rename_columns(
-                {"relevance": "score"}
-            )
-        }
+        judged = read_qrels(source, columns).rename_columns({"relevance": "score"})
+        runs = {file_stem(source): judged}
     if len(runs) > 1:
         raise InputError(f"{source} holds several runs ({', '.join(runs)}), a TREC file holds one")
     ((name, table),) = runs.items()
-    trec.write_run(options.out, name, table)
-    return WrittenSummary(
-        f"{len(table):,} lines of the run {name}: {options.out}", lines=len(table)
-    )
+    columns.refuse_unused()
+    write_run(options.out, name, sort_run(table))
+    done = f"{len(table):,} lines of the run {name}: {options.out}"
+    return WrittenSummary(done, lines=len(table))
 
 
-def _beir(options: ConvertOptions) -> WrittenSummary:
-    filled, judged = _read_labelled_pools(options)
+def _beir(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+    pools, judged, notes = _read_labelled_pools(options, columns)
     qrels, rule = _apply_rule(options, judged)
-    beir.write_collection(options.out, filled.pools, qrels)
-    done = f"{len(filled.pools):,} queries with {len(qrels):,} judgments: {options.out}"
-    return WrittenSummary(
-        done, *rule, *filled.notes, queries=len(filled.pools), judgments=len(qrels)
-    )
+    write_collection(options.out, pools, qrels)
+    done = f"{len(pools):,} queries with {len(qrels):,} judgments: {options.out}"
+    return WrittenSummary(done, *rule, *notes.lines(), queries=len(pools), judgments=len(qrels))
 
 
-def _read_labelled_pools(options: ConvertOptions) -> tuple[FilledPools, pa.Table]:
+def _read_labelled_pools(
+    options: ConvertOptions, columns: Columns
+) -> tuple[list[Pool], pa.Table, Notes]:
     """Read pools and judgments, from one place or two."""
-    qrels = read_qrels(options.source, _columns(options))
-    if not options.pools:
-        source = probe(options.source)
-        if source.kind in _WITHOUT_TEXTS:
-            raise InputError(f"{options.source}: holds no texts: give --pools")
-        return read_pools(options.source, _columns(options)), qrels
-    filled = [read_pools(place, _columns(options)) for place in options.pools]
-    pools = [pool for part in filled for pool in part.pools]
-    return FilledPools(pools, [note for part in filled for note in part.notes]), qrels
+    qrels, notes = read_qrels(options.source, columns), Notes()
+    if not options.pools and not holds_texts(open_source(options.source, columns)):
+        raise InputError(f"{options.source}: holds no texts: give --pools")
+    places = options.pools or (options.source,)
+    pools = [pool for place in places for pool in read_pools(place, columns, notes)]
+    columns.refuse_unused()
+    return pools, qrels, notes
 
 
-def _columns(options: ConvertOptions) -> dict[str, str]:
-    return split_columns(options.columns)
-
-
-_MAKERS: Mapping[str, Callable[[ConvertOptions], WrittenSummary]] = {
+_MAKERS: Mapping[str, Callable[[ConvertOptions, Columns], WrittenSummary]] = {
     "pool": _pool,
     "unjudged": _unjudged,
     "qrels": _qrels,

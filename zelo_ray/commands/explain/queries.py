@@ -6,10 +6,10 @@ import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
 from zelo_ray.errors import NothingToExplain
+from zelo_ray.files.pools import LineLimits, parse_line, query_in
 from zelo_ray.files.storage import exists, list_directory, read_placed_lines
 from zelo_ray.files.tables import StoredTable
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.pools import LineLimits, parse_line, query_in
 from zelo_ray.records import Pool
 
 _LISTED = 10

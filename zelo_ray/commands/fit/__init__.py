@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 
 from zelo_ray.commands.fit.comparisons import COMPARISONS, Comparisons, read_comparisons
 from zelo_ray.errors import InputError
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.wording import counted, guard_formula
 from zelo_ray.fitting.battles import Ints
 from zelo_ray.fitting.ratings import FittedRatings, Games, Unrated, UnratedReason, rate
-from zelo_ray.formats.columns import split_columns
 from zelo_ray.options.fit import FitOptions, format_of_file
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.run_record import refuse_unfinished
-from zelo_ray.formats.judgments.votes import VoteRows, read_vote_rows
-from zelo_ray.formats.probe import FileProbe, probe
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.votes import VoteRows, read_vote_rows
 
 _VOTES = "votes.parquet"
 COMPARISONS = pa.schema(
@@ -49,32 +49,18 @@ def read_comparisons(place: str, columns: Mapping[str, str]) -> Comparisons:
             won, or a row makes no sense.
     """
     refuse_unfinished(place)
-    source = probe(place)
-    if source.form == "folder":
-        if _VOTES not in source.names:
+    names = list_directory(place)
+    if names is not None:
+        if _VOTES not in names:
             raise InputError(f"{place}: is a directory without {_VOTES}; name a file")
-        source = probe(f"{place.rstrip('/')}/{_VOTES}")
-    return _comparisons(read_vote_rows(source, columns, by_query=False))
-
-
-def comparisons_in_memory(source: FileProbe, columns: Mapping[str, str]) -> Comparisons:
-    """Return the comparisons of a table in memory.
-
-    Raises:
-        InputError: as `read_comparisons`; or an answer is missing.
-    """
-    rows = read_vote_rows(source, columns, by_query=False)
-    if len(missing := np.flatnonzero(~rows.is_answered)):
-        roles = [*rows.columns.answer_roles, *(["weight"] if rows.has("weight") else [])]
-        names = " or no ".join(map(rows.called, roles))
-        raise InputError(f"{rows.place(int(missing[0]))}: has no {names}: leave such rows out")
-    return _comparisons(rows)
+        place = f"{place.rstrip('/')}/{_VOTES}"
+    return _comparisons(read_vote_rows(open_source(place, columns), by_query=False))
 
 
 def _comparisons(rows: VoteRows) -> Comparisons:
     """Leave out rows without an answer."""
     table = rows.table
-    names_queries = rows.has("query_id") or rows.columns.of_documents
+    names_queries = "query_id" in rows.columns or rows.of_documents
     columns = [
         pc.fill_null(table["query_id"], "") if names_queries else pa.array([""] * len(table)),
         table["a"],
@@ -87,7 +73,7 @@ def _comparisons(rows: VoteRows) -> Comparisons:
     every = pa.table(columns, schema=COMPARISONS)
     return Comparisons(
         every.filter(pa.array(rows.is_answered)),
-        votes=rows.columns.of_documents,
+        votes=rows.of_documents,
         queries=names_queries,
         missing=int((~rows.is_answered).sum()),
     )

@@ -21,8 +21,8 @@ from zelo_ray.commands.label.store import Answers
 from zelo_ray.engine.lock import claim_folder, remove_folders_if_refused
 from zelo_ray.errors import InputError
 from zelo_ray.files.labels import read_sample, unit_of_sample
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.columns import split_columns
 from zelo_ray.options.label import LabelOptions
 
 Say = Callable[[str], None]

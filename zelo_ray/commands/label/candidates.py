@@ -21,16 +21,14 @@ from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_r
 from zelo_ray.evaluation.people.correctable_measures import select_correctable
 from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
 from zelo_ray.evaluation.people.sampling_design import Floats
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.judgments import digest_judgments, pools_file_of_truth, read_qrels, read_runs
 from zelo_ray.files.labels import PAIR, Ids, ids_in_table
+from zelo_ray.files.rows import RESULTS
 from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_directory
-from zelo_ray.files.storage import find_shards, list_directory
+from zelo_ray.files.schema import split_columns
+from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import StoredTable, parquet_table
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.judgments.all_judgments import read_all_judgments
-from zelo_ray.formats.judgments.qrels import digest_judgments, pools_file_of_truth, read_qrels
-from zelo_ray.formats.matching_ids import ids_by_text, rename_queries
-from zelo_ray.formats.probe import RESULTS
-from zelo_ray.formats.runs import read_runs
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import Draw
 
@@ -83,9 +81,6 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     measured = pc.unique(StoredTable(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
     table = read_qrels(options.truth, split_columns(options.columns))
     digest = digest_judgments(table)
-    pools = options.pools or (pools_file_of_truth(options.truth) or "",)
-    ids = ids_by_text([table], lambda: find_shards([*filter(None, pools)]))
-    table = rename_queries(table, ids)
     truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
     measures, scores = map(parse_measure, run["summary"]["measures"]), truth.kind == "scores"
     chosen = select_correctable(measures, scores=scores)[0][0]

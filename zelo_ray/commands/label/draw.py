@@ -39,6 +39,8 @@ from zelo_ray.evaluation.people.corrected import count_deciding_queries
 from zelo_ray.evaluation.people.frame import Frame
 from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
 from zelo_ray.evaluation.significance import FEWEST
+from zelo_ray.files.inputs import InputOptions, convert_inputs
+from zelo_ray.files.judgments import has_changed
 from zelo_ray.files.labels import (
     DOCUMENT,
     PAIR,
@@ -49,13 +51,12 @@ from zelo_ray.files.labels import (
     ids_in_table,
     unit_of_sample,
 )
+from zelo_ray.files.make_pools import Shown
 from zelo_ray.files.run_record import SAMPLE_RECORD, read_record
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import StoredTable
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.columns import split_columns
-from zelo_ray.formats.input import InputOptions, convert_inputs
-from zelo_ray.formats.judgments.qrels import has_changed
 from zelo_ray.options.label import LabelOptions
 
 SampleRecord = dict[str, Any]
@@ -108,19 +109,18 @@ def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[Samp
     else:
         table = old
     if options.pools:
-        settings = InputOptions(
-            columns=split_columns(options.columns), show=tuple(about["show_query"] or ())
-        )
+        shown = Shown(tuple(about["show_query"] or ()))
+        settings = InputOptions(columns=split_columns(options.columns), shown=shown)
         inputs = convert_inputs(options.pools, options.out, settings)
-        for line in inputs.lines():
+        for line in inputs.notes:
             say(line)
         about["pools"] = [*dict.fromkeys([*inputs.places, *about["pools"]])]
-    shown = list(before.get("show_query") or ())
-    anew = bool(before) and list(about["show_query"] or ()) != shown
+    seen = list(before.get("show_query") or ())
+    anew = bool(before) and list(about["show_query"] or ()) != seen
     answered = len(answers_in(options.out)) if options.more or anew else 0
     if anew and answered:
         raise OptionError(
-            f"show_query: people who saw {', '.join(shown) or 'no other fields'} of queries have "
+            f"show_query: people who saw {', '.join(seen) or 'no other fields'} of queries have "
             f"answered in {options.out}; name another --out"
         )
     size = min(_sample_size(options, held, answered), len(table))

@@ -4,15 +4,14 @@ import csv
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from zelo_ray.commands.label.desk import SampleItem
 from zelo_ray.errors import InputError
 from zelo_ray.files.labels import LabelUnit
-from zelo_ray.files.storage import open_for_reading, open_for_writing
+from zelo_ray.files.rows import open_source
+from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.wording import guard_formula
-from zelo_ray.formats.delimited import json_array_rows, json_line_rows, split_rows
 
 _UNSURE = frozenset(("u", "?", "cannot say"))
 _LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767
@@ -74,24 +73,10 @@ def _rows(url: str, column: str) -> Iterator[tuple[str, dict[str, str]]]:
     Raises:
         InputError: the file cannot be read, or there is no key, or no column of that name.
     """
-    with open_for_reading(url) as file:
-        text = file.read().decode("utf-8-sig", "replace")
-    if text.lstrip()[:1] in ("[", "{"):
-        read = json_array_rows if text.lstrip().startswith("[") else json_line_rows
-        rows = [
-            (place, {_lowered(name): _text(value) for name, value in row.items()})
-            for place, row in read(url)
-        ]
-        _refuse_without(url, column, dict.fromkeys(name for _, row in rows for name in row))
-        yield from rows
-        return
-    mark = max(";,\t", key=text.split("\n", 1)[0].count)
-    head = next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), [])
-    names = [*map(_lowered, head)]
-    _refuse_without(url, column, names)
-    table = split_rows(url, io.StringIO(text, newline=""), mark, len(names))
-    for number, (_, cells) in islice(enumerate(table, 1), 1, None):
-        yield f"{url}: row {number}", dict(zip(names, map(str.strip, cells), strict=False))
+    source = open_source(url)
+    _refuse_without(url, column, [*map(_lowered, source.names)])
+    for number, row in source.rows():
+        yield source.where(number), {_lowered(name): _text(value) for name, value in row.items()}
 
 
 def _refuse_without(url: str, column: str, names: Collection[str]) -> None:

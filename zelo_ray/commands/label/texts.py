@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.judgments import pools_file_of_truth
 from zelo_ray.files.labels import DOCUMENT, PAIR, Ids
+from zelo_ray.files.make_pools import Shown, ShownFields
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.storage import find_shards
-from zelo_ray.formats.judgments.qrels import pools_file_of_truth
-from zelo_ray.formats.pools import LineLimits, read_lines
-from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols.texts import shown_query
 
@@ -32,20 +32,20 @@ def read_document_texts(
         InputError: a path does not exist, or cannot be read.
         OptionError: no query has one of the fields.
     """
-    fields = ShownFields(show)
+    fields = ShownFields(Shown(tuple(show)))
     wanted, by_query = [*wanted], dict[str, set[str]]()
     for query_id, *doc_ids in wanted:
         by_query.setdefault(query_id, set()).update(doc_ids)
     texts: dict[Ids, tuple[str, str]] = {}
     for shard in find_shards(places) if places and by_query else ():
         for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
-            fields.count_fields(pool.about)
+            fields.count(pool.about)
             for document in pool.documents:
                 if document.id in by_query.get(pool.query_id, ()):
                     texts.setdefault(
                         (pool.query_id, document.id), (shown_query(pool, show), document.content)
                     )
-    fields.refuse_unknown(", ".join(places))
+    fields.check(", ".join(places))
     by_ids = dict[Ids, tuple[str, ...]]()
     for ids in wanted:
         pairs = [(ids[0], doc_id) for doc_id in ids[1:]]

@@ -28,12 +28,11 @@ from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, ProbeKind, load_probe
+from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.run_record import PROBE, record_start
 from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.input import resolve_inputs
-from zelo_ray.formats.input.stored_inputs import read_notes
 from zelo_ray.options import AnnotateOptions, ProbeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import load_protocol
@@ -140,7 +139,7 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
     kinds, notes = choose_probes(options)
     with fresh_display(watch), claim_output(options, watch, KIND):
         salt_of(options.ledger_dir)
-        sample = _draw(options, kinds, options.out, watch)
+        sample, input_notes = _draw(options, kinds, options.out, watch)
         plan = make_plan(options, sample.place)
         refuse_other_options(plan, panel)
         record_start(options.out, PROBE, {"kind": KIND, "options": options.model_dump(mode="json")})
@@ -161,7 +160,7 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
             resamples=options.resamples,
             seed=options.seed,
         )
-        notes += [*read_notes((), options.out), *sample.notes]
+        notes += [*input_notes, *sample.notes]
         notes += _describe_gaps(summary, sample, missing)
         enough = have_enough_queries(shifts)
         complete = enough and summary.complete and not sample.rejected and not missing
@@ -184,14 +183,14 @@ def plan_probe(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]
     for note in notes:
         watch.say(f"{note}.")
     with TemporaryDirectory() as folder:
-        yield make_plan(options, _draw(options, kinds, folder, watch).place)
+        yield make_plan(options, _draw(options, kinds, folder, watch)[0].place)
 
 
 def _draw(
     options: ProbeOptions, kinds: Sequence[ProbeKind], folder: str, watch: Watch
-) -> ProbeSample:
-    """Read the input, and write the pools to judge to a folder."""
-    options = resolve_inputs(options, folder, watch.say)
+) -> tuple[ProbeSample, list[str]]:
+    """Read the input, and write the pools to judge to a folder; return also notes on it."""
+    options, notes = resolve_inputs(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
     shards, _ = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
     sample = draw_sample(options, kinds, shards, folder)
@@ -200,7 +199,7 @@ def _draw(
         f"{counted(sample.documents, 'document')} of {counted(sample.queries, 'query', 'queries')}"
         f" and {copies}: {', '.join(kind.name for kind in kinds)}"
     )
-    return sample
+    return sample, notes
 
 
 def _describe_gaps(

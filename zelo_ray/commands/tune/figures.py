@@ -15,8 +15,8 @@ from zelo_ray.commands.tune.outcome import CandidateFigures
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
 from zelo_ray.evaluation.agreement.estimates import Estimate, estimate_share
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.tables import read_table
-from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.records import Reply

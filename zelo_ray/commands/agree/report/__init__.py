@@ -13,8 +13,8 @@ from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
 from zelo_ray.commands.agree.report.warnings import rank_agreement_warnings
 from zelo_ray.evaluation.agreement.coefficients import Agreement, ConfusionCell
 from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.records import Consensus
 from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report

@@ -16,8 +16,8 @@ from zelo_ray.commands.agree.report.results import (
 from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
 from zelo_ray.evaluation.agreement.votes import CHANCE
 from zelo_ray.evaluation.measures.titles import title_measure
+from zelo_ray.files.judges import HUMAN, OTHERS, PANEL
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, PANEL
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import matrix
 from zelo_ray.reports.charts.labels import label

@@ -12,8 +12,8 @@ from zelo_ray.commands.agree.report.results import (
     two_decimals,
 )
 from zelo_ray.evaluation.agreement import scale_name
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.grids import confusion, matrix
 from zelo_ray.reports.charts.labels import label

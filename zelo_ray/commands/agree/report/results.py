@@ -6,7 +6,7 @@ from math import isnan, nan
 from typing import Any
 
 from zelo_ray.evaluation.agreement import COEFFICIENTS
-from zelo_ray.formats.judgments.all_judgments import HUMAN
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.reports.source import Source
 from zelo_ray.reports.wording import Quantity, format_estimate, format_number
 

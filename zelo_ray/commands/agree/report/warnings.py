@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from zelo_ray.commands.agree.report.results import AgreementTables, Row
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.judgments.all_judgments import HUMAN
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.pools import LineLimits, parse_line, query_in
+from zelo_ray.files.pools import LineLimits, parse_line, query_in
 from zelo_ray.protocols import Judgments
 from zelo_ray.records import Grade
 from zelo_ray.reports.page import pack_json

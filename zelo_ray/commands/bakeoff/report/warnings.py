@@ -17,7 +17,6 @@ from zelo_ray.commands.bakeoff.significance import (
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_interval
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.interchange.suspicious_scores import SHARE
 from zelo_ray.records import Comparison
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import RankedWarnings, ResultWarning, rank_warnings
@@ -84,6 +83,7 @@ def warn_of_rankers(figures: RankerFigures) -> Iterator[ResultWarning]:
 
 
 _CAUTIONS = {
+    "equal_scores": WarningCode.EQUAL_SCORES,
     "reversed_ranks": WarningCode.REVERSED_RANKS,
     "own_query": WarningCode.QUERY_IN_ITS_POOL,
     "own_id": WarningCode.DOCUMENT_WITH_QUERY_ID,
@@ -97,12 +97,7 @@ def _caution(caution: Caution) -> ResultWarning:
         "among": f"the first {caution.depth}" if caution.depth else "all",
         "queries": f"{caution.queries:,} of {counted(caution.of_queries, 'query', 'queries')}",
     }
-    if code := _CAUTIONS.get(caution.code):
-        return ResultWarning(code, values)
-    if caution.queries >= SHARE * caution.of_queries:
-        return ResultWarning(WarningCode.EQUAL_SCORES, values)
-    share = caution.pairs / caution.of_pairs
-    return ResultWarning(WarningCode.MANY_EQUAL_SCORES, {**values, "share": share}, share)
+    return ResultWarning(_CAUTIONS[caution.code], values)
 
 
 def _unsure_lead(figures: RankerFigures) -> Iterator[ResultWarning]:

@@ -25,11 +25,11 @@ from zelo_ray.commands.convert.train.examples import (
 from zelo_ray.commands.convert.train.splits import SPLITS, shared_documents, split_of
 from zelo_ray.commands.convert.train.target_scale import find_target_scale
 from zelo_ray.errors import InputError
+from zelo_ray.files.judges import read_judgments
+from zelo_ray.files.pools import pool_row, to_line, write_lines
 from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
-from zelo_ray.formats.interchange.pooling import columns
-from zelo_ray.formats.interchange.texts import pool_line, write_lines
-from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.options import ConvertOptions
 from zelo_ray.records import Pool
 
@@ -83,7 +83,7 @@ def write_training_data(
     )
     test_pools = [query.pool for query in by_split["test"]]
     if test_pools:
-        write_lines(f"{root}/{TEST_POOLS}", map(pool_line, test_pools))
+        write_lines(f"{root}/{TEST_POOLS}", map(to_line, map(pool_row, test_pools)))
     write_card(options, example_options.scale.formula, splits, shared)
     kept = {CARD, *(f"{name}.jsonl" for name in splits), *([TEST_POOLS] if test_pools else ())}
     fs, folder = fsspec.url_to_fs(root)
@@ -123,7 +123,7 @@ def read_battles(place: str) -> Battles:
         if name not in names:
             continue
         table = read_judgments(f"{place.rstrip('/')}/{name}", "panel").table
-        rows = columns(table, "query_id", "doc_id_a", "doc_id_b", "preference")
+        rows = iter_rows(table, "query_id", "doc_id_a", "doc_id_b", "preference")
         for query_id, a, b, preference in rows:
             chance = (1 - preference) / 2
             pair, p = ((a, b), chance) if a <= b else ((b, a), 1 - chance)
@@ -144,7 +144,7 @@ def label_pools(pools: Sequence[Pool], qrels: pa.Table, battles: Battles) -> lis
     """
     relevance: dict[str, dict[str, float]] = defaultdict(dict)
     errors: dict[str, dict[str, float]] = defaultdict(dict)
-    for query_id, doc_id, value, error in columns(qrels, *qrels.column_names):
+    for query_id, doc_id, value, error in iter_rows(qrels, *qrels.column_names):
         relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
     return [
         LabelledPool(

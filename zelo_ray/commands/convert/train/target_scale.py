@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy
 
-from zelo_ray.formats.judgments.graded import has_grades, has_logits, read_absolute
+from zelo_ray.files.judgments import has_grades, has_logits, read_absolute
 
 
 @dataclass(frozen=True, slots=True)
