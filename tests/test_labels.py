@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.games import write
 from tests.labelling import AT, sample
 from zelo_ray.errors import InputError
 from zelo_ray.files.labels import PersonsAnswer, current_answers, read_answers, read_labels
@@ -124,17 +123,6 @@ def test_agreement_of_people_takes_every_grade_that_stands(tmp_path):
     assert part.missing == 1
     with pytest.raises(InputError, match="holds no grade of a person"):
         read_judgments(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]), "human")
-
-
-def test_json_lines_parquet_and_qrels_are_read_and_know_no_chances(tmp_path):
-    rows = [{"query_id": "q", "doc_id": f"d{n}", "grade": n % 3} for n in range(4)]
-    qrels = tmp_path / "qrels.txt"
-    qrels.write_text("".join(f"q 0 d{n} {n % 3}\n" for n in range(4)))
-    written = (write(tmp_path / f"people.{kind}", rows) for kind in ("jsonl", "parquet"))
-    for file in (*written, qrels):
-        labels = read_labels(str(file))
-        assert told(labels) == [("q", f"d{n}", "", n % 3, None) for n in range(4)]
-        assert not labels.is_random_sample
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.builders import (
 )
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.files.recordings import hash_recording, read_recording
+from zelo_ray.files.recordings import read_recording
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.protocols import PROTOCOLS, advance, load_protocol
 from zelo_ray.providers import Fatal, build_panel
@@ -194,16 +194,6 @@ def test_what_is_no_recording_is_refused_with_its_place(recording, tmp_path):
     ):
         said = refusal(f"recorded:{tmp_path}/{name.removesuffix(':1')}")
         assert said.startswith(f"recorded:{tmp_path}/{name}: {why}")
-
-
-def test_ids_may_be_whole_numbers(tmp_path):
-    pair = {"query_id": 1, "doc_id_a": 7, "doc_id_b": 8, "preference": 0.5}
-    rows = [{"query_id": 1, "doc_id": 7, "worth": 1}, pair]
-    place = str(write_lines(tmp_path / "ints.jsonl", rows))
-    pq.write_table(pa.Table.from_pylist(rows[:1]), tmp_path / "ints.parquet")
-    packed = f"{tmp_path}/ints.parquet"
-    assert set(read_recording(place, hash_recording(place))[""]) == {("1", "7"), ("1", "7", "8")}
-    assert set(read_recording(packed, hash_recording(packed))[""]) == {("1", "7")}
 
 
 @pytest.mark.parametrize("lines", [OPINIONS[:2], None])

@@ -3,7 +3,6 @@
 import json
 import re
 
-import fsspec
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -48,7 +47,7 @@ def test_a_session_becomes_one_pool_in_the_order_of_the_input(tmp_path):
         [turn("a1", "a", "Hi", x="Hello", y="Yo"), turn("b1", "b", "Sum?", x="2", y="3")],
         [turn("a2", "a", "Bye", y="Ciao", x="So long")],
     )
-    assert (joined.sessions, joined.left_out, joined.rejected) == (2, [], 0)
+    assert (joined.left_out, joined.rejected) == ([], 0)
     assert joined.path == str(tmp_path / "out" / "sessions.jsonl")
     by_id = {pool.query_id: pool for pool in pools}
     assert [pool.session_id for pool in pools] == [pool.query_id for pool in pools] == ["a", "b"]
@@ -138,29 +137,10 @@ def test_a_session_that_grows_too_large_is_set_aside(tmp_path):
     assert joined.rejected == 3
 
 
-def test_sessions_named_by_numbers_and_inside_the_query(tmp_path):
-    inside = {"query": {"id": "2", "query": "And?", "session_id": 7}}
-    inside["documents"] = [{"id": "x", "content": "b"}]
-    _, pools = join(tmp_path, [turn("1", 7, x="a"), json.dumps(inside)])
-    assert [(pool.query_id, len(pool.query.split("Turn"))) for pool in pools] == [("7", 3)]
-
-
 def test_no_session_at_all_is_an_error(tmp_path):
     for lines in ([turn("1", None, x="a")], []):
         with pytest.raises(InputError):
             join(tmp_path, lines)
-
-
-def test_it_writes_to_any_storage_and_the_same_each_time(tmp_path):
-    lines = [turn(str(i), f"s{i % 3}", x=f"a{i}", y=f"b{i}") for i in range(9)]
-    joined, _ = join(tmp_path, lines, out="memory://joined/")
-    assert joined.path == "memory://joined/sessions.jsonl"
-    with fsspec.open(joined.path) as file:
-        first = file.read()
-    join(tmp_path, lines)
-    join(tmp_path, lines)
-    assert (tmp_path / "out" / "sessions.jsonl").read_bytes() == first
-    assert not list(tmp_path.glob("out/*.partial"))
 
 
 @given(

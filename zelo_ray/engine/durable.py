@@ -9,6 +9,7 @@ from pathlib import Path
 import fsspec
 
 from zelo_ray.errors import LedgerError
+from zelo_ray.files.storage import sync_path
 
 FULL = "the disk of the output directory is full; make room and run again"
 
@@ -42,15 +43,6 @@ def explain_file_errors(name: str) -> Iterator[None]:
         raise LedgerError(f"{name}: {why}") from None
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new_path = path.with_suffix(".new")
@@ -59,4 +51,4 @@ def _replace(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     new_path.replace(path)
-    sync_folder(path.parent)
+    sync_path(path.parent)

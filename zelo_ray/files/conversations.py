@@ -3,7 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from zelo_ray.errors import InputError
@@ -86,16 +86,15 @@ def _turns(place: str, row: Mapping[str, Any]) -> Iterator[_Turn]:
         yield _Turn(place, session, assistant, qa_id, turn)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class JoinedSessions:
     """The result of joining turns to sessions."""
 
     path: str
     """the file of joined sessions, a valid pool a line"""
-    sessions: int = 0
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str]
     """assistants that do not answer every turn of a session, as ``assistant (session)``"""
-    rejected: int = 0
+    rejected: int
 
 
 def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
@@ -105,53 +104,49 @@ def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
     answer every turn are kept. A session's query has the user's message in each turn, a document
     one assistant's whole conversation. Invalid lines and sessions go to ``rejected.parquet``.
     """
-    joined, why = JoinedSessions(f"{out.rstrip('/')}/{_FILE}"), "it is empty"
-    sessions, torn = defaultdict[str, list[tuple[Line, Pool]]](list), set[str]()
-    turns = set[tuple[str, str]]()
-    with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [_FILE], rows=1000) as results:
-
-        def reject(line: Line, reason: str) -> None:
-            nonlocal why
-            raw = line.raw.decode("utf-8", "backslashreplace")
-            bad = Rejected(line.file, line.number, reason, raw)
-            results.add("rejected", table_of([bad], Rejected))
-            why = why if joined.rejected else f"{line.file}, line {line.number}: {reason}"
-            joined.rejected += 1
-
-        for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-            if line.pool is None:
-                reject(line, line.reason)
-                torn.add(session_in(line.raw))
-                continue
-            session, query_id = line.pool.session_id, line.pool.query_id
-            if not session:
-                reject(line, "it has no session_id; give it one, or judge with --blocks query")
-            elif (session, query_id) in turns:
-                reject(line, f"query id {query_id!r} occurs twice in session {session!r}")
-            else:
-                turns.add((session, query_id))
-                sessions[session].append((line, line.pool))
-        for session, lines in sessions.items():
-            pools = [pool for _, pool in lines]
-            answers = [{document.id: document for document in pool.documents} for pool in pools]
-            everybody = [*dict.fromkeys(name for turn in answers for name in turn)]
-            faithful = [name for name in everybody if all(name in turn for turn in answers)]
-            raw = _session_line(session, pools, [[turn[n] for turn in answers] for n in faithful])
-            reason = parse_line(_FILE, 0, raw, LineLimits()).reason
-            if len(raw) > LineLimits().line:
-                reason = f"longer than {LineLimits().line:,} bytes"
-            if session in torn:
-                reason = "one of its turns was rejected; mend that line"
-            if reason:
-                reject(lines[0][0], f"session {session!r}, joined: {reason}")
-                continue
-            results.add_line(_FILE, raw)
-            joined.sessions += 1
-            left_out = (name for name in everybody if name not in faithful)
-            joined.left_out += [f"{name} ({session})" for name in left_out]
-    if not joined.sessions:
+    limits, sessions, torn = LineLimits(), dict[str, tuple[Line, list[Pool]]](), set[str]()
+    bad, joined, left_out = list[tuple[Line, str]](), list[bytes](), list[str]()
+    for line in (line for shard in shards for line in read_lines(shard, limits)):
+        if line.pool is None:
+            bad.append((line, line.reason))
+            torn.add(session_in(line.raw))
+            continue
+        name, query_id = line.pool.session_id, line.pool.query_id
+        _, turns = sessions.get(name, (line, []))
+        if not name:
+            why = "it has no session_id; give it one, or judge with --blocks query"
+            bad.append((line, why))
+        elif any(turn.query_id == query_id for turn in turns):
+            bad.append((line, f"query id {query_id!r} occurs twice in session {name!r}"))
+        else:
+            sessions.setdefault(name, (line, turns))[1].append(line.pool)
+    for name, (first, turns) in sessions.items():
+        answers = [{document.id: document for document in turn.documents} for turn in turns]
+        everybody = [*dict.fromkeys(document for turn in answers for document in turn)]
+        kept = [each for each in everybody if all(each in turn for turn in answers)]
+        raw = _session_line(name, turns, [[turn[each] for turn in answers] for each in kept])
+        reason = parse_line(_FILE, 0, raw, limits).reason
+        if len(raw) > limits.line:
+            reason = f"longer than {limits.line:,} bytes"
+        if name in torn:
+            reason = "one of its turns was rejected; mend that line"
+        if reason:
+            bad.append((first, f"session {name!r}, joined: {reason}"))
+        else:
+            joined.append(raw)
+            left_out += [f"{each} ({name})" for each in everybody if each not in kept]
+    if not joined:
+        why = f"{bad[0][0].file}, line {bad[0][0].number}: {bad[0][1]}" if bad else "it is empty"
         raise InputError(f"the input holds no session; {why}")
-    return joined
+    rejected = [
+        Rejected(line.file, line.number, reason, line.raw.decode("utf-8", "backslashreplace"))
+        for line, reason in bad
+    ]
+    with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [_FILE]) as results:
+        results.add("rejected", table_of(rejected, Rejected))
+        for raw in joined:
+            results.add_line(_FILE, raw)
+    return JoinedSessions(f"{out.rstrip('/')}/{_FILE}", left_out, len(bad))
 
 
 def _session_line(session: str, turns: Sequence[Pool], answers: Sequence[list[Document]]) -> bytes:

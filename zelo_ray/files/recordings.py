@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, Self
 
-import orjson
 from pydantic import (
     AliasChoices,
     BaseModel,
@@ -22,8 +21,14 @@ from pydantic import (
     model_validator,
 )
 
-from zelo_ray.errors import InputError, format_error
-from zelo_ray.files.storage import is_jsonl, list_directory, open_for_reading, read_placed_lines
+from zelo_ray.errors import InputError
+from zelo_ray.files.storage import (
+    is_jsonl,
+    list_directory,
+    open_for_reading,
+    parse_json_object,
+    read_placed_lines,
+)
 from zelo_ray.files.tables import parquet_rows
 from zelo_ray.records import first_error
 
@@ -173,12 +178,6 @@ def _files(source: str) -> list[str]:
 def _rows(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if file.endswith(".parquet"):
         yield from parquet_rows(file)
-        return
-    for place, line in read_placed_lines(file):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise InputError(f"{place}: is not valid JSON ({format_error(error)})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{place}: is not a JSON object")
-        yield place, row
+    else:
+        for place, line in read_placed_lines(file):
+            yield place, parse_json_object(place, line)

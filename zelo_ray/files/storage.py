@@ -182,17 +182,21 @@ def decode_line(place: str, line: bytes) -> str:
         raise InputError(f"{place}: is not UTF-8 ({format_error(error)})") from None
 
 
-def read_json_object(url: str) -> dict[str, Any]:
-    """Read a small JSON file."""
-    with open_for_reading(url) as file:
-        data = file.read()
+def parse_json_object(place: str, data: bytes) -> dict[str, Any]:
+    """Parse the content of a small file, or a line."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is not valid JSON ({format_error(error)})") from None
+        raise InputError(f"{place}: is not valid JSON ({format_error(error)})") from None
     if not isinstance(value, dict):
-        raise InputError(f"{url}: is not a JSON object")
+        raise InputError(f"{place}: is not a JSON object")
     return value
+
+
+def read_json_object(url: str) -> dict[str, Any]:
+    """Read a small JSON file."""
+    with open_for_reading(url) as file:
+        return parse_json_object(url, file.read())
 
 
 @contextlib.contextmanager
@@ -236,16 +240,17 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
             ):
                 yield file
             if local:
-                _sync(draft)
+                sync_path(draft)
                 draft.replace(path)
-                _sync(draft.parent)
+                sync_path(draft.parent)
             else:
                 fs.put_file(str(draft), path)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
+    """Make the content of a file, or the names in a folder, durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

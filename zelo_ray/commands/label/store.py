@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from zelo_ray.engine.durable import sync_folder
 from zelo_ray.files.labels import (
     CurrentAnswers,
     PersonsAnswer,
@@ -14,6 +13,7 @@ from zelo_ray.files.labels import (
     read_answers,
 )
 from zelo_ray.files.run_record import ANSWERS
+from zelo_ray.files.storage import sync_path
 
 _TORN = "answers.torn"
 
@@ -37,7 +37,7 @@ class Answers:
             self._set_aside(end, say)
         else:
             self._path.touch()
-            sync_folder(self._path.parent)
+            sync_path(self._path.parent)
         self._end = self._path.stat().st_size
         self.current: CurrentAnswers = current_answers(self._said)
         self._closed = False

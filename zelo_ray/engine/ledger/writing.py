@@ -7,11 +7,12 @@ from typing import Protocol
 import fsspec
 
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.durable import explain_file_errors, sync_folder
+from zelo_ray.engine.durable import explain_file_errors
 from zelo_ray.engine.ledger.listing import FOLDER
 from zelo_ray.engine.lock import share_writing
 from zelo_ray.errors import LedgerError
 from zelo_ray.files.segments import ENDING
+from zelo_ray.files.storage import sync_path
 
 _LOCAL_BYTES = 64 * 2**20  # a segment larger than this is left and a new one begun
 _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until it is left
@@ -86,7 +87,7 @@ class _LocalSegments:
         segment = f"{self._name}-{self._part:04}{ENDING}"
         if self._file is None:
             self._file = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            sync_folder(self._folder)
+            sync_path(self._folder)
         start, written = self._size, 0
         try:
             while written < len(lines):
