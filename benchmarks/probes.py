@@ -32,7 +32,8 @@ from zelo_ray.commands.probe.sample import draw_sample
 from zelo_ray.formats.pools import LineLimits, read_lines
 from zelo_ray.formats.results import write_tables
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols import Protocol, load_protocol
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Grade, Judge

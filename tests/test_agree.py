@@ -23,7 +23,7 @@ from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge
 from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.judgments.scales import map_grades
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options.scales import Scale, parse_scales
+from zelo_ray.options.agree import Scale, parse_scales
 from zelo_ray.records import Contest, GradedScore, Verdict
 
 NONE = set_in_file(resamples=0)

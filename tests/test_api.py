@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from zelo_ray.api.frames import pool_lines
 
 import zelo_ray
 from tests import builders
@@ -32,7 +33,6 @@ from zelo_ray import (
     measure,
 )
 from zelo_ray.api import store_inputs
-from zelo_ray.api.frames import pool_lines
 from zelo_ray.commands.bakeoff.files import file_names
 from zelo_ray.errors import InputError, OptionError, PanelError
 

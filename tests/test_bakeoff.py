@@ -25,7 +25,7 @@ from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.source import Source
 

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from zelo_ray.api.bakeoff import qrels_table, run_table
+from zelo_ray.api.frames import convert_pools
 
 from tests.builders import pool_of, reply_to, results_of, set_in_file, small_disk, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.input_pools import POOLS, brought, lines, put
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
-from zelo_ray.api.bakeoff import qrels_table, run_table
-from zelo_ray.api.frames import convert_pools
-from zelo_ray.cli.printing import print_lines
+from zelo_ray.cli.output import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import batches_table, list_batches
 from zelo_ray.commands.explain import explain
@@ -572,7 +572,7 @@ def test_what_other_commands_print_does_not_steer(tmp_path, capsys):
     assert any(r"q\x1b]0;x\x07\x9b2J" in line for line in told)
     assert not any(set(line) & STEERING for line in told)
     error = InputError(f"{HOSTILE}: no such file")
-    assert cli.Output(["batches"], cli.PURPOSES).fail(error, 1, error.code()) == 1
+    assert cli.Output(["batches"]).fail(error, 1, error.code()) == 1
     assert judged(capsys.readouterr().err.removesuffix("\n"))
     assert cli.main(["batches", "out", f"--{HOSTILE}"]) == 2
     assert judged(capsys.readouterr().err.removesuffix("\n"))

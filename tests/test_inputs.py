@@ -11,12 +11,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from zelo_ray.api.frames import convert_pools
 
 from tests.builders import set_in_file
 from tests.games import write
 from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray import cli, fit_votes
-from zelo_ray.api.frames import convert_pools
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import ConvertedInputs, InputOptions, convert_inputs, pools_of

@@ -14,6 +14,7 @@ from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
 from tests.runs_by_hand import RUNS
 from zelo_ray import cli
 from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
+from zelo_ray.commands import COMMANDS
 from zelo_ray.commands.report import RECORDS, REPORTS
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
@@ -44,7 +45,7 @@ def test_the_schema_and_its_page_name_all_there_is():
     names, fields = [status.name.lower() for status in ExitStatus], SCHEMA["properties"]
     assert fields["status"]["enum"] == [*map(int, ExitStatus)]
     assert fields["status_name"]["enum"] == names
-    assert {*fields["command"]["enum"]} == {"", *cli.PURPOSES}
+    assert {*fields["command"]["enum"]} == {"", *COMMANDS}
     page = (ROOT / "docs" / "json.md").read_text()
     rows = re.findall(r"^\| (\d) \| `(\w+)` \| \S.* \|$", page, re.M)
     assert rows == [(str(status.value), status.name.lower()) for status in ExitStatus]
@@ -147,7 +148,7 @@ def test_whatever_ends_a_command_is_a_document(capsys, monkeypatch):
                 raise error
             print("a library talks")
             url = "zelo-ray annotate http://ann:secret@host:9200"
-            return CommandResult(figures={"page": "p"}, next_command=url)
+            return CommandResult(figures={"page": "p"}, next_step=lambda _words: url)
 
         monkeypatch.setitem(cli.RUN_COMMAND, "report", end)
         found = printed(capsys, "report", "no where")
@@ -210,7 +211,7 @@ def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypat
 
 
 def test_no_progress_leaves_messages(capsys):
-    with cli.Output(["annotate", "--progress", "none"], cli.PURPOSES).watch as watch:
+    with cli.Output(["annotate", "--progress", "none"]).watch() as watch:
         watch.say("2 queries")
         watch.budget(1.0, 0.0)
         watch.show(tallies(), {"a": 10})

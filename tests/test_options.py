@@ -5,14 +5,17 @@ import json
 import pytest
 import yaml
 from pydantic import ValidationError
+from zelo_ray.options.UNKNOWN import COMMANDS
 
 from tests.crash import bare_environment
 from tests.jobs import annotate
 from zelo_ray import cli
+from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError, PanelError
-from zelo_ray.options import COMMANDS, AnnotateOptions, FitOptions, load_options
-from zelo_ray.options.strict_yaml import read_yaml
-from zelo_ray.protocols import PROTOCOLS, load_annotate, options_with_all_protocols
+from zelo_ray.options import AnnotateOptions, load_options
+from zelo_ray.options.base import read_yaml
+from zelo_ray.options.files import FitOptions
+from zelo_ray.protocols import PROTOCOLS, options_with_all_protocols
 from zelo_ray.protocols import load_protocol as protocol_of
 from zelo_ray.providers import build_panel
 
@@ -22,7 +25,7 @@ FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
 
 def load(config="", **flags):
-    return load_annotate({**FLAGS, **flags}, config)
+    return load_command("annotate", {**FLAGS, **flags}, config)
 
 
 def refused(function, *given, says, error=OptionError, **more):
@@ -105,7 +108,7 @@ def test_options_do_not_change_and_come_back():
     with pytest.raises(ValueError, match="frozen"):
         options.seed = 7
     record = yaml.safe_dump(options.model_dump(mode="json"))
-    assert load_annotate({}, record) == options
+    assert load_command("annotate", {}, record) == options
 
 
 def test_an_option_of_other_protocols_is_refused():

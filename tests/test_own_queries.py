@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from zelo_ray.api.frames import convert_pools
 
 from tests.input_pools import brought, lines, put
 from zelo_ray import bakeoff
-from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.formats.own_query import is_same_text, queries_left_out

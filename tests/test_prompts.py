@@ -17,7 +17,9 @@ from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.pools import LineLimits, parse_line
 from zelo_ray.formats.run_record import RUN, record_start
-from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions, load_options
+from zelo_ray.options import load_options
+from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, find_protocol, recorded_options
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Pool, delimiter_code

@@ -23,7 +23,7 @@ from tests.crash import ROOT
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
 from zelo_ray.formats.recordings import hash_recording, read_recording
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols import PROTOCOLS, advance, load_protocol
 from zelo_ray.providers import Fatal, build_panel
 from zelo_ray.providers.recorded import Recorded

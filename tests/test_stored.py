@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zelo_ray.api.tables import Table, find_tables
 
 from tests.builders import write_run
-from zelo_ray.api.tables import Table, find_tables
 from zelo_ray.cli import main
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from zelo_ray.api.bakeoff import qrels_table
 
 from tests.builders import options_of, parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
-from zelo_ray.api.bakeoff import qrels_table
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain

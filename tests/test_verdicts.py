@@ -12,7 +12,7 @@ from zelo_ray.formats.judgments.all_judgments import read_all_judgments
 from zelo_ray.formats.judgments.scales import GRADES
 from zelo_ray.formats.judgments.votes import VOTES
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
 from zelo_ray.records import Grade, GradedScore, Vote
 
 

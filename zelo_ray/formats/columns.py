@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "query_id": ("query_id", "qid", "q_id", "question_id", "topic_id", "topic"),

@@ -16,7 +16,7 @@ import pyarrow as pa
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.formats.pools import PACKED_ENDINGS, READ_ERRORS, open_unpacked
 from zelo_ray.formats.wording import is_utf8, not_utf8_message
-from zelo_ray.options.places import describe_missing_library
+from zelo_ray.names import describe_missing_library
 
 _BLOCK_BYTES = 2**23
 _WRITE_AGAIN = "move it away and run the command again, which writes it anew without new calls"

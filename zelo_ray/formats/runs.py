@@ -21,7 +21,7 @@ from zelo_ray.formats.probe import FileProbe, probe, short_run_error
 from zelo_ray.formats.run_record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of, table_of_rows
 from zelo_ray.formats.typed_columns import Place, read_columns
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
 from zelo_ray.records import Ranked
 
 _COLUMNS = 6

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.pools import LINE_FIELDS
 from zelo_ray.formats.wording import counted, text_for_judges
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.records import Pool
 
 

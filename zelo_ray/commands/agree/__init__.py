@@ -34,8 +34,8 @@ from zelo_ray.formats.probe import refuse_unused_columns
 from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.run_record import RUN, find_owner, refuse_unfinished
 from zelo_ray.formats.stored import parquet_table
-from zelo_ray.options import AgreeOptions
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import Protocol, is_own_protocol, protocol_of_record
 

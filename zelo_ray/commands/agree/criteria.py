@@ -11,8 +11,7 @@ from zelo_ray.formats.columns import OF_GRADES, columns_in
 from zelo_ray.formats.files import list_directory
 from zelo_ray.formats.probe import FileProbe, probe
 from zelo_ray.formats.stored import parquet_table
-from zelo_ray.options import did_you_mean
-from zelo_ray.options.places import split_name
+from zelo_ray.names import did_you_mean, split_name
 from zelo_ray.protocols.criteria import PROTOCOL
 
 _TABLE, _COLUMN = "criteria", "criterion"

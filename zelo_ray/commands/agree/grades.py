@@ -16,7 +16,7 @@ from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, AllJudgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.text_lengths import read_lengths
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 _Item = tuple[str, str]
 

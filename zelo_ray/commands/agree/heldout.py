@@ -16,8 +16,8 @@ from zelo_ray.formats.judgments.labels import ids_in_table, read_labels
 from zelo_ray.formats.probe import RESULTS
 from zelo_ray.formats.run_record import RUN, run_directory
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import AgreeOptions
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.protocols.anchors import example_query_ids
 
 

@@ -20,7 +20,7 @@ from zelo_ray.formats.judgments.all_judgments import HUMAN, OTHERS, PANEL, AllJu
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 _SURE = 0.05
 _ITEM = ["query_id", "doc_id"]

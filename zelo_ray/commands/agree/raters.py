@@ -18,7 +18,7 @@ from zelo_ray.formats.judgments.all_judgments import (
     weights_of,
 )
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 
 def measure_raters(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:

@@ -33,7 +33,7 @@ from zelo_ray.evaluation.measures import (
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
 from zelo_ray.formats.interchange.suspicious_scores import find_doubts
 from zelo_ray.formats.judgments.labels import PeoplesLabels
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 
 _CELLS = 2**22
 """Resampled labels, and values under them, that are in memory at once: 32 MB each."""

@@ -62,7 +62,9 @@ from zelo_ray.formats.run_record import RUN, last_record, record_start
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version

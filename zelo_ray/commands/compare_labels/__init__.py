@@ -29,7 +29,7 @@ from zelo_ray.formats.run_record import find_owner
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import CompareLabelsOptions
+from zelo_ray.options.agree import CompareLabelsOptions
 
 _CUTS = {"old": "positive", "new": "relevant"}
 """By side, the option with the lowest relevant label."""

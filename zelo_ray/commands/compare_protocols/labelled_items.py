@@ -14,7 +14,7 @@ from zelo_ray.formats.input import resolve_inputs
 from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.pools import LineLimits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import CompareProtocolsOptions, TuneOptions
+from zelo_ray.options.comparing import CompareProtocolsOptions, TuneOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.anchors import USUAL, example_query_ids
 

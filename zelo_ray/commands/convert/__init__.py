@@ -42,7 +42,7 @@ from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.probe import probe, refuse_unused_columns
 from zelo_ray.formats.runs import read_runs, without_ranks
 from zelo_ray.formats.wording import WrittenSummary
-from zelo_ray.options import ConvertOptions
+from zelo_ray.options.files import ConvertOptions
 
 _WITHOUT_TEXTS = ("run", "trec run", "grades", "trec qrels", "beir qrels")
 _POOL_DEPTH, _UNJUDGED_DEPTH = 100, 10

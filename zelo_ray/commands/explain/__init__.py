@@ -19,8 +19,8 @@ from zelo_ray.formats.files import part_files, read_record
 from zelo_ray.formats.run_record import unfinished_message, unfinished_record
 from zelo_ray.formats.stored import StoredTable
 from zelo_ray.formats.tables import defaults_of, schema_of
-from zelo_ray.options import did_you_mean
-from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
 from zelo_ray.protocols.narrative import indented, of_failures
 from zelo_ray.protocols.options import is_plain

@@ -21,7 +21,7 @@ from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.formulas import guard_formula
 from zelo_ray.formats.tables import table_of_rows
 from zelo_ray.formats.wording import counted
-from zelo_ray.options.fit import FitOptions, format_of_file
+from zelo_ray.options.files import FitOptions, format_of_file
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}
 """Points per logit; on Elo's scale 400 points are odds of 10 to 1."""

@@ -35,7 +35,8 @@ from zelo_ray.formats.results import write_json, write_tables
 from zelo_ray.formats.run_record import PROBE, record_start
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of

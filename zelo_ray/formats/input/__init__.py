@@ -42,8 +42,8 @@ from zelo_ray.formats.own_query import drop_own_queries
 from zelo_ray.formats.pools import find_shards, is_jsonl, parse_pool
 from zelo_ray.formats.probe import FileProbe, is_dataset_name, probe, refuse_unused_columns
 from zelo_ray.formats.shown_fields import ShownFields
-from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options import AskingOptions
 
 RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
 """Kinds that say which documents are candidates, and hold no texts."""

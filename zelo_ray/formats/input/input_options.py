@@ -9,7 +9,7 @@ from zelo_ray.formats.input.wide import INSIDE
 from zelo_ray.formats.interchange.texts import columns_in, read_texts
 from zelo_ray.formats.matching_ids import explain_mismatch
 from zelo_ray.formats.probe import FileProbe
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
 
 Part = Literal["corpus", "queries"]

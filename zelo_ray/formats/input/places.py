@@ -18,7 +18,7 @@ from zelo_ray.formats.pools import (
     unpacked_name,
 )
 from zelo_ray.formats.wording import is_utf8, not_utf8_message
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
 
 _RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
 """What lies in the results of a run, and nowhere else."""

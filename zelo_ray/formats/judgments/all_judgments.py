@@ -28,8 +28,8 @@ from zelo_ray.formats.judgments.scales import (
 from zelo_ray.formats.judgments.votes import HUMAN_VOTES, VOTES
 from zelo_ray.formats.run_record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
-from zelo_ray.options.places import split_name
-from zelo_ray.options.scales import Scale
+from zelo_ray.names import split_name
+from zelo_ray.options.agree import Scale
 
 Floats = NDArray[np.float64]
 _OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.judgments_file import JudgmentsFile
 from zelo_ray.formats.judgments.votes import HUMAN_VOTES, VOTES
-from zelo_ray.options.scales import Scale
+from zelo_ray.options.agree import Scale
 
 GRADES = pa.schema(
     [

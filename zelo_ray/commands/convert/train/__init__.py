@@ -30,7 +30,7 @@ from zelo_ray.formats.interchange.pooling import columns
 from zelo_ray.formats.interchange.texts import pool_line, write_lines
 from zelo_ray.formats.judgments.judgments_file import read_judgments
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import ConvertOptions
+from zelo_ray.options.files import ConvertOptions
 from zelo_ray.records import Pool
 
 _FILES = (".jsonl", ".ndjson", ".json", ".gz", ".zst")

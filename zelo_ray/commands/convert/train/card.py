@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zelo_ray.formats.files import open_for_reading
 from zelo_ray.formats.results import write_text
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import ConvertOptions
+from zelo_ray.options.files import ConvertOptions
 from zelo_ray.reports.command_lines import command_of
 
 CARD = "README.md"
