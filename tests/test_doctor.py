@@ -34,7 +34,7 @@ def found(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def look(*judges, **options):
-        told = doctor(judges=list(judges), no_ray=True, **options)
+        told = doctor(judges=list(judges), no_ray=True, progress=None, **options).findings
         assert KEY not in str(told)
         return {row["check"]: (row["state"], row["finding"], row["advice"]) for row in told}
 

@@ -61,7 +61,7 @@ def test_where_it_lies_is_no_part_of_what_is_asked(tmp_path):
 def test_names_are_given_by_a_mapping(tmp_path):
     found = store_rerankers({"one": local, "two": "bm25", "a:b": local}, str(tmp_path))
     assert [text.partition("=")[0] for text in found] == ["one", "two", "a_b"]
-    assert store_rerankers("bm25", str(tmp_path)) == ("bm25",)
+    assert store_rerankers("bm25", str(tmp_path)) == ["bm25"]
     (alone,) = store_rerankers(local, str(tmp_path))
     assert alone.startswith(f"local=custom:{tmp_path}/input/local-")
 

@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
-from zelo_ray.api.bakeoff import qrels_table, run_table
-from zelo_ray.api.frames import convert_pools
 
 from tests.builders import pool_of, reply_to, results_of, set_in_file, small_disk, write_run
 from tests.hills import write_contests, write_verdicts
-from tests.input_pools import POOLS, brought, lines, put
+from tests.input_pools import POOLS, brought, in_memory, lines, put
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
-from zelo_ray import cli
+from zelo_ray import cli, measure
 from zelo_ray.cli.output import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import batches_table, list_batches
@@ -474,19 +472,19 @@ def test_ids_that_were_floats_are_refused_in_memory(tmp_path):
     frame = pd.DataFrame(ROWS)
     missing = pd.DataFrame({**ROWS, "doc_id": [1234567890123456789, None]})
     for given in (frame, pa.table(ROWS), frame.to_dict("records"), missing):
-        lost(convert_pools, given, {})
+        lost(in_memory, tmp_path, given)
     truth = pd.DataFrame({"query_id": ["q"], "doc_id": [BIG], "relevance": [1]})
-    lost(qrels_table, truth, "truth")
-    lost(qrels_table, {"q": {BIG: 1}}, "truth")
-    lost(run_table, truth.rename(columns={"relevance": "score"}), "run")
+    lost(measure, {"q": {"d": 1}}, truth)
+    lost(measure, {"q": {"d": 1}}, {"q": {BIG: 1}})
+    lost(measure, truth.rename(columns={"relevance": "score"}), {"q": {"d": 1}})
     exact = pd.DataFrame({**ROWS, "doc_id": [2.0**53 - 1, 12.0]})
     exact.to_parquet(tmp_path / "a.parquet")
     (pool,), _ = brought(tmp_path, str(tmp_path / "a.parquet"))
-    for found in (json.loads(convert_pools(exact, {})[0]), pool):
+    for found in (in_memory(tmp_path, exact)[0][0], pool):
         assert [d["id"] for d in found["documents"]] == ["9007199254740991", "12"]
     nullable = pd.array([1234567890123456789, None], dtype="Int64")
-    told, _ = convert_pools(pd.DataFrame({**ROWS, "doc_id": nullable})[:1], {})
-    assert json.loads(told)["documents"][0]["id"] == "1234567890123456789"
+    (found,), _ = in_memory(tmp_path, pd.DataFrame({**ROWS, "doc_id": nullable})[:1])
+    assert found["documents"][0]["id"] == "1234567890123456789"
     for text in ("12.0", "1.5", "1e5", "12e45", "v1.0+2", "1234567890123456.0", "a+b"):
         refuse_lossy_id("here", "the id", text)
     lost(refuse_lossy_id, "here", "the id", "1,23457E+18")  # where a comma parts decimals

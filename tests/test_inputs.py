@@ -11,12 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from zelo_ray.api.frames import convert_pools
 
 from tests.builders import set_in_file
-from tests.games import write
-from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
-from zelo_ray import cli, fit_votes
+from tests.games import scores_of, write
+from tests.input_pools import POOLS, ROWS, brought, cells, in_memory, lines, put
+from zelo_ray import cli
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import open_for_writing
 from zelo_ray.formats.input import ConvertedInputs, InputOptions, convert_inputs, pools_of
@@ -108,19 +107,17 @@ def test_every_container_holds_the_same_pools(tmp_path):
         assert (found, len(told)) == (POOLS, 1), name
     for rows in (ROWS, WIDE):
         for made in (pd.DataFrame(rows), pa.Table.from_pylist(rows), rows):
-            data, told = convert_pools(made, {})
-            assert [json.loads(line) for line in data.splitlines()] == POOLS
-            assert not told
+            found, told = in_memory(tmp_path, made)
+            assert (found, len(told)) == (POOLS, 1)
     plain = pd.DataFrame(ROWS)
     for index in (["qid", "docno"], "qid"):
-        assert convert_pools(plain.set_index(index), {}) == convert_pools(plain, {})
+        assert in_memory(tmp_path, plain.set_index(index))[0] == POOLS
 
 
 def test_a_converted_file_is_found_again_and_made_anew(tmp_path, monkeypatch):
     place, asked = put(tmp_path / "a.csv", cells(ROWS)), (str(tmp_path), InputOptions())
     first = convert_inputs([place], *asked)
     (made,) = first.places
-    assert Path(made).read_bytes() == convert_pools(pd.DataFrame(ROWS), {})[0]
     with monkeypatch.context() as patch:
         patch.setattr("zelo_ray.formats.input.store_pools", None)
         assert convert_inputs([place], *asked) == first
@@ -475,10 +472,7 @@ def test_rows_give_the_fields_that_are_to_be_shown(tmp_path):
         place = str(write(tmp_path / f"rows.{form}", rows))
         assert about(brought(tmp_path, place, show=show)[0]) == wanted
     for given in (pd.DataFrame(rows), rows):
-        data = convert_pools(given, {}, show)[0]
-        assert about([json.loads(line) for line in data.splitlines()]) == wanted
-        with pytest.raises(OptionError, match="'notes' of --show-query"):
-            convert_pools(given, {}, ("notes",))
+        assert about(in_memory(tmp_path, given, show=show)[0]) == wanted
     place = put(tmp_path / "a.csv", cells(rows))
     with pytest.raises(OptionError, match="'notes' of --show-query"):
         brought(tmp_path, place, show=("notes",))
@@ -622,15 +616,15 @@ def test_all_readers_find_the_same_grades(tmp_path):
 
 def test_votes_in_words_and_in_columns(tmp_path):
     def wins(name):
-        return fit_votes(CASES / name).to_pandas().set_index("doc_id")["wins"].to_dict()
+        return scores_of(CASES / name).to_pandas().set_index("doc_id")["wins"].to_dict()
 
     assert wins("one-hot-votes.csv") == {"m1": 1.5, "m3": 1.5, "m2": 0}
     assert wins("blanks-in-names.csv") == {"Claude": 1.5, "GPT-4": 1, "Llama": 0.5}
     votes = read_judgments(str(CASES / "one-hot-votes.csv"), "me", columns={"query_id": "id"}).table
     assert votes["preference"].to_pylist() == [-1, 1, 0]
-    assert len(fit_votes(put(tmp_path / "a.csv", "a,b,winner\n1.5,y,a\n"))) == 2
+    assert len(scores_of(put(tmp_path / "a.csv", "a,b,winner\n1.5,y,a\n"))) == 2
     with pytest.raises(InputError, match="'1,000' may be a fraction or thousands"):
-        fit_votes(put(tmp_path / "b.csv", "a;b;winner;count\nx;y;a;1,000\n"))
+        scores_of(put(tmp_path / "b.csv", "a;b;winner;count\nx;y;a;1,000\n"))
 
 
 def test_rankings_without_scores_are_runs(tmp_path):

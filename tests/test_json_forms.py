@@ -14,8 +14,8 @@ from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
 from tests.runs_by_hand import RUNS
 from zelo_ray import cli
 from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
-from zelo_ray.commands import COMMANDS
-from zelo_ray.commands.report import RECORDS, REPORTS
+from zelo_ray.commands import COMMANDS, report_of_kind
+from zelo_ray.commands.report import RECORDS
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
@@ -66,7 +66,7 @@ def test_reports_of_every_kind_have_the_form(tmp_path):
         make(place)
         record = next(place / each for each in RECORDS if (place / each).exists())
         kind = json.loads(record.read_text())["kind"]
-        report = REPORTS[kind].read(str(place))
+        report = report_of_kind(kind).read(str(place))
         made = make_document(names.get(kind, kind), "", CommandResult(report=report))
         shown = valid(json.dumps(made, allow_nan=False), 0)
         assert len(shown["sections"]) == len([part for part in report.sections if part])
@@ -150,7 +150,7 @@ def test_whatever_ends_a_command_is_a_document(capsys, monkeypatch):
             url = "zelo-ray annotate http://ann:secret@host:9200"
             return CommandResult(figures={"page": "p"}, next_step=lambda _words: url)
 
-        monkeypatch.setitem(cli.RUN_COMMAND, "report", end)
+        monkeypatch.setattr("zelo_ray.commands.adapter.report", end)
         found = printed(capsys, "report", "no where")
         assert (found["status"], (found["error"] or {}).get("code")) == (int(bool(error)), code)
         assert found["next_command"] == following

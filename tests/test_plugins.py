@@ -87,7 +87,10 @@ def arms(*rerankers, **fields):
 
 
 def checks(*judges):
-    return {row["check"]: row for row in doctor(judges=list(judges), no_ray=True)}
+    return {
+        row["check"]: row
+        for row in doctor(judges=list(judges), no_ray=True, progress=None).findings
+    }
 
 
 def test_a_measure_is_one_by_its_plain_name(install):

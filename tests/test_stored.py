@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zelo_ray.api.tables import Table, find_tables
 
 from tests.builders import write_run
 from zelo_ray.cli import main
+from zelo_ray.commands.adapter import with_lines
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import list_directory, part_files, read_placed_lines
@@ -23,6 +23,8 @@ from zelo_ray.formats.results import read_table
 from zelo_ray.formats.stored import StoredTable, parquet_table
 from zelo_ray.formats.tables import defaults_of, schema_of, table_of
 from zelo_ray.records import Score, Vote
+from zelo_ray.reports.parts import Report
+from zelo_ray.results import Results, Table
 
 HEAVY = "ray", "pandas", "plotly", "rich", "openai"
 
@@ -157,7 +159,7 @@ def test_parts_are_read_as_the_one_file_is(tmp_path):
         ]
         assert parquet_table(url) == read_table(out, "votes", SCHEMA.names) == TABLE
         assert [row for _, row in probe(url).rows()] == TABLE.to_pylist()
-        table = find_tables(out)["votes"]
+        table = Results(with_lines(Report("", (), (), (), out=out)))["votes"]
         assert (len(table), [*table]) == (8, TABLE.to_pylist())
         assert len(Table(url)) == 8
 

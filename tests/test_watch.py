@@ -12,9 +12,9 @@ from pathlib import Path
 import fsspec
 import pytest
 from rich.console import Console
-from zelo_ray.api.progress import run_recorded, run_watched
 
 from zelo_ray.cli import main
+from zelo_ray.commands.adapter import run_recorded
 from zelo_ray.commands.watch.look import Onlooker, Phase
 from zelo_ray.commands.watch.run import watch_run
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
@@ -186,7 +186,7 @@ def run(out, end, shows=True):
                 raise end
         return end
 
-    return run_watched(job, options_for(str(out)), None)
+    return run_recorded(job, options_for(str(out)), SilentWatch())
 
 
 def test_a_run_records_its_progress_while_it_holds_its_output(out):

@@ -107,7 +107,8 @@ class Table:
 class Results:
     """What a command left. Its tables are attributes and items: ``run.scores``, ``run["scores"]``.
 
-    Tables of its report are attributes, too, as they are shown: ``contest.leaderboard``.
+    What its record says is an attribute, too, such as ``run.summary``, and so are the tables of its
+    report, as they are shown: ``contest.leaderboard``.
 
     Attributes:
         out: the directory, file or URL that was written; empty if nothing was.
@@ -122,7 +123,8 @@ class Results:
         self._result, self.report, self.status = result, result.report, result.status
         report = result.report
         self.out = report.out if report and report.out else result.out
-        self.complete = report.complete if report else result.status is ExitStatus.COMPLETE
+        gaps = (ExitStatus.INCOMPLETE, ExitStatus.FAILED)
+        self.complete = result.status not in gaps and (report is None or report.complete)
         self.record = report.record if report and report.record else result.figures or {}
         in_memory = result.tables or (report.tables if report else {})
         self.tables = {name: Table(table) for name, table in in_memory.items()}
@@ -138,11 +140,13 @@ class Results:
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
 
-    def __getattr__(self, name: str) -> Table:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "tables" not in self.__dict__:
             raise AttributeError(name)
         if name in self.tables:
             return self.tables[name]
+        if name in self.record:
+            return self.record[name]
         for section in filter(None, self.report.sections if self.report else ()):
             tables = [part for part in section.parts if isinstance(part, ReportTable)]
             if section.name == name and tables:

@@ -41,10 +41,20 @@ if TYPE_CHECKING:
 def run_command(
     name: str, options: "CommandOptions", watch: "Watch", words: Sequence[str] = ()
 ) -> CommandResult:
+    """Run a command by its name; see `run_recorded`."""
+    return run_recorded(import_name(COMMANDS[name].run), options, watch, words)
+
+
+def run_recorded(
+    run: "Callable[[Any, Watch], Report | CommandResult]",
+    options: "CommandOptions",
+    watch: "Watch",
+    words: Sequence[str] = (),
+) -> CommandResult:
     """Run a command, record its progress in its output, and its results at trackers.
 
     Args:
-        name: of the command.
+        run: runs it.
         options: of the command.
         watch: shows the progress.
         words: the command as typed, if it was.
@@ -53,7 +63,7 @@ def run_command(
     check_trackers(trackers)
     recorder = ProgressRecorder(watch)
     try:
-        result = import_name(COMMANDS[name].run)(options, recorder)
+        result = run(options, recorder)
     except BaseException as error:
         recorder.fail(error)
         raise
@@ -68,8 +78,7 @@ def run_command(
         recorder.end(result.status, line, is_news=not result.report.is_up_to_date)
         warn = warnings.warn if type(watch) is SilentWatch else watch.say
         track_report(trackers, result.report, options, watch.say, warn)
-    done: CommandResult = result
-    return done
+    return result
 
 
 _MORE = "The same command without --pilot continues; nothing is paid for twice."

@@ -206,9 +206,9 @@ def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
     of_protocol: Any = options_of(name)
     for option in values.keys() - of_protocol.model_fields.keys() - kind.model_fields.keys():
         if users := [user for user in PROTOCOLS if option in _own_fields(user)]:
-            whose = f"--{option.replace('_', '-')} is of --protocol {', '.join(users)}"
-            how = f"zelo-ray {kind.usage.split()[0]} --help"
-            raise OptionError(f"{whose}, and not of {name}; {how}")
+            flag, command = option.replace("_", "-"), kind.usage.split()[0]
+            whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
+            raise OptionError(f"{whose}; zelo-ray {command} --help")
     if issubclass(of_protocol, kind):
         return cast("type[Kind]", of_protocol)
     return create_model(kind.__name__, __base__=(kind, of_protocol))

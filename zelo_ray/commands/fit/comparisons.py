@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.judgments.votes import VoteRows, read_vote_rows
-from zelo_ray.formats.probe import FileProbe, probe
+from zelo_ray.formats.probe import probe
 from zelo_ray.formats.run_record import refuse_unfinished
 
 _VOTES = "votes.parquet"
@@ -55,20 +54,6 @@ def read_comparisons(place: str, columns: Mapping[str, str]) -> Comparisons:
             raise InputError(f"{place}: is a directory without {_VOTES}; name a file")
         source = probe(f"{place.rstrip('/')}/{_VOTES}")
     return _comparisons(read_vote_rows(source, columns, by_query=False))
-
-
-def comparisons_in_memory(source: FileProbe, columns: Mapping[str, str]) -> Comparisons:
-    """Return the comparisons of a table in memory.
-
-    Raises:
-        InputError: as `read_comparisons`; or an answer is missing.
-    """
-    rows = read_vote_rows(source, columns, by_query=False)
-    if len(missing := np.flatnonzero(~rows.is_answered)):
-        roles = [*rows.columns.answer_roles, *(["weight"] if rows.has("weight") else [])]
-        names = " or no ".join(map(rows.called, roles))
-        raise InputError(f"{rows.place(int(missing[0]))}: has no {names}: leave such rows out")
-    return _comparisons(rows)
 
 
 def _comparisons(rows: VoteRows) -> Comparisons:
