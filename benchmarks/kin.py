@@ -29,7 +29,7 @@ from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats
 from zelo_ray.formats.interchange.trec import read_run
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
 

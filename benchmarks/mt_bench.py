@@ -24,7 +24,6 @@ from typing import Any
 import pandas as pd
 
 from zelo_ray.files.conversations import join_turns
-from zelo_ray.files.pools import to_line
 from zelo_ray.files.pools import write_lines
 from zelo_ray.records import Document, Pool
 

@@ -21,8 +21,7 @@ from typing import Any
 import psutil
 
 from tests import crash
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import find_protocol
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import build_panel

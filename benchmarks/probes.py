@@ -29,10 +29,10 @@ from zelo_ray.commands.probe.measured import (
     read_judgments,
 )
 from zelo_ray.commands.probe.sample import draw_sample
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
-from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols import Protocol, load_protocol
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Grade, Judge

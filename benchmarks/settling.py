@@ -33,8 +33,7 @@ from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, update_index
 from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import Progress, load_protocol
 from zelo_ray.providers import parse_judge
 from zelo_ray.records import Answer, Reply, Usage

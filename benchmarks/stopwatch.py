@@ -25,8 +25,7 @@ import yaml
 
 from tests import crash
 from tests.fakes.rerank import Rerankers, worth
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.records import Pool
 
 DELAY, LATENCY, POOLS, DOCUMENTS = 0.2, 0.3, 20, 15

@@ -16,8 +16,8 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.api.comparisons import RaterAgreement
-from zelo_ray.cli.arguments import parse_command
+from zelo_ray.cli.flags import parse_command
+from zelo_ray.commands.adapter import with_lines
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import statuses_to_retry
@@ -29,16 +29,16 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import write_results
+from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.storage import write_json
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import parse_line
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.places import FROM_USER
+from zelo_ray.options.base import FROM_USER
 from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 from zelo_ray.reports.progress.events import SilentWatch
+from zelo_ray.results import Results
 
 HURRIED = Clock(speed=100.0)
 """On which a minute takes 0.6 s: for all that waits, and does not pace calls."""
@@ -103,7 +103,7 @@ def parsed(*words):
 
 def agreement_of(*words):
     """Return the results of `agree`, as the command line has them."""
-    return RaterAgreement(run_agree(parsed("agree", *words), SilentWatch()))
+    return Results(with_lines(run_agree(parsed("agree", *words), SilentWatch())))
 
 
 def judge_of(name="openai:a-model", **options):

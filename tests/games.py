@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zelo_ray import cli
+from zelo_ray import cli, fit
 from zelo_ray.fitting.bradley_terry import fit_stack
 from zelo_ray.fitting.likelihood import GameStack
 
@@ -83,3 +83,8 @@ def bradley_terry(wins, prior_sd=2.5, tol=1e-8):
     query, i, j = np.nonzero(np.triu(wins + wins.swapaxes(1, 2), 1))
     games = (query, i, j, wins[query, i, j], wins[query, j, i])
     return fit_stack(GameStack(*wins.shape[:2], *games), prior_sd, tol)
+
+
+def scores_of(comparisons, **options):
+    """The table of scores that `fit` makes of comparisons in memory or in a file."""
+    return fit(comparisons, progress=None, **options).scores

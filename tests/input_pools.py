@@ -4,11 +4,10 @@ import csv
 import io
 import json
 
+from zelo_ray.files.inputs import InputOptions, convert_inputs
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.storage import open_for_writing
-from zelo_ray.files.inputs import InputOptions
-from zelo_ray.files.inputs import convert_inputs
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.memory import as_options
 
 POOLS = [
     {
@@ -45,6 +44,11 @@ def put(path, text):
     with open_for_writing(str(path)) as file:
         file.write(text if isinstance(text, bytes) else text.encode())
     return str(path)
+
+
+def in_memory(tmp_path, value, **asked):
+    """The same of what a caller holds in memory."""
+    return brought(tmp_path, *as_options({"inputs": value}, str(tmp_path))["inputs"], **asked)
 
 
 def brought(tmp_path, *places, **asked):

@@ -21,8 +21,8 @@ from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.results import compare_labels, write_both, write_comparison
 from tests.test_bakeoff_report import write_bakeoff
+from zelo_ray.commands import report_of_kind
 from zelo_ray.commands.report import RECORDS as FILES
-from zelo_ray.commands.report import REPORTS
 from zelo_ray.evaluation.regression_gate import GateDecision
 from zelo_ray.files.storage import write_json
 from zelo_ray.reports.document import CommandResult, make_document
@@ -101,7 +101,7 @@ def report_values(name: str, folder: Path) -> Any:
     kind = json.loads(
         next(folder / name for name in FILES if (folder / name).exists()).read_text()
     )["kind"]
-    report = REPORTS[kind].read(str(folder))
+    report = report_of_kind(kind).read(str(folder))
     document = make_document("annotate", "", CommandResult(report=report))
     return {
         "tiles": {tile["name"]: tile.get("value", tile["text"]) for tile in document["tiles"]},

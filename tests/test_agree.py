@@ -20,10 +20,9 @@ from zelo_ray.evaluation.agreement.differences import differences
 from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts
+from zelo_ray.files.judges import map_grades, read_all_judgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.files.judges import read_all_judgments
-from zelo_ray.files.judges import map_grades
-from zelo_ray.options.scales import Scale, parse_scales
+from zelo_ray.options.agree import Scale, parse_scales
 from zelo_ray.records import Contest, GradedScore, Verdict
 
 NONE = set_in_file(resamples=0)

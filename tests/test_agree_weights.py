@@ -16,7 +16,7 @@ from zelo_ray.commands.compare_protocols.people import Item, read_people
 from zelo_ray.commands.tune.choice import choose, measure_gain
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
 from zelo_ray.files.labels import PersonsAnswer
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
 

@@ -9,9 +9,10 @@ import pytest
 from tests import builders
 from tests.builders import judge_of, pool_of, truly
 from tests.test_lean import tables_of
+from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError
 from zelo_ray.files.tables import table_of
-from zelo_ray.protocols import auto, load_annotate
+from zelo_ray.protocols import auto
 from zelo_ray.protocols.auto import AutoOptions
 from zelo_ray.records import Failure
 
@@ -48,15 +49,18 @@ def test_what_is_given_stands():
 
 
 def test_calls_without_a_protocol_are_spent_by_auto():
-    assert load_annotate(GIVEN).protocol == "zelo"
-    options = load_annotate({**GIVEN, "calls_per_document": 4})
+    assert load_command("annotate", GIVEN).protocol == "zelo"
+    options = load_command("annotate", {**GIVEN, "calls_per_document": 4})
     assert isinstance(options, AutoOptions)
     assert options.protocol == "auto"
-    assert load_annotate({**GIVEN, "calls_per_document": 4, "protocol": "lean"}).protocol == "lean"
+    assert (
+        load_command("annotate", {**GIVEN, "calls_per_document": 4, "protocol": "lean"}).protocol
+        == "lean"
+    )
     with pytest.raises(
         OptionError, match="1 grade and 1 ring take 2, not 1; for 1 call a document"
     ):
-        load_annotate({**GIVEN, "calls_per_document": 1})
+        load_command("annotate", {**GIVEN, "calls_per_document": 1})
 
 
 def test_a_run_says_what_was_chosen():
@@ -90,7 +94,7 @@ def test_the_first_round_keeps_to_the_calls_whatever_the_panel():
     for calls, grades, rings in each:
         given = {"calls_per_document": calls, "grades_per_document": grades, "rings": rings}
         try:
-            options = load_annotate({**GIVEN, **given})
+            options = load_command("annotate", {**GIVEN, **given})
         except OptionError:
             assert max(1, grades or 1) + (rings or 1) > calls
             continue

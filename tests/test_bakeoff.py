@@ -23,9 +23,9 @@ from zelo_ray.commands.bakeoff.slices import DIFFICULTY, RELEVANT
 from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
-from zelo_ray.files.storage import write_json
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.files.storage import write_json
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.source import Source
 

@@ -12,11 +12,10 @@ import pytest
 from tests.builders import parsed, write_lines
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of
 from zelo_ray.formats.interchange.trec import read_trec_qrels
-from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
 from zelo_ray.records import AbsoluteScore, GradedScore, Score
 
 TEXTS = "--corpus docs.jsonl --queries queries.tsv"

@@ -16,7 +16,8 @@ from zelo_ray.engine.learning import learn_judges
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.run_record import changed_prompt_options
-from zelo_ray.options import AgreeOptions, load_options
+from zelo_ray.options import load_options
+from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.protocols import criteria
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CriterionGrade, Document, Grade, Pool, read_response, response_schema

@@ -21,9 +21,7 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.files.pools import to_line
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import parse_line
+from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
 

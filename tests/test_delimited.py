@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.storage import open_for_writing
-from zelo_ray.files.judges import read_all_judgments
-from zelo_ray.files.judges import read_judgments
+from zelo_ray.files.judges import read_all_judgments, read_judgments
 from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.rows import open_source
+from zelo_ray.files.storage import open_for_writing
 
 CASES = Path(__file__).parent / "golden" / "cases"
 HEAD = ("query_id", "doc_id", "relevance")

@@ -13,9 +13,10 @@ import yaml
 
 from tests.crash import ROOT, bare_environment
 from tests.pages import PAGES, commands, flags, inline
-from zelo_ray.cli.arguments import parse_command
+from zelo_ray.cli.flags import parse_command
+from zelo_ray.commands import COMMANDS, import_name
 from zelo_ray.errors import OptionError
-from zelo_ray.options import COMMANDS
+from zelo_ray.options.files import OPTIONS_OF_FORMAT
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 
 LINKED = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -24,7 +25,10 @@ INLINE = [c for page in PAGES for c in inline(page) if c.kind == "sh" and c.word
 SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
 OPTIONS = {
     f"--{name.replace('_', '-')}"
-    for kind in (*COMMANDS.values(), *(load_protocol(name).options for name in PROTOCOLS))
+    for kind in (
+        *(import_name(each.options) for each in COMMANDS.values()),
+        *(load_protocol(name).options for name in PROTOCOLS),
+    )
     for name in kind.model_fields
 } | {"--config", "--json", "--progress", "--help", "--version"}
 OTHERS = {  # flags of Ray, of programs of ours, and of benchmarks
@@ -67,8 +71,8 @@ def test_every_flag_that_is_named_exists():
         assert {*flags(page.read_text())} <= OPTIONS | OTHERS, page
     for synopsis in SYNOPSES:
         command, what, *_ = [*synopsis.text.split()[1:], ""]
-        kind = COMMANDS[command]
-        of_what = command == "convert" and kind.applicable_options({"what": what})
+        kind = import_name(COMMANDS[command].options)
+        of_what = command == "convert" and {"out", "columns", *OPTIONS_OF_FORMAT[what]}
         takes = {f"--{name.replace('_', '-')}" for name in of_what or kind.model_fields}
         assert {*flags(synopsis.text)} <= takes, synopsis
 

@@ -22,7 +22,7 @@ from zelo_ray.commands.doctor import server
 from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.engine.lock import claim_folder
-from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.options.inspecting import DoctorOptions
 
 KEY, BROKEN = "a-key-for-tests-only", "sk-prob-verysecret\nline2"
 LUNA, DEAD = "openai:gpt-6-luna", "openai:m@http://127.0.0.1:9/v1"
@@ -34,7 +34,7 @@ def found(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def look(*judges, **options):
-        told = doctor(judges=list(judges), no_ray=True, **options)
+        told = doctor(judges=list(judges), no_ray=True, progress=None, **options).findings
         assert KEY not in str(told)
         return {row["check"]: (row["state"], row["finding"], row["advice"]) for row in told}
 

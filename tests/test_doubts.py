@@ -16,8 +16,8 @@ from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker
 from zelo_ray.files.candidates import find_doubts
-from zelo_ray.formats.interchange.suspicious_scores import Doubt
 from zelo_ray.files.judgments import read_runs
+from zelo_ray.formats.interchange.suspicious_scores import Doubt
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.warning_codes import WarningCode
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from tests.games import baseball, citations, run, write
-from zelo_ray import fit_votes
+from tests.games import baseball, citations, run, scores_of, write
+from zelo_ray.errors import InputError
 from zelo_ray.fitting import bradley_terry
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.ratings import Games, UnratedReason, rate
@@ -47,7 +47,7 @@ def games_of(seed, items=6, rows=60):
 
 def test_citations_are_those_of_bradley_terry_2():
     """The last table of BTabilities of BradleyTerry2, which has sum contrasts."""
-    found = by_item(fit_votes(citations(), mle=True))
+    found = by_item(scores_of(citations(), mle=True))
     # R stops when the deviance no longer changes in its eighth digit.
     table = """
         Biometrika    0.7899221 0.04333047
@@ -60,7 +60,7 @@ def test_citations_are_those_of_bradley_terry_2():
 
 def test_baseball_is_that_of_agresti():
     """The summary of BradleyTerry2, whose scores are differences to one team."""
-    frame = fit_votes(baseball(), mle=True).to_pandas().set_index("doc_id")
+    frame = scores_of(baseball(), mle=True).to_pandas().set_index("doc_id")
     table = {
         "Baltimore": 0.0, "Boston": 1.1077, "Cleveland": 0.6839, "Detroit": 1.4364,
         "Milwaukee": 1.5814, "New York": 1.2476, "Toronto": 1.2945,
@@ -77,7 +77,7 @@ def test_evalicas_golden_ratings_are_reproduced_from_its_own_files(published, na
     with (folder / f"{name}-golden.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"]
     golden = {row["item"]: float(row["score"]) for row in rows}
-    frame = fit_votes(folder / f"{name}.csv", mle=True).to_pandas().set_index("doc_id")
+    frame = scores_of(folder / f"{name}.csv", mle=True).to_pandas().set_index("doc_id")
     strengths = np.exp(frame.score)
     assert set(frame.index) == set(golden)
     for item, strength in (strengths / strengths.sum()).items():
@@ -89,12 +89,12 @@ def test_choix_finds_the_same_with_the_same_prior():
     games = [tuple(rng.sample(range(8), 2)) for _ in range(40)]
     rows = [{"winner": winner, "loser": loser} for winner, loser in games]
     for prior_sd in (0.7, 2.5):
-        found = by_item(fit_votes(rows, prior_sd))
+        found = by_item(scores_of(rows, prior_sd=prior_sd))
         theirs = choix.opt_pairwise(8, games, alpha=0.5 / prior_sd**2, tol=1e-12)
         for item, score in enumerate(theirs - theirs.mean()):
             assert found[str(item)][0] == pytest.approx(score, abs=1e-6)
     theirs = choix.ilsr_pairwise(8, games, tol=1e-10, max_iter=1000)
-    found = by_item(fit_votes(rows, mle=True))
+    found = by_item(scores_of(rows, mle=True))
     for item, score in enumerate(theirs - theirs.mean()):
         assert found[str(item)][0] == pytest.approx(score, abs=1e-6)
 
@@ -120,10 +120,10 @@ def test_half_wins_are_a_binomial_regression():
 
 
 def test_a_wide_prior_is_none_and_elo_is_the_same_in_points():
-    plain = by_item(fit_votes(baseball(), mle=True))
-    for item, each in by_item(fit_votes(baseball(), prior_sd=1e5)).items():
+    plain = by_item(scores_of(baseball(), mle=True))
+    for item, each in by_item(scores_of(baseball(), prior_sd=1e5)).items():
         assert each == pytest.approx(plain[item], abs=1e-6)
-    elo = by_item(fit_votes(baseball(), mle=True, scale="elo"))
+    elo = by_item(scores_of(baseball(), mle=True, scale="elo"))
     for item, (score, error) in plain.items():
         assert elo[item] == pytest.approx(
             (1000 + 400 * math.log10(math.exp(score)), 400 * math.log10(math.exp(error)))
@@ -135,11 +135,9 @@ def test_a_wide_prior_is_none_and_elo_is_the_same_in_points():
 
 def test_what_has_no_finite_maximum_is_told_and_has_one_with_a_prior(capsys, tmp_path):
     rows = [{"winner": a, "loser": b} for a, b in ("xy", "yx", "xz", "yz")]
-    found = fit_votes(rows, mle=True)
-    assert len(found) == 0
-    assert found.unscored[""].startswith("no finite maximum likelihood: wins go one way only")
-    assert "x, y; z" in found.unscored[""]
-    assert np.isfinite(fit_votes(rows).to_pandas().score).all()
+    with pytest.raises(InputError, match=r"no finite maximum likelihood: wins .* x, y; z"):
+        scores_of(rows, mle=True)
+    assert np.isfinite(scores_of(rows).to_pandas().score).all()
     status, out, err = run(capsys, write(tmp_path / "a.jsonl", rows), "--mle")
     assert (status, out) == (1, "")
     assert len(err.splitlines()) == 1
@@ -149,8 +147,8 @@ def test_what_has_no_finite_maximum_is_told_and_has_one_with_a_prior(capsys, tmp
 
 def test_items_that_never_met_have_no_scores():
     rows = [{"a": "x", "b": "y", "win": 1}, {"a": "z", "b": "w", "win": 1}]
-    found = fit_votes(rows)
-    assert "2 parts that never met: w, z; x, y" in found.unscored[""]
+    with pytest.raises(InputError, match="2 parts that never met: w, z; x, y"):
+        scores_of(rows)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -174,7 +172,7 @@ def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_
 def test_a_fit_that_does_not_converge_raises(monkeypatch):
     monkeypatch.setattr(bradley_terry, "MAX_STEPS", 1)
     with pytest.raises(ArithmeticError, match="did not converge in 1 steps"):
-        fit_votes(baseball())
+        scores_of(baseball())
 
 
 # Votes as annotate writes them
@@ -200,7 +198,7 @@ def votes_of(seed, queries=3):
 @pytest.mark.parametrize("seed", range(5))
 def test_votes_are_fitted_as_annotate_does(seed):
     rows = votes_of(seed)
-    found = fit_votes(rows).to_pandas().drop(columns="wins")
+    found = scores_of(rows).to_pandas().drop(columns="wins")
     votes = [
         Vote(
             r["query_id"], r["doc_id_a"], r["doc_id_b"], r["judge"], r["preference"], False, "", ""
@@ -214,13 +212,13 @@ def test_votes_are_fitted_as_annotate_does(seed):
 
 def test_the_order_of_rows_changes_no_bit():
     rows = votes_of(1)
-    one = fit_votes(rows).to_arrow()
-    assert one.equals(fit_votes(Random(2).sample(rows, len(rows))).to_arrow())
+    one = scores_of(rows).to_arrow()
+    assert one.equals(scores_of(Random(2).sample(rows, len(rows))).to_arrow())
 
 
 def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():
     thrice = [{"doc_id_a": "x", "doc_id_b": "y", "preference": -1, "judge": j} for j in "abc"]
-    shared = by_item(fit_votes(thrice))
-    assert shared == by_item(fit_votes(thrice[:1]))
+    shared = by_item(scores_of(thrice))
+    assert shared == by_item(scores_of(thrice[:1]))
     others = [{"a": "x", "b": "y", "preference": -1, "judge": j} for j in "abc"]
-    assert by_item(fit_votes(others))["x"][0] > shared["x"][0]
+    assert by_item(scores_of(others))["x"][0] > shared["x"][0]

@@ -13,8 +13,7 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.learning import learn_judges, read_human_grades
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import parse_line
+from zelo_ray.files.pools import LineLimits, parse_line
 
 QUERIES, DOCUMENTS = 6, 4
 

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from tests.builders import request_of
-from zelo_ray.api.bakeoff import store_rerankers
 from zelo_ray.errors import OptionError
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.memory import store_rerankers
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.rerankers import build_rankers
 from zelo_ray.rerankers.custom import load_reranker
 
@@ -61,7 +61,7 @@ def test_where_it_lies_is_no_part_of_what_is_asked(tmp_path):
 def test_names_are_given_by_a_mapping(tmp_path):
     found = store_rerankers({"one": local, "two": "bm25", "a:b": local}, str(tmp_path))
     assert [text.partition("=")[0] for text in found] == ["one", "two", "a_b"]
-    assert store_rerankers("bm25", str(tmp_path)) == ("bm25",)
+    assert store_rerankers("bm25", str(tmp_path)) == ["bm25"]
     (alone,) = store_rerankers(local, str(tmp_path))
     assert alone.startswith(f"local=custom:{tmp_path}/input/local-")
 

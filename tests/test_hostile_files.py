@@ -19,12 +19,10 @@ from rich.console import Console
 
 from tests.builders import pool_of, reply_to, results_of, set_in_file, small_disk, write_run
 from tests.hills import write_contests, write_verdicts
-from tests.input_pools import POOLS, brought, lines, put
+from tests.input_pools import POOLS, brought, in_memory, lines, put
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
-from zelo_ray import cli
-from zelo_ray.api.bakeoff import qrels_table, run_table
-from zelo_ray.api.frames import convert_pools
-from zelo_ray.cli.printing import print_lines
+from zelo_ray import cli, measure
+from zelo_ray.cli.output import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import batches_table, list_batches
 from zelo_ray.commands.explain import explain
@@ -34,19 +32,16 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, LedgerError, LockError
+from zelo_ray.files.collections import read_texts
+from zelo_ray.files.inputs import InputOptions, convert_inputs
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.labels import read_labels
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.storage import find_shards, open_for_writing, write_text
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import printable
-from zelo_ray.files.inputs import InputOptions
-from zelo_ray.files.inputs import convert_inputs
-from zelo_ray.files.collections import read_texts
-from zelo_ray.files.judges import read_all_judgments
-from zelo_ray.files.judgments import read_qrels
 from zelo_ray.formats.lossy_ids import refuse_lossy_id
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
-from zelo_ray.files.judgments import read_runs
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
 from zelo_ray.reports.terminal import render_lines
@@ -475,19 +470,19 @@ def test_ids_that_were_floats_are_refused_in_memory(tmp_path):
     frame = pd.DataFrame(ROWS)
     missing = pd.DataFrame({**ROWS, "doc_id": [1234567890123456789, None]})
     for given in (frame, pa.table(ROWS), frame.to_dict("records"), missing):
-        lost(convert_pools, given, {})
+        lost(in_memory, tmp_path, given)
     truth = pd.DataFrame({"query_id": ["q"], "doc_id": [BIG], "relevance": [1]})
-    lost(qrels_table, truth, "truth")
-    lost(qrels_table, {"q": {BIG: 1}}, "truth")
-    lost(run_table, truth.rename(columns={"relevance": "score"}), "run")
+    lost(measure, {"q": {"d": 1}}, truth)
+    lost(measure, {"q": {"d": 1}}, {"q": {BIG: 1}})
+    lost(measure, truth.rename(columns={"relevance": "score"}), {"q": {"d": 1}})
     exact = pd.DataFrame({**ROWS, "doc_id": [2.0**53 - 1, 12.0]})
     exact.to_parquet(tmp_path / "a.parquet")
     (pool,), _ = brought(tmp_path, str(tmp_path / "a.parquet"))
-    for found in (json.loads(convert_pools(exact, {})[0]), pool):
+    for found in (in_memory(tmp_path, exact)[0][0], pool):
         assert [d["id"] for d in found["documents"]] == ["9007199254740991", "12"]
     nullable = pd.array([1234567890123456789, None], dtype="Int64")
-    told, _ = convert_pools(pd.DataFrame({**ROWS, "doc_id": nullable})[:1], {})
-    assert json.loads(told)["documents"][0]["id"] == "1234567890123456789"
+    (found,), _ = in_memory(tmp_path, pd.DataFrame({**ROWS, "doc_id": nullable})[:1])
+    assert found["documents"][0]["id"] == "1234567890123456789"
     for text in ("12.0", "1.5", "1e5", "12e45", "v1.0+2", "1234567890123456.0", "a+b"):
         refuse_lossy_id("here", "the id", text)
     lost(refuse_lossy_id, "here", "the id", "1,23457E+18")  # where a comma parts decimals
@@ -568,7 +563,7 @@ def test_what_other_commands_print_does_not_steer(tmp_path, capsys):
     assert any(r"q\x1b]0;x\x07\x9b2J" in line for line in told)
     assert not any(set(line) & STEERING for line in told)
     error = InputError(f"{HOSTILE}: no such file")
-    assert cli.Output(["batches"], cli.PURPOSES).fail(error, 1, error.code()) == 1
+    assert cli.Output(["batches"]).fail(error, 1, error.code()) == 1
     assert judged(capsys.readouterr().err.removesuffix("\n"))
     assert cli.main(["batches", "out", f"--{HOSTILE}"]) == 2
     assert judged(capsys.readouterr().err.removesuffix("\n"))

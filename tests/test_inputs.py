@@ -13,28 +13,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import set_in_file
-from tests.games import write
-from tests.input_pools import POOLS, ROWS, brought, cells, lines, put
-from zelo_ray import cli, fit_votes
-from zelo_ray.api.frames import convert_pools
+from tests.games import scores_of, write
+from tests.input_pools import POOLS, ROWS, brought, cells, in_memory, lines, put
+from zelo_ray import cli
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.candidates import explain_mismatch
+from zelo_ray.files.collections import read_texts
+from zelo_ray.files.inputs import InputOptions, convert_inputs
+from zelo_ray.files.judges import read_judgments
+from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.labels import read_labels
+from zelo_ray.files.pools import LineLimits, hash_id, read_lines
 from zelo_ray.files.storage import find_shards, open_for_writing
-from zelo_ray.files.inputs import InputOptions
-from zelo_ray.files.inputs import convert_inputs
 from zelo_ray.formats.input import ConvertedInputs, pools_of
-from zelo_ray.files.make_pools import Notes
 from zelo_ray.formats.input.row_places import RowPlaces
 from zelo_ray.formats.input.stored_inputs import read_notes
-from zelo_ray.files.collections import read_texts
-from zelo_ray.files.judges import read_judgments
-from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.candidates import explain_mismatch
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import hash_id
-from zelo_ray.files.pools import read_lines
-from zelo_ray.files.rows import open_source
-from zelo_ray.files.judgments import read_runs
 from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -112,19 +105,17 @@ def test_every_container_holds_the_same_pools(tmp_path):
         assert (found, len(told)) == (POOLS, 1), name
     for rows in (ROWS, WIDE):
         for made in (pd.DataFrame(rows), pa.Table.from_pylist(rows), rows):
-            data, told = convert_pools(made, {})
-            assert [json.loads(line) for line in data.splitlines()] == POOLS
-            assert not told
+            found, told = in_memory(tmp_path, made)
+            assert (found, len(told)) == (POOLS, 1)
     plain = pd.DataFrame(ROWS)
     for index in (["qid", "docno"], "qid"):
-        assert convert_pools(plain.set_index(index), {}) == convert_pools(plain, {})
+        assert in_memory(tmp_path, plain.set_index(index))[0] == POOLS
 
 
 def test_a_converted_file_is_found_again_and_made_anew(tmp_path, monkeypatch):
     place, asked = put(tmp_path / "a.csv", cells(ROWS)), (str(tmp_path), InputOptions())
     first = convert_inputs([place], *asked)
     (made,) = first.places
-    assert Path(made).read_bytes() == convert_pools(pd.DataFrame(ROWS), {})[0]
     with monkeypatch.context() as patch:
         patch.setattr("zelo_ray.formats.input.store_pools", None)
         assert convert_inputs([place], *asked) == first
@@ -479,10 +470,7 @@ def test_rows_give_the_fields_that_are_to_be_shown(tmp_path):
         place = str(write(tmp_path / f"rows.{form}", rows))
         assert about(brought(tmp_path, place, show=show)[0]) == wanted
     for given in (pd.DataFrame(rows), rows):
-        data = convert_pools(given, {}, show)[0]
-        assert about([json.loads(line) for line in data.splitlines()]) == wanted
-        with pytest.raises(OptionError, match="'notes' of --show-query"):
-            convert_pools(given, {}, ("notes",))
+        assert about(in_memory(tmp_path, given, show=show)[0]) == wanted
     place = put(tmp_path / "a.csv", cells(rows))
     with pytest.raises(OptionError, match="'notes' of --show-query"):
         brought(tmp_path, place, show=("notes",))
@@ -626,15 +614,15 @@ def test_all_readers_find_the_same_grades(tmp_path):
 
 def test_votes_in_words_and_in_columns(tmp_path):
     def wins(name):
-        return fit_votes(CASES / name).to_pandas().set_index("doc_id")["wins"].to_dict()
+        return scores_of(CASES / name).to_pandas().set_index("doc_id")["wins"].to_dict()
 
     assert wins("one-hot-votes.csv") == {"m1": 1.5, "m3": 1.5, "m2": 0}
     assert wins("blanks-in-names.csv") == {"Claude": 1.5, "GPT-4": 1, "Llama": 0.5}
     votes = read_judgments(str(CASES / "one-hot-votes.csv"), "me", columns={"query_id": "id"}).table
     assert votes["preference"].to_pylist() == [-1, 1, 0]
-    assert len(fit_votes(put(tmp_path / "a.csv", "a,b,winner\n1.5,y,a\n"))) == 2
+    assert len(scores_of(put(tmp_path / "a.csv", "a,b,winner\n1.5,y,a\n"))) == 2
     with pytest.raises(InputError, match="'1,000' may be a fraction or thousands"):
-        fit_votes(put(tmp_path / "b.csv", "a;b;winner;count\nx;y;a;1,000\n"))
+        scores_of(put(tmp_path / "b.csv", "a;b;winner;count\nx;y;a;1,000\n"))
 
 
 def test_rankings_without_scores_are_runs(tmp_path):

@@ -15,15 +15,13 @@ from tests.builders import parsed, write_lines
 from zelo_ray import cli
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.files.tables import table_of
 from zelo_ray.files.inputs import InputOptions
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.make_pools import with_title
+from zelo_ray.files.tables import table_of
 from zelo_ray.formats.input import pools_of
-from zelo_ray.files.make_pools import Notes
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.mteb import read_rows
-from zelo_ray.files.make_pools import with_title
-from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.rows import open_source
 from zelo_ray.records import Document, Pool, Qrel
 
 CORPUS = [

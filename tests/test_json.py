@@ -21,6 +21,7 @@ from tests import compare
 from tests.crash import ROOT, bare_environment
 from tests.json_documents import parsed_strictly, printed, valid
 from zelo_ray import cli
+from zelo_ray.commands import COMMANDS
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 
 ASKING = {
@@ -117,7 +118,7 @@ def test_every_other_command_prints_one_document(documents, folder, capsys, monk
 
 
 def test_every_command_is_tried():
-    assert {words.split()[0] for words in [*ASKING.values(), *ELSE]} == {*cli.PURPOSES}
+    assert {words.split()[0] for words in [*ASKING.values(), *ELSE]} == {*COMMANDS}
 
 
 def test_figures_are_numbers(documents, folder, capsys, monkeypatch):

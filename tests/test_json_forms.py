@@ -14,7 +14,8 @@ from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
 from tests.runs_by_hand import RUNS
 from zelo_ray import cli
 from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
-from zelo_ray.commands.report import RECORDS, REPORTS
+from zelo_ray.commands import COMMANDS, report_of_kind
+from zelo_ray.commands.report import RECORDS
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
@@ -44,7 +45,7 @@ def test_the_schema_and_its_page_name_all_there_is():
     names, fields = [status.name.lower() for status in ExitStatus], SCHEMA["properties"]
     assert fields["status"]["enum"] == [*map(int, ExitStatus)]
     assert fields["status_name"]["enum"] == names
-    assert {*fields["command"]["enum"]} == {"", *cli.PURPOSES}
+    assert {*fields["command"]["enum"]} == {"", *COMMANDS}
     page = (ROOT / "docs" / "json.md").read_text()
     rows = re.findall(r"^\| (\d) \| `(\w+)` \| \S.* \|$", page, re.M)
     assert rows == [(str(status.value), status.name.lower()) for status in ExitStatus]
@@ -65,7 +66,7 @@ def test_reports_of_every_kind_have_the_form(tmp_path):
         make(place)
         record = next(place / each for each in RECORDS if (place / each).exists())
         kind = json.loads(record.read_text())["kind"]
-        report = REPORTS[kind].read(str(place))
+        report = report_of_kind(kind).read(str(place))
         made = make_document(names.get(kind, kind), "", CommandResult(report=report))
         shown = valid(json.dumps(made, allow_nan=False), 0)
         assert len(shown["sections"]) == len([part for part in report.sections if part])
@@ -147,9 +148,9 @@ def test_whatever_ends_a_command_is_a_document(capsys, monkeypatch):
                 raise error
             print("a library talks")
             url = "zelo-ray annotate http://ann:secret@host:9200"
-            return CommandResult(figures={"page": "p"}, next_command=url)
+            return CommandResult(figures={"page": "p"}, next_step=lambda _words: url)
 
-        monkeypatch.setitem(cli.RUN_COMMAND, "report", end)
+        monkeypatch.setattr("zelo_ray.commands.adapter.report", end)
         found = printed(capsys, "report", "no where")
         assert (found["status"], (found["error"] or {}).get("code")) == (int(bool(error)), code)
         assert found["next_command"] == following
@@ -210,7 +211,7 @@ def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypat
 
 
 def test_no_progress_leaves_messages(capsys):
-    with cli.Output(["annotate", "--progress", "none"], cli.PURPOSES).watch as watch:
+    with cli.Output(["annotate", "--progress", "none"]).watch() as watch:
         watch.say("2 queries")
         watch.budget(1.0, 0.0)
         watch.show(tallies(), {"a": 10})

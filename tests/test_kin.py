@@ -23,9 +23,9 @@ from zelo_ray.commands.report import write_report
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.families import families_of
+from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
-from zelo_ray.files.judgments import read_qrels
 from zelo_ray.protocols import load_protocol
 from zelo_ray.records import Contest, Grade, Vote, Winner
 

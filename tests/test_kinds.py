@@ -12,10 +12,8 @@ import pytest
 
 from tests.input_pools import brought, cells, lines
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.votes import read_vote_rows
-from zelo_ray.files.rows import open_source
-from zelo_ray.files.judgments import read_runs
 
 QUERIES = ("q1", "q2")
 POOLS = [

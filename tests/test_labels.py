@@ -4,8 +4,8 @@ import pytest
 
 from tests.labelling import AT, sample
 from zelo_ray.errors import InputError
-from zelo_ray.files.labels import PersonsAnswer, current_answers, read_answers, read_labels
 from zelo_ray.files.judges import read_judgments
+from zelo_ray.files.labels import PersonsAnswer, current_answers, read_answers, read_labels
 
 
 def told(labels):

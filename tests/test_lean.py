@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from tests import builders
 from tests.builders import Shelf, judge_of, pool_of, seen_worth, truly
+from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError
 from zelo_ray.files.tables import table_of
 from zelo_ray.fitting import pairs
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.protocols import advance, lean, lean_plan, load_annotate, zelo
+from zelo_ray.protocols import advance, lean, lean_plan, zelo
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Failure, Grade, Vote
@@ -144,7 +145,7 @@ def test_a_new_document_costs_its_grade_and_its_battles():
 def test_a_cap_that_the_first_round_would_pass_is_refused():
     given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean", "rings": 3}
     with pytest.raises(OptionError, match=r"1 grade and 3 rings take 4, not 3\.5"):
-        load_annotate({**given, "calls_per_document": 3.5})
+        load_command("annotate", {**given, "calls_per_document": 3.5})
     _, asked = drive(MANY, calls_per_document=3, audits=1)
     assert len(asked[0]) == 75  # no calls are left for audits
 
@@ -274,7 +275,7 @@ def test_judges_are_taken_from_an_earlier_run(tmp_path):
     known = learned_from(steps)
     (tmp_path / "judges.json").write_text(json.dumps(known.kept))
     given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean"}
-    options = load_annotate({**given, "judges_from": str(tmp_path)})
+    options = load_command("annotate", {**given, "judges_from": str(tmp_path)})
     again = lean.learn(tables_of(steps[:1]), options)
     assert again.model == known.model
     recorded = type(options).model_validate(options.model_dump(mode="json"))
@@ -287,20 +288,20 @@ def test_judges_are_taken_from_an_earlier_run(tmp_path):
         if text is not None:
             (tmp_path / name / "judges.json").write_text(text)
         with pytest.raises(OptionError, match="judges"):
-            load_annotate({**given, "judges_from": str(tmp_path / name)})
+            load_command("annotate", {**given, "judges_from": str(tmp_path / name)})
 
 
 def test_judges_who_answered_in_another_form_are_refused(tmp_path):
     steps = [drive(replace(MANY, query_id=f"q{n}"))[0] for n in range(3)]
     given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean"}
     for form, other in (("reasoned", "token"), ("token", "reasoned")):
-        options = load_annotate({**given, "answer": form})
+        options = load_command("annotate", {**given, "answer": form})
         kept = lean.learn(tables_of(steps), options).kept
         (tmp_path / "judges.json").write_text(json.dumps(kept))
         told = {**given, "judges_from": str(tmp_path)}
-        assert load_annotate({**told, "answer": form}).answer == form
+        assert load_command("annotate", {**told, "answer": form}).answer == form
         with pytest.raises(OptionError, match=f"measured with --answer {form}.*{other}"):
-            load_annotate({**told, "answer": other})
+            load_command("annotate", {**told, "answer": other})
 
 
 # Against zelo, on judges that err

@@ -5,15 +5,14 @@ import sys
 
 import pytest
 
-from zelo_ray.cli import PURPOSES
+from zelo_ray.commands import COMMANDS
 from zelo_ray.evaluation import agreement
 from zelo_ray.options import agree
 from zelo_ray.protocols import PROTOCOLS, TABLES, load_protocol, options_of
 
 ARRAYS = {"numpy", "pyarrow", "pandas", "scipy"}
 HEAVY = {"ray", "openai", "anthropic", "google.genai", "aiohttp", "pandas", "scipy.stats"}
-APIS = ("api.annotation", "api.bakeoff", "api.comparisons")
-JOBS = ("commands.annotate.job", "commands.bakeoff.job", *APIS)
+JOBS = ("commands.annotate.job", "commands.bakeoff.job", "api")
 
 
 def loaded(code, *words):
@@ -24,7 +23,7 @@ def loaded(code, *words):
     return {*ended.stderr.split("\n")[-2].split()}
 
 
-@pytest.mark.parametrize("command", PURPOSES)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_imports_no_arrays(command):
     there = loaded("from zelo_ray.cli import main; main()", command, "--help")
     assert "pydantic" in there

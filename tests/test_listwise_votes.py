@@ -19,13 +19,13 @@ from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.write_results import ResultCounts, ResultTables
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.pools import Line
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.groups import _connected, count_groups, draw_groups
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
-from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.pools import Line
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import UnscoredReason

@@ -5,8 +5,7 @@ from collections import Counter, defaultdict
 
 from benchmarks.mt_bench import main, read_fastchat, read_llamahub, read_turns
 from tests.builders import agreement_of, set_in_file
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 
 
 def example(query, one, other, share):

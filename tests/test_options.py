@@ -9,10 +9,14 @@ from pydantic import ValidationError
 from tests.crash import bare_environment
 from tests.jobs import annotate
 from zelo_ray import cli
+from zelo_ray.cli.flags import parse_command
+from zelo_ray.commands import COMMANDS, import_name
+from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError, PanelError
-from zelo_ray.options import COMMANDS, AnnotateOptions, FitOptions, load_options
-from zelo_ray.options.strict_yaml import read_yaml
-from zelo_ray.protocols import PROTOCOLS, load_annotate, options_with_all_protocols
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.base import read_yaml
+from zelo_ray.options.files import FitOptions
+from zelo_ray.protocols import PROTOCOLS, options_with_all_protocols
 from zelo_ray.protocols import load_protocol as protocol_of
 from zelo_ray.providers import build_panel
 
@@ -22,7 +26,7 @@ FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
 
 def load(config="", **flags):
-    return load_annotate({**FLAGS, **flags}, config)
+    return load_command("annotate", {**FLAGS, **flags}, config)
 
 
 def refused(function, *given, says, error=OptionError, **more):
@@ -51,7 +55,7 @@ judge_options: {{"{LUNA}": {{temperature: 0, reasoning_effort: none}}}}
 
 def test_what_is_shared_is_read_and_may_be_replaced():
     text = "shared: &all {rpm: 1, tpm: 5}\nlimits: {a: {<<: *all, rpm: 2}, b: *all}\n"
-    a, b = read_yaml(text, "it")[0]["limits"].values()
+    a, b = read_yaml(text, "it is")[0]["limits"].values()
     assert (a, b) == ({"rpm": 2, "tpm": 5}, {"rpm": 1, "tpm": 5})
 
 
@@ -89,15 +93,15 @@ def test_a_file_that_makes_no_sense_is_refused():
 
 
 def test_what_must_be_given_is_asked_for():
-    refused(load_options, AnnotateOptions, {"out": "x"}, says="inputs: is missing")
-    refused(load_options, AnnotateOptions, {"inputs": ["x"]}, says="out: is missing")
+    refused(load_command, "annotate", {"out": "x"}, says="inputs: is missing")
+    refused(load_command, "annotate", {"inputs": ["x"]}, says="out: is missing")
     refused(load, inputs=[], says="inputs: ")
 
 
 def test_a_margin_goes_with_a_baseline():
-    given, kind = {"truth": "t", "runs": "a.run", "out": "o", "margin": 0.05}, COMMANDS["bakeoff"]
-    refused(load_options, kind, given, says="margin: needs baseline")
-    assert load_options(kind, given | {"baseline": "a"}).margin == 0.05
+    given = {"truth": "t", "runs": "a.run", "out": "o", "margin": 0.05}
+    refused(load_command, "bakeoff", given, says="margin: needs baseline")
+    assert load_command("bakeoff", given | {"baseline": "a"}).margin == 0.05
 
 
 def test_options_do_not_change_and_come_back():
@@ -105,7 +109,7 @@ def test_options_do_not_change_and_come_back():
     with pytest.raises(ValueError, match="frozen"):
         options.seed = 7
     record = yaml.safe_dump(options.model_dump(mode="json"))
-    assert load_annotate({}, record) == options
+    assert load_command("annotate", {}, record) == options
 
 
 def test_an_option_of_other_protocols_is_refused():
@@ -161,21 +165,34 @@ LEAST = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_keywords_and_a_file_alike(command):
-    kind, least = COMMANDS[command], LEAST[command]
-    assert load_options(kind, {}, yaml.safe_dump(least)) == load_options(kind, least)
+    kind, least = import_name(COMMANDS[command].options), LEAST[command]
+    loaded = load_command(command, least).model_dump()
+    assert load_command(command, {}, yaml.safe_dump(least)).model_dump() == loaded
     says = f"no such option; zelo-ray {command} "
-    refused(load_options, kind, {**least, "xyzzy": 1}, says=says)
+    refused(load_command, command, {**least, "xyzzy": 1}, says=says)
     if any(field.is_required() for field in kind.model_fields.values()):
-        refused(load_options, kind, {}, says=f"is missing.*; zelo-ray {command} ")
+        refused(load_command, command, {}, says=f"is missing.*; zelo-ray {command} ")
     if "seed" in kind.model_fields:
-        refused(load_options, kind, {**least, "seed": 2**64}, says="^seed")
+        refused(load_command, command, {**least, "seed": 2**64}, says="^seed")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_line_takes_a_file(command, tmp_path, monkeypatch):
+    """And no environment variable sets an option."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("INDEX", "POOLS", "OUT", "SCALE", "SEED", "JUDGES", "DIR", "QUERY"):
+        monkeypatch.setenv(f"ZELO_RAY_{name}", "elsewhere")
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(LEAST[command]))
+    _, found = parse_command([command, "--config", "job.yaml"])
+    assert found.model_dump() == load_command(command, LEAST[command]).model_dump()
+    assert "elsewhere" not in str(found)
 
 
 def test_a_conversion_takes_what_goes_with_it():
-    kind, unjudged = COMMANDS["convert"], {"what": "unjudged", "runs": "a.run", "out": "o"}
+    unjudged = {"what": "unjudged", "runs": "a.run", "out": "o"}
     says = "depth: is not an option of convert qrels"
-    refused(load_options, kind, {**LEAST["convert"], "depth": 3}, says=says)
-    refused(load_options, kind, unjudged, says="truth: is required by convert unjudged")
+    refused(load_command, "convert", {**LEAST["convert"], "depth": 3}, says=says)
+    refused(load_command, "convert", unjudged, says="truth: is required by convert unjudged")
 
 
 # Numbers that mean nothing
@@ -245,8 +262,7 @@ def test_a_number_that_means_nothing_names_its_option():
         ("fit", {"prior_sd": "nan"}),
         ("doctor", {"prices": {"j": {"input": NAN, "output": 1}}}),
     ):
-        kind, values = COMMANDS[command], LEAST[command] | given
-        refused(load_options, kind, values, says=f"^{next(iter(given))}")
+        refused(load_command, command, LEAST[command] | given, says=f"^{next(iter(given))}")
 
 
 # What only the input, the prices or other options show to mean nothing

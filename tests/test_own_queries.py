@@ -6,13 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.input_pools import brought, lines, put
+from tests.input_pools import brought, in_memory, lines, put
 from zelo_ray import bakeoff
-from zelo_ray.api.frames import convert_pools
 from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.files.pools import is_same_text
-from zelo_ray.formats.own_query import queries_left_out
 from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -95,10 +93,9 @@ def test_rows_are_made_into_pools_without_the_query(tmp_path):
         found, told = brought(tmp_path, str(tmp_path / name))
         assert ids(found) == ["d2", "d3"]
         assert told[1].startswith(LEFT)
-    data, told = convert_pools(frame, {})
-    assert ids([json.loads(data)]) == ["d2", "d3"]
-    assert told[0].startswith(LEFT)
-    assert queries_left_out(data) == ["q1"]
+    found, told = in_memory(tmp_path, frame)
+    assert ids(found) == ["d2", "d3"]
+    assert told[1].startswith(LEFT)
 
 
 def test_convert_pool_leaves_it_out(tmp_path, capsys):

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Shelf, judge_of, options_of, pool_of
+from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
-from zelo_ray.protocols import advance, load_annotate, load_protocol
+from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.passages import (
     index_terms,
     score_passages,
@@ -164,7 +164,7 @@ def test_options_that_cannot_be_are_refused():
     given = {"inputs": ["in.jsonl"], "out": "out", "judges": ["offline"], "passages": 128}
     for more in ({"document_tokens": 255}, {"passages": 8}):
         with pytest.raises(OptionError, match=r"passages"):
-            load_annotate({**given, **more})
+            load_command("annotate", {**given, **more})
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tests.builders import (
 from tests.jobs import run_job
 from tests.test_report import Page
 from zelo_ray import cli, doctor, measure
+from zelo_ray.commands import load as load_command
 from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
@@ -34,9 +35,10 @@ from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import MeasureError, OptionError, PanelError, ProtocolError, UnknownProtocol
 from zelo_ray.evaluation.measures import parse_measure
-from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.plugins import find_installed, loaded_packages
-from zelo_ray.protocols import load_annotate, load_protocol
+from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel, parse_judge
 from zelo_ray.records import response_model_name
@@ -85,7 +87,10 @@ def arms(*rerankers, **fields):
 
 
 def checks(*judges):
-    return {row["check"]: row for row in doctor(judges=list(judges), no_ray=True)}
+    return {
+        row["check"]: row
+        for row in doctor(judges=list(judges), no_ray=True, progress=None).findings
+    }
 
 
 def test_a_measure_is_one_by_its_plain_name(install):
@@ -102,9 +107,9 @@ def test_a_measure_is_one_by_its_plain_name(install):
 def test_a_protocol_has_its_options_and_stands_in_the_help(install, capsys):
     install("hands", "protocols", {"thumbs": "PROTOCOL"}, "thumbs.py")
     words = {"inputs": "x", "out": "o", "protocol": "thumbs"}
-    assert load_annotate({**words, "tone": "harsh"}).tone == "harsh"
+    assert load_command("annotate", {**words, "tone": "harsh"}).tone == "harsh"
     with pytest.raises(OptionError, match="did you mean 'tone'"):
-        load_annotate({**words, "tune": "harsh"})
+        load_command("annotate", {**words, "tune": "harsh"})
     with pytest.raises(UnknownProtocol, match="did you mean 'thumbs'"):
         load_protocol("thumb")
     with pytest.raises(SystemExit):
@@ -270,10 +275,10 @@ def test_its_prompt_has_a_teams_words_between_markers():
 
 def test_what_is_mistyped_about_it_is_told(tmp_path):
     given = {"inputs": "x", "out": "o", "protocol": THUMBS}
-    assert load_annotate({**given, "tone": "harsh"}).tone == "harsh"
+    assert load_command("annotate", {**given, "tone": "harsh"}).tone == "harsh"
     for wrong, says in (("tune", "tune: .*did you mean 'tone'"), ("cycles", "--cycles is of ")):
         with pytest.raises(OptionError, match=says):
-            load_annotate({**given, wrong: 3})
+            load_command("annotate", {**given, wrong: 3})
     for name in (
         THUMBS.replace("PROTOCOL", "Thumb"),
         THUMBS.replace("thumbs", "none"),

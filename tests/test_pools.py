@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 
 from tests.builders import line_of, pool_of
 from zelo_ray.errors import InputError
+from zelo_ray.files.pools import LineLimits, annotate_line, parse_line, read_lines
 from zelo_ray.files.storage import find_shards
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import annotate_line
-from zelo_ray.files.pools import parse_line
-from zelo_ray.files.pools import read_lines
 from zelo_ray.records import Document, Pool
 
 GOOD = line_of(pool_of())

@@ -29,9 +29,8 @@ from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, Subject, load_probe
 from zelo_ray.evaluation.probes.injection import WORDINGS
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
-from zelo_ray.options import ProbeOptions
+from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated_biases import FEATURES

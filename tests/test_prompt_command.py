@@ -18,9 +18,10 @@ from tests.fakes.core import Fakes
 from tests.provider_calls import KEY, send
 from tests.test_prompts import first_round
 from zelo_ray import cli
+from zelo_ray.commands import load as load_command
 from zelo_ray.commands.prompt import find_requests, requests_of_run
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.protocols import find_protocol, load_prompt_options
+from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Settings, build_panel
 
 JUDGES = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.1-flash-lite")
@@ -36,7 +37,7 @@ def pools(tmp_path):
 
 def find(pools, **given):
     return find_requests(
-        load_prompt_options({"inputs": [pools], "judges": list(JUDGES), **given}), {}
+        load_command("prompt", {"inputs": [pools], "judges": list(JUDGES), **given}), {}
     )
 
 

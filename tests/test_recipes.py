@@ -14,10 +14,10 @@ from sklearn.datasets import load_svmlight_file
 from tests.crash import ROOT
 from tests.labelling import sample_at
 from zelo_ray import cli
-from zelo_ray.files.labels import read_answers
 from zelo_ray.files.inputs import read_pools
 from zelo_ray.files.judges import read_judgments
 from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.labels import read_answers
 
 PAGE = (ROOT / "docs" / "recipes.md").read_text()
 HEADS = re.split(r"^#+ (.+)$", PAGE, flags=re.M)

@@ -9,9 +9,8 @@ from tests.builders import options_of, pool_of, results_of
 from zelo_ray.cli import main
 from zelo_ray.engine.replacement import refuse_fewer_queries, refuse_other_options
 from zelo_ray.errors import OptionError
+from zelo_ray.files.judgments import digest_judgments, read_qrels
 from zelo_ray.files.storage import write_json
-from zelo_ray.files.judgments import digest_judgments
-from zelo_ray.files.judgments import read_qrels
 from zelo_ray.providers import build_panel
 
 JUDGES = ("simulated:a", "simulated:b")

@@ -15,10 +15,10 @@ from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.vote_counts import COLUMNS, count_votes
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, NothingToReport
+from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.run_record import record_start, unfinished_record
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
-from zelo_ray.files.judgments import read_qrels
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.reports.page import embed_json
 from zelo_ray.reports.source import Source, without_credentials

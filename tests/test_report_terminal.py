@@ -2,7 +2,6 @@
 
 from math import isnan, nan
 
-from zelo_ray.api.results import render_text
 from zelo_ray.reports.parts import Chart, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.terminal import render_lines, render_table
 from zelo_ray.reports.wording import (
@@ -11,6 +10,7 @@ from zelo_ray.reports.wording import (
     format_number,
     format_probability,
 )
+from zelo_ray.results import render_text
 
 _COLUMNS = ("ranker", "nDCG@10", "R@10", "queries")
 

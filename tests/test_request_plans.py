@@ -12,8 +12,7 @@ from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.request_plans import FOLDER, RequestPlans
 from zelo_ray.engine.sweeps import ResultsBuilder
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import advance, load_protocol, texts
 from zelo_ray.protocols.progress import PlanError
 from zelo_ray.providers import build_panel

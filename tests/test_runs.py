@@ -10,7 +10,7 @@ import pytest
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.options import ConvertOptions
+from zelo_ray.options.files import ConvertOptions
 
 COLUMNS = {"run": ["a", "b", "a"], "query_id": ["q"] * 3, "doc_id": ["x", "x", "y"]}
 TABLE = pa.table({**COLUMNS, "score": [1.0, 2.0, 0.5]})

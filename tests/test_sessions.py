@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.conversations import join_sessions
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import read_lines
+from zelo_ray.files.pools import LineLimits, read_lines
 
 
 def turn(query_id, session_id, query="Well?", **answers):

@@ -21,8 +21,7 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.files import tables
-from zelo_ray.files.pools import LineLimits
-from zelo_ray.files.pools import parse_line
+from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.protocols import zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Pool

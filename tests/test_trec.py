@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.files import storage
+from zelo_ray.files.candidates import find_unjudged, pool_candidates, sort_run
 from zelo_ray.files.storage import file_stem, open_for_writing
 from zelo_ray.files.tables import schema_of, table_of
-from zelo_ray.files.candidates import find_unjudged
-from zelo_ray.files.candidates import pool_candidates
-from zelo_ray.files.candidates import sort_run
-from zelo_ray.files.trec import write_qrels
-from zelo_ray.files.trec import write_run
+from zelo_ray.files.trec import write_qrels, write_run
 from zelo_ray.formats.interchange.trec import read_run, read_trec_qrels
 from zelo_ray.records import Qrel, Ranked
 

@@ -34,7 +34,7 @@ from zelo_ray.evaluation.agreement.pairs import (
     TIE,
     WITH_TIES,
 )
-from zelo_ray.options import CompareProtocolsOptions
+from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, options_with_all_protocols
 
 NAN = float("nan")

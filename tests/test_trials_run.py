@@ -14,11 +14,11 @@ from tests.crash import bare_environment, completed
 from tests.jobs import run_job
 from tests.test_report import page_of
 from zelo_ray import cli
+from zelo_ray.commands import load as load_command
 from zelo_ray.commands.compare_protocols.costs import pools_in
 from zelo_ray.commands.compare_protocols.job import plan_protocols
 from zelo_ray.commands.compare_protocols.labelled_items import collect_items
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.protocols import load_compare
 
 JUDGE = "simulated:judge"
 QUERIES = 20
@@ -174,8 +174,9 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
         yaml.safe_dump({"query_id": "graded", "query": "What?", "grades": texts})
     )
     config = yaml.safe_load((folder / "config.yaml").read_text())
-    options = load_compare(
-        {**config, "human": labels, "protocols": ["graded", "zelo"], "anchors": examples}
+    options = load_command(
+        "compare-protocols",
+        {**config, "human": labels, "protocols": ["graded", "zelo"], "anchors": examples},
     )
     told = Told()
     with plan_protocols(options, told) as each:

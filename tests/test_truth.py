@@ -11,12 +11,11 @@ import pytest
 from pyarrow import csv
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.files.inputs import read_pools
+from zelo_ray.files.judgments import pools_file_of_truth, read_qrels
+from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.iterables import pools_of, qrels_of, run_of
-from zelo_ray.files.judgments import pools_file_of_truth
-from zelo_ray.files.judgments import read_qrels
 from zelo_ray.records import Document, GradedScore, Pool, Qrel, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]

@@ -11,6 +11,7 @@ import pytest
 from statsmodels.stats.power import NormalIndPower
 
 from tests.builders import Shelf, sealed, write_lines
+from zelo_ray.commands import load as load_command
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune import misjudged
@@ -30,7 +31,7 @@ from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
 from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.protocols import advance, load_annotate, load_protocol, load_tune
+from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.reports.progress.events import SilentWatch
@@ -42,7 +43,7 @@ A, B = A_BETTER, B_BETTER
 
 def tune(**fields):
     given = {"inputs": ["in.jsonl"], "out": "out", "human": "h.jsonl", "judges": [JUDGE], **fields}
-    return load_tune(given)
+    return load_command("tune", given)
 
 
 def planned(options):
@@ -306,7 +307,7 @@ def test_the_chosen_options_are_a_config_file():
     text = chosen_options(
         planned(tune(protocol="graded", max_usd=3, seed=5, candidates=changed))[1][1]
     )
-    loaded = load_annotate({"inputs": ["all.jsonl"], "out": "judged"}, text)
+    loaded = load_command("annotate", {"inputs": ["all.jsonl"], "out": "judged"}, text)
     assert (loaded.protocol, loaded.seed, loaded.judges) == ("graded", 5, (JUDGE,))
     assert (loaded.instructions, loaded.max_usd, loaded.ledger) == (words, None, None)
 

@@ -10,16 +10,16 @@ import pytest
 
 from tests.builders import options_of, parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
-from zelo_ray.api.bakeoff import qrels_table
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
+from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.tables import table_of
 from zelo_ray.formats.interchange.trec import read_trec_qrels
-from zelo_ray.files.judgments import read_qrels
+from zelo_ray.memory import as_options
 from zelo_ray.protocols import shared_error
 from zelo_ray.protocols.protocol import describe_errors
 from zelo_ray.records import AbsoluteScore, Score
@@ -75,16 +75,20 @@ def test_labels_that_order_nothing_leave_the_error_assumed(grades, is_learned):
     assert learned.notes
 
 
+def truth_of(table, folder):
+    return read_qrels(as_options({"truth": table}, str(folder))["truth"])
+
+
 def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):
     """So a bias that all judges share keeps `p_labels` from being sure."""
     scores = pq.read_table(run / "scores.parquet")
     assert read_qrels(str(run))["std_error"].to_pylist() == scores["truth_error"].to_pylist()
-    truth = Truth(qrels_table(scores, "truth"))
+    truth = Truth(truth_of(scores, run))
     assert truth.std_error.tolist() == scores["truth_error"].to_pylist()
     some = scores.set_column(
         scores.column_names.index("truth_error"), "truth_error", [[9.0, None, np.nan, 9.0]]
     )
-    first, second, third, last = qrels_table(some, "truth")["std_error"].to_pylist()
+    first, second, third, last = truth_of(some, run)["std_error"].to_pylist()
     assert (first, last) == (9.0, 9.0)
     assert [second, third] == scores["std_error"].to_pylist()[1:3]
 

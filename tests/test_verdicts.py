@@ -8,11 +8,10 @@ import pytest
 
 from tests.builders import write_lines
 from zelo_ray.errors import InputError
+from zelo_ray.files.judges import GRADES, read_all_judgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.files.judges import read_all_judgments
-from zelo_ray.files.judges import GRADES
 from zelo_ray.files.votes import VOTES
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
 from zelo_ray.records import Grade, GradedScore, Vote
 
 

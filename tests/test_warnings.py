@@ -13,6 +13,7 @@ from tests.results import write_graded
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import evil_pool, report
 from zelo_ray import cli
+from zelo_ray.commands import report_of_kind
 from zelo_ray.commands.agree.report.warnings import warn_of_agreement, warn_of_biases
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
@@ -27,7 +28,6 @@ from zelo_ray.commands.bakeoff.report.warnings import (
 )
 from zelo_ray.commands.compare_labels.report import warn_of_labels
 from zelo_ray.commands.compare_protocols.report import rank_warnings_of, warn_of_protocols
-from zelo_ray.commands.report import REPORTS
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.tables import table_of
@@ -244,7 +244,7 @@ def test_new_labels_in_logits_contradict_only_where_cut(tmp_path):
     words += ["--runs", f"{tmp_path}/a.run", *set_in_file(resamples=100)]
     for name, more in (("plain", []), ("cut", ["--relevant=2"])):
         assert cli.main(["compare-labels", *words, *more, f"--out={tmp_path}/{name}"]) == 0
-        found = found_in(tmp_path / name, REPORTS["compare"].read)
+        found = found_in(tmp_path / name, report_of_kind("compare").read)
         assert (Code.LABELS_CONTRADICT in found) == (name == "cut")
 
 

@@ -13,8 +13,8 @@ import fsspec
 import pytest
 from rich.console import Console
 
-from zelo_ray.api.progress import run_recorded, run_watched
 from zelo_ray.cli import main
+from zelo_ray.commands.adapter import run_recorded
 from zelo_ray.commands.watch.look import Onlooker, Phase
 from zelo_ray.commands.watch.run import watch_run
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
@@ -23,7 +23,8 @@ from zelo_ray.engine.lock import RUN_LOCK, claim_folder
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, InputError, Stopped
 from zelo_ray.files.storage import write_json
-from zelo_ray.options import AnnotateOptions, WatchOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.inspecting import WatchOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.events import SilentWatch
@@ -185,7 +186,7 @@ def run(out, end, shows=True):
                 raise end
         return end
 
-    return run_watched(job, options_for(str(out)), None)
+    return run_recorded(job, options_for(str(out)), SilentWatch())
 
 
 def test_a_run_records_its_progress_while_it_holds_its_output(out):

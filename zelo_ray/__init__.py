@@ -14,98 +14,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zelo_ray.api.annotation import Run, annotate, estimate
-    from zelo_ray.api.bakeoff import Bakeoff, bakeoff
-    from zelo_ray.api.comparisons import (
-        JudgeDrift,
-        LabelComparison,
-        ProtocolComparison,
-        RaterAgreement,
-        Tuning,
-        agree,
-        compare_labels,
-        compare_protocols,
-        drift,
-        tune,
-    )
-    from zelo_ray.api.doctor import doctor
-    from zelo_ray.api.in_memory import fit_votes, measure
-    from zelo_ray.api.load import load_run
-    from zelo_ray.api.probing import JudgeProbe, probe
-    from zelo_ray.api.prompts import Prompts, prompt
-    from zelo_ray.api.report import report
-    from zelo_ray.api.tables import Table
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.options import AnnotateOptions
-    from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-    from zelo_ray.providers import Connection, Provider
-    from zelo_ray.records import Document, Judge, Pool
-    from zelo_ray.rerankers.custom import Reranker, RerankerInput
+    from zelo_ray.api import agree as agree
+    from zelo_ray.api import annotate as annotate
+    from zelo_ray.api import bakeoff as bakeoff  # type: ignore[no-redef]
+    from zelo_ray.api import compare as compare
+    from zelo_ray.api import compare_labels as compare_labels
+    from zelo_ray.api import convert as convert
+    from zelo_ray.api import doctor as doctor  # type: ignore[no-redef]
+    from zelo_ray.api import drift as drift
+    from zelo_ray.api import explain as explain
+    from zelo_ray.api import fit as fit
+    from zelo_ray.api import label as label
+    from zelo_ray.api import measure as measure
+    from zelo_ray.api import probe as probe
+    from zelo_ray.api import prompt as prompt
+    from zelo_ray.api import tune as tune
+    from zelo_ray.errors import ZeloError as ZeloError
+    from zelo_ray.options import AnnotateOptions as AnnotateOptions
+    from zelo_ray.protocols import Judgments as Judgments
+    from zelo_ray.protocols import Protocol as Protocol
+    from zelo_ray.protocols import ScoreKind as ScoreKind
+    from zelo_ray.providers import Connection as Connection
+    from zelo_ray.providers import Provider as Provider
+    from zelo_ray.records import Document as Document
+    from zelo_ray.records import Judge as Judge
+    from zelo_ray.records import Pool as Pool
+    from zelo_ray.rerankers.custom import Reranker as Reranker
+    from zelo_ray.rerankers.custom import RerankerInput as RerankerInput
+    from zelo_ray.results import Results as Results
+    from zelo_ray.results import Table as Table
+    from zelo_ray.results import load_run as load_run
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "AnnotateOptions",
-    "Bakeoff",
-    "Connection",
-    "Document",
-    "Judge",
-    "JudgeDrift",
-    "JudgeProbe",
-    "Judgments",
-    "LabelComparison",
-    "Pool",
-    "Prompts",
-    "Protocol",
-    "ProtocolComparison",
-    "Provider",
-    "RaterAgreement",
-    "Reranker",
-    "RerankerInput",
-    "Run",
-    "ScoreKind",
-    "Table",
-    "Tuning",
-    "ZeloError",
-    "agree",
-    "annotate",
-    "bakeoff",
-    "compare_labels",
-    "compare_protocols",
-    "doctor",
-    "drift",
-    "estimate",
-    "fit_votes",
-    "load_run",
-    "measure",
-    "probe",
-    "prompt",
-    "report",
-    "tune",
-]
-
 _MODULES = {
-    "zelo_ray.api.annotation": ("Run", "annotate", "estimate"),
-    "zelo_ray.api.comparisons": (
-        *("JudgeDrift", "LabelComparison", "ProtocolComparison", "RaterAgreement", "Tuning"),
-        *("agree", "compare_labels", "compare_protocols", "drift", "tune"),
+    "zelo_ray.api": (
+        *("agree", "annotate", "bakeoff", "compare", "compare_labels", "convert", "doctor"),
+        *("drift", "explain", "fit", "label", "measure", "probe", "prompt", "tune"),
     ),
-    "zelo_ray.api.bakeoff": ("Bakeoff", "bakeoff"),
-    "zelo_ray.api.doctor": ("doctor",),
-    "zelo_ray.api.load": ("load_run",),
-    "zelo_ray.api.probing": ("JudgeProbe", "probe"),
-    "zelo_ray.api.in_memory": ("fit_votes", "measure"),
-    "zelo_ray.api.prompts": ("Prompts", "prompt"),
-    "zelo_ray.api.report": ("report",),
-    "zelo_ray.api.tables": ("Table",),
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),
     "zelo_ray.protocols": ("Judgments", "Protocol", "ScoreKind"),
     "zelo_ray.providers": ("Connection", "Provider"),
     "zelo_ray.records": ("Document", "Judge", "Pool"),
     "zelo_ray.rerankers.custom": ("Reranker", "RerankerInput"),
+    "zelo_ray.results": ("Results", "Table", "load_run"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - strings, by module
 
 
 def __getattr__(name: str) -> Any:
@@ -117,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOMES})

@@ -7,7 +7,6 @@ options, 1 for everything else. Any other exception is a bug.
     ├── OptionError          an option is invalid
     │   ├── AnchorError      the worked examples cannot be used
     │   ├── MeasureError     there is no such measure
-    │   ├── UnknownOption    there is no such option
     │   ├── PanelError       a judge does not exist or cannot be reached
     │   └── UnknownProtocol  there is no such protocol
     ├── ProtocolError        a function of the user's protocol raised
@@ -68,19 +67,6 @@ class AnchorError(OptionError):
 
 class MeasureError(OptionError):
     """There is no such measure; the message lists those that there are."""
-
-
-class UnknownOption(OptionError):
-    """There is no such option.
-
-    Args:
-        message: one line.
-        name: of the option.
-    """
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.name = name
 
 
 class ProtocolError(ZeloError):

@@ -3,25 +3,22 @@
 import argparse
 from collections.abc import Iterator
 
-from zelo_ray.cli.arguments import add_options, help_values
-from zelo_ray.options import COMMANDS, CommandOptions
-from zelo_ray.options.command import has_flag
-from zelo_ray.protocols import options_with_all_protocols
-
-_OF_PROTOCOLS = ("annotate", "compare-protocols", "tune")
+from zelo_ray.cli.flags import add_options, listed_values, options_with_flags
+from zelo_ray.commands import COMMANDS
+from zelo_ray.options.base import has_flag
 
 
 def options_page() -> str:
     """A section for each command: what it is for, how it is called, and its options in tables."""
-    return "\n".join(line for name in COMMANDS for line in _command(name, COMMANDS[name]))
+    return "\n".join(line for name in COMMANDS for line in _command(name))
 
 
-def _command(name: str, kind: type[CommandOptions]) -> Iterator[str]:
-    kind = options_with_all_protocols(kind) if name in _OF_PROTOCOLS else kind
-    yield from (f"## {name}", "", f"{kind.does[0].upper()}{kind.does[1:]}.", "")
+def _command(name: str) -> Iterator[str]:
+    kind, purpose = options_with_flags(name), COMMANDS[name].purpose
+    yield from (f"## {name}", "", f"{purpose[0].upper()}{purpose[1:]}.", "")
     yield from ("```text", f"zelo-ray {kind.usage}", "```", "")
     parser = argparse.ArgumentParser(add_help=False, prog=f"zelo-ray {name}")
-    add_options(parser, kind, choices=help_values(name))
+    add_options(parser, kind, listed_values(name))
     for group in parser._action_groups:
         if group._group_actions:
             title = "what it takes" if group.title == "positional arguments" else group.title
@@ -50,4 +47,4 @@ def _row(action: argparse.Action) -> str:
 
 def _cell(text: str) -> str:
     """A text that may stand in a table; braces and pipes as they are."""
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return text.replace("%%", "%").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

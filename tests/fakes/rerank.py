@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.builders import HURRIED, OwnCoordination
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols import advance, find_protocol
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import asking_options, build_rankers

@@ -12,44 +12,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 
 import zelo_ray
-from zelo_ray.cli.output import Output, without_output_flags
-from zelo_ray.cli.printing import print_lines
-from zelo_ray.cli.run_commands import RUN_COMMAND
+from zelo_ray.cli.output import Output, print_lines
+from zelo_ray.commands import COMMANDS
 from zelo_ray.errors import ExitStatus, OptionError, Stopped, ZeloError, format_error
 from zelo_ray.files.wording import is_utf8, not_utf8_message, printable
 
-COMMAND_GROUPS = {
-    "judge": {
-        "annotate": "judge pools and write relevance scores",
-        "fit": "fit ratings to comparisons of any origin",
-    },
-    "compare": {
-        "bakeoff": "compare rerankers and test which differences are significant",
-        "compare-protocols": "compare protocols at equal cost",
-        "tune": "find which instructions, template, panel or protocol judges like people",
-        "compare-labels": "show what new labels change",
-        "drift": "find out whether judges changed between two runs on the same pools",
-        "probe": "find what moves a judge that should not: length, query words, orders",
-    },
-    "people": {
-        "label": "draw documents or pairs for people to judge, and collect their answers",
-        "agree": "measure judges against people and each other",
-    },
-    "look": {
-        "prompt": "show the exact requests to judges, without any call",
-        "explain": "show a query or document, its score, and the judgments behind it",
-        "report": "write report.html again, or a list of several runs",
-        "watch": "show how a run stands while it is at work elsewhere",
-    },
-    "keep house": {
-        "doctor": "check this machine, its keys and judges before a run",
-        "convert": "write pools, judgments and runs in other formats",
-        "batches": "list pending batches at providers, or cancel them",
-        "sample": "write the sample data: pools, recorded judges, a run and people's grades",
-    },
-}
-PURPOSES = {name: does for group in COMMAND_GROUPS.values() for name, does in group.items()}
-"""The purpose of each command, as in its options, whose import would take most of a second."""
 FIRST_STEPS = """begin with:
   zelo-ray doctor
   zelo-ray sample data
@@ -100,19 +67,19 @@ def _leave(_number: int, _frame: object) -> None:
 
 def _run(words: Sequence[str]) -> int:
     """Run one command; print any error as one line."""
-    with Output(words, PURPOSES) as output:
+    with Output(words) as output:
         try:
-            status = _command(words, output)
+            status = _command(output)
             print(end="", flush=True)
         except ZeloError as error:
-            again = _command_again(words) if isinstance(error, Stopped) else None
+            again = _command_again(output) if isinstance(error, Stopped) else None
             return output.fail(error, error.exit_status, error.code(), again)
         except BrokenPipeError:
             raise
         except OSError as error:
             if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 do = "the disk is full; make room and run the same command again"
-                message, again = f"{error.filename}: {do}", _command_again(words)
+                message, again = f"{error.filename}: {do}", _command_again(output)
                 return output.fail(message, ExitStatus.FAILED, "disk_full", again)
             what = _NO_FOLDER.get(error.errno or 0) if error.filename else ""
             message = f"{error.filename or 'output'}: {what or error.strerror or error}"
@@ -121,7 +88,7 @@ def _run(words: Sequence[str]) -> int:
             message = (
                 "interrupted; calls in flight, if any, are lost, and what was recorded is kept"
             )
-            again = _command_again(words)
+            again = _command_again(output)
             return output.fail(message, ExitStatus.FAILED, "interrupted", again)
         except Exception as error:  # a bug: a program is told of it in the form that it reads
             if not output.is_for_programs:
@@ -132,12 +99,13 @@ def _run(words: Sequence[str]) -> int:
     return status
 
 
-def _command_again(words: Sequence[str]) -> str:
+def _command_again(output: Output) -> str:
     """Return the typed command, without the flags that choose the form of its output."""
-    return shlex.join(["zelo-ray", *without_output_flags(words)])
+    return shlex.join(["zelo-ray", *output.words])
 
 
-def _command(words: Sequence[str], output: Output) -> int:
+def _command(output: Output) -> int:
+    words = output.words
     if words[:1] == ["--version"]:
         print_lines(f"zelo-ray {zelo_ray.__version__}")
     elif words[:1] in (["--help"], ["-h"]):
@@ -145,12 +113,14 @@ def _command(words: Sequence[str], output: Output) -> int:
     else:
         _refuse_odd_bytes([*words, os.getcwd()])  # noqa: PTH109 - raises if the folder is gone
         print_lines(*(() if words else _help()))
-        from zelo_ray.cli.arguments import parse_command
+        from zelo_ray.cli.flags import parse_command
 
-        name, options = parse_command(words, _warn)
-        output.command = name
-        typed = [name, *without_output_flags(words[1:])]
-        return output.show(RUN_COMMAND[name](options, typed, output))
+        name, options = parse_command(output.typed, _warn)
+        from zelo_ray.commands.adapter import run_command
+
+        with output.watch() as watch:
+            result = run_command(name, options, watch, words)
+        return output.show(result)
     return ExitStatus.COMPLETE
 
 
@@ -169,8 +139,11 @@ def _help() -> Iterator[str]:
     yield "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help"
     yield ""
     yield (zelo_ray.__doc__ or "").partition("\n")[0]
-    for title, commands in COMMAND_GROUPS.items():
-        yield from ("", title, *(f"  {name:18} {does}" for name, does in commands.items()))
+    group = ""
+    for name, command in COMMANDS.items():
+        yield from ("", command.group) if command.group != group else ()
+        yield f"  {name:18} {command.purpose}"
+        group = command.group
     yield from ("", *FIRST_STEPS.split("\n"))
 
 

@@ -4,12 +4,11 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
-from zelo_ray.cli.printing import print_lines, show_result
+from zelo_ray.commands import COMMANDS
 from zelo_ray.errors import ExitStatus
 from zelo_ray.files.wording import printable
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
     from zelo_ray.engine.job import Watch
     from zelo_ray.reports.document import CommandResult
-    from zelo_ray.reports.parts import Report
     from zelo_ray.reports.progress.events import MessageStream
+    from zelo_ray.reports.terminal import Line
 
 PROGRESS_FORMS = ("text", "json", "none")
 """The values of ``--progress``."""
@@ -31,19 +30,22 @@ class Output:
 
     Args:
         words: the typed words; flags in them choose the form.
-        purposes: of the commands, by name.
 
     Attributes:
+        typed: the words, beginning with the command.
+        words: those without the flags that choose the form.
         command: the name of the command; empty if there is no such one.
     """
 
-    def __init__(self, words: Sequence[str], purposes: Mapping[str, str]) -> None:
+    def __init__(self, words: Sequence[str]) -> None:
         flags = [*words[: words.index("--")]] if "--" in words else [*words]
         is_text = bool({"-h", "--help", "--version"} & {*flags})  # whatever else is asked for
         self._as_json = JSON in flags and not is_text
         self._progress = "text" if is_text else _progress_form(flags)
-        self._purposes = purposes
-        self.command = words[0] if words and words[0] in purposes else ""
+        self.words = without_output_flags(words)
+        first, at = self.words[:1], words.index(self.words[0]) if self.words else len(words)
+        self.typed = [*first, *words[:at], *words[at + 1 :]]
+        self.command = self.words[0] if self.words and self.words[0] in COMMANDS else ""
         self._stdout, self._closing = sys.stdout, contextlib.ExitStack()
         self._events: MessageStream | None = None
 
@@ -63,16 +65,15 @@ class Output:
 
     @property
     def _title(self) -> str:
-        return self._purposes.get(self.command, "")
+        return COMMANDS[self.command].purpose if self.command else ""
 
     @property
     def is_for_programs(self) -> bool:
         """Return whether one of the two streams is JSON."""
         return self._as_json or self._progress == "json"
 
-    @cached_property
     def watch(self) -> "AbstractContextManager[Watch]":
-        """Return the watch that shows the progress of a run."""
+        """Return the watch that shows the progress of a command."""
         if self._progress == "json":
             from zelo_ray.reports.progress.events import ProgressEvents
 
@@ -85,33 +86,29 @@ class Output:
 
         return Display()
 
-    def run(
-        self, command: "Callable[[Any, Watch], Report]", options: Any, words: Sequence[str]
-    ) -> "Report":
-        """Run a command that asks judges or compares, and show its progress."""
-        from zelo_ray.api.progress import run_recorded
-
-        with self.watch as watch:
-            return run_recorded(command, options, watch, words=words)
-
-    def say(self, line: str) -> None:
-        """Print a line before the result: to the standard error if the result is JSON."""
-        if self._as_json:
-            print(printable(line), file=sys.stderr)
-        else:
-            print_lines(line)
-
     def show(self, result: "CommandResult") -> int:
         """Write the page of a result and print it; return the exit status."""
-        if self._as_json:
-            from zelo_ray.reports.document import make_document
+        report = result.report
+        written = False
+        if report and report.out:
             from zelo_ray.reports.page import write_page
 
-            if result.report and result.report.out:
-                write_page(result.report)
-            self._write(make_document(self.command, self._title, result))
-        else:
-            show_result(result)
+            written = write_page(report)
+        if self._as_json:
+            from zelo_ray.reports.document import make_document
+
+            self._write(make_document(self.command, self._title, result, self.words))
+            return result.status
+        if report:
+            from zelo_ray.reports.terminal import make_console, render_lines
+
+            width, has_page = make_console().width, bool(report.out)
+            print_lines(*render_lines(report, width, with_warnings=written, has_page=has_page))
+        print_lines(*result.lines)
+        if step := result.next_step(self.words):
+            from zelo_ray.reports.next_step import next_line
+
+            print_lines(next_line(step))
         return result.status
 
     def fail(self, error: object, status: int, code: str, next_command: str | None = None) -> int:
@@ -161,3 +158,14 @@ def without_output_flags(words: Sequence[str]) -> list[str]:
             rest.append(word)
         is_value = word == PROGRESS
     return rest
+
+
+def print_lines(*parts: "Line") -> None:
+    """Print lines and tables, with control characters escaped."""
+    for part in parts:
+        if isinstance(part, str):
+            print(printable(part))
+        else:
+            from zelo_ray.reports.terminal import make_console
+
+            make_console().print(part)

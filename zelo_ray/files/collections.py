@@ -102,7 +102,7 @@ def read_texts(
         source = open_source(file, user)
         if source.kind == "topics":
             every: Iterable[Document] = _topics(source)
-        elif source.names and not _is_headless(source, part):
+        elif source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
         elif source.kind in ("text", "beir qrels", "trec qrels", "table", "trec run"):
             every = _texts_of_lines(source)
@@ -111,7 +111,7 @@ def read_texts(
         yield from (text for text in every if wanted is None or text.id in wanted)
 
 
-def _is_headless(source: Source, part: str) -> bool:
+def _is_headless(source: Source) -> bool:
     """Return whether lines of two cells begin without a header: only known names tell."""
     if (
         not source.is_cells

@@ -1,4 +1,4 @@
-"""Find the pools in what a user names: use JSON lines of pools as they are, and convert the rest."""
+"""Find the pools in what a user names: JSON lines of pools as they are, the rest converted."""
 
 import contextlib
 import hashlib
@@ -57,8 +57,8 @@ from zelo_ray.files.storage import (
     unpacked_name,
 )
 from zelo_ray.files.wording import counted
-from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
+from zelo_ray.options.judging import AskingOptions
 from zelo_ray.records import Document, Pool
 
 DEPTH = 100
@@ -73,6 +73,9 @@ _OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{
 """What lies in the results of a run, and nowhere else."""
 _RANKED: frozenset[Kind] = frozenset({"trec run", "trec qrels", "beir qrels"})
 _PUBLIC = (DATASET, "hf://")
+_NOTE_PUBLIC = (
+    "{} is named or laid out as public collections are: models may have read it, with its labels"
+)
 _INPUTS = (
     "known are pools as JSON lines, rows of queries and documents (CSV, TSV, JSON, Parquet), BEIR, "
     "MTEB and ir_datasets collections, and runs or judgments with --corpus and --queries (docs/"
@@ -156,10 +159,7 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
         if place not in {*shards}
     ]
     for place in _public(patterns, sources):
-        notes.say(
-            f"{place} is named or laid out as public collections are: models may have read it, with "
-            "its labels"
-        )
+        notes.say(_NOTE_PUBLIC.format(place))
     if not sources:
         return ConvertedInputs(tuple(shards), tuple(notes.lines()))
     counted_fields = ShownFields(Shown(options.shown.query))
@@ -221,11 +221,7 @@ def note_public(places: Iterable[str]) -> list[str]:
     for place in places:
         with contextlib.suppress(InputError):
             sources.append(open_source(place))
-    return [
-        f"{place} is named or laid out as public collections are: models may have read it, with "
-        "its labels"
-        for place in _public(places, sources)
-    ]
+    return [_NOTE_PUBLIC.format(place) for place in _public(places, sources)]
 
 
 # --- what places hold ---------------------------------------------------------------------------
@@ -268,7 +264,7 @@ def _expand(pattern: str) -> list[str]:
 
 
 def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
-    """Return the JSON lines of a folder, or if there are none, its tables; note what else it has."""
+    """Return the JSON lines of a folder, else its tables, else its runs; note what is left out."""
     if source.kind == "results" and ANNOTATED in source.names:
         return [f"{source.place.rstrip('/')}/{ANNOTATED}"]
     fs, path = fsspec.url_to_fs(source.place)
@@ -406,10 +402,11 @@ def _refuse_unknown_table(source: Source) -> None:
 def _refuse_lacking(source: Source, options: InputOptions, *parts: str) -> None:
     lacking = [f"--{part}" for part in parts if not getattr(options, part)]
     if lacking:
+        what = {"corpus": "documents", "queries": "queries"}
         raise OptionError(
             f"{source.place} is {source.summary}, without the texts of "
-            f"{'documents and queries' if len(parts) > 1 else 'documents' if parts[0] == 'corpus' else 'queries'}: "
-            f"add {' and '.join(lacking)} (docs/inputs.md)"
+            f"{' and '.join(what[part] for part in parts)}: add {' and '.join(lacking)} "
+            "(docs/inputs.md)"
         )
 
 
@@ -467,7 +464,7 @@ def _pools_of_ranked(
 def _filled(
     candidates: Candidates, options: InputOptions, place: str, notes: Notes
 ) -> Iterator[Pool]:
-    """Yield the pools of candidates with their texts; of the corpus, only what is wanted is kept."""
+    """Yield the pools of candidates with their texts; of the corpus only what is wanted is kept."""
     corpus, queries_place = options.corpus or "", options.queries or ""
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
     queries = index_by_id(read_texts(queries_place, "queries", None, options.columns))

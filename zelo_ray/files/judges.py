@@ -41,8 +41,8 @@ from zelo_ray.files.votes import (
     read_vote_rows,
 )
 from zelo_ray.files.wording import counted, printable
-from zelo_ray.options.places import split_name
-from zelo_ray.options.scales import Scale
+from zelo_ray.names import split_name
+from zelo_ray.options.agree import Scale
 
 Floats = NDArray[np.float64]
 _TEXTS = [(name, pa.string()) for name in ("query_id", "doc_id", "judge")]

@@ -32,7 +32,7 @@ from zelo_ray.files.schema import IDS, role_of, to_id, to_number, type_of, value
 from zelo_ray.files.storage import file_stem, list_directory
 from zelo_ray.files.tables import schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score
 
 Wanted = Literal["truth", "grades", "scores"]
@@ -100,37 +100,36 @@ def open_judgments(place: str, columns: Mapping[str, str] | None = None) -> Sour
 
 def read_numbers(source: Source, wanted: Wanted) -> Numbers | None:
     """Read the numbers of a place; return None if it holds none of what is wanted."""
-    if source.place.startswith(DATASET):
-        return _of_dataset(source.place, wanted)
+    numbers: Numbers | None = None
+    is_run = wanted == "scores"
     match source.kind:
-        case "collection" if wanted != "scores" and has_part(source, "qrels"):
+        case "collection" if source.place.startswith(DATASET):
+            numbers = _of_dataset(source.place, wanted)
+        case "collection" if not is_run and has_part(source, "qrels"):
             parts = [read_numbers(open_source(f), wanted) for f in find_part(source.place, "qrels")]
-            read = [part for part in parts if part is not None]
-            return Numbers(*concat([(part.table, part.where) for part in read])) if read else None
-        case "trec qrels" if wanted != "scores":
-            return _with_lines(source, read_trec(source))
-        case "trec run" if wanted == "scores":
+            read = [(part.table, part.where) for part in parts if part is not None]
+            numbers = Numbers(*concat(read)) if read else None
+        case "trec qrels" if not is_run:
+            numbers = _with_lines(source, read_trec(source))
+        case "trec run" if is_run:
             table = read_trec(source)
             one_name = len(pc.unique(table["run"])) == 1
-            return _with_lines(source, table if one_name else table.drop_columns(["run"]))
-        case "beir qrels" if wanted != "scores":
-            rows = [(n, *_split(source.where(n), line)) for n, line in source.lines()]
-            return _of_rows(source, rows)
-        case "mteb" if wanted != "scores":
-            pools = pools_of_mteb(source, Notes(), Shown())
-            return _of_rows(
-                source,
-                (
-                    (0, pool["query"]["id"], document["id"], document["grade"])
-                    for pool in pools
-                    for document in pool["documents"]
-                ),
+            numbers = _with_lines(source, table if one_name else table.drop_columns(["run"]))
+        case "beir qrels" if not is_run:
+            lines = source.lines()
+            numbers = _of_rows(source, ((n, *_split(source.where(n), line)) for n, line in lines))
+        case "mteb" if not is_run:
+            rows = (
+                (0, pool["query"]["id"], document["id"], document["grade"])
+                for pool in pools_of_mteb(source, Notes(), Shown())
+                for document in pool["documents"]
             )
+            numbers = _of_rows(source, rows)
         case "pools" | "lists" if source.names:
-            return _of_rows(source, _numbers_of_documents(source, wanted))
+            numbers = _of_rows(source, _numbers_of_documents(source, wanted))
         case "table":
-            return _of_table(source, wanted)
-    return None
+            numbers = _of_table(source, wanted)
+    return numbers
 
 
 def _split(where: str, line: bytes) -> tuple[str, str, float | None]:
@@ -244,30 +243,34 @@ def _numbers_of_documents(
 
     A label counts before a score, but for a grade that annotate wrote beside its score.
     """
-    columns = source.columns
-    listed = list_column(source.names, columns) or "documents"
+    listed = list_column(source.names, source.columns) or "documents"
     for number, row in source.rows():
-        query = value_of(row, "query", columns)
-        inner = query if isinstance(query, Mapping) else row
-        documents = row.get(listed)
         try:
-            query_id = to_id(_first(inner, "query_id", columns))
-            if query_id is None and not isinstance(query, Mapping) and query:
-                query_id = hash_id("q", str(query))
-            if query_id is None or not isinstance(documents, list):
-                raise ValueError("needs the id of its query, and a list of documents")
-            for document in documents:
-                if not isinstance(document, Mapping):
-                    raise ValueError("has a document that is no object of an id and a score")
-                value = to_number(_number_of(document, wanted, columns))
-                if value is None:
-                    continue
-                doc_id = to_id(_first(document, "doc_id", columns, plain=is_pool(row)))
-                if doc_id is None:
-                    raise ValueError("has a document without an id")
+            for query_id, doc_id, value in _numbers_of_row(row, listed, wanted, source.columns):
                 yield number, query_id, doc_id, value
         except ValueError as error:
             raise InputError(f"{source.where(number)}: {error}") from None
+
+
+def _numbers_of_row(
+    row: Mapping[str, Any], listed: str, wanted: Wanted, columns: Mapping[str, str]
+) -> Iterator[tuple[str, str, float]]:
+    query = value_of(row, "query", columns)
+    query_id = to_id(_first(query if isinstance(query, Mapping) else row, "query_id", columns))
+    if query_id is None and isinstance(query, str) and query:
+        query_id = hash_id("q", query)
+    documents = row.get(listed)
+    if query_id is None or not isinstance(documents, list):
+        raise ValueError("needs the id of its query, and a list of documents")
+    if not all(isinstance(document, Mapping) for document in documents):
+        raise ValueError("has a document that is no object of an id and a score")
+    for document in documents:
+        value = to_number(_number_of(document, wanted, columns))
+        if value is not None:
+            doc_id = to_id(_first(document, "doc_id", columns, plain=is_pool(row)))
+            if doc_id is None:
+                raise ValueError("has a document without an id")
+            yield query_id, doc_id, value
 
 
 def _first(

@@ -15,7 +15,7 @@ from zelo_ray.files.pools import LINE_FIELDS, PoolRow, document_row, few, hash_i
 from zelo_ray.files.rows import Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, role_of, to_id, to_number, to_text, value_of
 from zelo_ray.files.wording import counted, text_for_judges
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
 
 _DESCRIBED = ("description", "narrative")
@@ -257,7 +257,7 @@ def pools_of_rows(
             continue
         documents: dict[str, PoolRow] = {}
         for number, row in zip(at, rows, strict=True):
-            document = _document_of_row(row, where, number, texts)
+            document = _document_of_row(row, texts)
             if document is None:
                 place, doc_id = where(number), row.get("doc_id")
                 notes.leave_out(
@@ -307,9 +307,7 @@ def merge_fields(where: str, query_id: str, rows: Iterable[Mapping[str, str]]) -
     return texts
 
 
-def _document_of_row(
-    row: Mapping[str, Any], where: Any, number: int, texts: Texts
-) -> PoolRow | None:
+def _document_of_row(row: Mapping[str, Any], texts: Texts) -> PoolRow | None:
     content, doc_id = row.get("content"), row.get("doc_id") or ""
     known = texts.corpus.get(doc_id) if content is None else None
     document = known or with_title(doc_id, row.get("title") or "", content or "")

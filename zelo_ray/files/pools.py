@@ -75,7 +75,7 @@ def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
         yield Line(file, number + 1, b"", reason=reason)
 
 
-class _InvalidLine(ValueError):
+class _InvalidLineError(ValueError):
     """A line is no pool; the message says why, in one line."""
 
 
@@ -83,7 +83,7 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     """Validate one line."""
     try:
         pool = _parse(raw, limits)
-    except _InvalidLine as error:
+    except _InvalidLineError as error:
         return Line(file, number, raw, reason=str(error))
     own = next((document for document in pool.documents if document.id == pool.query_id), None)
     if own is None:
@@ -138,9 +138,9 @@ def _parse(raw: bytes, limits: LineLimits) -> Pool:
     try:
         row = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _InvalidLine(f"Invalid JSON: {error}") from None
+        raise _InvalidLineError(f"Invalid JSON: {error}") from None
     if not isinstance(row, dict):
-        raise _InvalidLine("is not an object")
+        raise _InvalidLineError("is not an object")
     query: Any = row.get("query")
     rows = row.get("documents", [])
     errors = [*_errors_of("query", query, "query")]
@@ -164,7 +164,9 @@ def _parse(raw: bytes, limits: LineLimits) -> Pool:
     if not errors and (size := _too_long(query["query"], limits.query)):
         errors.append(f"the query is {size:,} bytes; the limit is {limits.query:,}")
     if errors:
-        raise _InvalidLine(errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else ""))
+        raise _InvalidLineError(
+            errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else "")
+        )
     session = _session(row.get("session_id"), query.get("session_id"))
     about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
     return Pool(query["id"], query["query"], tuple(documents), session, about)

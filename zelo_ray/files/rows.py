@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -70,6 +70,7 @@ _UNREAD = {
     b"SQLite format": "is a database: export the table as CSV or Parquet",
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
+_PLAIN = {"beir qrels": "lines of query, document and score", "topics": "TREC topics"}
 _HF_FILES = frozenset({"dataset_info.json", "state.json", "dataset_dict.json"})
 _RATINGS = ("doc_id", "score", "std_error", "comparisons", "rank", "wins")
 """Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
@@ -171,23 +172,17 @@ class Source:
     @property
     def summary(self) -> str:
         """Say what the place seems to be."""
-        match self.kind:
-            case "trec run" | "trec qrels":
-                return f"a file of TREC's {self.kind.removeprefix('trec ')}"
-            case "beir qrels":
-                return "lines of query, document and score"
-            case "results" | "labels" | "folder" | "collection":
-                files = ", ".join(self.names[:8]) + (" ..." if self.names[8:] else "")
-                return f"a folder of {files}" if files else "an empty folder"
-            case "topics":
-                return "TREC topics"
-        if self.names:
-            columns = ", ".join(self.names[:12]) + (" ..." if self.names[12:] else "")
-            return f"a table with the columns {columns}"
-        line = next((line for _, line in self.lines()), b"")[:80]
-        if not line:
-            return "an empty file"
-        return f"a text that begins with {line.decode('utf-8', 'replace').strip()!r}"
+        if self.kind in ("trec run", "trec qrels"):
+            return f"a file of TREC's {self.kind.removeprefix('trec ')}"
+        if self.kind in _PLAIN:
+            return _PLAIN[self.kind]
+        names = ", ".join(self.names[:12]) + (" ..." if self.names[12:] else "")
+        if self.kind in ("results", "labels", "folder", "collection"):
+            return f"a folder of {names}" if names else "an empty folder"
+        if names:
+            return f"a table with the columns {names}"
+        line = next((line for _, line in self.lines()), b"")[:80].decode("utf-8", "replace")
+        return f"a text that begins with {line.strip()!r}" if line else "an empty file"
 
     def table(
         self, roles: Mapping[str, str], required: Sequence[str] = ()
@@ -257,7 +252,7 @@ class Source:
                 threads = file.metadata.num_rows > _MANY
                 table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
             return pa.table({role: _cast(table[name], role) for role, name in roles.items()})
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _OddValue):
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _OddValueError):
             return None
 
 
@@ -271,7 +266,7 @@ ARROW: Mapping[str, pa.DataType] = {
 }
 
 
-class _OddValue(Exception):
+class _OddValueError(Exception):
     """A column has a value that only the conversion of single values can tell about."""
 
 
@@ -282,19 +277,19 @@ def _cast(column: pa.ChunkedArray, role: str) -> pa.ChunkedArray:
     type_, of = ARROW[type_of(role)], column.type
     if type_of(role) == "id" and not (pa.types.is_string(of) or pa.types.is_large_string(of)):
         if not pa.types.is_integer(of):
-            raise _OddValue
+            raise _OddValueError
     elif (
         type_of(role) == "number" and not (pa.types.is_integer(of) or pa.types.is_floating(of))
     ) or (type_of(role) == "text" and not (pa.types.is_string(of) or pa.types.is_large_string(of))):
-        raise _OddValue
+        raise _OddValueError
     column = column.cast(type_)
     if type_of(role) == "id":
         odd = pc.match_substring_regex(column, r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$|^$")
         if pc.any(odd).as_py():
-            raise _OddValue
+            raise _OddValueError
     if type_of(role) == "number":
         if pc.any(pc.is_inf(column)).as_py():
-            raise _OddValue
+            raise _OddValueError
         return pc.if_else(pc.is_nan(column), None, column)
     return column
 
@@ -486,7 +481,7 @@ def _open_json(
     values = [_json(line) for line in lines]
     objects = [isinstance(value, dict) for value in values]
     one_line = len(lines) == 1 and file.is_whole
-    several = any(a and b for a, b in zip(objects, objects[1:], strict=False))
+    several = any(a and b for a, b in pairwise(objects))
     if not several and (values[0] is None or one_line or isinstance(values[0], list)):
         whole = _json(file.read())
         rows = _rows_of_value(place, whole)
@@ -562,26 +557,19 @@ def _rows_of_value(place: str, value: Any) -> list[Any] | None:
             f"{place}: is a frame column by column: write one row a line (pandas: "
             "to_json(orient='records', lines=True))"
         )
-    if all(isinstance(part, dict) and all(map(_is_grade, part.values())) for part in inner):
-        if any(role_of(name) == "query" for name in value):
-            return None
+    by_query = all(isinstance(part, dict) and all(map(_is_grade, part.values())) for part in inner)
+    if by_query and not any(role_of(name) == "query" for name in value):
         return [
             {"query_id": query_id, "doc_id": doc_id, "score": number}
             for query_id, part in value.items()
             for doc_id, number in part.items()
         ]
-    if is_row(value):
-        return [value]
+    if "conversation" in value or any(role_of(n) in ("query", "query_id") for n in value):
+        return [value]  # a row by itself
     lists = [part for part in inner if isinstance(part, list) and part]
     others = [part for part in inner if isinstance(part, dict) and part]
-    if len(lists) == 1 and not others and isinstance(lists[0][0], dict):
-        return lists[0]
-    return None
-
-
-def is_row(value: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row by itself: it names a query or holds a conversation."""
-    return "conversation" in value or any(role_of(name) in ("query", "query_id") for name in value)
+    is_around = len(lists) == 1 and not others and isinstance(lists[0][0], dict)
+    return lists[0] if is_around else None
 
 
 def _is_grade(value: object) -> bool:
@@ -627,7 +615,7 @@ def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
         return False
     if not all(row[2].isdigit() and _is_number(row[3]) for row in rows):
         return False
-    pairs = [(a, b) for a, b in zip(rows, rows[1:], strict=False) if a[0] == b[0]]
+    pairs = [(a, b) for a, b in pairwise(rows) if a[0] == b[0]]
     return (
         any(b"." in row[3] for row in rows)
         and int(rows[0][2]) <= 1
@@ -701,16 +689,12 @@ def _rows_under_header(place: str, lines: Iterator[tuple[int, list[str]]]) -> Nu
     names = _names(place, next(lines)[1])
     width, guarded = len(names), tuple(names[-len(_RATINGS) :]) == _RATINGS
     for number, cells in lines:
-        if len(cells) != width:
-            if any(cells[width:]) or len(cells) < width:
-                raise InputError(
-                    f"{place}:{number}: has {counted(len(cells), 'column')}, but the header has "
-                    f"{width}"
-                )
-            cells = cells[:width]
+        if len(cells) < width or any(cells[width:]):
+            columns = counted(len(cells), "column")
+            raise InputError(f"{place}:{number}: has {columns}, but the header has {width}")
         if any(cells):
             plain = map(unguard_formula, cells) if guarded else cells
-            yield number, {n: cell or None for n, cell in zip(names, plain, strict=True) if n}
+            yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
 
 
 def _decoded(place: str, file: _File, end: str) -> Iterator[str]:

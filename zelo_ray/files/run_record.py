@@ -11,7 +11,7 @@ from zelo_ray.files.storage import exists, list_directory, read_json_object, wri
 RUN, PROTOCOLS, PROBE, TUNE = "run.json", "protocols.json", "probe.json", "tune.json"
 SAMPLE_RECORD, ANSWERS = "label.json", "answers.jsonl"
 """Files of which each says that a folder holds a sample for people, or their labels."""
-_OWNERS = {
+OWNERS = {
     PROTOCOLS: "protocols",
     TUNE: "tune",
     PROBE: "probe",
@@ -143,7 +143,7 @@ def find_owner(out: str, kind: str, sources: Iterable[str | None] = ()) -> str:
     names = list_directory(out) or ()
     if kind != "label" and (SAMPLE_RECORD in names or ANSWERS in names):
         return "people's labels"
-    owners = {_OWNERS[name] for name in names if name in _OWNERS} - {kind}
+    owners = {OWNERS[name] for name in names if name in OWNERS} - {kind}
     if RUN in names and not owners:
         ran = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") or "another program"
         owners = {ran} - {kind}

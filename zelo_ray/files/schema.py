@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.wording import text_for_judges
-from zelo_ray.options.command import did_you_mean
+from zelo_ray.names import did_you_mean
 
 Type = Literal["id", "text", "number", "flag", "object", "field"]
 _NAMES: Mapping[str, tuple[Type, str]] = {
@@ -25,8 +25,10 @@ _NAMES: Mapping[str, tuple[Type, str]] = {
     ),
     "content": (
         "text",
-        "contents text document document_text doc doc_text passage passage_text body chunk snippet "
-        "segment answer response",
+        (
+            "contents text document document_text doc doc_text passage passage_text body chunk snippet "
+            "segment answer response"
+        ),
     ),
     "title": ("text", "doc_title document_title"),
     "metadata": ("object", ""),
@@ -214,11 +216,12 @@ def to_id(value: Any) -> str | None:
         if value.is_integer():  # a whole number beside a missing one
             value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"cannot be {value!r}: an id is a text or a whole number")
+        why = "an id is a text or a whole number"
+        raise ValueError(f"cannot be {value!r}: {why}")  # noqa: TRY004 - one error for a value
     text = str(value)
-    if ("+" in text or "." in text) and (written := _FLOAT.fullmatch(text)):
-        if "+" in text[1:] or float(written[0]) >= _EXACT:
-            raise ValueError(f"{value!r} {_MEND}")
+    was_float = ("+" in text or "." in text) and _FLOAT.fullmatch(text)
+    if was_float and ("+" in text[1:] or float(text) >= _EXACT):
+        raise ValueError(f"{value!r} {_MEND}")
     return text.encode("utf-8", "replace").decode()  # no half of a character
 
 
@@ -254,7 +257,8 @@ def to_text(value: Any) -> str | None:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if not isinstance(value, str):
-        raise ValueError(f"is a {type(value).__name__}; write a text")
+        kind = type(value).__name__
+        raise ValueError(f"is a {kind}; write a text")  # noqa: TRY004 - one error for a value
     return value.encode("utf-8", "replace").decode()
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.files.wording import is_utf8, not_utf8_message
-from zelo_ray.options.places import describe_missing_library
+from zelo_ray.names import describe_missing_library
 
 PACKED_ENDINGS = (".gz", ".zst")
 READ_ERRORS = (OSError, EOFError, zlib.error)

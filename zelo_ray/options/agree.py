@@ -1,17 +1,62 @@
-"""Define the options of `agree`."""
+"""Define the options of commands that compare judgments: `agree`, `compare-labels`, `drift`."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import COLUMNS, FILES, NO_FLAG, Columns, CommandOptions, OptionGroup
-from zelo_ray.options.places import Place, check_url, split_name
-from zelo_ray.options.scales import Scale, parse_scales
-from zelo_ray.options.tracking import Track
+from zelo_ray.names import split_name
+from zelo_ray.options.base import (
+    FILES,
+    MEASURING,
+    NO_FLAG,
+    CommandOptions,
+    OptionGroup,
+    ReadingOptions,
+)
+from zelo_ray.options.judging import Track
+from zelo_ray.options.places import Place, check_url
+
+_A_SCALE = re.compile(r"(?P<name>.+)=(?P<low>-?\d{1,6})-(?P<high>-?\d{1,6})", re.S)
+_MOST_GRADES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Whole grades from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        """Return the scale as users write it."""
+        return f"{self.low}-{self.high}"
+
+
+def parse_scales(written: tuple[str, ...]) -> dict[str, Scale]:
+    """Parse scales; return them by judge.
+
+    Raises:
+        ValueError: one has another form, or is empty or too long, or a judge has two.
+    """
+    scales: dict[str, Scale] = {}
+    for text in written:
+        match = _A_SCALE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not of the form NAME=0-5")
+        name = match["name"]
+        scale = Scale(int(match["low"]), int(match["high"]))
+        if not 0 < scale.high - scale.low < _MOST_GRADES:
+            raise ValueError(f"{name}: a scale must have 2 to {_MOST_GRADES} grades, lowest first")
+        if name in scales:
+            raise ValueError(f"{name}: has two scales")
+        scales[name] = scale
+    return scales
+
 
 _SCALE = OptionGroup("scale")
-_MEASURING = OptionGroup("measuring")
 _FEWEST = 100
 """With fewer samples the ends of an interval would be the outermost ones."""
 _MOST_LEVELS = 100
@@ -23,10 +68,9 @@ COEFFICIENTS = (
 """Names in `zelo_ray.evaluation.agreement.COEFFICIENTS`, which help lists without numpy."""
 
 
-class AgreeOptions(CommandOptions):
+class AgreeOptions(ReadingOptions):
     """Options of `agree`."""
 
-    does: ClassVar[str] = "measure judges against people and each other"
     usage: ClassVar[str] = "agree SOURCE... [--human FILE] [--out DIR]"
     positional: ClassVar[tuple[str, ...]] = ("sources",)
 
@@ -49,7 +93,6 @@ class AgreeOptions(CommandOptions):
     runs: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="runs to order by each judge's labels"
     )
-    columns: Columns = Field((), description=COLUMNS)
     criterion: Annotated[str | None, FILES] = Field(
         None,
         min_length=1,
@@ -73,25 +116,25 @@ class AgreeOptions(CommandOptions):
         description="lowest positive grades for binary scales, or none; without it, every grade "
         "above 0",
     )
-    both_orders: Annotated[Literal["tie", "lenient"], _MEASURING] = Field(
+    both_orders: Annotated[Literal["tie", "lenient"], MEASURING] = Field(
         "tie",
         description="a pair that a judge decided in one order and called a tie in the other: "
         "tie counts it as a tie, lenient as decided (as in JudgeBench)",
     )
-    coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
+    coefficients: Annotated[tuple[str, ...], MEASURING] = Field(
         (), description=f"which to compute; without it, all: {', '.join(COEFFICIENTS)}"
     )
-    trust: Annotated[float, _MEASURING] = Field(
+    trust: Annotated[float, MEASURING] = Field(
         0.97,
         gt=0.5,
         lt=1,
         description="agreement with people from which a panel counts as trustworthy",
     )
-    measure: Annotated[str, _MEASURING] = Field("nDCG@10", description="measure of the runs")
-    resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
+    measure: Annotated[str, MEASURING] = Field("nDCG@10", description="measure of the runs")
+    resamples: Annotated[int, MEASURING, NO_FLAG] = Field(
         1000, ge=0, description="samples of queries, for intervals; 0 for none"
     )
-    seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")
+    seed: Annotated[int, MEASURING] = Field(0, description="determines every random choice")
 
     @model_validator(mode="after")
     def _tracks_what_is_written(self) -> "AgreeOptions":
@@ -153,3 +196,59 @@ class AgreeOptions(CommandOptions):
         if not all(1 <= cut < self.levels for cut in self.positive_thresholds):
             raise ValueError(f"thresholds: must be from 1 to {self.levels - 1}")
         return self
+
+
+_LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
+_CUT = "lowest label of a relevant document (2, or 1 if no label is above 1)"
+
+
+class CompareLabelsOptions(ReadingOptions):
+    """Options of `compare-labels`."""
+
+    usage: ClassVar[str] = "compare-labels --old LABELS --new LABELS [--runs RUN...]"
+
+    old: Annotated[Place, FILES] = Field(description=f"the old labels: {_LABELS}")
+    new: Annotated[Place, FILES] = Field(description="the new labels, of the same kinds")
+    runs: Annotated[tuple[Place, ...], FILES] = Field(
+        (), description="TREC runs, or runs.parquet of a bake-off"
+    )
+    bakeoff: Annotated[Place | None, FILES] = Field(
+        None, description="--out of a bake-off, whose rankers are the runs"
+    )
+    out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
+    measure: Annotated[str, MEASURING] = Field(
+        "nDCG@10", description="for both, as ir_measures writes it"
+    )
+    positive: Annotated[float | None, MEASURING] = Field(
+        None, allow_inf_nan=False, description=f"the old {_CUT}"
+    )
+    relevant: Annotated[float | None, MEASURING] = Field(
+        None, allow_inf_nan=False, description=f"the new {_CUT}"
+    )
+    resamples: Annotated[int, MEASURING, NO_FLAG] = Field(
+        10_000, ge=100, description="samples of queries, for intervals and tests"
+    )
+    seed: Annotated[int, MEASURING] = Field(0, description="determines every random choice")
+
+    @model_validator(mode="after")
+    def _runs_come_from_one_place(self) -> "CompareLabelsOptions":
+        if self.runs and self.bakeoff:
+            raise ValueError("use either runs or bakeoff, not both")
+        return self
+
+
+class DriftOptions(CommandOptions):
+    """Options of `drift`."""
+
+    usage: ClassVar[str] = "drift OLD NEW [--out DIR]"
+    positional: ClassVar[tuple[str, ...]] = ("old", "new")
+
+    old: Annotated[Place, FILES] = Field(
+        description="an earlier --out of annotate, or its grades.parquet or votes.parquet"
+    )
+    new: Annotated[Place, FILES] = Field(description="a later one on the same pools")
+    out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
+    resamples: Annotated[int, MEASURING, NO_FLAG] = Field(
+        10_000, ge=100, description="samples of queries, for intervals and tests"
+    )
+    seed: Annotated[int, MEASURING] = Field(0, description="determines every random choice")

@@ -4,12 +4,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.command import FILES, NO_FLAG, RUNNING, OptionGroup
+from zelo_ray.options.base import FILES, MEASURING, NO_FLAG, RUNNING, OptionGroup
+from zelo_ray.options.judging import AskingOptions
 from zelo_ray.options.places import NamedPlace, Place
 
 _RANKING = OptionGroup("rerankers")
-_MEASURING = OptionGroup("measuring")
 _Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else names)
 ]
@@ -18,7 +17,6 @@ _Names = Annotated[
 class BakeoffOptions(AskingOptions):
     """Options of `bakeoff`."""
 
-    does: ClassVar[str] = "compare rerankers and test which differences are significant"
     usage: ClassVar[str] = "bakeoff --truth FILE --rerankers R... --out DIR"
 
     truth: Annotated[Place, FILES] = Field(
@@ -58,39 +56,39 @@ class BakeoffOptions(AskingOptions):
     num_gpus: Annotated[dict[str, float], RUNNING, NO_FLAG] = Field(
         default_factory=dict, description="by reranker: GPUs for each of its actors"
     )
-    measures: Annotated[tuple[str, ...], _MEASURING] = Field(
+    measures: Annotated[tuple[str, ...], MEASURING] = Field(
         (),
         description="as ir_measures writes them, or your own as my_module:MEASURE@10, the leading "
         "one first; without it, what suits the truth",
     )
-    baseline: Annotated[str | None, _MEASURING] = Field(
+    baseline: Annotated[str | None, MEASURING] = Field(
         None,
         min_length=1,
         description="a ranker or run file that no other ranker may be worse than; exit status "
         "0: none is worse, 4: one is, 3: not enough data",
     )
-    margin: Annotated[float, _MEASURING] = Field(
+    margin: Annotated[float, MEASURING] = Field(
         0.01,
         ge=0,
         allow_inf_nan=False,
         description="with baseline: the largest tolerable loss of the leading measure",
     )
-    resamples: Annotated[int, _MEASURING, NO_FLAG] = Field(
+    resamples: Annotated[int, MEASURING, NO_FLAG] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"
     )
-    label_draws: Annotated[int, _MEASURING, NO_FLAG] = Field(
+    label_draws: Annotated[int, MEASURING, NO_FLAG] = Field(
         200, ge=0, description="samples of the labels, where the truth has standard errors"
     )
-    confidence: Annotated[float, _MEASURING, NO_FLAG] = Field(
+    confidence: Annotated[float, MEASURING, NO_FLAG] = Field(
         0.95, gt=0, lt=1, description="confidence level of intervals"
     )
     write_annotated: Annotated[bool, FILES] = Field(
         False, description="write the pools with each ranker's scores, too"
     )
-    slices: Annotated[tuple[str, ...], _MEASURING] = Field(
+    slices: Annotated[tuple[str, ...], MEASURING] = Field(
         (), description="show results by these fields of queries, too"
     )
-    families: Annotated[dict[str, _Names], _MEASURING, NO_FLAG] = Field(
+    families: Annotated[dict[str, _Names], MEASURING, NO_FLAG] = Field(
         default_factory=dict,
         description="by ranker or judge, its model families, such as gpt, if its name does not "
         "tell (judges favour rankers of their family); truth: those of qrels that "

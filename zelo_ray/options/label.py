@@ -1,10 +1,10 @@
-"""Options of `label`."""
+"""Define the options of `label`."""
 
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import COLUMNS, FILES, Columns, CommandOptions, OptionGroup
+from zelo_ray.options.base import FILES, OptionGroup, ReadingOptions
 from zelo_ray.options.places import Place, Words, read_text_or_literal
 
 _SAMPLE = OptionGroup("the sample")
@@ -15,10 +15,9 @@ Draw = Literal["random", "disagreement"]
 """How documents of a run are drawn for people."""
 
 
-class LabelOptions(CommandOptions):
+class LabelOptions(ReadingOptions):
     """Options of `label`."""
 
-    does: ClassVar[str] = "draw documents or pairs for people to judge, and collect their answers"
     usage: ClassVar[str] = "label --contest DIR --labels N --out DIR"
 
     contest: Annotated[Place | None, FILES] = Field(
@@ -36,7 +35,6 @@ class LabelOptions(CommandOptions):
     pools: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="the texts, in any format of annotate's input (default: the bake-off's)"
     )
-    columns: Columns = Field((), description=COLUMNS)
     csv: Annotated[Place | None, FILES] = Field(
         None, description="write what is unjudged to a spreadsheet file; serve no page"
     )

@@ -7,24 +7,16 @@ from typing import Annotated, get_args
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.fields import FieldInfo
 
-FROM_USER = "given"
-"""The context of validation of options from a user. Options from a record already have the texts,
-which must not be taken for names of files."""
+from zelo_ray.names import describe_missing_library, split_name
+from zelo_ray.options.base import FROM_USER
+
 _A_URL = re.compile(r"(file://.+|[\w+.-]+:(:|//)\S+)$")
 _A_PATH = re.compile(r"(/|\.{1,2}/|~/|[a-z]:[\\/])", re.IGNORECASE)
 _A_FILE = re.compile(  # up to three words; more are a sentence
     r"(\S+ ){0,2}\S*\.(txt|text|md|markdown|rst|ya?ml|jsonl?|html?|pdf|docx?|csv|tsv)",
     re.IGNORECASE,
 )
-_EXTRAS = {"hf": "hf", "s3": "s3", "gs": "gcs", "gcs": "gcs"}
-"""By the scheme of a URL, the extra that it needs."""
 _MOST = 100_000  # characters of a text that is part of every prompt
-
-
-def describe_missing_library(url: str) -> str:
-    """Say which extra has the library that the file system of a URL needs; "" if none has."""
-    extra = _EXTRAS.get(url.partition("://")[0])
-    return f"needs the extra {extra}: pip install 'zelo-ray[{extra}]'" if extra else ""
 
 
 def check_url(url: str) -> str:
@@ -130,13 +122,6 @@ FileText = Annotated[str, _only_from_user(read_text_or_literal)]
 """A text, or the file or URL that holds it."""
 Words = Annotated[str, _only_from_user(read_words)]
 """A text of several words for judges or people, or the file or URL that holds it."""
-_NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
-
-
-def split_name(source: str) -> tuple[str, str]:
-    """Split ``NAME=path`` into name and path; the name is "" if there is none."""
-    match = _NAMED.fullmatch(source)
-    return (match[1], match[2]) if match else ("", source)
 
 
 def _check_named(source: str) -> str:

@@ -12,22 +12,15 @@ it yields as `Parallel`.
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from zelo_ray.errors import OptionError, UnknownOption, UnknownProtocol
-from zelo_ray.options import (
-    AnnotateOptions,
-    CompareProtocolsOptions,
-    Kind,
-    OptionGroup,
-    PromptOptions,
-    TuneOptions,
-    did_you_mean,
-    load_options,
-)
+from zelo_ray.errors import OptionError, UnknownProtocol
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import AnnotateOptions, OptionGroup
+from zelo_ray.options.base import Kind
 from zelo_ray.plugins import (
     add_installed,
     find_installed,
@@ -68,19 +61,14 @@ __all__ = [
     "advance",
     "find_protocol",
     "is_own_protocol",
-    "load_annotate",
-    "load_compare",
-    "load_prompt_options",
     "load_protocol",
-    "load_tune",
     "options_of",
     "options_with_all_protocols",
     "protocol_names",
     "protocol_of_record",
     "recorded_options",
+    "refine_options",
 ]
-
-Annotating = TypeVar("Annotating", bound=AnnotateOptions)
 
 PROTOCOLS = {
     "zelo": "zelo_ray.protocols.zelo",
@@ -198,78 +186,32 @@ def _refuse_unknown_options(*_: object) -> Rounds:
     raise UnknownProtocol("this protocol is gone")
 
 
-def load_annotate(values: Mapping[str, Any], config: str = "") -> AnnotateOptions:
-    """Load the options of annotate and of its protocol; see `zelo_ray.options.load_options`.
+def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
+    """Return the options of a command with those of the protocols that its values name.
 
-    Whoever says how many calls a document may take, and not how to judge, gets ``auto``.
-
-    Raises:
-        OptionError: an option is unknown, out of range, or of other protocols.
-    """
-    return _load_judging(AnnotateOptions, values, config)
-
-
-def load_prompt_options(values: Mapping[str, Any], config: str = "") -> PromptOptions:
-    """Load the options of prompt, which are also those of annotate and of its protocol.
+    A command that compares protocols has the options of all. Whoever says how many calls a document
+    may take, and not how to judge, gets ``auto``.
 
     Raises:
-        OptionError: an option is unknown, out of range, or of other protocols.
+        OptionError: an option is of other protocols.
+        UnknownProtocol: there is none of that name.
     """
-    return _load_judging(PromptOptions, values, config)
-
-
-def _load_judging(kind: type[Annotating], values: Mapping[str, Any], config: str) -> Annotating:
-    name = "zelo"
-
-    def refined(merged: Mapping[str, Any]) -> type[Annotating]:
-        nonlocal name
-        by_budget = merged.get("calls_per_document") is not None
-        name = str(merged.get("protocol", "auto" if by_budget else name))
-        of_protocol: Any = options_of(name)
-        if kind is AnnotateOptions:
-            return cast("type[Annotating]", of_protocol)
-        return create_model(kind.__name__, __base__=(kind, of_protocol))
-
-    try:
-        return load_options(kind, values, config, refined=refined)
-    except UnknownOption as error:
-        if users := [user for user in PROTOCOLS if error.name in _own_fields(user)]:
-            flag = error.name.replace("_", "-")
+    for several in {"protocols", "try_protocols"} & kind.model_fields.keys():
+        given = values.get(several) or ()
+        names = [given] if isinstance(given, str) else [*given]
+        names += [values["protocol"]] if "protocol" in values else []
+        return options_with_all_protocols(kind, map(str, names))
+    by_budget = values.get("calls_per_document") is not None
+    name = str(values.get("protocol", "auto" if by_budget else "zelo"))
+    of_protocol: Any = options_of(name)
+    for option in values.keys() - of_protocol.model_fields.keys() - kind.model_fields.keys():
+        if users := [user for user in PROTOCOLS if option in _own_fields(user)]:
+            flag, command = option.replace("_", "-"), kind.usage.split()[0]
             whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
-            command = kind.usage.split()[0]
-            raise OptionError(f"{whose}; zelo-ray {command} --help") from None
-        raise
-
-
-def load_compare(values: Mapping[str, Any], config: str = "") -> CompareProtocolsOptions:
-    """Load the options of compare-protocols, with those of all protocols that are compared.
-
-    Raises:
-        OptionError: an option is unknown or out of range.
-    """
-
-    def refined(merged: Mapping[str, Any]) -> type[CompareProtocolsOptions]:
-        names = merged.get("protocols") or ()
-        return options_with_all_protocols(
-            CompareProtocolsOptions, [names] if isinstance(names, str) else names
-        )
-
-    return load_options(CompareProtocolsOptions, values, config, refined=refined)
-
-
-def load_tune(values: Mapping[str, Any], config: str = "") -> TuneOptions:
-    """Load the options of tune, with those of all protocols that are tried.
-
-    Raises:
-        OptionError: an option is unknown or out of range.
-    """
-
-    def refined(merged: Mapping[str, Any]) -> type[TuneOptions]:
-        tried = merged.get("try_protocols") or ()
-        names = [merged.get("protocol") or "zelo", *([tried] if isinstance(tried, str) else tried)]
-        return options_with_all_protocols(TuneOptions, map(str, names))
-
-    return load_options(TuneOptions, values, config, refined=refined)
+            raise OptionError(f"{whose}; zelo-ray {command} --help")
+    if issubclass(of_protocol, kind):
+        return cast("type[Kind]", of_protocol)
+    return create_model(kind.__name__, __base__=(kind, of_protocol))
 
 
 def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:

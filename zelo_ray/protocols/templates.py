@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from zelo_ray.options import AnnotateOptions, did_you_mean
-from zelo_ray.options.command import JUDGING
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.base import JUDGING
 from zelo_ray.options.places import Words
 from zelo_ray.protocols.prompt_files import (
     USER,

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from zelo_ray.errors import PanelError, format_error
-from zelo_ray.options import AnnotateOptions, JudgingOptions, did_you_mean
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import AnnotateOptions, JudgingOptions
 from zelo_ray.providers.addresses import find_url_error, lacks_scheme
 from zelo_ray.providers.extra_body import (
     TIERS,

@@ -16,10 +16,10 @@ from dotenv import dotenv_values
 
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import CommandOptions
-from zelo_ray.protocols import RANKERS
 from zelo_ray.providers.addresses import foreign_address, key_variable, store_url_for_key
 from zelo_ray.providers.provider import Provider
 from zelo_ray.providers.registry import (
+    PROMPTLESS_PROVIDERS,
     PROVIDERS,
     RERANKERS,
     is_own_provider,
@@ -31,6 +31,21 @@ from zelo_ray.records import Judge
 
 _MOST = 2**20  # bytes
 _YES = {"1", "true", "t", "yes", "y"}
+_WITHOUT_KEY = {*PROMPTLESS_PROVIDERS, "custom"}
+_RANKERS = ("listwise", "pointwise", "rerank")
+"""Ways of ordering by a judge, which is named behind them."""
+
+
+def take_keys(options: CommandOptions, environ: MutableMapping[str, str]) -> list[str]:
+    """Take the keys of ``.env`` that a command may need; return lines on what was not taken.
+
+    Raises:
+        OptionError: the file cannot be read, or holds a base URL without its key.
+    """
+    file = DotenvFile(environ)
+    file.take_all()
+    file.take_named(options)
+    return [*file.describe_skipped()]
 
 
 class DotenvFile:
@@ -62,10 +77,22 @@ class DotenvFile:
             self._values = {name: value for name, value in values.items() if value}
 
     def take_all(self) -> None:
-        """Take the keys of all providers, and their base URLs."""
+        """Take the keys of all providers, and the base URLs that stand beside them.
+
+        Raises:
+            OptionError: a base URL stands there without its key.
+        """
         if not self._values:
             return
-        providers = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
+        names = [name for name in (*PROVIDERS, *RERANKERS) if name not in _WITHOUT_KEY]
+        providers = [load_provider(name) for name in names]
+        for variable in {provider.url_variable for provider in providers} & self._values.keys():
+            users = [provider for provider in providers if provider.url_variable == variable]
+            if not any(name in self._values for user in users for name in user.key_variables):
+                raise OptionError(
+                    f"{variable} stands in .env without its key: export it, or write "
+                    "openai:MODEL@URL"
+                )
         self.take_names(name for provider in providers for name in provider.key_variables)
         for provider in providers:
             self._take_url(provider)
@@ -123,7 +150,7 @@ def _judges_in(options: CommandOptions) -> Iterator[str]:
     for name in getattr(options, "rerankers", ()):
         reranker = name.rpartition("=")[2]
         ranker, _, judge = reranker.partition(":")
-        if ranker in RANKERS:
+        if ranker in _RANKERS:
             yield judge
         elif is_reranker(ranker):
             yield reranker

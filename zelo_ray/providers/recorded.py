@@ -27,7 +27,7 @@ from zelo_ray.files.recordings import (
     read_recording,
 )
 from zelo_ray.files.storage import file_stem
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.providers import Fatal, Provider, Refused
 from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, synthesize_answer
 

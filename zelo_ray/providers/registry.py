@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from zelo_ray.errors import PanelError
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.plugins import (
     find_installed,
     is_plugin_name,

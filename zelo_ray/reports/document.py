@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -22,6 +22,7 @@ from zelo_ray.reports.parts import (
     ReportTable,
     Section,
     Sentences,
+    no_next_step,
 )
 from zelo_ray.reports.terminal import Line
 from zelo_ray.reports.wording import Quantity
@@ -43,7 +44,8 @@ class CommandResult:
         lead: those of them that a program may want to read, too.
         notes: further sentences for programs; the lines say the same.
         figures: the command's own figures, for programs.
-        next_command: the command that usually comes next.
+        tables: those that are in no file, by name.
+        next_step: returns the command that usually comes next, from the typed words.
         out: directory, file or URL that was written; empty if nothing was.
         files: the files that were written, besides those of the report.
     """
@@ -55,12 +57,15 @@ class CommandResult:
     lead: Sequence[str] = ()
     notes: Sequence[str] = ()
     figures: Mapping[str, Any] | None = None
-    next_command: str | None = None
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    next_step: Callable[[Sequence[str]], str | None] = no_next_step
     out: str = ""
     files: Sequence[str] = ()
 
 
-def make_document(command: str, title: str, result: CommandResult) -> dict[str, Any]:
+def make_document(
+    command: str, title: str, result: CommandResult, words: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the document of a result.
 
     Finding the warnings about results may take long.
@@ -69,6 +74,7 @@ def make_document(command: str, title: str, result: CommandResult) -> dict[str, 
         command: its name.
         title: of a result without a report.
         result: of the command.
+        words: the command as typed.
     """
     document = _empty_document(command, result.title or title, result.status)
     report, figures = result.report, result.figures
@@ -76,7 +82,7 @@ def make_document(command: str, title: str, result: CommandResult) -> dict[str, 
         document |= _report_values(report)
         if figures is None and not report.record:
             figures = {name: table.to_pylist() for name, table in report.tables.items()}
-    step = result.next_command
+    step = result.next_step(words)
     document |= {
         "lead": [*document["lead"], *result.lead],
         "notes": [*document["notes"], *result.notes],

@@ -9,19 +9,13 @@ from pathlib import Path
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.wording import without_passwords
-from zelo_ray.options import (
-    AgreeOptions,
-    AnnotateOptions,
-    BakeoffOptions,
-    CompareLabelsOptions,
-    ConvertOptions,
-    DoctorOptions,
-    DriftOptions,
-    FitOptions,
-    ProbeOptions,
-    TuneOptions,
-)
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.agree import AgreeOptions, CompareLabelsOptions, DriftOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.comparing import ProbeOptions, TuneOptions
+from zelo_ray.options.files import ConvertOptions, FitOptions
+from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.reports.command_lines import (
     command_from_options,
     command_of,

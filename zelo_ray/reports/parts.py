@@ -136,7 +136,8 @@ def _no_sections() -> Sequence[Section | None]:
     return ()
 
 
-def _no_next_step(_words: Sequence[str]) -> str | None:
+def no_next_step(_words: Sequence[str]) -> str | None:
+    """Suggest no command."""
     return None
 
 
@@ -184,7 +185,7 @@ class Report:
     complete: bool = True
     is_worse: bool = False
     is_up_to_date: bool = False
-    next_step: Callable[[Sequence[str]], str | None] = _no_next_step
+    next_step: Callable[[Sequence[str]], str | None] = no_next_step
 
     @property
     def status(self) -> ExitStatus:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from rich.cells import cell_len
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
@@ -24,11 +24,19 @@ from zelo_ray.reports.wording import Quantity
 
 Line = str | RichTable | RichText | Group | Group
 
+_WIDE = 160  # characters of a line if there is no terminal
 _LINE = 100  # characters of a sentence's line
 _ROWS = 40  # of a table
 _TEXT = 30  # characters of a text column before it is folded in a narrow terminal
 _FEWEST = 2  # columns that are shown, however narrow the terminal is
 _GAP = 2
+
+
+def make_console() -> Console:
+    """Return a console for the terminal, or a wide one if there is none."""
+    console = Console(highlight=False)
+    console.width = console.width if console.is_terminal else _WIDE
+    return console
 
 
 def render_lines(

@@ -17,7 +17,8 @@ import orjson
 from zelo_ray.errors import OptionError, format_error
 from zelo_ray.files.tables import StoredTable
 from zelo_ray.files.wording import without_passwords
-from zelo_ray.options import CommandOptions, did_you_mean
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import CommandOptions
 from zelo_ray.reports.parts import Report
 
 _VARIABLES = {"mlflow": ("MLFLOW_TRACKING_URI",), "wandb": ("WANDB_MODE", "WANDB_API_KEY")}

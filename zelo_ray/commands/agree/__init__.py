@@ -33,8 +33,8 @@ from zelo_ray.files.run_record import RUN, find_owner, read_record, refuse_unfin
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory, write_json
 from zelo_ray.files.tables import parquet_table, write_tables
-from zelo_ray.options import AgreeOptions
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import Protocol, is_own_protocol, protocol_of_record
 

@@ -11,8 +11,7 @@ from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import Columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import parquet_table
-from zelo_ray.options import did_you_mean
-from zelo_ray.options.places import split_name
+from zelo_ray.names import did_you_mean, split_name
 from zelo_ray.protocols.criteria import PROTOCOL
 
 _TABLE, _COLUMN = "criteria", "criterion"

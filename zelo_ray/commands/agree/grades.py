@@ -20,7 +20,7 @@ from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import find_shards
 from zelo_ray.files.tables import iter_rows, table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.records import Document
 
 _Item = tuple[str, str]

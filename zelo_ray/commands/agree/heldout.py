@@ -15,8 +15,8 @@ from zelo_ray.files.rows import RESULTS
 from zelo_ray.files.run_record import RUN, read_record, run_directory
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AgreeOptions
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.protocols.anchors import example_query_ids
 
 

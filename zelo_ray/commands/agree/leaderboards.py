@@ -20,7 +20,7 @@ from zelo_ray.files.judgments import read_runs
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 _SURE = 0.05
 _ITEM = ["query_id", "doc_id"]

@@ -11,7 +11,7 @@ from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.pairs import find_orientation, verdict_ratings
 from zelo_ray.evaluation.agreement.votes import Ballots, encode_votes, judge_verdicts
 from zelo_ray.files.judges import AllJudgments, weights_of
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 
 @dataclass(frozen=True, slots=True)

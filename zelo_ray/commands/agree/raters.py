@@ -12,7 +12,7 @@ from zelo_ray.evaluation.agreement import (
 )
 from zelo_ray.files.judges import HUMAN, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import table_of
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 
 def measure_raters(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:

@@ -20,7 +20,7 @@ from zelo_ray.evaluation.agreement.pairs import (
 from zelo_ray.evaluation.agreement.votes import Ballots, cross_votes
 from zelo_ray.files.judges import HUMAN, AllJudgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
 

@@ -27,7 +27,7 @@ from zelo_ray.evaluation.agreement.votes import (
 )
 from zelo_ray.files.judges import OTHERS, PANEL, AllJudgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options.agree import AgreeOptions
 
 _WORDS = (WITH_TIES, DECIDED)
 _ONE_WAY = 0.9

@@ -1,7 +1,6 @@
 """Measure rankers against the truth, and compare them: means, differences, gate, warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 
@@ -33,7 +32,7 @@ from zelo_ray.evaluation.measures import (
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
 from zelo_ray.files.candidates import find_doubts
 from zelo_ray.files.labels import PeoplesLabels
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 
 _CELLS = 2**22
 """Resampled labels, and values under them, that are in memory at once: 32 MB each."""

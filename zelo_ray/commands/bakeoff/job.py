@@ -56,7 +56,9 @@ from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.files.tables import schema_of
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AnnotateOptions, BakeoffOptions, did_you_mean
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version

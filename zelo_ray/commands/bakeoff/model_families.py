@@ -6,7 +6,7 @@ from itertools import chain
 
 from zelo_ray.errors import OptionError
 from zelo_ray.families import families_of
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 
 TRUTH = "truth"
 """Stands for the judges of a truth that does not name its judges."""

@@ -18,7 +18,7 @@ from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.errors import QrelsError, Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.regression_gate import GateDecision
-from zelo_ray.options import BakeoffOptions
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Comparison
 
 Judges = frozenset[str]

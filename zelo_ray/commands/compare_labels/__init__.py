@@ -26,7 +26,7 @@ from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.files.wording import counted
-from zelo_ray.options import CompareLabelsOptions
+from zelo_ray.options.agree import CompareLabelsOptions
 
 _CUTS = {"old": "positive", "new": "relevant"}
 """By side, the option with the lowest relevant label."""

@@ -39,7 +39,8 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.run_record import PROTOCOLS, record_start
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers import panel_of, refuse_without_probabilities
 from zelo_ray.providers.pricing import table_version

@@ -14,7 +14,7 @@ from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import find_shards, open_for_writing
 from zelo_ray.files.wording import counted
-from zelo_ray.options import CompareProtocolsOptions, TuneOptions
+from zelo_ray.options.comparing import CompareProtocolsOptions, TuneOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.anchors import USUAL, example_query_ids
 

@@ -37,8 +37,8 @@ from zelo_ray.files.storage import file_stem, find_shards
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.trec import write_qrels, write_run
 from zelo_ray.files.wording import printable
-from zelo_ray.options import ConvertOptions
-from zelo_ray.options.places import split_name
+from zelo_ray.names import split_name
+from zelo_ray.options.files import ConvertOptions
 from zelo_ray.records import Pool
 
 _UNJUDGED_DEPTH = 10

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.errors import PanelError
 from zelo_ray.evaluation.measures import MEASURES
-from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.plugins import PLUGIN_GROUPS, describe_clash, find_installed
 from zelo_ray.protocols import PROTOCOLS, RANKERS
 from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge

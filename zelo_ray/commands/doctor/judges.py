@@ -11,7 +11,7 @@ from zelo_ray.engine.bookkeeping import check_answer, format_dollars
 from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
 from zelo_ray.errors import PanelError
-from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.options import ZeloOptions
 from zelo_ray.protocols.server_figures import ServerFigures

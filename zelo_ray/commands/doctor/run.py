@@ -20,7 +20,7 @@ from zelo_ray.commands.doctor.judges import (
 )
 from zelo_ray.commands.doctor.machine import check_machine, check_out
 from zelo_ray.commands.doctor.secrets import make_redactor
-from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.providers.dotenv import DotenvFile
 
 

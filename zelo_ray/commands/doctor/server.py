@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import aiohttp
 
 from zelo_ray.commands.doctor.finding import Finding
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.records import Judge
 
 _SECONDS = 5.0  # for the whole exchange

@@ -18,7 +18,7 @@ from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
 from zelo_ray.files.run_record import find_owner
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.options.drift import DriftOptions
+from zelo_ray.options.agree import DriftOptions
 
 SURE = 0.05
 """Changes with a smaller p (after Holm's correction) are significant."""

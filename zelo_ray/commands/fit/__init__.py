@@ -20,7 +20,7 @@ from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.wording import counted, guard_formula
 from zelo_ray.fitting.battles import Ints
 from zelo_ray.fitting.ratings import FittedRatings, Games, Unrated, UnratedReason, rate
-from zelo_ray.options.fit import FitOptions, format_of_file
+from zelo_ray.options.files import FitOptions, format_of_file
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}
 """Points per logit; on Elo's scale 400 points are odds of 10 to 1."""

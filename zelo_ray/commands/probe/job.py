@@ -33,7 +33,8 @@ from zelo_ray.files.run_record import PROBE, record_start
 from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AnnotateOptions, ProbeOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of

@@ -2,33 +2,15 @@
 
 from collections.abc import Collection
 
-from zelo_ray.commands.agree.report import AGREE_REPORT
-from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
-from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
-from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
-from zelo_ray.commands.drift.report import DRIFT_REPORT
-from zelo_ray.commands.probe.report import PROBE_REPORT
-from zelo_ray.commands.tune.report import TUNE_REPORT
+from zelo_ray.commands import report_of_kind
 from zelo_ray.errors import InputError, NothingToReport
-from zelo_ray.files.run_record import is_finished, read_record, unfinished_message
+from zelo_ray.files.run_record import OWNERS, RUN, is_finished, read_record, unfinished_message
 from zelo_ray.files.storage import list_directory, write_text
 from zelo_ray.reports.page import render_page
 
 __all__ = ["NothingToReport", "write_report"]
 
-REPORTS = {
-    "annotate": ANNOTATE_REPORT,
-    "bakeoff": BAKEOFF_REPORT,
-    "agree": AGREE_REPORT,
-    "compare": COMPARE_LABELS_REPORT,
-    "protocols": COMPARE_PROTOCOLS_REPORT,
-    "drift": DRIFT_REPORT,
-    "probe": PROBE_REPORT,
-    "tune": TUNE_REPORT,
-}
-"""By the kind in a record, how the results of its command become a report."""
-RECORDS = tuple(dict.fromkeys(kind.record_name for kind in REPORTS.values()))
+RECORDS = (RUN, *OWNERS)
 
 
 def find_record(names: Collection[str] | None) -> str | None:
@@ -52,7 +34,7 @@ def write_report(out: str) -> None:
     record = read_record(f"{out}/{name}")
     if not is_finished(record):
         raise NothingToReport(unfinished_message(out))
-    kind = REPORTS.get(str(record.get("kind")))
+    kind = report_of_kind(str(record.get("kind")))
     if kind is None:
         raise InputError(f"{out}/{name}: of another version, or damaged")
     write_text(out, "report.html", render_page(kind.read(out)))

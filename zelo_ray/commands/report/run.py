@@ -3,7 +3,7 @@
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import write_index
 from zelo_ray.files.wording import counted
-from zelo_ray.options import ReportOptions
+from zelo_ray.options.inspecting import ReportOptions
 
 
 def run(options: ReportOptions) -> tuple[list[str], str]:

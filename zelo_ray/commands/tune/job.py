@@ -22,7 +22,8 @@ from zelo_ray.engine.job import Timer, Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.files.run_record import TUNE, record_start
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AnnotateOptions, TuneOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import TuneOptions
 from zelo_ray.reports.progress.recorder import fresh_display
 
 

@@ -13,7 +13,8 @@ from zelo_ray.commands.tune.candidates import (
 from zelo_ray.commands.tune.halves import FIRST, split_items
 from zelo_ray.commands.tune.job import collect_labelled
 from zelo_ray.engine.job import Watch
-from zelo_ray.options import AnnotateOptions, TuneOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import TuneOptions
 
 
 @contextmanager

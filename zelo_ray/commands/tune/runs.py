@@ -11,7 +11,8 @@ from zelo_ray.commands.tune.halves import Half
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.options import AnnotateOptions, TuneOptions
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.comparing import TuneOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.reports.progress.recorder import fresh_display
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from zelo_ray.commands.watch.look import Onlooker, Phase, RunView
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
 from zelo_ray.files.wording import printable
-from zelo_ray.options import WatchOptions
+from zelo_ray.options.inspecting import WatchOptions
 from zelo_ray.reports.progress.figures import progress_figures
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks

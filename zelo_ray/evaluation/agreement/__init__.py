@@ -34,7 +34,7 @@ from zelo_ray.evaluation.agreement.coefficients import (
 )
 from zelo_ray.evaluation.agreement.counts import RatingMatrix, ratings_of
 from zelo_ray.evaluation.agreement.intervals import FEWEST
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 
 __all__ = [
     "COEFFICIENTS",

@@ -38,7 +38,7 @@ from zelo_ray.evaluation.measures.lists import Floats, Lists
 from zelo_ray.evaluation.measures.ranking import Ranking, rank_run
 from zelo_ray.evaluation.measures.spec import REQUIRED, Linear, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 from zelo_ray.plugins import add_installed, find_installed, load_installed, load_plugin
 
 __all__ = [

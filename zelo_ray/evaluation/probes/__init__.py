@@ -8,7 +8,7 @@ from importlib import import_module
 
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.probes.kind import ProbeKind, Subject
-from zelo_ray.options import did_you_mean
+from zelo_ray.names import did_you_mean
 
 __all__ = ["PROBES", "ProbeKind", "Subject", "load_probe"]
 

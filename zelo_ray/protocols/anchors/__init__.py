@@ -81,10 +81,10 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
         AnchorError: the text is no YAML, or a set lacks a grade or anything else, or gives it
             twice.
     """
-    from zelo_ray.options.strict_yaml import read_yaml  # noqa: PLC0415 - not for help
+    from zelo_ray.options.base import read_yaml  # noqa: PLC0415 - not for help
 
     try:
-        entries = read_yaml(text, "the anchors", "are")
+        entries = read_yaml(text, "the anchors are")
     except ValueError as error:
         raise AnchorError(str(error)) from None
     if not entries:

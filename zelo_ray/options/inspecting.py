@@ -1,17 +1,17 @@
-"""Define the options of commands that read a directory of results."""
+"""Define the options of commands that look at results, or at this machine."""
 
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from zelo_ray.options.command import CommandOptions
+from zelo_ray.options.base import JUDGING, MONEY, RUNNING, CommandOptions
+from zelo_ray.options.judging import Price
 from zelo_ray.options.places import Place
 
 
 class ExplainOptions(CommandOptions):
     """Options of `explain`."""
 
-    does: ClassVar[str] = "show a query or document, its score, and the judgments behind it"
     usage: ClassVar[str] = "explain DIR [--query ID] [--doc ID]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
@@ -37,7 +37,6 @@ class ExplainOptions(CommandOptions):
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    does: ClassVar[str] = "write report.html again, or a list of several runs"
     usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
@@ -61,7 +60,6 @@ class ReportOptions(CommandOptions):
 class WatchOptions(CommandOptions):
     """Options of `watch`."""
 
-    does: ClassVar[str] = "show how a run stands while it is at work elsewhere"
     usage: ClassVar[str] = "watch DIR [--once]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
@@ -72,9 +70,46 @@ class WatchOptions(CommandOptions):
 class BatchesOptions(CommandOptions):
     """Options of `batches`."""
 
-    does: ClassVar[str] = "list pending batches at providers, or cancel them"
     usage: ClassVar[str] = "batches DIR [--cancel]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of annotate")
     cancel: bool = Field(False, description="cancel the pending ones")
+
+
+class SampleOptions(CommandOptions):
+    """Options of `sample`."""
+
+    usage: ClassVar[str] = "sample [DIR]"
+    positional: ClassVar[tuple[str, ...]] = ("dir",)
+
+    dir: str = Field("data", description="directory on this machine")
+
+
+class DoctorOptions(CommandOptions):
+    """Options of `doctor`."""
+
+    usage: ClassVar[str] = "doctor [--judges J...] [--out DIR] [--ask]"
+
+    judges: Annotated[tuple[str, ...], JUDGING] = Field(
+        (),
+        description="judges to check, as annotate takes them; without it, the default model of "
+        "each provider whose key is set",
+    )
+    out: Place | None = Field(None, description="directory or URL that a run is to write to")
+    ask: Annotated[bool, MONEY] = Field(
+        False,
+        description="make one call to each judge, which costs less than a cent with most models",
+    )
+    no_ray: Annotated[bool, RUNNING] = Field(
+        False, description="do not test whether Ray starts, which takes seconds"
+    )
+    judge_options: Annotated[dict[str, dict[str, Any]], JUDGING] = Field(
+        default_factory=dict, description="by judge: as annotate takes them"
+    )
+    prices: Annotated[dict[str, Price], MONEY] = Field(
+        default_factory=dict, description="by judge: as annotate takes them"
+    )
+    api_key_env: Annotated[dict[str, str], RUNNING] = Field(
+        default_factory=dict, description="by judge: the variable that holds its key"
+    )

@@ -1,0 +1,456 @@
+"""The commands as functions of Python.
+
+Any option of a command is a keyword, by the name of its flag with ``_`` for ``-``. Every function
+takes ``config``, a YAML file of options, which keywords override, and ``progress``: True shows it
+on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap, spent)`` and
+``show(tallies, planned)`` is called. After an interruption the same call goes on, and pays for
+nothing twice.
+
+All raise `OptionError` for an option that is unknown or invalid, `InputError` for an input that
+cannot be read, and `Stopped` for a run that stops early, whose paid replies are kept.
+"""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import isnan, nan
+from os import PathLike
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from zelo_ray.commands import load
+from zelo_ray.commands.adapter import run_command
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.judgments.qrels import read_qrels
+from zelo_ray.formats.runs import read_runs
+from zelo_ray.memory import as_options
+from zelo_ray.options.base import read_config
+from zelo_ray.options.places import read_text
+from zelo_ray.providers.dotenv import take_keys
+from zelo_ray.reports.progress.display import Display
+from zelo_ray.reports.progress.events import SilentWatch
+from zelo_ray.results import Results, Table
+
+if TYPE_CHECKING:
+    from zelo_ray.engine.job import Watch
+
+warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
+logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
+
+Place = str | PathLike[str]
+_WRITE_A_FILE = frozenset({"fit", "convert"})
+_READ_OUT = frozenset({"prompt"})
+
+
+def call(name: str, given: Mapping[str, Any]) -> Results:
+    """Run a command by its name, with keywords; see the functions below."""
+    given = dict(given)
+    config, progress = given.pop("config", None), given.pop("progress", True)
+    try:
+        text = read_text(os.fspath(config)) if config else ""
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    with _folder(name, given, text) as folder:
+        options = load(name, as_options(given, folder), text)
+        for line in take_keys(options, os.environ):
+            warnings.warn(f".env: {line}", stacklevel=3)
+        with _watch(progress) as watch:
+            return Results(run_command(name, options, watch))
+
+
+@contextmanager
+def _folder(name: str, given: Mapping[str, Any], config: str) -> Iterator[str]:
+    """Yield where values in memory are written: below ``out``, or in a temporary folder."""
+    merged = {**(read_config(config) if config else {}), **given}
+    out = merged.get("out")
+    if out is None or merged.get("dry_run") or name in _WRITE_A_FILE | _READ_OUT:
+        with TemporaryDirectory() as folder:
+            yield folder
+    else:
+        yield os.fspath(out)
+
+
+def _watch(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
+    if progress is None or progress is False:
+        return SilentWatch()
+    return Display() if progress is True else nullcontext(progress)
+
+
+def annotate(
+    inputs: Any = None,
+    *,
+    out: Place | None = None,
+    judges: str | Sequence[str] | None = None,
+    protocol: str | None = None,
+    max_usd: float | None = None,
+    dry_run: bool = False,
+    **options: Any,
+) -> Results:
+    """Judge pools and write relevance scores.
+
+    Args:
+        inputs: paths, globs and URLs of what the command takes, one or a list; or a data frame
+            (pandas, Arrow, polars) or a list of dicts, one a document (query_id, query, doc_id,
+            content, or usual synonyms), one a query with a list of documents, or one a pool; or a
+            data set of ``ir_datasets``. What is in memory is written to ``input/`` below ``out``.
+        out: directory or URL for the results and the ledger.
+        judges: the panel, such as ``"openai:gpt-6-luna"`` or ``"offline"``.
+        protocol: the way of judging.
+        max_usd: what all runs on this ``out`` may cost together.
+        dry_run: estimate requests, tokens, dollars and hours, and write nothing.
+        **options: all others of ``zelo-ray annotate``.
+
+    Returns:
+        ``scores`` (logits, higher is more relevant), the judgments (``votes``, ``grades``,
+        ``contests`` and ``winners``, or ``verdicts``), ``failures`` and ``rejected``.
+
+    Example:
+        >>> from zelo_ray import annotate
+        >>> pools = [
+        ...     {
+        ...         "query": {"id": "q1", "query": "how to remove a tick"},
+        ...         "documents": [
+        ...             {"id": "d1", "content": "Remove a tick with tweezers."},
+        ...             {"id": "d2", "content": "The clock ticks."},
+        ...         ],
+        ...     }
+        ... ]
+        >>> run = annotate(pools, out="judged", judges="offline", progress=None)  # doctest: +SKIP
+        >>> run.scores.to_pandas().doc_id.tolist()  # doctest: +SKIP
+        ['d1', 'd2']
+    """
+    given = {"inputs": inputs, "out": out, "judges": judges, "protocol": protocol}
+    return call("annotate", {**given, "max_usd": max_usd, "dry_run": dry_run, **options})
+
+
+def fit(source: Any = None, *, out: Place | None = None, **options: Any) -> Results:
+    """Turn comparisons of two items, such as votes on pairs of documents, into scores.
+
+    Args:
+        source: a frame, a list of dicts, or the path or URL of a file: with winner and loser; or
+            with two items (doc_id_a and doc_id_b, a and b, left and right, home and away ...) and
+            preference in [-1, 1] (negative: A is better), winner, or a_wins and b_wins. Perhaps
+            query_id, judge, ties, weight and swapped.
+        out: file for the scores.
+        **options: those of ``zelo-ray fit``: ``prior_sd``, ``mle``, ``scale``, ``columns``.
+
+    Returns:
+        ``scores``: query_id (where there is one), doc_id, score and std_error (logits, centred on 0
+        in each query), comparisons, rank (from 1) and wins. ``record["unscored"]`` has the queries
+        whose comparisons determine no scores.
+
+    Example:
+        >>> votes = [
+        ...     {"query_id": "q1", "doc_id_a": "x", "doc_id_b": "y", "preference": -0.8},
+        ...     {"query_id": "q1", "doc_id_a": "y", "doc_id_b": "z", "preference": -1},
+        ... ]
+        >>> fit(votes).scores.to_pandas()[["doc_id", "score", "rank"]].round(2).values.tolist()
+        [['x', 1.32, 1], ['y', 0.0, 2], ['z', -1.32, 3]]
+    """
+    return call("fit", {"source": source, "out": out, **options})
+
+
+def bakeoff(
+    *,
+    truth: Any = None,
+    pools: Any = None,
+    rerankers: Any = None,
+    runs: Any = None,
+    human: Any = None,
+    out: Place | None = None,
+    **options: Any,
+) -> Results:
+    """Compare rerankers on the same documents, and test which differences are significant.
+
+    Args:
+        truth: relevance judgments: results of `annotate`, a path or URL, a frame (query_id, doc_id,
+            relevance or score, and perhaps std_error), or a mapping of queries to documents to
+            numbers.
+        pools: the documents to rank, as the inputs of `annotate`; those of the truth if None.
+        rerankers: to compare: names such as ``"bm25"``, classes or objects with
+            ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
+            or a mapping from their names.
+        runs: rankings made elsewhere: paths, or a mapping from names to paths, frames (query_id,
+            doc_id, score) or mappings.
+        human: people's labels, by which the truth is corrected: a path or URL, such as that of
+            ``zelo-ray label``, or a frame (query_id, doc_id, grade; perhaps person, probability).
+        out: directory or URL for the results and the ledger.
+        **options: those of ``zelo-ray bakeoff``: ``measures``, ``baseline``, ``slices`` ...
+
+    Returns:
+        ``leaderboard``, ``comparisons`` (two rankers by one measure: difference, interval, p),
+        ``metrics`` (ranker, query, measure, value), ``means``, ``kin`` (without each model family
+        of judges), ``slices``, ``unjudged``, ``failures`` and ``runs``;
+        ``record["summary"]["gate"]`` has the decisions, if there is a ``baseline``.
+    """
+    given = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
+    return call("bakeoff", {**given, "human": human, "out": out, **options})
+
+
+def compare(
+    inputs: Any = None, *, human: Any = None, out: Place | None = None, **options: Any
+) -> Results:
+    """Compare protocols on items that people labelled, by agreement and cost.
+
+    Args:
+        inputs: pools, as for `annotate`.
+        human: people's labels: a path or URL of votes on pairs, or of qrels; or a frame of
+            query_id, doc_id_a, doc_id_b, preference, or of query_id, doc_id, grade.
+        out: directory or URL for the results and the ledger.
+        **options: those of ``zelo-ray compare-protocols``: ``protocols``, ``judges`` ...
+
+    Returns:
+        ``trials`` (one row a protocol, the best first: agreement, calls, dollars), ``costs``,
+        ``differences`` and ``systems``.
+    """
+    return call("compare-protocols", {"inputs": inputs, "human": human, "out": out, **options})
+
+
+def tune(
+    inputs: Any = None, *, human: Any = None, out: Place | None = None, **options: Any
+) -> Results:
+    """Choose how to ask judges on half of the labelled queries, and test it on the other half.
+
+    Args:
+        inputs: pools, as for `annotate`.
+        human: people's labels, as for `compare`.
+        out: directory or URL for the results and the ledger.
+        **options: those of ``zelo-ray tune``: ``judges``, ``try_instructions``, ``candidates`` (a
+            mapping from names to options of annotate) ...
+
+    Returns:
+        ``candidates`` (a row per candidate and half), ``differences`` from what is as it is,
+        ``changed`` and ``worth_reading``; ``record["chosen"]`` names the chosen one.
+    """
+    return call("tune", {"inputs": inputs, "human": human, "out": out, **options})
+
+
+def probe(inputs: Any = None, *, out: Place | None = None, **options: Any) -> Results:
+    """Find what moves a judge that should not, such as length or words of the query.
+
+    Args:
+        inputs: pools, as for `annotate`.
+        out: directory or URL for the results and the ledger.
+        **options: those of ``zelo-ray probe``: ``judges``, ``probes``, ``documents`` ...
+
+    Returns:
+        ``probes`` (one row a judge and probe: the mean shift, its interval and its p) and
+        ``shifted``; ``record["failing"]`` has the judges that moved too far.
+    """
+    return call("probe", {"inputs": inputs, "out": out, **options})
+
+
+def agree(
+    sources: Any = None, *, human: Any = None, out: Place | None = None, **options: Any
+) -> Results:
+    """Measure how far judges agree with people and with each other, and their biases.
+
+    Args:
+        sources: judgments: results of `annotate`, a path or URL as the command takes it, also
+            ``NAME=path``; a frame with a column judge; a list of such; or a mapping from judges to
+            frames, mappings or paths.
+        human: people's judgments, as such a path, frame or mapping.
+        out: directory or URL for the tables; nothing is written without it.
+        **options: those of ``zelo-ray agree``: ``levels``, ``coefficients``, ``pools`` ...
+
+    Returns:
+        ``agreement`` (coefficients with 95% intervals) and the other tables of the command.
+
+    Example:
+        >>> rows = [
+        ...     {"query_id": f"q{n % 6}", "doc_id": f"d{n}", "judge": judge, "grade": n * step % 4}
+        ...     for n in range(24)
+        ...     for judge, step in (("anna", 1), ("ben", 5))
+        ... ]
+        >>> result = agree(rows, coefficients=["agreement"], resamples=0, progress=None)
+        >>> float(result.agreement.to_pandas().value[0])
+        1.0
+    """
+    return call("agree", {"sources": sources, "human": human, "out": out, **options})
+
+
+def compare_labels(
+    *, old: Any = None, new: Any = None, runs: Any = None, out: Place | None = None, **options: Any
+) -> Results:
+    """Compare old and new labels of a benchmark: leaderboards, gaps and contradictions.
+
+    Args:
+        old: the old labels: results of `annotate`, a path or URL of qrels of any kind, a frame
+            (query_id, doc_id, relevance), or a mapping of queries to documents to numbers.
+        new: the new labels, of the same kinds.
+        runs: rankings to put on both leaderboards, as for `bakeoff`.
+        out: directory or URL for the tables; nothing is written without it.
+        **options: those of ``zelo-ray compare-labels``: ``measure``, ``bakeoff`` ...
+
+    Returns:
+        ``leaderboards``, ``siblings`` (the gaps of neighbours) and ``contradictions``.
+
+    Example:
+        >>> old = {"q1": {"d1": 2, "d2": 0}}
+        >>> new = {"q1": {"d1": 0, "d2": 3}}
+        >>> compare_labels(old=old, new=new, progress=None).contradictions.to_pandas().kind.tolist()
+        ['negative', 'positive']
+    """
+    return call("compare-labels", {"old": old, "new": new, "runs": runs, "out": out, **options})
+
+
+def drift(old: Any = None, new: Any = None, *, out: Place | None = None, **options: Any) -> Results:
+    """Find the judges that changed between two runs of `annotate` on the same pools.
+
+    Args:
+        old: results of `annotate`, their directory or URL, or their grades or votes.
+        new: later ones on the same pools.
+        out: directory or URL for the tables; nothing is written without it.
+        **options: those of ``zelo-ray drift``: ``resamples``, ``seed``.
+
+    Returns:
+        ``drift`` and ``changes``; ``record["moved"]`` says whether any judge changed.
+    """
+    return call("drift", {"old": old, "new": new, "out": out, **options})
+
+
+def label(
+    *, contest: Any = None, run: Any = None, out: Place | None = None, **options: Any
+) -> Results:
+    """Draw documents or pairs for people to judge, and collect their answers on a page.
+
+    Args:
+        contest: results of the bake-off whose documents people judge, or where they are.
+        run: results of `annotate`, where there is no bake-off.
+        out: directory of the labels; an existing sample is continued.
+        **options: those of ``zelo-ray label``: ``labels``, ``csv``, ``read`` ...
+
+    Returns:
+        Its ``record`` has counts of what is judged.
+    """
+    return call("label", {"contest": contest, "run": run, "out": out, **options})
+
+
+def explain(
+    run: Results | Place, query: str = "", doc: str | None = None, **options: Any
+) -> Results:
+    """Explain how a query was judged, or why one of its documents has its score.
+
+    Args:
+        run: results of `annotate`, or their directory or URL.
+        query: its id, the beginning of it, or a part of its text; empty: list the queries.
+        doc: the document's id, or the beginning of it.
+        **options: those of ``zelo-ray explain``.
+
+    Returns:
+        A text; its ``record`` has ``scores`` and ``judgments``.
+    """
+    return call("explain", {"dir": run, "query": query, "doc": doc, **options})
+
+
+def prompt(
+    inputs: Any = None,
+    *,
+    query: str = "",
+    doc: str | Sequence[str] = (),
+    out: Any = None,
+    **options: Any,
+) -> Results:
+    """Show the exact requests that judges get about one query, without a call or a key.
+
+    Args:
+        inputs: as for `annotate`; without any, those of the run of ``out``.
+        query: id of the query, its beginning or a part of its text; empty: the first one.
+        doc: ids of documents: the requests that show all of these, and of one all that show it.
+            Without it, one request of each judge and round.
+        out: a run, or its directory or URL: its replies tell what later rounds ask.
+        **options: those of ``zelo-ray annotate``.
+
+    Returns:
+        A text; ``record["requests"]`` has the requests, with ``system``, ``user``, ``schema``,
+        ``options``, ``body``, tokens and dollars.
+    """
+    return call("prompt", {"inputs": inputs, "query": query, "doc": doc, "out": out, **options})
+
+
+def convert(
+    what: str | None = None, source: Any = None, *, out: Place | None = None, **options: Any
+) -> Results:
+    """Write pools, judgments and runs in other formats.
+
+    Args:
+        what: the format: pool, unjudged, qrels, train, run or beir.
+        source: results of `annotate`, a path or URL, or judgments in memory.
+        out: where to write.
+        **options: those of ``zelo-ray convert``: ``corpus``, ``runs``, ``form`` ...
+
+    Returns:
+        Its ``record`` has counts of what was written.
+    """
+    return call("convert", {"what": what, "source": source, "out": out, **options})
+
+
+def doctor(
+    *, judges: str | Sequence[str] | None = None, ask: bool = False, **options: Any
+) -> Results:
+    """Check this machine, its keys and judges, without any call unless ``ask``.
+
+    Args:
+        judges: to check, as `annotate` takes them.
+        ask: make one call to each judge.
+        **options: those of ``zelo-ray doctor``: ``out``, ``no_ray`` ...
+
+    Returns:
+        ``findings``, one row a check: ``check``, ``state`` (ok, warn, wrong, or - where nothing is
+        needed), ``finding`` and ``advice``.
+    """
+    return call("doctor", {"judges": judges, "ask": ask, **options})
+
+
+class Metrics(Table):
+    """Table of measures, one row per query of the truth: ``query_id`` and a column per measure."""
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each measure over the queries that define it; NaN where none does."""
+        averages = {}
+        for name in self.columns[1:]:
+            numbers = [n for n in self.to_arrow()[name].to_pylist() if n is not None]
+            numbers = [n for n in numbers if not isnan(n)]
+            averages[name] = sum(numbers) / len(numbers) if numbers else nan
+        return averages
+
+
+def measure(run: Any, qrels: Any, measures: Sequence[str] | str | None = None) -> Metrics:
+    """Measure how well a run orders the documents of some qrels, query by query.
+
+    Equal to ir_measures and trec_eval where they have the same measure; the conventions are those
+    of `zelo_ray.evaluation.measures`: a query that the run lacks gets 0.
+
+    Args:
+        run: a frame of query_id, doc_id, score; a mapping of queries to documents to scores; or the
+            path of a run: TREC, Parquet, or annotated JSONL.
+        qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; results
+            of `annotate`; or the path of judgments of any kind, also annotated JSONL.
+        measures: as ir_measures writes them; if None, those that suit the qrels.
+
+    Returns:
+        A row a query of the qrels and a column a measure; ``.means()`` has the means.
+
+    Example:
+        >>> qrels = {"q1": {"d1": 3, "d2": 0, "d3": 1}}
+        >>> run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.1}}
+        >>> measure(run, qrels, ["nDCG@10", "P@2"]).means()
+        {'nDCG@10': 0.963940433317, 'P@2': 0.5}
+    """
+    from zelo_ray.evaluation import measures as found  # noqa: PLC0415 - scipy takes a second
+
+    with TemporaryDirectory() as folder:
+        places = as_options({"runs": {"run": run}, "truth": qrels}, folder)
+        truth = found.Truth(read_qrels(places["truth"]))
+        runs = read_runs(places["runs"])
+        if len(runs) != 1:
+            raise InputError(f"run: holds {len(runs):,} runs: {', '.join(runs)}")
+        ranking = found.rank_run(truth, next(iter(runs.values())))
+    names = [measures] if isinstance(measures, str) else measures
+    wanted = found.default_measures(truth) if names is None else found.parse_measures(names)
+    columns = dict(zip(map(str, wanted), found.evaluate(wanted, ranking), strict=True))
+    return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **columns}))

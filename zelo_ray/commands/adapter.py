@@ -1,0 +1,334 @@
+"""Run any command, and return its result in one form, whatever its own function returns."""
+
+import contextlib
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from zelo_ray.commands import COMMANDS, import_name
+from zelo_ray.errors import ExitStatus, ZeloError
+from zelo_ray.reports import next_step
+from zelo_ray.reports.document import CommandResult
+from zelo_ray.reports.parts import Report
+from zelo_ray.reports.progress.events import SilentWatch
+from zelo_ray.reports.progress.recorder import ProgressRecorder
+from zelo_ray.reports.terminal import make_console
+from zelo_ray.reports.tracking import check_trackers, track_report
+
+if TYPE_CHECKING:
+    from zelo_ray.commands.dry_run import JobPreview
+    from zelo_ray.engine.job import Watch
+    from zelo_ray.options import AnnotateOptions, CommandOptions
+    from zelo_ray.options.comparing import CompareProtocolsOptions, ProbeOptions, TuneOptions
+    from zelo_ray.options.files import ConvertOptions, FitOptions
+    from zelo_ray.options.inspecting import (
+        BatchesOptions,
+        DoctorOptions,
+        ExplainOptions,
+        ReportOptions,
+        SampleOptions,
+        WatchOptions,
+    )
+    from zelo_ray.options.judging import PromptOptions
+    from zelo_ray.options.label import LabelOptions
+
+
+def run_command(
+    name: str, options: "CommandOptions", watch: "Watch", words: Sequence[str] = ()
+) -> CommandResult:
+    """Run a command by its name; see `run_recorded`."""
+    return run_recorded(import_name(COMMANDS[name].run), options, watch, words)
+
+
+def run_recorded(
+    run: "Callable[[Any, Watch], Report | CommandResult]",
+    options: "CommandOptions",
+    watch: "Watch",
+    words: Sequence[str] = (),
+) -> CommandResult:
+    """Run a command, record its progress in its output, and its results at trackers.
+
+    Args:
+        run: runs it.
+        options: of the command.
+        watch: shows the progress.
+        words: the command as typed, if it was.
+    """
+    trackers: Sequence[str] = getattr(options, "track", ())
+    check_trackers(trackers)
+    recorder = ProgressRecorder(watch)
+    try:
+        result = run(options, recorder)
+    except BaseException as error:
+        recorder.fail(error)
+        raise
+    if isinstance(result, Report):
+        result = with_lines(result)
+    if result.report:
+        step = None
+        if recorder.is_recording:
+            with contextlib.suppress(ZeloError, OSError):  # no reason for a run to fail at its end
+                step = result.next_step(words or shlex.split(options.command_line())[1:])
+        line = next_step.next_line(step) if step else ""
+        recorder.end(result.status, line, is_news=not result.report.is_up_to_date)
+        warn = warnings.warn if type(watch) is SilentWatch else watch.say
+        track_report(trackers, result.report, options, watch.say, warn)
+    return result
+
+
+_MORE = "The same command without --pilot continues; nothing is paid for twice."
+
+
+def annotate(options: "AnnotateOptions", watch: "Watch") -> "Report | CommandResult":
+    """Judge pools, or estimate it; after a pilot, estimate the rest."""
+    from zelo_ray.commands.cost_figures import cost_figures
+    from zelo_ray.commands.dry_run import preview_job
+
+    if options.dry_run:
+        job = preview_job(options, os.environ)
+        return _estimated({"annotate": job}, job.to_lines(), options.max_usd, job.cap)
+    from zelo_ray.commands.annotate.run import run
+
+    report = run(options, watch)
+    if not report.record["summary"]["pilot_of"]:
+        return report
+    try:
+        job = preview_job(options, os.environ)
+    except ZeloError as error:  # what was judged is shown all the same
+        return with_lines(report, lines=[f"the rest cannot be estimated: {error}"])
+    lines = [*job.to_lines(), _MORE]
+    figures = cost_figures({"annotate": job})
+    return with_lines(report, lines=lines, lead=[_MORE], notes=job.notes, figures=figures)
+
+
+def with_lines(report: Report, **values: Any) -> CommandResult:
+    """Return the result of a command with a report, and what is shown below it."""
+    return CommandResult(status=report.status, report=report, next_step=report.next_step, **values)
+
+
+def _estimated(
+    jobs: "Mapping[str, JobPreview]", lines: Any, max_usd: float | None, cap: float = 0.0
+) -> CommandResult:
+    """Return the estimates of jobs, and the run itself as the next command, with a cap."""
+    from zelo_ray.commands.cost_figures import cost_figures
+
+    return CommandResult(
+        title="estimate what is left to ask, and what it costs",
+        lines=[*lines],
+        notes=[note for job in jobs.values() for note in job.notes],
+        figures=cost_figures(jobs),
+        next_step=partial(next_step.after_estimate, high=cap, cap=max_usd),
+    )
+
+
+def compare_protocols(
+    options: "CompareProtocolsOptions", watch: "Watch"
+) -> "Report | CommandResult":
+    """Compare protocols, or estimate what each would cost."""
+    if not options.dry_run:
+        return _run("compare_protocols", options, watch)
+    from zelo_ray.commands.compare_protocols.job import plan_protocols
+
+    return _estimate_plans(plan_protocols, options, watch, "protocols")
+
+
+def tune(options: "TuneOptions", watch: "Watch") -> "Report | CommandResult":
+    """Choose how to ask judges, or estimate what each candidate would cost."""
+    if not options.dry_run:
+        return _run("tune", options, watch)
+    from zelo_ray.commands.tune.preview import plan_candidates
+
+    return _estimate_plans(plan_candidates, options, watch, "candidates")
+
+
+def _run(name: str, options: Any, watch: "Watch") -> Report:
+    report: Report = import_module(f"zelo_ray.commands.{name}.run").run(options, watch)
+    return report
+
+
+def _estimate_plans(
+    plan: Callable[..., Any], options: Any, watch: "Watch", what: str
+) -> CommandResult:
+    from zelo_ray.commands.dry_run import format_previews, preview_job
+
+    with plan(options, watch) as plans:
+        jobs = {name: preview_job(planned, os.environ) for name, planned in plans.items()}
+    return _estimated(jobs, format_previews(jobs, what), options.max_usd)
+
+
+def probe(options: "ProbeOptions", watch: "Watch") -> "Report | CommandResult":
+    """Probe judges, or estimate what it would cost."""
+    if not options.dry_run:
+        return _run("probe", options, watch)
+    from zelo_ray.commands.dry_run import preview_job
+    from zelo_ray.commands.probe.job import plan_probe
+
+    with plan_probe(options, watch) as plan:
+        job = preview_job(plan, os.environ)
+    return _estimated({"probe": job}, job.to_lines(pilot=False), options.max_usd, job.cap)
+
+
+def fit(options: "FitOptions", _watch: "Watch") -> CommandResult:
+    """Fit ratings to comparisons."""
+    from zelo_ray.commands.fit import fit
+    from zelo_ray.commands.fit.report import build_report
+
+    fitted = fit(options)
+    return CommandResult(
+        status=ExitStatus.INCOMPLETE if fitted.unscored else ExitStatus.COMPLETE,
+        report=build_report(fitted, options),
+        figures={
+            "comparisons": fitted.rows,
+            "scores": fitted.scores.to_pylist(),
+            "unscored": fitted.unscored,
+        },
+        tables={"scores": fitted.scores},
+        next_step=partial(next_step.after_fit, options),
+        files=[options.out] if options.out else [],
+    )
+
+
+def label(options: "LabelOptions", watch: "Watch") -> CommandResult:
+    """Draw documents or pairs for people, and collect their answers."""
+    from zelo_ray.commands.label import label
+    from zelo_ray.commands.label.page import labelling_page
+
+    done = label(options, watch.say, lambda work: partial(labelling_page, work))
+    return _of_lines(
+        done.lines, done.next_command, figures=done.figures, out=options.out, files=done.files
+    )
+
+
+def _of_lines(lines: Any, step: str | None, **values: Any) -> CommandResult:
+    """Return a result whose lines are also for programs, and the command that follows."""
+    return CommandResult(lines=lines, lead=lines, next_step=lambda _words: step, **values)
+
+
+def convert(options: "ConvertOptions", _watch: "Watch") -> CommandResult:
+    """Convert files."""
+    from zelo_ray.commands.convert import convert
+
+    summary, out = convert(options), options.out
+    step = next_step.after_convert(options)
+    figures = {"counts": summary.counts}
+    return _of_lines(summary.split("\n"), step, figures=figures, out=out, files=[out])
+
+
+def prompt(options: "PromptOptions", _watch: "Watch") -> CommandResult:
+    """Find the requests that judges would get."""
+    from zelo_ray.commands.prompt import find_requests, requests_of_run
+    from zelo_ray.commands.prompt.screen import bodies_of, describe_requests
+
+    if options.inputs:
+        requests = find_requests(options, os.environ)
+    else:
+        requests = requests_of_run(options.out, os.environ, options.query, options.doc)
+    shown = bodies_of(requests) if options.body else describe_requests(requests)
+    return CommandResult(
+        lines=[*shown],
+        notes=requests.notes,
+        figures={
+            "query_id": requests.query_id,
+            "query": requests.query,
+            "requests": requests.requests,
+            "known_requests": requests.known_count,
+            "has_later_rounds": requests.has_later_rounds,
+        },
+    )
+
+
+def explain(options: "ExplainOptions", _watch: "Watch") -> CommandResult:
+    """Explain a query or a document, or list the queries."""
+    from zelo_ray.commands.explain import build_explanation
+    from zelo_ray.commands.explain.queries import describe_queries, list_queries
+
+    out = options.dir
+    if not options.query:
+        texts = list_queries(out)
+        step = next_step.after_explain(out, next(iter(texts)))
+        return CommandResult(
+            lines=describe_queries(out, texts),
+            figures={"queries": [{"query_id": q, "query": text} for q, text in texts.items()]},
+            next_step=lambda _words: step,
+        )
+    explained = build_explanation(out, options.query, options.doc)
+    parts = [each for each in explained.parts if not (options.short and each.kind == "judgments")]
+    best = "" if options.doc else explained.best
+    follows = next_step.after_explain(out, options.query, best) if best else None
+    return CommandResult(
+        lines=[*"\n\n".join(part.whole() for part in parts).split("\n"), ""],
+        figures={
+            "query_id": explained.query_id,
+            "doc_id": explained.doc_id or None,
+            "parts": [{"kind": part.kind, "lines": part.lines} for part in parts],
+            "scores": explained.scores,
+            "judgments": explained.judgments,
+            "failures": explained.failures,
+        },
+        next_step=lambda _words: follows,
+    )
+
+
+def doctor(options: "DoctorOptions", watch: "Watch") -> CommandResult:
+    """Check this machine, its keys and judges."""
+    import pyarrow as pa
+
+    from zelo_ray.commands.doctor.finding import Finding
+    from zelo_ray.commands.doctor.run import has_no_judge, is_wrong, run
+    from zelo_ray.commands.doctor.screen import describe_findings
+
+    findings = run(options, watch.say)
+    lines = [*describe_findings(findings, min(120, make_console().width))]
+    wrong, rows = is_wrong(findings), [asdict(finding) for finding in findings]
+    step = next_step.after_doctor(options, wrong=wrong, no_judge=has_no_judge(findings))
+    schema = pa.schema([(name, pa.string()) for name in Finding.__slots__])
+    return CommandResult(
+        status=ExitStatus.FAILED if wrong else ExitStatus.COMPLETE,
+        lines=lines,
+        lead=lines[-1:],
+        figures={"findings": rows},
+        tables={"findings": pa.Table.from_pylist(rows, schema)},
+        next_step=lambda _words: step,
+    )
+
+
+def batches(options: "BatchesOptions", _watch: "Watch") -> CommandResult:
+    """List batches, or cancel them."""
+    from zelo_ray.commands.batches import batches_table, list_batches
+
+    found = list_batches(options.dir, os.environ, cancel=options.cancel)
+    return CommandResult(lines=[batches_table(found)], figures={"batches": found})
+
+
+def sample(options: "SampleOptions", _watch: "Watch") -> CommandResult:
+    """Write the sample data."""
+    from zelo_ray.commands.sample import write_sample
+
+    out, names = options.dir, write_sample(options.dir)
+    lines = [f"{out} holds the sample: {', '.join(names)}"]
+    figures = {"counts": {"files": len(names)}}
+    files = [f"{out}/{name}" for name in names]
+    return _of_lines(lines, next_step.after_sample(out), figures=figures, out=out, files=files)
+
+
+def report(options: "ReportOptions", _watch: "Watch") -> CommandResult:
+    """Write the page of a run, or an index over several."""
+    from zelo_ray.commands.report.run import run
+
+    lines, page = run(options)
+    return _of_lines(lines, None, figures={"page": page}, out=page, files=[page])
+
+
+def watch(options: "WatchOptions", _watch: "Watch") -> CommandResult:
+    """Show a run until it ends, or once."""
+    from zelo_ray.commands.watch.run import watch_run
+
+    with contextlib.suppress(KeyboardInterrupt):  # by which an onlooker leaves
+        lines, figures = watch_run(options, make_console())
+        return CommandResult(lines=lines, figures=figures, out=options.dir)
+    return CommandResult(out=options.dir)

@@ -1,1 +1,0 @@
-"""Read and write the files of runs: input, results, and the formats of other tools."""

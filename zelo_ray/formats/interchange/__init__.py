@@ -1,1 +1,0 @@
-"""Formats of other tools: TREC, BEIR, MTEB and others."""

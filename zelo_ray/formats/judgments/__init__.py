@@ -1,1 +1,0 @@
-"""Read judgments of all kinds: grades and qrels, votes and comparisons, people's labels."""

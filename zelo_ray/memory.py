@@ -1,0 +1,205 @@
+"""Write what callers hold in memory to files, which a command reads as any other file.
+
+The name of a file is a hash of its content: the same call writes the same file.
+"""
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zelo_ray.errors import InputError, OptionError, format_error
+from zelo_ray.formats.files import open_for_writing
+from zelo_ray.formats.interchange.texts import pool_row
+from zelo_ray.records import Pool
+from zelo_ray.rerankers.custom import PACKED
+from zelo_ray.results import Results
+
+FOLDER = "input"
+_SEVERAL = frozenset({"inputs", "pools", "sources", "runs"})
+_ONE = frozenset({"truth", "human", "old", "new", "source", "corpus", "queries", "qrels"})
+_ODD = re.compile(r"[^\w.-]+")
+_NOT_IN_LABELS = str.maketrans(dict.fromkeys(":/=@", "_"))
+
+
+def as_options(given: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Return keywords as options: what is in memory is written to files below a folder.
+
+    Args:
+        given: the keywords; those that are None are left out.
+        folder: directory or URL.
+
+    Raises:
+        InputError: a value cannot be written as a table.
+        OptionError: a reranker cannot be sent to another process.
+    """
+    return {
+        name: _as_option(name, value, folder) for name, value in given.items() if value is not None
+    }
+
+
+def _as_option(name: str, value: Any, folder: str) -> Any:
+    if name == "rerankers":
+        return store_rerankers(value, folder)
+    if name in _SEVERAL:
+        return _store_several(name, value, folder)
+    if name in _ONE or isinstance(value, Results | PathLike):
+        return _store_one(name, value, folder)
+    if isinstance(value, list | tuple):
+        return [_as_option("", item, folder) for item in value]
+    return value
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, str | PathLike | Results)
+
+
+def _store_several(name: str, value: Any, folder: str) -> list[str]:
+    """Return the places of inputs, of which each may be in memory; or of one that is a list."""
+    if isinstance(value, Mapping) and name in ("runs", "sources"):
+        return [f"{key}={_store_one(f'{name}-{key}', each, folder)}" for key, each in value.items()]
+    if isinstance(value, list | tuple | set | frozenset):
+        if not value:
+            raise InputError(f"{name}: must not be empty")
+        if not any(isinstance(each, Mapping | Pool) for each in value):
+            return [_store_one(name, each, folder) for each in value]
+        if any(map(_is_place, value)):
+            what = "cannot mix paths and rows; write all of them to files, or none"
+            raise InputError(f"{name}: {what}")
+    return [_store_one(name, value, folder)]
+
+
+def _store_one(name: str, value: Any, folder: str) -> str:
+    """Return the place of a table: where it is, or that of the file to which it is written."""
+    if isinstance(value, Results):
+        return value.out
+    if isinstance(value, str | PathLike):
+        return fspath(value)
+    if hasattr(value, "docs_iter") and hasattr(value, "dataset_id"):
+        return f"ir_datasets:{value.dataset_id()}"
+    try:
+        if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
+            return _store_frame(name, value, folder)
+        if _is_nested(value):
+            rows = [
+                (str(q), str(d), float(n)) for q, each in value.items() for d, n in each.items()
+            ]
+            number = "score" if name.startswith("run") else "relevance"
+            columns = zip(*rows, strict=True) if rows else ((), (), ())
+            types = (pa.string(), pa.string(), pa.float64())
+            arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+            table = pa.table(arrays, names=["query_id", "doc_id", number])
+            return _store_table(name, table, folder)
+        if isinstance(value, Mapping | Pool):
+            value = [value]
+        if isinstance(value, list | tuple):
+            return _store(folder, name, ".jsonl", b"".join(map(_line, value)))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"{name}: cannot be written as a table ({format_error(error)})") from None
+    kind = type(value).__name__
+    raise InputError(f"{name}: cannot be a {kind}; write paths, a data frame, or a list of dicts")
+
+
+def _is_nested(value: object) -> bool:
+    """Return whether a value maps queries to mappings from documents to numbers."""
+    if not isinstance(value, Mapping) or not value:
+        return isinstance(value, Mapping)
+    numbers = [each for each in value.values() if isinstance(each, Mapping)]
+    return len(numbers) == len(value) and not any(
+        isinstance(number, str) for each in numbers for number in each.values()
+    )
+
+
+def _store_frame(name: str, frame: Any, folder: str) -> str:
+    """Write a frame of pandas, polars or Arrow; the named levels of an index are columns."""
+    if type(frame).__name__ == "Series" or isinstance(frame, pa.ChunkedArray):
+        raise InputError(f"{name}: cannot be a Series; give a frame with its columns")
+    if not hasattr(frame, "reset_index"):
+        return _store_table(name, pa.table(frame), folder)
+    levels = [level for level in frame.index.names if level and level not in frame.columns]
+    frame = frame.reset_index(level=levels) if levels else frame
+    nested = any(isinstance(cell, Mapping | list) for cell in frame.to_numpy(object)[:1].flat)
+    if not nested:
+        return _store_table(name, pa.Table.from_pandas(frame, preserve_index=False), folder)
+    # Arrow gives all objects of a column the same fields.
+    plain = frame.astype(object).where(frame.notna(), None)
+    return _store(folder, name, ".jsonl", b"".join(map(_line, plain.to_dict("records"))))
+
+
+def _store_table(name: str, table: pa.Table, folder: str) -> str:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, store_schema=False)  # plain types, which every reader knows
+    return _store(folder, name, ".parquet", sink.getvalue().to_pybytes())
+
+
+def _line(row: Any) -> bytes:
+    row = pool_row(row) if isinstance(row, Pool) else row
+    if not isinstance(row, Mapping):
+        raise TypeError(f"an item is a {type(row).__name__}, and not a dict")
+    text = json.dumps(dict(row), ensure_ascii=False, default=_plain)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # of numpy
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _store(folder: str, name: str, ending: str, data: bytes) -> str:
+    """Write a file below a folder, unless it is there; return where it is."""
+    digest = hashlib.sha256(data).hexdigest()[:12]
+    place = f"{folder.rstrip('/')}/{FOLDER}/{_ODD.sub('_', name)}-{digest}{ending}"
+    fs, path = fsspec.url_to_fs(place)
+    if not fs.exists(path) or fs.size(path) != len(data):
+        with open_for_writing(place) as file:
+            file.write(data)
+    return place
+
+
+def store_rerankers(rerankers: Any, folder: str) -> list[str]:
+    """Return rerankers as the command line takes them; pack those in memory into files."""
+    if isinstance(rerankers, Mapping):
+        return [_store_reranker(str(name), each, folder) for name, each in rerankers.items()]
+    is_single = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
+    several = [rerankers] if is_single else rerankers
+    return [
+        each if isinstance(each, str) else _store_reranker(_name_of(each), each, folder)
+        for each in several
+    ]
+
+
+def _store_reranker(name: str, reranker: Any, folder: str) -> str:
+    label = name.translate(_NOT_IN_LABELS)
+    if isinstance(reranker, str):
+        return f"{label}={reranker}"
+    if not (callable(reranker) or hasattr(reranker, "score")):
+        kind = type(reranker).__name__
+        raise OptionError(
+            f"rerankers: {name} is a {kind}; write a name such as bm25, a function of query and "
+            "documents, or an object with score(query, documents)"
+        )
+    from zelo_ray.ray.packing import pack_object  # noqa: PLC0415 - Ray takes seconds to import
+
+    try:
+        data = pack_object(reranker)
+    except Exception as error:  # noqa: BLE001 - whatever the caller's own objects raise
+        raise OptionError(
+            f"rerankers: {name} cannot be sent to another process ({error}); create what cannot "
+            "be pickled on first use, or name it module:Class"
+        ) from None
+    return f"{label}=custom:{_store(folder, label, PACKED, data)}"
+
+
+def _name_of(reranker: Any) -> str:
+    plain = inspect.isclass(reranker) or inspect.isroutine(reranker)
+    return str(getattr(reranker if plain else type(reranker), "__name__", "reranker"))
