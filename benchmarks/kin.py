@@ -28,7 +28,7 @@ from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats
-from zelo_ray.formats.interchange.trec import read_run
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
@@ -148,7 +148,7 @@ def main() -> None:
     }
     if flags.runs:
         paths = sorted(((published() / "trec_dl19") / "runs_top10").glob("*.run"))
-        rankers |= {path.stem: read_run(str(path))[1] for path in paths}
+        rankers |= read_runs(f"{path.stem}={path}" for path in paths)
     singles = [[name] for name in data.grades]
     graded = [name for name in data.grades if name.endswith("_graded")]
     panels = [list(panel) for panel in combinations(graded, 3)][: flags.panels]

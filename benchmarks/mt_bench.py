@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from zelo_ray.files.conversations import join_turns
-from zelo_ray.files.pools import write_lines
+from zelo_ray.files.pools import pool_row, to_line, write_lines
 from zelo_ray.records import Document, Pool
 
 SEED = 42
@@ -122,7 +122,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if flags.rows:
         compared = draw(compared, flags.rows)
     votes = [vote for both in compared for vote in both.votes]
-    write_lines(f"{flags.out}/pools.jsonl", (pool_line(both.pool) for both in compared))
+    write_lines(f"{flags.out}/pools.jsonl", (to_line(pool_row(both.pool)) for both in compared))
     write_lines(f"{flags.out}/votes.jsonl", (json.dumps(vote).encode() for vote in votes))
     print(f"{len(compared):,} pools and {len(votes):,} votes: {flags.out}")
 

@@ -27,6 +27,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.data import published
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.fitting.calibration import (
     Posterior,
     Ratings,
@@ -36,7 +37,6 @@ from zelo_ray.fitting.calibration import (
     median,
 )
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
-from zelo_ray.formats.interchange.trec import read_run
 
 LEVELS, DRAWS, Z = 4, 1000, 1.959964
 HUMAN = "human"
@@ -314,7 +314,7 @@ def coverage(repeats: int = 400) -> None:
 
 def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
     """Kendall's tau between mean nDCG@10 of runs under human and under panel labels."""
-    tables = [read_run(str(path))[1] for path in sorted(runs.glob("*.run"))]
+    tables = [*read_runs(map(str, sorted(runs.glob("*.run")))).values()]
     measures = parse_measures(["nDCG@10"])
 
     def means(labels: NDArray[np.number]) -> Floats:

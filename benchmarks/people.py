@@ -48,7 +48,7 @@ from zelo_ray.evaluation.people.sampling_design import (
 )
 from zelo_ray.evaluation.people.student_tests import student_intervals
 from zelo_ray.evaluation.significance import bootstrap_means
-from zelo_ray.formats.interchange.trec import read_run
+from zelo_ray.files.judgments import read_runs
 
 LABELS = (50, 100, 200, 400)
 NEEDED = (30, 60, 100, 150, 200, 250, 300, 400, 500, 600, 800)
@@ -267,7 +267,10 @@ def contests_of(
     columns = dict(zip(("query_id", "doc_id", "relevance"), zip(*rows, strict=True), strict=True))
     truth = Truth(pa.table({name: list(column) for name, column in columns.items()}))
     paths = sorted((folder / "runs_top10").glob("*.run"))
-    ranked = {path.stem: rank_run(truth, read_run(str(path))[1]) for path in paths}
+    ranked = {
+        name: rank_run(truth, run)
+        for name, run in read_runs(f"{path.stem}={path}" for path in paths).items()
+    }
     both = [*combinations(ranked, 2)]
     rng = np.random.default_rng(seed)
     chosen = [both[i] for i in rng.permutation(len(both))[:pairs]]

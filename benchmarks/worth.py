@@ -32,8 +32,8 @@ from benchmarks.lean.recorded import Battlefield, read_grades
 from benchmarks.lean.worlds import World
 from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.fitting.battles import Floats
-from zelo_ray.formats.interchange.trec import read_run
 
 RESAMPLES = 1000
 JUDGES = ("gpt-4o_umbrela", "gpt-4_umbrela", "llama3.3-70b_4prompts")
@@ -123,7 +123,7 @@ class Systems:
     """The runs of a year, and their order by people."""
 
     def __init__(self, field: Battlefield, folder: Path) -> None:
-        self.runs = [read_run(str(path))[1] for path in sorted((folder / "runs_top10").glob("*"))]
+        self.runs = [*read_runs(map(str, sorted((folder / "runs_top10").glob("*")))).values()]
         self.people = read_grades(folder / "qrels.txt")
         self.field = field
         self.by_people = self.measured(field.people)

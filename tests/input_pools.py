@@ -57,4 +57,4 @@ def brought(tmp_path, *places, **asked):
     (place,) = found.places
     read = [*read_lines(place, LineLimits())]
     assert not [line.reason for line in read if line.pool is None]
-    return [json.loads(line.raw) for line in read], tuple(found.lines())
+    return [json.loads(line.raw) for line in read], found.notes

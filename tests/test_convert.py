@@ -15,7 +15,6 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.interchange.trec import read_trec_qrels
 from zelo_ray.records import AbsoluteScore, GradedScore, Score
 
 TEXTS = "--corpus docs.jsonl --queries queries.tsv"
@@ -172,7 +171,7 @@ def test_cranfield(tmp_path, published):
     qrels = folder / "qrels_graded_0to3.txt"
     said = run("pool", *words, "--qrels", qrels, "--out", tmp_path / "p.jsonl.zst")
     assert said.startswith("225 pools with 1,611 documents")
-    judged = Counter(read_trec_qrels(str(qrels))["query_id"].to_pylist())
+    judged = Counter(read_qrels(str(qrels))["query_id"].to_pylist())
     found = {
         query_id: len(documents) for query_id, documents in ids(tmp_path / "p.jsonl.zst").items()
     }
@@ -180,7 +179,7 @@ def test_cranfield(tmp_path, published):
     run("beir", qrels, "--pools", tmp_path / "p.jsonl.zst", "--out", tmp_path / "beir")
     run("qrels", tmp_path / "beir", "--out", tmp_path / "again.qrels")
     again, before = (
-        read_trec_qrels(str(p)).drop("std_error") for p in (tmp_path / "again.qrels", qrels)
+        read_qrels(str(p)).drop("std_error") for p in (tmp_path / "again.qrels", qrels)
     )
     assert again.equals(before)
 
@@ -210,7 +209,7 @@ def test_grades_of_a_panel():
     assert said == "3 judgments: a.qrels\nleft out ambiguous documents: 1"
     assert qrels() == "q1 0 b 3\nq1 0 a 0\nq2 0 gone 1\n"
     run("qrels out/scores.parquet --grades --out a.qrels")
-    assert len(read_trec_qrels("a.qrels")) == 4
+    assert len(read_qrels("a.qrels")) == 4
 
 
 def test_scores_that_share_a_zero_are_cut_to_grades_and_others_are_not():

@@ -21,7 +21,7 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.files.pools import LineLimits, parse_line
+from zelo_ray.files.pools import LineLimits, parse_line, pool_row, to_line
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
 
@@ -97,7 +97,10 @@ def run(protocol, way, pools, out, environ, **more):
 def files(protocol, pools, out, environ):
     """What a ledger comes to, byte by byte."""
     options = options_of(out=str(out), protocol=protocol, **JOBS[protocol])
-    lines = [parse_line("in", i, pool_line(pool), LineLimits()) for i, pool in enumerate(pools, 1)]
+    lines = [
+        parse_line("in", i, to_line(pool_row(pool)), LineLimits())
+        for i, pool in enumerate(pools, 1)
+    ]
     panel = build_panel((), {}, environ)
     summary = write_results([build_results(lines, panel, options, Ledger(str(out)))], options)
     assert (summary.missing, summary.failures, summary.unscored) == (0, 0, {})
@@ -207,7 +210,7 @@ def impatient(way, enough):
 @pytest.mark.nightly
 def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, pools_of):
     expected, pools = undisturbed("samre"), tmp_path / "pools.jsonl"
-    pools.write_bytes(b"".join(pool_line(pool) + b"\n" for pool in pools_of["samre"]))
+    pools.write_bytes(b"".join(to_line(pool_row(pool)) + b"\n" for pool in pools_of["samre"]))
     out, flags = tmp_path / "out", ("--protocol", "samre")
     noisy = ("--judge-options", f'{{"noise": {NOISE}}}')
     with crash.fakes(tmp_path, "--latency", "0.1", *noisy) as environ:

@@ -18,7 +18,6 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.interchange.trec import read_trec_qrels
 from zelo_ray.memory import as_options
 from zelo_ray.protocols import shared_error
 from zelo_ray.protocols.protocol import describe_errors
@@ -109,9 +108,9 @@ def test_qrels_are_cut_at_the_same_absolute_scores_for_all_queries(tmp_path):
     pq.write_table(table_of(rows, AbsoluteScore), tmp_path / "scores.parquet")
     out = tmp_path / "cut.qrels"
     cut(tmp_path, out, "--cut", "0")
-    assert read_trec_qrels(str(out))["relevance"].to_pylist() == [0, 0, 1, 1]
+    assert read_qrels(str(out))["relevance"].to_pylist() == [0, 0, 1, 1]
     cut(tmp_path, out, "--cut", "-1", "1", "2")
-    found = read_trec_qrels(str(out))
+    found = read_qrels(str(out))
     assert found["relevance"].to_pylist() == [1, 0, 3, 2]
     assert found["query_id"].to_pylist() == ["poor", "poor", "rich", "rich"]
 

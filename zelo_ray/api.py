@@ -25,8 +25,8 @@ import pyarrow as pa
 from zelo_ray.commands import load
 from zelo_ray.commands.adapter import run_command
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.judgments.qrels import read_qrels
-from zelo_ray.formats.runs import read_runs
+from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.judgments import read_runs
 from zelo_ray.memory import as_options
 from zelo_ray.options.base import read_config
 from zelo_ray.options.places import read_text

@@ -18,7 +18,8 @@ from zelo_ray.errors import ExitStatus, InputError, OptionError
 from zelo_ray.files.run_record import is_finished, unfinished_message
 from zelo_ray.files.tables import StoredTable, parquet_table
 from zelo_ray.files.wording import printable
-from zelo_ray.formats.files import list_directory, read_record
+from zelo_ray.files.run_record import read_record
+from zelo_ray.files.storage import list_directory
 from zelo_ray.options.places import check_url
 from zelo_ray.reports.document import CommandResult
 from zelo_ray.reports.parts import ReportTable

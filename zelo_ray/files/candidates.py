@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
@@ -26,6 +27,7 @@ _UNJUDGED = pa.schema(
     [("run", pa.string()), ("query_id", pa.string()), ("doc_id", pa.string()), ("rank", pa.int64())]
 )
 _K = 60
+_HASHED = re.compile("q-[0-9a-f]{12}")
 _SHARE = 0.2
 """The share of queries whose scores raise a doubt."""
 _LONG = 4
@@ -130,15 +132,19 @@ def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable
     """Explain why two files share no id: show one of each, the most alike, and how they differ."""
     ids, by_form = sorted({*ids}), {_plain(id_): id_ for id_ in sorted({*others}, reverse=True)}
     near = next((id_ for id_ in ids if _plain(id_) in by_form), "")
-    if not near:
-        return f"{what} has {ids[0]!r}, {other} has {min(by_form.values())!r}"
-    twin = by_form[_plain(near)]
-    shown = [id_ if id_.isascii() else ascii(id_)[1:-1] for id_ in (near, twin)]
-    ways = "capitals, blanks, leading zeros, a .0 at the end, or Unicode's forms (NFC and NFD)"
-    return (
-        f"{what} has {near!r} ({shown[0]}), {other} has {twin!r} ({shown[1]}): they differ only in "
-        f"{ways}"
-    )
+    one, two = near or ids[0], by_form.get(_plain(near), "") or min(by_form.values())
+    says = f"{what} has {_shown(one)}, {other} has {_shown(two)}"
+    if near:
+        ways = "capitals, blanks, leading zeros, a .0 at the end or Unicode's forms (NFC and NFD)"
+        return f"{says}: they differ only in {ways}"
+    if _HASHED.fullmatch(one) or _HASHED.fullmatch(two):
+        return f"{says}: an id such as q-... is a hash of a query's text; give both files query_id"
+    return says
+
+
+def _shown(id_: str) -> str:
+    """Return an id in quotes, with what tells look-alikes apart written out."""
+    return repr(id_) if id_.isascii() else f"{id_!r} ({ascii(id_)[1:-1]})"
 
 
 def _plain(id_: str) -> str:
@@ -172,7 +178,7 @@ def find_doubts(run: pa.Table, depth: int | None) -> dict[Doubt, tuple[int, int]
 def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str]:
     """Return the doubts about runs in words."""
     says: Mapping[Doubt, str] = {
-        "equal_scores": "the first scores of {} are all equal in {}: document ids decide their order",
+        "equal_scores": "the first scores of {} are all equal in {}: document ids decide the order",
         "reversed_ranks": "the ranks of {} are the reverse of its scores in {}: are these "
         "distances? Documents are taken by score, the highest first",
     }

@@ -41,7 +41,7 @@ from zelo_ray.records import Document, Pool
 
 Part = Literal["corpus", "queries", "qrels", "top_ranked"]
 _ALSO: Mapping[str, tuple[str, ...]] = {"corpus": CORPUS_NAMES, "queries": QUERIES_NAMES}
-_ENDINGS = (".tsv", ".jsonl", ".ndjson", ".parquet", ".csv", ".json")
+_ENDINGS = (".tsv", ".jsonl", ".ndjson", ".parquet", ".csv", ".json", ".qrels", ".trec", ".txt")
 _RUNS = (".run", ".trec", ".res")
 _ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
 _TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)
@@ -73,7 +73,7 @@ def find_part(folder: str, part: Part) -> list[str]:
         raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
     if len(splits) > 1 and "test" not in splits:
         raise InputError(
-            f"{place}: has no split called test; name one file there ({', '.join(by_stem.values())})"
+            f"{place}: has no split called test: name one file, {' or '.join(by_stem.values())}"
         )
     wanted = sorted(by_stem.values())
     return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
@@ -112,17 +112,15 @@ def read_texts(
 
 
 def _is_headless(source: Source) -> bool:
-    """Return whether lines of two cells begin without a header: only known names tell."""
-    if (
-        not source.is_cells
-        or len(source.names) != 2
-        or unpacked_name(source.place).endswith(".csv")
-    ):
+    """Return whether lines begin without a header, as id<TAB>text may: only known names tell."""
+    if not source.is_cells or unpacked_name(source.place).endswith(".csv"):
         return False
     roles = {*map(role_of, source.names)}
     has_id = bool(roles & {"doc_id", "query_id"}) or not {*IDS}.isdisjoint(source.names)
     has_text = bool(roles & {"content", "query"})
-    return not (has_id or has_text or {*source.columns.values()} & {*source.names})
+    first_is_id = role_of(source.names[0]) in ("doc_id", "query_id") or source.names[0] in IDS
+    is_header = has_id and (has_text or first_is_id or len(source.names) > 2)
+    return not (is_header or {*source.columns.values()} & {*source.names})
 
 
 def _texts_of_table(source: Source, part: str) -> Iterator[Document]:

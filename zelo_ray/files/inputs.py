@@ -149,15 +149,17 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     """Find the pools in paths, directories, globs and URLs; converted ones go below ``out``."""
     notes = Notes()
     places = find_inputs(patterns, out, notes)
-    lines = [place for place in places if is_jsonl(place)]
-    first = open_source(lines[0], options.columns) if lines else None
-    is_pools = first is not None and first.kind == "pools" and not first.unit
-    shards = lines if is_pools else []  # one look tells of all shards
-    sources = [
-        first if first and place == first.place else open_source(place, options.columns)
-        for place in places
-        if place not in {*shards}
-    ]
+    shards, sources, is_known = list[str](), list[Source](), False
+    for place in places:
+        if is_known and is_jsonl(place):  # one look tells of all shards
+            shards.append(place)
+            continue
+        source = open_source(place, options.columns)
+        if source.kind == "pools" and not source.unit:
+            shards.append(place)
+            is_known = is_jsonl(place)
+        else:
+            sources.append(source)
     for place in _public(patterns, sources):
         notes.say(_NOTE_PUBLIC.format(place))
     if not sources:
@@ -168,7 +170,8 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     def counting() -> Iterator[PoolRow]:
         for pool in make_pools(sources, options, notes):
             counts[0] += 1
-            counts[1] += len(pool["documents"])
+            documents = pool.get("documents")
+            counts[1] += len(documents) if isinstance(documents, list) else 0
             query = pool.get("query")
             counted_fields.count(query if isinstance(query, dict) else {})
             yield pool

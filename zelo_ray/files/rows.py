@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
+from zelo_ray.files import storage
+from zelo_ray.files.pools import LineLimits
 from zelo_ray.files.schema import (
     IDS,
     Columns,
@@ -92,7 +94,9 @@ class _File:
         self.url = url
         self._blocks: Iterator[bytes] | None = read_blocks(url)
         self.head = next(self._blocks, b"")
-        self._next: list[bytes] = [*islice(self._blocks, 1)] if len(self.head) >= 2**23 else []
+        self._next: list[bytes] = (
+            [*islice(self._blocks, 1)] if len(self.head) >= storage.BLOCK_BYTES else []
+        )
         self.is_whole = not self._next
 
     def blocks(self) -> Iterator[bytes]:
@@ -337,8 +341,10 @@ def _open_file(place: str, file: _File, user: Mapping[str, str]) -> Source:
     if not lines:
         kind: Kind = "pools" if is_jsonl(place) else "text"
         return Source(place, kind, columns=user)
-    start = lines[0].lstrip()[:1]
-    if start in (b"[", b"{") and (source := _open_json(place, file, lines, user)):
+    is_json = lines[0].lstrip()[:1] in (b"[", b"{") or any(
+        is_pool(row) for row in map(_json, lines) if isinstance(row, dict)
+    )
+    if is_json and (source := _open_json(place, file, lines, user)):
         return source
     if lines[0].lstrip().lower().startswith(_WEB_PAGE):
         raise InputError(f"{place}: is a web page: name a file with its texts")
@@ -482,15 +488,18 @@ def _open_json(
     objects = [isinstance(value, dict) for value in values]
     one_line = len(lines) == 1 and file.is_whole
     several = any(a and b for a, b in pairwise(objects))
-    if not several and (values[0] is None or one_line or isinstance(values[0], list)):
+    is_too_long = lines[0].lstrip()[:1] == b"{" and len(lines[0]) > LineLimits().line
+    if not (several or is_too_long) and (
+        values[0] is None or one_line or isinstance(values[0], list)
+    ):
         whole = _json(file.read())
         rows = _rows_of_value(place, whole)
-        if rows is not None:
+        if rows is not None and not (one_line and rows == [whole]):  # which is a line
             numbered = lambda: _objects(place, enumerate(rows, 1))  # noqa: E731 - of these rows
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             return _table(place, user, first, unit="item", _read=numbered)
         if not any(objects) and not is_jsonl(place):
-            if lines[0].lstrip()[:1] == b"[" and whole is None:
+            if whole is None and re.match(rb"\s*\[\s*([\[{\"]|$)", lines[0]):
                 json_error(place, file.read())
             return None
     rows_of_lines = [value for value in values if isinstance(value, dict)]
@@ -590,7 +599,10 @@ def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
     width = len(rows[0])
     # A first line with a separator may be a header, another one only a bad line among good ones.
     looked_at = rows[:1] if _separator(lines[0]) else [row for row in rows if len(row) == width]
-    if width >= _RUN_COLUMNS and any(_is_number(r[3]) and _is_number(r[4]) for r in looked_at):
+    is_run = rows[0][1:2] == [b"Q0"] or any(
+        _is_number(r[3]) and _is_number(r[4]) for r in looked_at if width >= _RUN_COLUMNS
+    )
+    if width >= _RUN_COLUMNS and is_run:
         return "trec run"
     if _is_short_run(looked_at):
         raise InputError(
@@ -764,28 +776,32 @@ def _plain_rows(place: str, file: _File) -> Iterator[tuple[int, list[str]]]:
 def _has_quoted_cells(place: str, file: _File) -> bool:
     """Return whether quotes in a file with tabs enclose whole cells everywhere.
 
-    They do not where a cell over several lines would swallow lines that are rows by themselves.
+    Where a cell over several lines is made of lines that are rows by themselves, it is one only if
+    other cells show that the file was written with quotes.
     """
     if b'"' not in file.head and file.is_whole:
         return False
-    kept = list[str]()
+    lines, tabs, is_doubtful, is_quoted = list[str](), -1, False, False
 
-    def lines() -> Iterator[str]:
+    def recorded() -> Iterator[str]:
         for text in _decoded(place, file, "\n"):
-            kept.append(text)
+            lines.append(text)
             yield text
 
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    tabs = None
     try:
-        for cells in csv.reader(lines(), delimiter="\t", strict=True):
-            tabs = len(cells) - 1 if tabs is None else tabs
-            if len(kept) > 1 and all(text.count("\t") == tabs for text in kept if text.strip()):
-                return False
-            kept.clear()
+        for cells in csv.reader(recorded(), delimiter="\t", strict=True):
+            tabs = len(cells) - 1 if tabs < 0 else tabs
+            raw = "".join(lines)
+            if len(lines) > 1 and all(text.count("\t") == tabs for text in lines if text.strip()):
+                is_doubtful = True
+            elif not is_quoted and '"' in raw:
+                odd = (cell for cell in cells if '"' in cell or "\n" in cell or "\t" in cell)
+                is_quoted = any('"' + cell.replace('"', '""') + '"' in raw for cell in odd)
+            lines.clear()
     except csv.Error:
         return False
-    return True
+    return is_quoted or not is_doubtful
 
 
 def refuse(source: Source, wanted: str, *hints: str) -> InputError:

@@ -1,4 +1,4 @@
-"""What columns are called, and what their values are: one table of names, one conversion a type.
+"""What columns are called and what they hold: one table of names, one conversion a type.
 
 A role is what a column is for, such as ``doc_id``. Capitals, blanks, points, hyphens and
 underscores in names do not count.
@@ -107,8 +107,8 @@ def role_of(name: str) -> str:
 class Columns(dict[str, str]):
     """The names of columns that a user gave, by role; remembers which files have been read."""
 
-    def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        super().__init__(names or {})
+    def __init__(self, names: Mapping[str, str] | None = None, **more: str) -> None:
+        super().__init__(names or {}, **more)
         self.files: dict[str, Collection[str]] = {}
 
     def refuse_unused(self) -> None:
@@ -240,9 +240,10 @@ def to_number(value: Any, *, has_commas: bool = False) -> float | None:
             text = text.replace(",", ".")
         if text.lower() in ("true", "false"):
             return float(text.lower() == "true")
-        value = None if "_" in text else text
+    else:
+        text = value
     try:
-        number = float(value)
+        number = float("" if isinstance(text, str) and "_" in text else text)
     except (TypeError, ValueError):
         raise ValueError(f"cannot be {value!r}: it is not a number") from None
     if math.isinf(number):

@@ -31,7 +31,8 @@ _DATA = (
 )
 _BOM = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 2**16
-_BLOCK_BYTES = 2**23
+_LONGEST_LINE = 2**30
+BLOCK_BYTES = 2**23
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 PARTIAL = ".partial"
 """The ending of a file that is being written."""
@@ -158,10 +159,13 @@ def open_for_reading(url: str) -> Iterator[Any]:
 def read_blocks(url: str) -> Iterator[bytes]:
     """Yield a text file in blocks of some megabytes, each of whole lines."""
     with open_for_reading(url) as stream:
-        piece = stream.read(_BLOCK_BYTES).removeprefix(_BOM)
+        piece = stream.read(BLOCK_BYTES).removeprefix(_BOM)
         while piece:
-            yield piece + stream.readline()
-            piece = stream.read(_BLOCK_BYTES)
+            rest = stream.readline(_LONGEST_LINE)
+            if len(rest) == _LONGEST_LINE:
+                raise UnreadableFile(f"{url}: cannot be read (a line is longer than 1 GB)")
+            yield piece + rest
+            piece = stream.read(BLOCK_BYTES)
 
 
 def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:

@@ -310,8 +310,8 @@ def _named_sides(table: pa.Table, roles: Mapping[str, str], where: Callable[[int
     for row in answered:
         if None not in (by_name[row], by_word[row]) and by_name[row] != by_word[row]:
             raise InputError(
-                f"{where(row)}: the {name} {cells[row]!r} may be a column or what one names: rename "
-                "the columns"
+                f"{where(row)}: the {name} {cells[row]!r} may be a column or what one names: "
+                "rename the columns"
             )
     return preference
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.files import storage
 from zelo_ray.files.candidates import find_unjudged, pool_candidates, sort_run
+from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.storage import file_stem, open_for_writing
 from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.files.trec import write_qrels, write_run
-from zelo_ray.formats.interchange.trec import read_run, read_trec_qrels
 from zelo_ray.records import Qrel, Ranked
 
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\nq2 Q0 d1 1 -7 bm25\n"
@@ -29,6 +29,12 @@ def file(tmp_path, data, name="a.run"):
     path = tmp_path / name
     path.write_bytes(data)
     return str(path)
+
+
+def read_run(path):
+    """The name and the scores of a file of one run."""
+    ((name, run),) = read_runs([str(path)]).items()
+    return name, run.select(schema_of(Ranked).names)
 
 
 def tuples(table, *names):
@@ -76,12 +82,12 @@ def test_quotes_and_other_scripts_are_plain_text(tmp_path):
     [
         (b"q1 Q0 d3 3 1.0", "5 columns; a TREC run has 6"),
         (b"q1 0 d3 1", "4 columns"),
-        (b"q1 Q0 d3 3 nan t", "score b'nan' is not a finite number"),
+        (b"q1 Q0 d3 3 nan t", "'nan' is not a finite number"),
         (b"q1 Q0 d3 3 inf t", "not a finite number"),
         (b"q1 Q0 d3 3 1_0 t", "not a finite number"),
-        (b"q1 Q0 d3 3 high t", "score b'high'"),
+        (b"q1 Q0 d3 3 high t", "'high' is not"),
         (b"q1 Q0 d\xff 3 1 t", "not UTF-8"),
-        (b"q1 Q0 d1 3 1 t", "'d1' of query 'q1' again, .*a.run:1: "),
+        (b"q1 Q0 d1 3 1 t", "'d1' of query 'q1' is ranked twice, first at .*a.run:1: "),
     ],
 )
 def test_a_bad_line_of_a_run_is_named(tmp_path, line, why):
@@ -96,11 +102,11 @@ def test_a_line_that_is_no_text_is_named_without_a_word_from_arrow(tmp_path, cap
 
 
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(storage, "BLOCK_BYTES", 16)
     path = file(tmp_path, RUN + b"\nq1 Q0 d7 1 x t")
-    with pytest.raises(InputError, match=r"a\.run:5: .*b'x'"):
+    with pytest.raises(InputError, match=r"a\.run:5: .*'x'"):
         read_run(path)
-    with pytest.raises(InputError, match=r"a\.run:4: document 'd2' .* after .*a\.run:2:"):
+    with pytest.raises(InputError, match=r"a\.run:4: document 'd2' .* first at .*a\.run:2"):
         read_run(file(tmp_path, RUN + b"q1 Q0 d2 4 0 bm25\n"))
     assert tuples(read_run(file(tmp_path, RUN))[1]) == ROWS
 
@@ -123,22 +129,22 @@ def test_threads_of_arrow_hold_nothing_of_pythons(tmp_path, monkeypatch):
     [
         (b"q1 0 d1 1\nq1 0 d3", ":2: .*3 columns"),
         (b"q1 0 d1 1\nq1 0 d3 1 more", ":2: .*5 columns; a TREC qrels file has 4"),
-        (b"q1 0 d1 1\nq1 0 d3 nan", ":2: .*relevance b'nan'"),
-        (b"q1 0 d1 1\nq1 0 d1 0", ":2: .*again"),
-        (b"", ".*holds no line of a TREC"),
-        (b" \n\n", ".*holds no line of a TREC"),
+        (b"q1 0 d1 1\nq1 0 d3 nan", ":2: .*'nan'"),
+        (b"q1 0 d1 1\nq1 0 d1 0", ":2: .*twice"),
+        (b"", ": holds no judgments; it is an empty file"),
+        (b" \n\n", ": holds no judgments; it is an empty file"),
     ],
 )
 def test_what_is_wrong_with_qrels_is_named(tmp_path, data, why):
     with pytest.raises(InputError, match=rf"a\.qrels{why}"):
-        read_trec_qrels(file(tmp_path, data, "a.qrels"))
+        read_qrels(file(tmp_path, data, "a.qrels"))
 
 
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("a.run", b"", "holds no line of a TREC"),
-        ("a.run", b" \n\n", "holds no line of a TREC"),
+        ("a.run", b"", "holds no run; it is an empty file"),
+        ("a.run", b" \n\n", "holds no run; it is an empty file"),
         ("a.run.gz", gzip.compress(RUN * 9, mtime=0)[:-9], "cannot be read"),
         ("a.run.zst", zstandard.compress(RUN * 99)[:-5], "cannot be read"),
     ],
@@ -177,7 +183,7 @@ SOME = st.lists(st.tuples(IDS, IDS, FINITE), min_size=1, max_size=20, unique_by=
 @settings(max_examples=100, deadline=None)
 def test_a_run_is_read_as_it_was_written(tmp_path_factory, rows, name, packed):
     path = str(tmp_path_factory.mktemp("runs") / f"a.run{packed}")
-    write_run(path, name, ranked(*rows))
+    write_run(path, name, sort_run(ranked(*rows)))
     back_name, back = read_run(path)
     assert back_name == name
     assert sorted(tuples(back)) == sorted(rows)
@@ -189,7 +195,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory, rows, name, packed):
 def test_qrels_are_read_as_they_were_written(tmp_path_factory, rows):
     path = str(tmp_path_factory.mktemp("qrels") / "a.qrels")
     write_qrels(path, judged(*rows))
-    back = read_trec_qrels(path)
+    back = read_qrels(path)
     assert back.schema == schema_of(Qrel)
     assert tuples(back, "query_id", "doc_id", "relevance") == rows
     assert all(map(math.isnan, back["std_error"].to_pylist()))
@@ -201,7 +207,7 @@ def test_qrels_are_read_as_they_were_written(tmp_path_factory, rows):
 def test_an_id_that_would_break_the_columns_is_refused(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("ids") / "a.run"
     try:
-        write_run(str(path), "tag", ranked(("q", text, 1.0)))
+        write_run(str(path), "tag", sort_run(ranked(("q", text, 1.0))))
         assert is_id(text)
     except Unwritable:
         assert not is_id(text)
@@ -211,7 +217,7 @@ def test_an_id_that_would_break_the_columns_is_refused(tmp_path_factory, text):
 def test_what_a_written_run_looks_like(tmp_path):
     path = tmp_path / "new/a.run"
     run = ranked(("q2", "d1", 1.0), ("q1", "a", 0.1), ("q1", "b", 2.0), ("q1", "c", 0.1))
-    write_run(str(path), "mine", run)
+    write_run(str(path), "mine", sort_run(run))
     assert path.read_text().splitlines() == [
         "q2 Q0 d1 1 1 mine",
         "q1 Q0 b 1 2 mine",
@@ -225,9 +231,9 @@ def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     path = tmp_path / "a.run"
     path.write_text("old")
     with pytest.raises(Unwritable, match="the run's name 'my run'"):
-        write_run(str(path), "my run", ranked(("q", "d", 1.0)))
+        write_run(str(path), "my run", sort_run(ranked(("q", "d", 1.0))))
     with pytest.raises(Unwritable, match="that is not finite"):
-        write_run(str(path), "run", ranked(("q", "d", math.nan)))
+        write_run(str(path), "run", sort_run(ranked(("q", "d", math.nan))))
     assert path.read_text() == "old"
     with pytest.raises(ZeroDivisionError), open_for_writing(f"{path}.gz") as out:
         out.write(b"half %d" % (1 / 0))
@@ -235,7 +241,7 @@ def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
 
 
 def test_urls(tmp_path):
-    write_run("memory://trec/a.run", "tag", ranked(*ROWS))
+    write_run("memory://trec/a.run", "tag", sort_run(ranked(*ROWS)))
     assert sorted(tuples(read_run("memory://trec/a.run")[1])) == sorted(ROWS)
 
 
@@ -300,7 +306,7 @@ def test_nists_own_runs(published, name):
 def test_official_qrels(published, name):
     path = str(published / name)
     theirs = [(r.query_id, r.doc_id, float(r.relevance)) for r in ir_measures.read_trec_qrels(path)]
-    assert tuples(read_trec_qrels(path), "query_id", "doc_id", "relevance") == theirs
+    assert tuples(read_qrels(path), "query_id", "doc_id", "relevance") == theirs
 
 
 def test_large_ids_of_many_chunks_are_one_table():

@@ -15,13 +15,12 @@ from tests.builders import parsed, write_lines
 from zelo_ray import cli
 from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.files.inputs import InputOptions
+from zelo_ray.files.collections import index_by_id, read_texts, write_collection
+from zelo_ray.files.inputs import InputOptions, make_pools, read_pools
 from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.make_pools import with_title
+from zelo_ray.files.make_pools import Notes, with_title
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.input import pools_of
-from zelo_ray.formats.interchange import beir
-from zelo_ray.formats.interchange.mteb import read_rows
 from zelo_ray.records import Document, Pool, Qrel
 
 CORPUS = [
@@ -47,41 +46,43 @@ def rows(qrels):
     return [tuple(row.values())[:3] for row in qrels.to_pylist()]
 
 
-def documents(filled):
-    return {pool.query_id: [d.id for d in pool.documents] for pool in filled.pools}
+def pools_in(place):
+    """The pools of a place, and the notes."""
+    notes = Notes()
+    return read_pools(str(place), notes=notes), notes.lines()
 
 
 def test_a_collection_of_beir_is_read(folder):
-    qrels = beir.read_beir_qrels(str(folder))
-    assert rows(qrels) == [("q1", "d1", 2), ("q1", "d2", 0), ("q2", "d3", 1)]
-    filled = beir.read_beir_pools(f"{folder}/")
-    assert filled.notes == []
-    queries = {id_: query.content for id_, query in beir.read_queries(str(folder)).items()}
-    assert {pool.query_id: pool.query for pool in filled.pools} == queries
-    texts = {d.id: d for pool in filled.pools for d in pool.documents}
+    assert rows(read_qrels(str(folder))) == [("q1", "d1", 2), ("q1", "d2", 0), ("q2", "d3", 1)]
+    pools, notes = pools_in(f"{folder}/")
+    assert notes == []
+    queries = index_by_id(read_texts(str(folder), "queries"))
+    assert {p.query_id: p.query for p in pools} == {q: d.content for q, d in queries.items()}
+    texts = {d.id: d for pool in pools for d in pool.documents}
     assert texts["d1"] == Document("d1", "Resets\nHold the button.", {"title": "Resets"})
     assert texts["d2"] == Document("d2", "Pull the plug.")
     assert texts["d3"].content == "Resets\nResets are easy."
     text = 'corpus-id\tquery-id\tscore\n"d1\tq1\t2\nd"2"\tq1\t0\n'  # a quote is a part of an id
     (folder / "qrels/test.tsv").write_text(text)
-    assert rows(beir.read_beir_qrels(str(folder))) == [("q1", '"d1', 2), ("q1", 'd"2"', 0)]
+    assert rows(read_qrels(str(folder))) == [("q1", '"d1', 2), ("q1", 'd"2"', 0)]
 
 
 def test_of_several_splits_it_is_the_test_split(folder):
     (folder / "qrels/dev.tsv").write_text(QRELS.replace("q2", "q9"))
-    assert len(beir.read_beir_qrels(str(folder))) == 3
+    assert len(read_qrels(str(folder))) == 3
     (folder / "qrels/test.tsv").rename(folder / "qrels/train.tsv")
-    with pytest.raises(InputError, match=r"no split test; .* \(dev.tsv, train"):
-        beir.read_beir_qrels(str(folder))
-    assert rows(beir.read_beir_qrels(f"{folder}/qrels/dev.tsv"))[-1] == ("q9", "d3", 1)
+    with pytest.raises(InputError, match=r"no split called test: name one file, dev.tsv or train"):
+        read_qrels(str(folder))
+    assert rows(read_qrels(f"{folder}/qrels/dev.tsv"))[-1] == ("q9", "d3", 1)
 
 
 def test_an_order_that_tells_the_truth_is_noted(folder):
     best = {"query-id": "q1", "corpus-ids": ["d1", "d2", "d3"]}
-    write_lines(folder / "top_ranked.jsonl", [best])
-    assert len(beir.read_beir_pools(str(folder)).notes) == 1
-    write_lines(folder / "top_ranked.jsonl", [best, {"query-id": "q2", "corpus-ids": ["d2", "d3"]}])
-    assert beir.read_beir_pools(str(folder)).notes == []
+    other = {"query-id": "q2", "corpus-ids": ["d2", "d3"]}
+    for rows_, noted in (([best], 1), ([best, other], 0)):
+        write_lines(folder / "top_ranked.jsonl", rows_)
+        notes = pools_in(folder)[1]
+        assert len([note for note in notes if "not a first-stage ranking" in note]) == noted
 
 
 def test_data_sets_as_they_lie_on_hugging_face(tmp_path):
@@ -95,16 +96,17 @@ def test_data_sets_as_they_lie_on_hugging_face(tmp_path):
         (tmp_path / name).mkdir()
         place = tmp_path / name / "test-00000-of-00001.parquet"
         pq.write_table(pa.Table.from_pylist(content), place)
-    assert documents(beir.read_beir_pools(str(tmp_path))) == {"q1": ["d1", "d2"]}
-    assert rows(beir.read_beir_qrels(str(tmp_path))) == [("q1", "d2", 1)]
+    (pool,), _ = pools_in(tmp_path)
+    assert [document.id for document in pool.documents] == ["d1", "d2"]
+    assert rows(read_qrels(str(tmp_path))) == [("q1", "d2", 1)]
 
 
 def test_what_has_no_text_is_left_out_and_noted(folder):
     write_lines(folder / "corpus.jsonl", [CORPUS[0], {"_id": "d2", "text": " \n"}])
     write_lines(folder / "queries.jsonl", QUERIES[:1])
-    filled = beir.read_beir_pools(str(folder))
-    assert documents(filled) == {"q1": ["d1"]}
-    assert [note[-4:] for note in filled.notes] == ["(q2)", "(d2)"]
+    (pool,), notes = pools_in(folder)
+    assert [document.id for document in pool.documents] == ["d1"]
+    assert [note[-4:] for note in notes] == ["(q2)", "(d2)"]
 
 
 TWICE = '{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}'
@@ -113,13 +115,13 @@ WRONG = [
     ("qrels/test.tsv", QRELS + "q3\td1\thigh\n", "test.tsv:5: "),
     ("qrels/test.tsv", QRELS + "q1\td1\t0\n", "document 'd1' of query 'q1' is judged twice"),
     ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "holds no judged document"),
-    ("queries.jsonl", '{"_id": "q1", "text": 7}\n', "queries.jsonl:1: has no text"),
-    ("queries.jsonl", '\n{"text": "x"}\n', "queries.jsonl:2: has no id"),
-    ("queries.jsonl", '{"_id"\n', "queries.jsonl:1: is not valid JSON"),
+    ("queries.jsonl", '{"_id": "q1", "text": 7}\n', "queries.jsonl:1: is a int; write a text"),
+    ("queries.jsonl", '\n{"text": "x"}\n', "queries.jsonl: holds no queries of an id and a text"),
+    ("queries.jsonl", '{"_id"\n', "queries.jsonl.*"),
     ("queries.jsonl", TWICE, "'q1' has two"),
-    ("corpus.jsonl", '{"_id": "d1"}\n', "corpus.jsonl:1: has no text"),
+    ("corpus.jsonl", '{"_id": "d1"}\n', "corpus.jsonl: holds no corpus of an id and a text"),
     ("top_ranked.jsonl", '{"query-id": "q1"}\n', "top_ranked.jsonl:1: needs query-id and"),
-    ("corpus.jsonl", None, "holds none of corpus.tsv, .*, corpus/"),
+    ("corpus.jsonl", None, "holds neither corpus.jsonl"),
 ]
 
 
@@ -127,18 +129,18 @@ WRONG = [
 def test_what_is_wrong_is_named(folder, name, text, why):
     (folder / name).unlink() if text is None else (folder / name).write_text(text)
     with pytest.raises(InputError, match=why):
-        beir.read_beir_pools(str(folder))
+        read_pools(str(folder))
 
 
 def test_a_text_is_a_tab_away_from_its_id(tmp_path):
     path = tmp_path / "queries.tsv"
     path.write_text("7\twhat is\ta tab?\r\n8\tb\n")
-    found = {"7": Document("7", "what is\ta tab?"), "8": Document("8", "b")}
-    assert beir.read_queries(str(path)) == found
+    found = [Document("7", "what is\ta tab?"), Document("8", "b")]
+    assert [*read_texts(str(path), "queries")] == found
     for data, why in ((b"7\tcaf\xe9\n", "is not UTF-8"), (b"7 what?\n", "has no tab")):
         path.write_bytes(data)
         with pytest.raises(InputError, match=rf"queries.tsv:1: {why}"):
-            beir.read_queries(str(path))
+            [*read_texts(str(path), "queries")]
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
@@ -155,18 +157,18 @@ def test_what_is_written_is_read_again(tmp_path_factory, texts, data):
     pools = [Pool("q1", "one?", tuple(known), about=about), Pool("q2", "two?", tuple(order))]
     grades = [Qrel("q1", known[-1].id, 0.1, math.nan), Qrel("q2", order[-1].id, 3.0, math.nan)]
     qrels = table_of(grades, Qrel)
-    beir.write_collection(root, pools, qrels)
-    assert beir.read_beir_pools(root).pools == pools
-    assert rows(beir.read_beir_qrels(root)) == rows(qrels)
+    write_collection(root, pools, qrels)
+    assert pools_in(root)[0] == pools
+    assert rows(read_qrels(root)) == rows(qrels)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
     pools = [Pool("q1", "?", (Document("d", "a"),)), Pool("q2", "?", (Document("d", "b"),))]
     qrels = table_of([Qrel("q1", "d\t", 1.0, math.nan)], Qrel)
     with pytest.raises(Unwritable, match="document 'd' has one text here and another there"):
-        beir.write_collection(str(tmp_path), pools, qrels)
+        write_collection(str(tmp_path), pools, qrels)
     with pytest.raises(Unwritable, match=r"the doc_id 'd\\t' cannot stand in a TSV file"):
-        beir.write_collection(str(tmp_path), pools[:1], qrels)
+        write_collection(str(tmp_path), pools[:1], qrels)
 
 
 # MTEB's reranking rows
@@ -178,41 +180,38 @@ RERANKING = [
 ]
 
 
-def read(path, rows=()):
-    """What is read of rows, which are written first."""
-    return read_rows(probe(str(write_lines(path, rows) if rows else path)))
-
-
 def test_rows_of_mteb_are_pools_and_their_truth(tmp_path):
-    filled, qrels = read(tmp_path / "rows.jsonl", RERANKING)
-    assert filled.notes == []
-    grades = {(r["query_id"], r["doc_id"]): r["relevance"] for r in qrels.to_pylist()}
+    place = str(write_lines(tmp_path / "rows.jsonl", RERANKING))
+    pools, notes = pools_in(place)
+    assert notes == []
+    grades = {(q, d): relevance for q, d, relevance in rows(read_qrels(place))}
     found = [
         (pool.query, sorted((grades[pool.query_id, d.id], d.content) for d in pool.documents))
-        for pool in filled.pools
+        for pool in pools
     ]
     assert found == [
         ("which?", [(0, "no"), (0, "no"), (1, "also yes"), (1, "yes")]),
         ("how?\nin what way?", [(0, "hm"), (1, "so")]),
     ]
     pq.write_table(pa.Table.from_pylist([RERANKING[0]]), tmp_path / "rows.parquet")
-    assert read(tmp_path / "rows.parquet")[0].pools == filled.pools[:1]
+    assert pools_in(tmp_path / "rows.parquet")[0] == pools[:1]
     places = [str(write_lines(tmp_path / f"{name}.jsonl", RERANKING)) for name in "ab"]
-    pools = [*pools_of(places, InputOptions(), ConversionNotes())[1]]
-    assert len({(pool["query"]["id"], d["id"]) for pool in pools for d in pool["documents"]}) == 12
+    made = [*make_pools([*map(open_source, places)], InputOptions(), Notes())]
+    assert len({(pool["query"]["id"], d["id"]) for pool in made for d in pool["documents"]}) == 12
     alone = {query_id for query_id, _ in grades}
-    assert not alone & {pool["query"]["id"] for pool in pools}, "no truth of one file by mistake"
+    assert not alone & {pool["query"]["id"] for pool in made}, "no truth of one file by mistake"
+    assert "grade" not in str(made)
 
 
 def test_neither_place_nor_id_tells_the_positives(tmp_path):
     many = [{"query": "?", "positive": ["p"] * 5, "negative": ["n"] * 5}] * 40
-    pools = read(tmp_path / "rows.jsonl", many)[0].pools
+    pools = pools_in(write_lines(tmp_path / "rows.jsonl", many))[0]
     for place in (0, 9):
         by_place = [pool.documents[place].content for pool in pools]
         by_id = [sorted(pool.documents, key=lambda d: d.id)[place].content for pool in pools]
         assert 8 < by_place.count("p") < 32
         assert 8 < by_id.count("p") < 32
-    assert read(tmp_path / "rows.jsonl")[0].pools == pools
+    assert pools_in(tmp_path / "rows.jsonl")[0] == pools
 
 
 def test_rows_of_mteb_that_are_empty_or_wrong(tmp_path):
@@ -220,18 +219,15 @@ def test_rows_of_mteb_that_are_empty_or_wrong(tmp_path):
         {"query": " ", "positive": ["p"], "negative": ["n"]},
         RERANKING[0] | {"negative": ["n", ""]},
     ]
-    filled, qrels = read(tmp_path / "rows.jsonl", empty)
-    assert [pool.query_id for pool in filled.pools] == ["query2"]
-    assert len(qrels) == 3
-    assert [note[-8:] for note in filled.notes] == ["(query1)", "(query2)"]
-    for change, why in (
-        ({"negative": None}, "negative is not a list of texts"),
-        ({"positive": "p"}, "positive is not a list"),
-        ({"query": 7}, "query is not a list"),
-        ({"positive": [["p"]]}, "positive is not a list"),
-    ):
-        with pytest.raises(InputError, match=rf"rows.jsonl:3: {why}"):
-            read(tmp_path / "rows.jsonl", [*RERANKING, RERANKING[0] | change])
+    place = str(write_lines(tmp_path / "rows.jsonl", empty))
+    pools, notes = pools_in(place)
+    assert [pool.query_id for pool in pools] == ["query2"]
+    assert len(read_qrels(place)) == 3
+    assert [note[-8:] for note in notes] == ["(query1)", "(query2)"]
+    for change in ({"negative": None}, {"positive": "p"}, {"query": 7}, {"positive": [["p"]]}):
+        write_lines(tmp_path / "rows.jsonl", [*RERANKING, RERANKING[0] | change])
+        with pytest.raises(InputError, match="rows.jsonl:3: needs a query, and lists"):
+            read_pools(place)
 
 
 # Data sets of ir_datasets

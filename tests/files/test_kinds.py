@@ -13,6 +13,7 @@ import pytest
 from tests.input_pools import brought, cells, lines
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judgments import read_qrels, read_runs
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.votes import read_vote_rows
 
 QUERIES = ("q1", "q2")
@@ -78,7 +79,7 @@ def of_pools(place):
 
 
 def of_votes(place):
-    rows = read_vote_rows(probe(str(place)), {})
+    rows = read_vote_rows(open_source(str(place)))
     return [*zip(rows.table["query_id"].to_pylist(), rows.won.tolist(), strict=True)]
 
 
