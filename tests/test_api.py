@@ -402,7 +402,7 @@ def test_every_function_takes_a_file(paid, run, tmp_path):
     (tmp_path / "q.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 1\nq2 0 d0 0\n")
     same = {"old": paid, "new": paid}
     assert not drift(**config(**same)).moved
-    assert len(agree(human=QRELS, **config(sources=paid)).comparisons)
+    assert len(agree(human=QRELS, **config(sources=paid)).outcomes)
     assert len(compare_labels(new=QRELS, **config(old=tmp_path / "q.qrels")).contradictions) == 0
     (shard,) = (paid / "input").glob("*.jsonl")
     judged = {"inputs": shard, "judges": "openai:m", "query": "q1"}

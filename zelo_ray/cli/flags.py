@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from zelo_ray.cli.output import JSON, PROGRESS, PROGRESS_FORMS
-from zelo_ray.commands import COMMANDS, import_name, load
+from zelo_ray.commands import COMMANDS, load, options_of
 from zelo_ray.errors import OptionError
 from zelo_ray.names import did_you_mean
 from zelo_ray.options.base import OTHERS, CommandOptions, group_of, has_flag, is_collection_of
@@ -52,7 +52,7 @@ def parse_command(
 
 def options_with_flags(name: str, words: Sequence[str] = ()) -> type[CommandOptions]:
     """Return the options of a command, with those of all protocols if it takes them."""
-    kind: type[CommandOptions] = import_name(COMMANDS[name].options)
+    kind: type[CommandOptions] = options_of(name)
     if not COMMANDS[name].protocols:
         return kind
     from zelo_ray.protocols import is_own_protocol, options_with_all_protocols
