@@ -32,7 +32,7 @@ from zelo_ray import (
     prompt,
 )
 from zelo_ray.commands.bakeoff.files import file_names
-from zelo_ray.errors import InputError, OptionError, PanelError
+from zelo_ray.errors import InputError, OptionError, PanelError, ZeloError
 from zelo_ray.memory import as_options
 
 POOLS = [pool_of((0, 2, 1), query_id=f"q{n}") for n in range(6)]
@@ -239,7 +239,7 @@ def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
 
 def test_a_run_that_is_not_finished_is_refused(tmp_path):
     out = builders.interrupted(tmp_path, builders.graded_pools(2, 3), 5)
-    with pytest.raises(InputError, match="is not finished; run the same command again"):
+    with pytest.raises(ZeloError, match="is not finished; run the same command again"):
         load_run(out)
 
 
@@ -247,7 +247,7 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path):
 def test_a_directory_without_results_is_told(tmp_path, held):
     if held:
         (tmp_path / "run.json").write_text(held)
-    with pytest.raises(InputError, match=str(tmp_path)):
+    with pytest.raises(ZeloError, match=str(tmp_path)):
         load_run(tmp_path)
 
 
