@@ -4,8 +4,6 @@ import doctest
 import json
 import re
 import shutil
-import subprocess
-import sys
 from importlib import import_module
 
 import numpy as np
@@ -60,19 +58,6 @@ def run(paid):
     return annotate(LINES, out=paid, judges="offline", progress=None)
 
 
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [
-        ("zelo_ray", ("ray", "scipy", "pandas", "pyarrow")),
-        ("zelo_ray.ray.coordinator", ("pydantic", "scipy", "pandas", "pyarrow", "numpy")),
-    ],
-)
-def test_importing_it_imports_nothing_heavy(module, heavy):
-    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
-
-
 def test_every_public_name_is_there_and_has_a_docstring():
     for name in zelo_ray.__all__:
         assert getattr(zelo_ray, name).__doc__, name
@@ -81,10 +66,7 @@ def test_every_public_name_is_there_and_has_a_docstring():
         _ = zelo_ray.anotate
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["api", "results", "rerankers.custom"],
-)
+@pytest.mark.parametrize("name", ["api", "results", "rerankers.custom"])
 def test_the_examples_of_docstrings_run(name):
     found = doctest.testmod(import_module(f"zelo_ray.{name}"))
     assert found.attempted > 0
@@ -129,11 +111,8 @@ def test_scores_and_metadata_come_along_and_whole_numbers_are_ids(tmp_path):
         assert line["query"] == {"id": "7", "query": "how"}
         first, second = line["documents"]
         assert (first["id"], first["metadata"], first["input_score"]) == ("1", {"year": 2020}, 0.5)
-        assert (second["id"], second.get("metadata"), second.get("input_score")) == (
-            "2",
-            None,
-            None,
-        )
+        assert second["id"] == "2"
+        assert not {"metadata", "input_score"} & {*second}
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,10 @@ def test_the_package_itself_imports_nothing_heavy():
     assert not loaded("import zelo_ray") & {*ARRAYS, *HEAVY, "pydantic"}
 
 
+def test_the_coordinator_needs_no_arrays():
+    assert not loaded("import zelo_ray.ray.coordinator") & {*ARRAYS, "pydantic"}
+
+
 @pytest.mark.parametrize("what", JOBS)
 def test_a_job_is_imported_without_what_it_may_not_need(what):
     module = f"zelo_ray.{what}"
