@@ -22,7 +22,7 @@ import psutil
 import yaml
 
 from tests.fakes.core import PROVIDERS
-from zelo_ray.commands import COMMANDS, import_name
+from zelo_ray.commands import COMMANDS, options_of
 from zelo_ray.engine.ledger import read_rows
 
 OUTPUTS = (
@@ -202,7 +202,7 @@ def with_config(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         for name, text in environ.items()
         if name.startswith(_OPTION)
     }
-    kind = import_name(COMMANDS[words[0]].options) if words and words[0] in COMMANDS else None
+    kind = options_of(words[0]) if words and words[0] in COMMANDS else None
     told = {name: value for name, value in given.items() if kind and name in kind.model_fields}
     if not told:
         return [*words]

@@ -4,8 +4,6 @@ import doctest
 import json
 import re
 import shutil
-import subprocess
-import sys
 from importlib import import_module
 
 import numpy as np
@@ -32,7 +30,7 @@ from zelo_ray import (
     prompt,
 )
 from zelo_ray.commands.bakeoff.files import file_names
-from zelo_ray.errors import InputError, OptionError, PanelError
+from zelo_ray.errors import InputError, OptionError, PanelError, ZeloError
 from zelo_ray.memory import as_options
 
 POOLS = [pool_of((0, 2, 1), query_id=f"q{n}") for n in range(6)]
@@ -60,19 +58,6 @@ def run(paid):
     return annotate(LINES, out=paid, judges="offline", progress=None)
 
 
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [
-        ("zelo_ray", ("ray", "scipy", "pandas", "pyarrow")),
-        ("zelo_ray.ray.coordinator", ("pydantic", "scipy", "pandas", "pyarrow", "numpy")),
-    ],
-)
-def test_importing_it_imports_nothing_heavy(module, heavy):
-    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
-
-
 def test_every_public_name_is_there_and_has_a_docstring():
     for name in zelo_ray.__all__:
         assert getattr(zelo_ray, name).__doc__, name
@@ -81,10 +66,7 @@ def test_every_public_name_is_there_and_has_a_docstring():
         _ = zelo_ray.anotate
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["api", "results", "rerankers.custom"],
-)
+@pytest.mark.parametrize("name", ["api", "results", "rerankers.custom"])
 def test_the_examples_of_docstrings_run(name):
     found = doctest.testmod(import_module(f"zelo_ray.{name}"))
     assert found.attempted > 0
@@ -129,11 +111,8 @@ def test_scores_and_metadata_come_along_and_whole_numbers_are_ids(tmp_path):
         assert line["query"] == {"id": "7", "query": "how"}
         first, second = line["documents"]
         assert (first["id"], first["metadata"], first["input_score"]) == ("1", {"year": 2020}, 0.5)
-        assert (second["id"], second.get("metadata"), second.get("input_score")) == (
-            "2",
-            None,
-            None,
-        )
+        assert second["id"] == "2"
+        assert not {"metadata", "input_score"} & {*second}
 
 
 @pytest.mark.parametrize(
@@ -239,7 +218,7 @@ def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
 
 def test_a_run_that_is_not_finished_is_refused(tmp_path):
     out = builders.interrupted(tmp_path, builders.graded_pools(2, 3), 5)
-    with pytest.raises(InputError, match="is not finished; run the same command again"):
+    with pytest.raises(ZeloError, match="is not finished; run the same command again"):
         load_run(out)
 
 
@@ -247,7 +226,7 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path):
 def test_a_directory_without_results_is_told(tmp_path, held):
     if held:
         (tmp_path / "run.json").write_text(held)
-    with pytest.raises(InputError, match=str(tmp_path)):
+    with pytest.raises(ZeloError, match=str(tmp_path)):
         load_run(tmp_path)
 
 
@@ -402,7 +381,7 @@ def test_every_function_takes_a_file(paid, run, tmp_path):
     (tmp_path / "q.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 1\nq2 0 d0 0\n")
     same = {"old": paid, "new": paid}
     assert not drift(**config(**same)).moved
-    assert len(agree(human=QRELS, **config(sources=paid)).comparisons)
+    assert len(agree(human=QRELS, **config(sources=paid)).outcomes)
     assert len(compare_labels(new=QRELS, **config(old=tmp_path / "q.qrels")).contradictions) == 0
     (shard,) = (paid / "input").glob("*.jsonl")
     judged = {"inputs": shard, "judges": "openai:m", "query": "q1"}

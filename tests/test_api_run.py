@@ -15,7 +15,7 @@ import doctest
 import json
 from pathlib import Path
 
-from zelo_ray import annotate, bakeoff, compare_protocols, load_run
+from zelo_ray import annotate, bakeoff, compare, load_run
 from zelo_ray.ray.session import ray_session
 from zelo_ray.options import AnnotateOptions
 
@@ -45,7 +45,7 @@ def arms(rerankers):
         write_annotated=True,
     )
     assert contest.complete, contest
-    return contest.leaderboard.to_pandas().set_index("run")
+    return contest.leaderboard.to_pandas().set_index("ranker")
 
 
 def asked():
@@ -62,7 +62,7 @@ with ray_session(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for a
 
     rerankers = {"words": words, "longest": Longest, "shortest": Longest(-1), "as": "original"}
     first = arms(rerankers)
-    assert first.queries.to_dict() == {**dict.fromkeys(rerankers, 1), "prod": 1}
+    assert {*first.index} == {*rerankers, "prod"}
     assert asked() == {"words": 1, "longest": 1, "shortest": 1}
 
     def words(query, documents):
@@ -75,7 +75,7 @@ with ray_session(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for a
     assert repr(load_run("contest")).startswith("Bake-off of ")
 
     people = {"q1": {"d1": 3, "d2": 0}}
-    worth = compare_protocols(
+    worth = compare(
         pools, human=people, protocols="zelo", judges="offline", out="worth", progress=None
     )
     assert [(row["protocol"], row["correct"]) for row in worth.trials] == [("zelo", 1)]

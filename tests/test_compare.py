@@ -16,8 +16,7 @@ from zelo_ray.commands.compare_labels.contradictions import find_contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
 from zelo_ray.errors import InputError, MeasureError, OptionError
 from zelo_ray.files.tables import table_of
-from zelo_ray.formats.interchange.pooling import make_qrels
-from zelo_ray.records import GradedScore, Ranked
+from zelo_ray.records import GradedScore, Qrel, Ranked
 
 QUERIES, DOCUMENTS = 12, 6
 
@@ -29,8 +28,8 @@ def compared(*words):
 
 
 def qrels_of(truth):
-    rows = [(q, d, float(r), math.nan) for q, docs in truth.items() for d, r in docs.items()]
-    return make_qrels("test", rows)
+    rows = [(q, d, float(r)) for q, docs in truth.items() for d, r in docs.items()]
+    return table_of([Qrel(*row, math.nan) for row in rows], Qrel)
 
 
 def write_qrels(path, **grades):

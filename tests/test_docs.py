@@ -14,7 +14,7 @@ import yaml
 from tests.crash import ROOT, bare_environment
 from tests.pages import PAGES, commands, flags, inline
 from zelo_ray.cli.flags import parse_command
-from zelo_ray.commands import COMMANDS, import_name
+from zelo_ray.commands import COMMANDS, options_of
 from zelo_ray.errors import OptionError
 from zelo_ray.options.files import OPTIONS_OF_FORMAT
 from zelo_ray.protocols import PROTOCOLS, load_protocol
@@ -26,7 +26,7 @@ SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
 OPTIONS = {
     f"--{name.replace('_', '-')}"
     for kind in (
-        *(import_name(each.options) for each in COMMANDS.values()),
+        *map(options_of, COMMANDS),
         *(load_protocol(name).options for name in PROTOCOLS),
     )
     for name in kind.model_fields
@@ -71,7 +71,7 @@ def test_every_flag_that_is_named_exists():
         assert {*flags(page.read_text())} <= OPTIONS | OTHERS, page
     for synopsis in SYNOPSES:
         command, what, *_ = [*synopsis.text.split()[1:], ""]
-        kind = import_name(COMMANDS[command].options)
+        kind = options_of(command)
         of_what = command == "convert" and {"out", "columns", *OPTIONS_OF_FORMAT[what]}
         takes = {f"--{name.replace('_', '-')}" for name in of_what or kind.model_fields}
         assert {*flags(synopsis.text)} <= takes, synopsis

@@ -27,11 +27,22 @@ def loaded(code, *words):
 def test_help_imports_no_arrays(command):
     there = loaded("from zelo_ray.cli import main; main()", command, "--help")
     assert "pydantic" in there
-    assert not there & {*ARRAYS, "fsspec", "asyncio"}
+    assert not there & {*ARRAYS, *HEAVY, "fsspec", "asyncio", "zelo_ray.providers"}
+    others = {f"zelo_ray.commands.{name.replace('-', '_')}" for name in COMMANDS}
+    assert not there & {*others, "zelo_ray.commands.adapter"}
+
+
+def test_keys_are_read_without_protocols():
+    there = loaded("import zelo_ray.providers.dotenv")
+    assert not {name for name in there if name.startswith("zelo_ray.protocols")}
 
 
 def test_the_package_itself_imports_nothing_heavy():
     assert not loaded("import zelo_ray") & {*ARRAYS, *HEAVY, "pydantic"}
+
+
+def test_the_coordinator_needs_no_arrays():
+    assert not loaded("import zelo_ray.ray.coordinator") & {*ARRAYS, "pydantic"}
 
 
 @pytest.mark.parametrize("what", JOBS)

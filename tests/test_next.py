@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.builders import PANEL, options_of, pool_of, results_of
 from zelo_ray import cli
 from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli.output import print_lines
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.trial import find_fruitless_judges
 from zelo_ray.engine.write_results import Summary
@@ -166,7 +167,7 @@ def test_the_best_protocol_is_asked_as_it_was_compared():
 def test_names_steer_neither_a_terminal_nor_a_shell(capsys):
     for name in ("o\x1b[2J", "it's\\n\n", "\u202e\u00a0é漢", "a b"):
         command = next_step.command_of("report", name)
-        cli.printing.print_lines(next_step.next_line(command))
+        print_lines(next_step.next_line(command))
         printed = capsys.readouterr().out
         assert printed.removesuffix("\n").isprintable()
         said = ["bash", "-c", command.replace("zelo-ray", "printf %s", 1)]

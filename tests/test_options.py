@@ -10,7 +10,7 @@ from tests.crash import bare_environment
 from tests.jobs import annotate
 from zelo_ray import cli
 from zelo_ray.cli.flags import parse_command
-from zelo_ray.commands import COMMANDS, import_name
+from zelo_ray.commands import COMMANDS, options_of
 from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import AnnotateOptions
@@ -165,7 +165,7 @@ LEAST = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_keywords_and_a_file_alike(command):
-    kind, least = import_name(COMMANDS[command].options), LEAST[command]
+    kind, least = options_of(command), LEAST[command]
     loaded = load_command(command, least).model_dump()
     assert load_command(command, {}, yaml.safe_dump(least)).model_dump() == loaded
     says = f"no such option; zelo-ray {command} "

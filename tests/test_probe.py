@@ -312,7 +312,7 @@ def test_a_known_bias_is_found_under_a_cap_and_paid_once(probing, tmp_path):
     status, rows = found[0]
     assert (status, sure(rows), rows["injection"]["documents"]) == (4, ["injection"], 48)
     assert rows["injection"]["shift"] == pytest.approx(1, abs=0.25)
-    assert load_run(out).failing == [(JUDGE, "injection")]
+    assert load_run(out).failing == [[JUDGE, "injection"]]
     status, _ = probing("--documents", "48", "--fail-above", "1.5", biases=biases)
     assert (status, load_run(out).failing) == (0, [])
     replies = [*read_rows(out)]

@@ -7,11 +7,10 @@ import pytest
 
 from tests.builders import write_lines
 from tests.crash import bare_environment
+from tests.files.test_collections import CORPUS, QRELS, QUERIES
 from tests.jobs import run_job
-from tests.test_interchange import CORPUS, QRELS, QUERIES
 from zelo_ray import agree
 from zelo_ray.files.inputs import note_public
-from zelo_ray.formats.input.public_collections import is_public
 
 GRADES = [
     {"query_id": "q1", "doc_id": doc_id, "judge": judge, "grade": grade}
@@ -37,9 +36,9 @@ def test_names_and_forms_tell_and_nothing_else_does(beir, tmp_path):
         tmp_path / "own.jsonl", [{"query": "q?", "documents": [{"id": "d", "content": "text"}]}]
     )
     for place in ("ir_datasets:beir/nfcorpus/test", "hf://datasets/x/y.jsonl", beir, str(rows)):
-        assert is_public(place)
+        assert note_public([place])
     for place in (str(own), str(tmp_path / "none"), str(tmp_path)):
-        assert not is_public(place)
+        assert not note_public([place])
     (note,) = note_public([beir, str(own), beir])
     assert note.startswith(f"{beir} ")
 

@@ -25,8 +25,7 @@ import pyarrow as pa
 from zelo_ray.commands import load
 from zelo_ray.commands.adapter import run_command
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.judgments import read_runs
+from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.memory import as_options
 from zelo_ray.options.base import read_config
 from zelo_ray.options.places import read_text
@@ -87,7 +86,7 @@ def annotate(
     judges: str | Sequence[str] | None = None,
     protocol: str | None = None,
     max_usd: float | None = None,
-    dry_run: bool = False,
+    dry_run: bool | None = None,
     **options: Any,
 ) -> Results:
     """Judge pools and write relevance scores.
@@ -331,13 +330,13 @@ def label(
 
 
 def explain(
-    run: Results | Place, query: str = "", doc: str | None = None, **options: Any
+    run: Results | Place, query: str | None = None, doc: str | None = None, **options: Any
 ) -> Results:
     """Explain how a query was judged, or why one of its documents has its score.
 
     Args:
         run: results of `annotate`, or their directory or URL.
-        query: its id, the beginning of it, or a part of its text; empty: list the queries.
+        query: its id, the beginning of it, or a part of its text; without it, all are listed.
         doc: the document's id, or the beginning of it.
         **options: those of ``zelo-ray explain``.
 
@@ -350,8 +349,8 @@ def explain(
 def prompt(
     inputs: Any = None,
     *,
-    query: str = "",
-    doc: str | Sequence[str] = (),
+    query: str | None = None,
+    doc: str | Sequence[str] | None = None,
     out: Any = None,
     **options: Any,
 ) -> Results:
@@ -359,7 +358,7 @@ def prompt(
 
     Args:
         inputs: as for `annotate`; without any, those of the run of ``out``.
-        query: id of the query, its beginning or a part of its text; empty: the first one.
+        query: id of the query, its beginning or a part of its text; without it: the first one.
         doc: ids of documents: the requests that show all of these, and of one all that show it.
             Without it, one request of each judge and round.
         out: a run, or its directory or URL: its replies tell what later rounds ask.
@@ -390,7 +389,7 @@ def convert(
 
 
 def doctor(
-    *, judges: str | Sequence[str] | None = None, ask: bool = False, **options: Any
+    *, judges: str | Sequence[str] | None = None, ask: bool | None = None, **options: Any
 ) -> Results:
     """Check this machine, its keys and judges, without any call unless ``ask``.
 

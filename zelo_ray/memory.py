@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, OptionError, format_error
-from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.pools import pool_row
+from zelo_ray.files.storage import open_for_writing
 from zelo_ray.records import Pool
 from zelo_ray.rerankers.custom import PACKED
 from zelo_ray.results import Results

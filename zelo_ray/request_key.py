@@ -30,7 +30,7 @@ def hash_request(head: bytes, system: str, user: str, *rest: Any) -> str:
     """Return the key: 32 hexadecimal digits.
 
     Args:
-        head: the `opening` for the judge.
+        head: the `judge_prefix`.
         system: the system prompt.
         user: the user prompt.
         rest: the other elements of the list; bytes are JSON already.

@@ -8,18 +8,14 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pydantic import ValidationError
 from rich.console import Console
 
-from zelo_ray.commands import report_of_kind
 from zelo_ray.commands.adapter import with_lines
-from zelo_ray.commands.report import find_record
-from zelo_ray.errors import ExitStatus, InputError, OptionError
-from zelo_ray.files.run_record import is_finished, unfinished_message
+from zelo_ray.commands.report import read_report
+from zelo_ray.errors import ExitStatus, OptionError
+from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import StoredTable, parquet_table
 from zelo_ray.files.wording import printable
-from zelo_ray.files.run_record import read_record
-from zelo_ray.files.storage import list_directory
 from zelo_ray.options.places import check_url
 from zelo_ray.reports.document import CommandResult
 from zelo_ray.reports.parts import ReportTable
@@ -218,20 +214,12 @@ def load_run(out: str | PathLike[str]) -> Results:
     """Load the results in a directory or URL, as the function that wrote them returned them.
 
     Raises:
-        InputError: there are no results, or the run is not finished.
+        NothingToReport: there are no results, or the run is not finished.
+        InputError: a file is damaged.
         OptionError: there is no file system for the URL.
     """
     try:
-        place = check_url(fspath(out)).rstrip("/") or "/"
+        place = check_url(fspath(out))
     except ValueError as error:
         raise OptionError(str(error)) from None
-    name = find_record(list_directory(place))
-    if name is None:
-        raise InputError(f"{place}: holds no results of zelo_ray")
-    record = read_record(f"{place}/{name}")
-    if not is_finished(record):
-        raise InputError(unfinished_message(place))
-    try:
-        return Results(with_lines(report_of_kind(str(record.get("kind", ""))).read(place)))
-    except (AttributeError, KeyError, TypeError, ValidationError):
-        raise InputError(f"{place}/{name}: is of another version, or damaged") from None
+    return Results(with_lines(read_report(place)))

@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from zelo_ray.cli.output import JSON, PROGRESS, PROGRESS_FORMS
-from zelo_ray.commands import COMMANDS, import_name, load
+from zelo_ray.commands import COMMANDS, load, options_of
 from zelo_ray.errors import OptionError
 from zelo_ray.names import did_you_mean
 from zelo_ray.options.base import OTHERS, CommandOptions, group_of, has_flag, is_collection_of
@@ -30,8 +30,10 @@ def parse_command(
     """
     name = words[0] if words else ""
     if name not in COMMANDS:
-        what = f"no such command {name!r}{did_you_mean(name, COMMANDS)}" if name else "give one"
-        raise OptionError(f"{what}; zelo-ray --help shows all commands")
+        what = (
+            f"no such command {name!r}{did_you_mean(name, COMMANDS)}" if name else "give a command"
+        )
+        raise OptionError(f"{what}; zelo-ray --help shows all")
     kind = options_with_flags(name, words)
     only = _flags_of_format(words) if name == "convert" else ()
     choices = listed_values(name, installed=not {"--help", "-h"}.isdisjoint(words))
@@ -52,7 +54,7 @@ def parse_command(
 
 def options_with_flags(name: str, words: Sequence[str] = ()) -> type[CommandOptions]:
     """Return the options of a command, with those of all protocols if it takes them."""
-    kind: type[CommandOptions] = import_name(COMMANDS[name].options)
+    kind: type[CommandOptions] = options_of(name)
     if not COMMANDS[name].protocols:
         return kind
     from zelo_ray.protocols import is_own_protocol, options_with_all_protocols

@@ -23,26 +23,14 @@ from zelo_ray.reports.tracking import check_trackers, track_report
 if TYPE_CHECKING:
     from zelo_ray.commands.dry_run import JobPreview
     from zelo_ray.engine.job import Watch
-    from zelo_ray.options import AnnotateOptions, CommandOptions
-    from zelo_ray.options.comparing import CompareProtocolsOptions, ProbeOptions, TuneOptions
-    from zelo_ray.options.files import ConvertOptions, FitOptions
-    from zelo_ray.options.inspecting import (
-        BatchesOptions,
-        DoctorOptions,
-        ExplainOptions,
-        ReportOptions,
-        SampleOptions,
-        WatchOptions,
-    )
-    from zelo_ray.options.judging import PromptOptions
-    from zelo_ray.options.label import LabelOptions
+    from zelo_ray.options import CommandOptions
 
 
 def run_command(
     name: str, options: "CommandOptions", watch: "Watch", words: Sequence[str] = ()
 ) -> CommandResult:
     """Run a command by its name; see `run_recorded`."""
-    return run_recorded(import_name(COMMANDS[name].run), options, watch, words)
+    return run_recorded(import_name(f"commands.{COMMANDS[name].run}"), options, watch, words)
 
 
 def run_recorded(
@@ -84,19 +72,18 @@ def run_recorded(
 _MORE = "The same command without --pilot continues; nothing is paid for twice."
 
 
-def annotate(options: "AnnotateOptions", watch: "Watch") -> "Report | CommandResult":
+def annotate(options: Any, watch: "Watch") -> "Report | CommandResult":
     """Judge pools, or estimate it; after a pilot, estimate the rest."""
+    if not options.dry_run:
+        report = _run("annotate", options, watch)
+        if not report.record["summary"]["pilot_of"]:
+            return report
     from zelo_ray.commands.cost_figures import cost_figures
     from zelo_ray.commands.dry_run import preview_job
 
     if options.dry_run:
         job = preview_job(options, os.environ)
         return _estimated({"annotate": job}, job.to_lines(), options.max_usd, job.cap)
-    from zelo_ray.commands.annotate.run import run
-
-    report = run(options, watch)
-    if not report.record["summary"]["pilot_of"]:
-        return report
     try:
         job = preview_job(options, os.environ)
     except ZeloError as error:  # what was judged is shown all the same
@@ -126,9 +113,7 @@ def _estimated(
     )
 
 
-def compare_protocols(
-    options: "CompareProtocolsOptions", watch: "Watch"
-) -> "Report | CommandResult":
+def compare_protocols(options: Any, watch: "Watch") -> "Report | CommandResult":
     """Compare protocols, or estimate what each would cost."""
     if not options.dry_run:
         return _run("compare_protocols", options, watch)
@@ -137,7 +122,7 @@ def compare_protocols(
     return _estimate_plans(plan_protocols, options, watch, "protocols")
 
 
-def tune(options: "TuneOptions", watch: "Watch") -> "Report | CommandResult":
+def tune(options: Any, watch: "Watch") -> "Report | CommandResult":
     """Choose how to ask judges, or estimate what each candidate would cost."""
     if not options.dry_run:
         return _run("tune", options, watch)
@@ -161,7 +146,7 @@ def _estimate_plans(
     return _estimated(jobs, format_previews(jobs, what), options.max_usd)
 
 
-def probe(options: "ProbeOptions", watch: "Watch") -> "Report | CommandResult":
+def probe(options: Any, watch: "Watch") -> "Report | CommandResult":
     """Probe judges, or estimate what it would cost."""
     if not options.dry_run:
         return _run("probe", options, watch)
@@ -173,7 +158,7 @@ def probe(options: "ProbeOptions", watch: "Watch") -> "Report | CommandResult":
     return _estimated({"probe": job}, job.to_lines(pilot=False), options.max_usd, job.cap)
 
 
-def fit(options: "FitOptions", _watch: "Watch") -> CommandResult:
+def fit(options: Any, _watch: "Watch") -> CommandResult:
     """Fit ratings to comparisons."""
     from zelo_ray.commands.fit import fit
     from zelo_ray.commands.fit.report import build_report
@@ -193,7 +178,7 @@ def fit(options: "FitOptions", _watch: "Watch") -> CommandResult:
     )
 
 
-def label(options: "LabelOptions", watch: "Watch") -> CommandResult:
+def label(options: Any, watch: "Watch") -> CommandResult:
     """Draw documents or pairs for people, and collect their answers."""
     from zelo_ray.commands.label import label
     from zelo_ray.commands.label.page import labelling_page
@@ -209,7 +194,7 @@ def _of_lines(lines: Any, step: str | None, **values: Any) -> CommandResult:
     return CommandResult(lines=lines, lead=lines, next_step=lambda _words: step, **values)
 
 
-def convert(options: "ConvertOptions", _watch: "Watch") -> CommandResult:
+def convert(options: Any, _watch: "Watch") -> CommandResult:
     """Convert files."""
     from zelo_ray.commands.convert import convert
 
@@ -219,7 +204,7 @@ def convert(options: "ConvertOptions", _watch: "Watch") -> CommandResult:
     return _of_lines(summary.split("\n"), step, figures=figures, out=out, files=[out])
 
 
-def prompt(options: "PromptOptions", _watch: "Watch") -> CommandResult:
+def prompt(options: Any, _watch: "Watch") -> CommandResult:
     """Find the requests that judges would get."""
     from zelo_ray.commands.prompt import find_requests, requests_of_run
     from zelo_ray.commands.prompt.screen import bodies_of, describe_requests
@@ -242,7 +227,7 @@ def prompt(options: "PromptOptions", _watch: "Watch") -> CommandResult:
     )
 
 
-def explain(options: "ExplainOptions", _watch: "Watch") -> CommandResult:
+def explain(options: Any, _watch: "Watch") -> CommandResult:
     """Explain a query or a document, or list the queries."""
     from zelo_ray.commands.explain import build_explanation
     from zelo_ray.commands.explain.queries import describe_queries, list_queries
@@ -274,7 +259,7 @@ def explain(options: "ExplainOptions", _watch: "Watch") -> CommandResult:
     )
 
 
-def doctor(options: "DoctorOptions", watch: "Watch") -> CommandResult:
+def doctor(options: Any, watch: "Watch") -> CommandResult:
     """Check this machine, its keys and judges."""
     import pyarrow as pa
 
@@ -297,7 +282,7 @@ def doctor(options: "DoctorOptions", watch: "Watch") -> CommandResult:
     )
 
 
-def batches(options: "BatchesOptions", _watch: "Watch") -> CommandResult:
+def batches(options: Any, _watch: "Watch") -> CommandResult:
     """List batches, or cancel them."""
     from zelo_ray.commands.batches import batches_table, list_batches
 
@@ -305,7 +290,7 @@ def batches(options: "BatchesOptions", _watch: "Watch") -> CommandResult:
     return CommandResult(lines=[batches_table(found)], figures={"batches": found})
 
 
-def sample(options: "SampleOptions", _watch: "Watch") -> CommandResult:
+def sample(options: Any, _watch: "Watch") -> CommandResult:
     """Write the sample data."""
     from zelo_ray.commands.sample import write_sample
 
@@ -316,7 +301,7 @@ def sample(options: "SampleOptions", _watch: "Watch") -> CommandResult:
     return _of_lines(lines, next_step.after_sample(out), figures=figures, out=out, files=files)
 
 
-def report(options: "ReportOptions", _watch: "Watch") -> CommandResult:
+def report(options: Any, _watch: "Watch") -> CommandResult:
     """Write the page of a run, or an index over several."""
     from zelo_ray.commands.report.run import run
 
@@ -324,7 +309,7 @@ def report(options: "ReportOptions", _watch: "Watch") -> CommandResult:
     return _of_lines(lines, None, figures={"page": page}, out=page, files=[page])
 
 
-def watch(options: "WatchOptions", _watch: "Watch") -> CommandResult:
+def watch(options: Any, _watch: "Watch") -> CommandResult:
     """Show a run until it ends, or once."""
     from zelo_ray.commands.watch.run import watch_run
 

@@ -41,11 +41,6 @@ class JobPreview:
         return [*format_estimate(self.estimate, pilot=pilot), *self.notes]
 
 
-def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
-    """Return the lines of `preview_job`."""
-    return preview_job(options, environ).to_lines()
-
-
 def format_previews(jobs: Mapping[str, JobPreview], what: str = "protocols") -> Iterator[str]:
     """Yield the previews of several protocols (or ``what`` they are), by name, and their sum."""
     for name, job in jobs.items():

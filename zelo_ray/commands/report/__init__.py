@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 
+from pydantic import ValidationError
+
 from zelo_ray.commands import report_of_kind
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.files.run_record import OWNERS, RUN, is_finished, read_record, unfinished_message
 from zelo_ray.files.storage import list_directory, write_text
 from zelo_ray.reports.page import render_page
-
-__all__ = ["NothingToReport", "write_report"]
+from zelo_ray.reports.parts import Report
 
 RECORDS = (RUN, *OWNERS)
 
@@ -19,7 +20,13 @@ def find_record(names: Collection[str] | None) -> str | None:
 
 
 def write_report(out: str) -> None:
-    """Write ``report.html`` from the other files of a command, of any kind.
+    """Write ``report.html`` from the other files of a command; see `read_report`."""
+    report = read_report(out)
+    write_text(report.out, "report.html", render_page(report))
+
+
+def read_report(out: str) -> Report:
+    """Read the results of a command, of any kind, as a report.
 
     Sections whose files are missing are left out.
 
@@ -35,6 +42,10 @@ def write_report(out: str) -> None:
     if not is_finished(record):
         raise NothingToReport(unfinished_message(out))
     kind = report_of_kind(str(record.get("kind")))
-    if kind is None:
-        raise InputError(f"{out}/{name}: of another version, or damaged")
-    write_text(out, "report.html", render_page(kind.read(out)))
+    try:
+        if kind is not None:
+            report: Report = kind.read(out)
+            return report
+    except (KeyError, TypeError, ValidationError):
+        pass
+    raise InputError(f"{out}/{name}: is of another version, or damaged")
