@@ -226,7 +226,7 @@ def test_rows_of_mteb_that_are_empty_or_wrong(tmp_path):
     assert [note[-8:] for note in notes] == ["(query1)", "(query2)"]
     for change in ({"negative": None}, {"positive": "p"}, {"query": 7}, {"positive": [["p"]]}):
         write_lines(tmp_path / "rows.jsonl", [*RERANKING, RERANKING[0] | change])
-        with pytest.raises(InputError, match="rows.jsonl:3: needs a query, and lists"):
+        with pytest.raises(InputError, match=r"rows\.jsonl:3: needs a query, and lists"):
             read_pools(place)
 
 

@@ -492,7 +492,7 @@ def _first_texts(corpus: str, options: InputOptions) -> Iterator[Document]:
 
 
 def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Iterator[Pool]:
-    """Make the pools of a collection: of ranked candidates, else of runs, else of what is judged."""
+    """Make the pools of a collection: of its ranked candidates, else runs, else judged ones."""
     options = replace(options, corpus=folder.place, queries=folder.place)
     runs = runs_of_collection(folder)
     if has_part(folder, "top_ranked"):
@@ -540,10 +540,12 @@ def is_converted(place: str) -> bool:
 
 
 def _store(out: str, lines: Iterable[bytes]) -> str:
-    """Write lines of pools below an output, under a name that follows from them: a run that finds
-    the same input asks the same.
+    """Write lines of pools below an output, under a name that follows from them.
+
+    So a run that finds the same input asks the same.
     """
-    folder = f"{(out if '://' in out else os.path.abspath(out)).rstrip('/')}/{FOLDER}"  # noqa: PTH100 - a link stays a link
+    place = out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
+    folder = f"{place.rstrip('/')}/{FOLDER}"
     fs, path = fsspec.url_to_fs(folder)
     local = "file" in fs.protocol
     if local:

@@ -48,8 +48,8 @@ KNOWN_LABELS = (
     "inputs.md)"
 )
 KNOWN_RUNS = (
-    "known are TREC runs, tables of query_id, doc_id and score or rank, JSON by query and document, "
-    "and pools with scores (docs/inputs.md)"
+    "known are TREC runs, tables of query_id, doc_id and score or rank, JSON by query and "
+    "document, and pools with scores (docs/inputs.md)"
 )
 
 

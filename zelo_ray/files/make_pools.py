@@ -80,8 +80,9 @@ def make_document(
     if isinstance(item, str | None):
         return {"id": "", "content": item} if has_visible_text(item) else None
     if not isinstance(item, Mapping):
+        kind = type(item).__name__
         raise InputError(
-            f"{where}: a document is a {type(item).__name__}; write texts, or objects with id and text"
+            f"{where}: a document is a {kind}; write texts, or objects with id and text"
         )
     if isinstance(item.get("doc"), Mapping):
         item = {**{name: value for name, value in item.items() if name != "doc"}, **item["doc"]}

@@ -26,8 +26,8 @@ _NAMES: Mapping[str, tuple[Type, str]] = {
     "content": (
         "text",
         (
-            "contents text document document_text doc doc_text passage passage_text body chunk snippet "
-            "segment answer response"
+            "contents text document document_text doc doc_text passage passage_text body chunk "
+            "snippet segment answer response"
         ),
     ),
     "title": ("text", "doc_title document_title"),
