@@ -30,7 +30,9 @@ def parse_command(
     """
     name = words[0] if words else ""
     if name not in COMMANDS:
-        what = f"no such command {name!r}{did_you_mean(name, COMMANDS)}" if name else "give a command"
+        what = (
+            f"no such command {name!r}{did_you_mean(name, COMMANDS)}" if name else "give a command"
+        )
         raise OptionError(f"{what}; zelo-ray --help shows all")
     kind = options_with_flags(name, words)
     only = _flags_of_format(words) if name == "convert" else ()
