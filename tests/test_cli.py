@@ -75,7 +75,8 @@ def test_help_shows_every_flag_and_fits(outcome, monkeypatch):
     assert len({*re.findall(r"^  (--[a-z-]+)", text, re.M)}) <= 50
     assert max(map(len, text.splitlines())) <= 100
     assert not {"None", "Undefined"} & {*re.findall(r"\w+", text)}
-    status, text, _ = outcome("--help")
+    status, text, _ = outcome("--json", "--help")
+    assert outcome("--help") == (status, text, "")
     assert (status, [command for command in COMMANDS if command not in text]) == (0, [])
     slow = "{'pydantic', 'numpy', 'pyarrow', 'ray', 'yaml'} & {*sys.modules}"
     program = f"import sys; from zelo_ray import cli; cli.main(['--help']); sys.exit(len({slow}))"

@@ -7,8 +7,8 @@ import shutil
 import fsspec
 import pytest
 
-import zelo_ray
 from tests.builders import pool_of, results_of, write_run
+from zelo_ray import load_run
 from zelo_ray.commands.report.index import write_index
 from zelo_ray.errors import NothingToReport, OptionError
 
@@ -21,12 +21,12 @@ def runs(tmp_path):
         write_run(tmp_path / name, results_of(tmp_path / name, [pool_of()]))
     place = tmp_path / "one" / "run.json"
     place.write_text(json.dumps(json.loads(place.read_text()) | {"finished": False}))
-    zelo_ray.report(tmp_path / EVIL)
+    load_run(tmp_path / EVIL).write_report()
     return tmp_path
 
 
 def test_runs_are_listed_and_their_names_lead_nowhere_else(runs):
-    assert zelo_ray.report(runs / "one", runs / EVIL) == f"{runs}/index.html"
+    assert write_index([str(runs / "one"), str(runs / EVIL)]) == f"{runs}/index.html"
     page = (runs / "index.html").read_text()
     (address,) = re.findall(r'href="([^#"][^"]*)"', page)
     assert address.startswith("javascript%3Aalert")

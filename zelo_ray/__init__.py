@@ -13,7 +13,7 @@ import zelo_ray.libraries  # noqa: F401, I001 - first: it decides where all othe
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # mypy meets two of these names twice, in a circle of imports
     from zelo_ray.api import agree as agree
     from zelo_ray.api import annotate as annotate
     from zelo_ray.api import bakeoff as bakeoff  # type: ignore[no-redef]

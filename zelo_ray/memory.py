@@ -125,8 +125,9 @@ def _store_frame(name: str, frame: Any, folder: str) -> str:
         return _store_table(name, pa.table(frame), folder)
     levels = [level for level in frame.index.names if level and level not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
-    nested = any(isinstance(cell, Mapping | list) for cell in frame.to_numpy(object)[:1].flat)
-    if not nested:
+    columns = enumerate(frame.dtypes)
+    objects = (frame.iloc[:, n].dropna() for n, dtype in columns if dtype.kind == "O")
+    if not any(isinstance(next(iter(cells), None), Mapping | list) for cells in objects):
         return _store_table(name, pa.Table.from_pandas(frame, preserve_index=False), folder)
     # Arrow gives all objects of a column the same fields.
     plain = frame.astype(object).where(frame.notna(), None)

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from zelo_ray.options.base import FILES, MEASURING, NO_FLAG, RUNNING, OptionGroup
 from zelo_ray.options.judging import AskingOptions
-from zelo_ray.options.places import NamedPlace, Place
+from zelo_ray.options.places import NamedPath, Place
 
 _RANKING = OptionGroup("rerankers")
 _Names = Annotated[
@@ -28,7 +28,7 @@ class BakeoffOptions(AskingOptions):
         description="the documents to rank, as the input of annotate; without it, those of the "
         "truth",
     )
-    runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
+    runs: Annotated[tuple[NamedPath, ...], FILES] = Field(
         (),
         description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL; NAME=FILE names "
         "one",

@@ -14,7 +14,7 @@ from zelo_ray.options.base import (
     ReadingOptions,
     StrictModel,
 )
-from zelo_ray.options.places import Place, Words
+from zelo_ray.options.places import Place, TextOrFile
 
 Track = Annotated[
     tuple[str, ...],
@@ -100,7 +100,7 @@ class AskingOptions(ReadingOptions):
         description="fields of a query's line that models see beside its text, such as "
         "description narrative",
     )
-    instructions: Annotated[Words | None, JUDGING] = Field(
+    instructions: Annotated[TextOrFile | None, JUDGING] = Field(
         None,
         description="what counts as relevant for you: a file, a URL or the text itself (not for "
         "rerankers without a prompt)",

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.base import FILES, OptionGroup, ReadingOptions
-from zelo_ray.options.places import Place, Words, read_text_or_literal
+from zelo_ray.options.places import Place, TextOrFile, read_text_or_literal
 
 _SAMPLE = OptionGroup("the sample")
 _PAGE = OptionGroup("the page")
@@ -76,7 +76,7 @@ class LabelOptions(ReadingOptions):
     rubric: Annotated[str | None, _PAGE] = Field(
         None, description="file that explains the grades 0 to 3 in your words"
     )
-    instructions: Annotated[Words | None, _PAGE] = Field(
+    instructions: Annotated[TextOrFile | None, _PAGE] = Field(
         None,
         description="what counts as relevant, as the judges were told: a file, a URL or the text "
         "itself (default: that of the bake-off, or of the run that made its truth)",

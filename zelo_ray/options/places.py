@@ -120,7 +120,7 @@ def text_reader(field: FieldInfo) -> AfterValidator | None:
 
 FileText = Annotated[str, _only_from_user(read_text_or_literal)]
 """A text, or the file or URL that holds it."""
-Words = Annotated[str, _only_from_user(read_words)]
+TextOrFile = Annotated[str, _only_from_user(read_words)]
 """A text of several words for judges or people, or the file or URL that holds it."""
 
 
@@ -129,5 +129,5 @@ def _check_named(source: str) -> str:
     return source
 
 
-NamedPlace = Annotated[str, Field(min_length=1), AfterValidator(_check_named)]
+NamedPath = Annotated[str, Field(min_length=1), AfterValidator(_check_named)]
 """A place, perhaps as ``NAME=place``."""

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.options.base import JUDGING
-from zelo_ray.options.places import Words
+from zelo_ray.options.places import TextOrFile
 from zelo_ray.protocols.prompt_files import (
     USER,
     Prompt,
@@ -67,7 +67,7 @@ class TemplateOptions(AnnotateOptions):
 
     template_form: ClassVar[TemplateForm]
 
-    template: Annotated[Words | None, JUDGING] = Field(
+    template: Annotated[TextOrFile | None, JUDGING] = Field(
         None,
         description="a prompt of your own in place of the built-in one: a file or a URL, with "
         "places such as {{query}} (docs/prompts.md)",
