@@ -3,6 +3,8 @@
 import asyncio
 import json
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -219,3 +221,28 @@ def test_a_debate_of_them_fails_with_a_reason(tmp_path):
     (reason,) = {failure.reason for failure in step.failures}
     assert reason.startswith("offline judges ")
     assert reason.endswith(" cannot argue")
+
+
+def test_threads_that_stem_at_once_find_the_same_words():
+    """Judges and rerankers of one process compute in threads of their own."""
+    ends = ("ing", "ed", "ization", "fulness", "ies", "ational", "ously", "ement")
+    words = [
+        f"{begin}{end}" for begin in ("relat", "hop", "condit", "vi", "operat") for end in ends
+    ]
+    alone = [*map(offline._stem, words)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(5):
+            offline._stem.cache_clear()
+            turned = [words[n:] + words[:n] for n in range(0, len(words), len(words) // 8)]
+            with ThreadPoolExecutor(len(turned)) as pool:
+                found = [
+                    *pool.map(
+                        lambda order: dict(zip(order, map(offline._stem, order), strict=True)),
+                        turned,
+                    )
+                ]
+            assert all([each[word] for word in words] == alone for each in found)
+    finally:
+        sys.setswitchinterval(before)

@@ -10,12 +10,12 @@ stand for these. They cannot argue. The response model turns the features into a
 """
 
 import math
+import threading
 import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
 from unicodedata import normalize
 
 from zelo_ray.protocols.passages import find_terms
@@ -222,16 +222,17 @@ def rarity(word: str) -> float:
     return -math.log(-math.expm1(_TYPICAL_LENGTH * math.log1p(-frequency(word))))
 
 
+_OF_THREAD = threading.local()
+
+
 @lru_cache(2**16)
 def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
+    stemmer = getattr(_OF_THREAD, "stemmer", None)
+    if stemmer is None:  # one for each thread, as it holds the word that it is at
+        import snowballstemmer  # noqa: PLC0415 - paid where it is used
 
-
-@cache
-def _stemmer() -> Any:
-    import snowballstemmer  # noqa: PLC0415 - paid where it is used
-
-    return snowballstemmer.stemmer("english")
+        stemmer = _OF_THREAD.stemmer = snowballstemmer.stemmer("english")
+    return str(stemmer.stemWord(word))
 
 
 def _words(text: str) -> list[str]:
