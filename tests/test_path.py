@@ -60,7 +60,9 @@ def plant(folder, marks):
     """Put modules into a folder that leave a mark when they are imported."""
     libraries = {*sys.stdlib_module_names, *importlib.metadata.packages_distributions()}
     names = {"sitecustomize", "usercustomize"}
-    names |= {name for name in libraries - {"zelo_ray", "tests"} if PathFinder.find_spec(name)}
+    specs = {name: PathFinder.find_spec(name) for name in libraries - {"zelo_ray", "tests"}}
+    # A package without an __init__.py, such as google, comes after a module, wherever that lies.
+    names |= {name for name, spec in specs.items() if spec and spec.origin}
     for name in names:
         if name.isidentifier():
             (folder / f"{name}.py").write_text(_LOUD.format(folder=str(marks)))
