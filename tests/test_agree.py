@@ -262,7 +262,7 @@ def test_judges_meet_on_the_common_scale(tmp_path):
         read_all_judgments([path], clip=True, scales=parse_scales(("wise=0-5",)))
     for rows, where in (
         ([{"query_id": "q", "doc_id": "d", "grade": 1.5}], ":1: the grade 1.5"),
-        ([{"query_id": "q", "doc_id": "d", "grade": grade} for grade in (1, 3)], ":2: .* again"),
+        ([{"query_id": "q", "doc_id": "d", "grade": grade} for grade in (1, 3)], ":2: .* twice"),
     ):
         other = write_lines(tmp_path / "other.jsonl", rows)
         with pytest.raises(InputError, match=f"other.jsonl{where}"):
@@ -562,7 +562,7 @@ def test_fastchats_lines_are_votes_of_their_judges(tmp_path):
     plain, turned = line(2, "tie"), line(1, "tie", turn=1)
     for rows in ([turned, plain], [plain, turned]):
         path = str(write_lines(tmp_path / "t.jsonl", rows))
-        with pytest.raises(InputError, match=r"t.jsonl:2: has (no|a) turn"):
+        with pytest.raises(InputError, match=r"t.jsonl:[12]: has no turn"):
             read_all_judgments([path])
 
 

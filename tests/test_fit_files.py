@@ -100,10 +100,18 @@ PQ, AB = {"winner": "p", "loser": "q"}, {"a": "p", "b": "q"}
 @pytest.mark.parametrize(
     ("row", "options", "says"),
     [
-        ({"x": 1}, {}, "not say who won .x.; .* winner and loser"),
-        ({"a": "p", "winner": "p"}, {}, "do not say who won .a, winner."),
+        (
+            {"x": 1},
+            {},
+            "holds no comparisons that say who won; .* the columns x; .* winner and loser",
+        ),
+        (
+            {"a": "p", "winner": "p"},
+            {},
+            "holds no comparisons that say who won; .* the columns a, winner",
+        ),
         (AB | {"winner": "p", "preference": 1}, {}, "both say who won"),
-        (PQ, {"columns": {"a": "z"}}, "has no column 'z'; it has winner"),
+        (PQ, {"columns": {"a": "z"}}, "no file has a column 'z'"),
         (PQ, {"columns": {"z": "loser"}}, "'z=loser' is not ROLE=NAME; roles are"),
         (PQ, {"columns": ["loser"]}, "is not ROLE=NAME"),
         (PQ | {"loser": "p"}, {}, ":1: 'p' is compared with itself"),
@@ -165,7 +173,7 @@ def test_a_row_that_reads_in_two_ways_is_refused_where_columns_are_named():
         ("none.csv", None, "no such file"),
         ("a.csv", "winner,loser\nx,y\nx\n", "a.csv:3: has 1 column, but the header has 2"),
         ("a.jsonl", '{"winner": "x", "loser": "y"}\n{"winner"\n', "a.jsonl:2: is not valid JSON"),
-        ("a.csv", "", "do not say who won (none)"),
+        ("a.csv", "", "holds no comparisons that say who won; it is an empty file"),
         ("a.csv", "winner,loser\n", "it has no comparisons"),
     ],
 )

@@ -292,7 +292,7 @@ def pools(tmp_path, monkeypatch):
 BAKEOFF = "bakeoff --truth labels.qrels --runs mine.run --out o"
 COMMAND_LINES = {
     "annotate pools.jsonl --out o --judges offline --show-metadata brnd": "did you mean 'brand'?",
-    "annotate rows.csv --out o --judges offline --show-metadata prise": "no field but their text",
+    "annotate rows.csv --out o --judges offline --show-metadata prise": "they have none but",
     "annotate rows.csv --out o --judges offline --show-metadata prise --dry-run": "--show-metadata",
     f"{BAKEOFF} --corpus c.tsv": "--corpus needs --pools",
     f"{BAKEOFF} --queries q.tsv": "--queries needs --pools",

@@ -10,7 +10,7 @@ from tests.input_pools import brought, in_memory, lines, put
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.files.pools import is_same_text
+from zelo_ray.files.pools import LineLimits, OwnQueries, is_same_text, parse_line, to_line
 from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -19,7 +19,16 @@ LEFT = "left out the query itself from the candidates of 1 query (q1)"
 
 
 def ids(pools):
-    return [document["id"] for document in pools[0]["documents"]]
+    """The ids of the first pool's documents, as it is read."""
+    line = parse_line("", 0, to_line(pools[0]), LineLimits())
+    return [document.id for document in line.pool.documents]
+
+
+def said_of(pools):
+    """What is said of queries among their candidates."""
+    own = OwnQueries()
+    own.count(parse_line("", 0, to_line(pools[0]), LineLimits()))
+    return own.notes()
 
 
 def measured(out, **options):
@@ -53,17 +62,18 @@ def test_the_id_alone_is_said_and_stays(tmp_path):
     assert measured(tmp_path / "o", truth=folder, runs=RUN) == (0.651, [("own_id", 1, 1)])
     qrels = put(tmp_path / "alone.qrels", "q1 0 1 1\nq1 0 2 1\nq1 0 3 0\n")
     assert measured(tmp_path / "p", truth=qrels, runs=RUN) == (0.651, [("own_id", 1, 1)])
-    found, told = brought(tmp_path, folder, RUN)
+    found, _ = brought(tmp_path, folder, RUN)
     assert ids(found) == ["q1", "1", "3", "2", "4"]
-    assert told[1].endswith("of 1 query (q1)")
+    assert said_of(found) == [
+        "kept documents that have the id of their query but another text, of 1 query (q1)"
+    ]
 
 
-def test_the_text_alone_is_said_and_stays(tmp_path):
+def test_the_text_alone_stays(tmp_path):
     folder = copied(tmp_path, corpus={"The clock ticks.": "how to remove a tick"})
-    found, told = brought(tmp_path, folder, RUN)
+    found, _ = brought(tmp_path, folder, RUN)
     assert ids(found) == ["1", "3", "2", "4"]
-    assert told[1].startswith(LEFT)
-    assert told[2].endswith("of 1 query (q1)")
+    assert said_of(found)[0].startswith(LEFT)
 
 
 def test_a_truth_that_judged_the_query_is_measured_without_it(tmp_path):
@@ -90,12 +100,10 @@ def test_rows_are_made_into_pools_without_the_query(tmp_path):
     wide = [{"query_id": "q1", "query": "how to", "passages": documents}]
     put(tmp_path / "wide.json", json.dumps(wide))
     for name in ("a.csv", "wide.json"):
-        found, told = brought(tmp_path, str(tmp_path / name))
+        found, _ = brought(tmp_path, str(tmp_path / name))
         assert ids(found) == ["d2", "d3"]
-        assert told[1].startswith(LEFT)
-    found, told = in_memory(tmp_path, frame)
-    assert ids(found) == ["d2", "d3"]
-    assert told[1].startswith(LEFT)
+        assert said_of(found)[0].startswith(LEFT)
+    assert ids(in_memory(tmp_path, frame)[0]) == ["d2", "d3"]
 
 
 def test_convert_pool_leaves_it_out(tmp_path, capsys):
@@ -110,11 +118,11 @@ def test_convert_pool_leaves_it_out(tmp_path, capsys):
     assert found == (0.92, [("own_query", 1, 1)])
 
 
-def test_pools_as_users_wrote_them_stay_and_it_is_said(tmp_path):
+def test_it_is_left_out_of_pools_as_users_wrote_them_and_it_is_said(tmp_path):
     documents = [{"id": i, "content": text} for _, _, i, text in ROWS]
     pool = {"query": {"id": "q1", "query": "how to"}, "documents": documents}
     path = put(tmp_path / "pools.jsonl", lines([pool]))
     census = count_input([path], {}, str(tmp_path), keep=False)
-    assert census.documents == 3
+    assert census.documents == 2
     [note] = census.own
-    assert "candidate of 1 query (q1)" in note
+    assert note.startswith(LEFT)

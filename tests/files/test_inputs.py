@@ -459,7 +459,7 @@ def test_a_folder_is_its_json_lines_or_else_its_tables(request, tmp_path, store)
     for name in ("a.jsonl", "B.NDJSON", "more/deep/d.jsonl.gz"):
         put(f"{root}/{name}", lines([one_pool(len(name))]))
     found = convert_inputs([root], f"{root}/out", InputOptions())
-    assert ids(found.places) == ["q20", "q7", "q8"]
+    assert ids(find_shards(found.places, f"{root}/out")) == ["q20", "q7", "q8"]
     assert found.notes == (f"left out of {root}: a.csv, c.run, b.json",)
     if store == "disk":
         assert ids(converted(tmp_path, "in/[am]*").places) == ["q20", "q7", "q7"]

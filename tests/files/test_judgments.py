@@ -236,7 +236,7 @@ def test_one_run_becomes_a_trec_run_and_several_do_not(tmp_path):
 
 def test_a_table_with_what_no_run_holds_is_refused(tmp_path):
     for column, values, says in (
-        ("score", [1.0, float("nan"), 2.0], "row 2: the score is missing, or not a finite"),
+        ("score", [1.0, float("nan"), 2.0], "row 2: score is nan: write null"),
         ("score", ["high", "low", "no"], "row 1: score cannot be 'high'"),
         ("doc_id", ["x", None, "y"], "row 2: has no doc_id"),
         ("run", ["a", "", "b"], "row 2: has no run"),

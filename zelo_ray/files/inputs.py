@@ -56,7 +56,7 @@ from zelo_ray.files.storage import (
     storage_error,
     unpacked_name,
 )
-from zelo_ray.files.wording import counted
+from zelo_ray.files.wording import counted, escape_bytes, is_utf8, not_utf8_message
 from zelo_ray.names import did_you_mean
 from zelo_ray.options.judging import AskingOptions
 from zelo_ray.records import Document, Pool
@@ -163,7 +163,8 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     for place in _public(patterns, sources):
         notes.say(_NOTE_PUBLIC.format(place))
     if not sources:
-        return ConvertedInputs(tuple(shards), tuple(notes.lines()))
+        as_named = shards == find_shards(patterns, out)  # a glob stays one
+        return ConvertedInputs(tuple(patterns if as_named else shards), tuple(notes.lines()))
     counted_fields = ShownFields(Shown(options.shown.query))
     counts = [0, 0]
 
@@ -191,12 +192,10 @@ def read_pools(
     """Read the pools of a place that holds texts, in memory."""
     options = InputOptions(columns=columns if columns is not None else Columns())
     notes = Notes() if notes is None else notes
-    source = open_source(place, options.columns)
-    if source.kind == "results":
-        return [pool for _, pool in pool_lines([f"{place.rstrip('/')}/{ANNOTATED}"])]
-    if source.kind == "pools" and not source.unit:
-        return [pool for _, pool in pool_lines([place])]
-    pools = make_pools([source], options, notes)
+    sources = [open_source(each, options.columns) for each in find_inputs([place], "", notes)]
+    if all(source.kind == "pools" and not source.unit for source in sources):
+        return [pool for _, pool in pool_lines(source.place for source in sources)]
+    pools = make_pools(sources, options, notes)
     return [parse_pool(f"{place}: pool {n}", to_line(pool)) for n, pool in enumerate(pools, 1)]
 
 
@@ -286,13 +285,15 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     )
     data = next((found for found in by_ending if found), [])
     rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
+    if odd := next((name for name in data if not is_utf8(name)), ""):
+        raise InputError(not_utf8_message(odd))
     if not data:
         raise InputError(
             f"{source.place}: holds no JSON lines, and no table, but "
             f"{', '.join(n.rpartition('/')[2] for n in names[:8]) or 'nothing'}; {_INPUTS}"
         )
     if rest:
-        listed = ", ".join(name.rpartition("/")[2] for name in rest[:10])
+        listed = ", ".join(escape_bytes(name.rpartition("/")[2]) for name in rest[:10])
         notes.say(f"left out of {source.place}: {listed}{' ...' if rest[10:] else ''}")
     return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in data]
 

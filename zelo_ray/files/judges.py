@@ -29,7 +29,7 @@ from zelo_ray.files.labels import (
 )
 from zelo_ray.files.pools import few
 from zelo_ray.files.rows import SAMPLE_RECORD, refuse, stem
-from zelo_ray.files.run_record import read_record
+from zelo_ray.files.run_record import read_record, refuse_unfinished
 from zelo_ray.files.storage import file_stem, list_directory
 from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.votes import (
@@ -458,7 +458,7 @@ def list_sources(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str
         if names is None or SAMPLE_RECORD in names:
             yield name, place
             continue
-        open_judgments(place)  # refuses an unfinished run
+        refuse_unfinished(place)
         files = [entry for entry in _OF_ANNOTATE if entry in names]
         if not files and any(stem(entry) == "qrels" for entry in names):
             yield name, place  # a collection

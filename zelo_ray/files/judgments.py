@@ -30,7 +30,7 @@ from zelo_ray.files.rows import (
 from zelo_ray.files.run_record import refuse_unfinished
 from zelo_ray.files.schema import IDS, role_of, to_id, to_number, type_of, value_of
 from zelo_ray.files.storage import file_stem, list_directory
-from zelo_ray.files.tables import schema_of
+from zelo_ray.files.tables import parquet_table, schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
 from zelo_ray.names import split_name
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score
@@ -497,9 +497,9 @@ def read_absolute(place: str) -> pa.Table | None:
     """Read scores on one scale for all queries, as `records.Qrel`; None if there are none."""
     if not _columns_of_scores(place) >= {*schema_of(AbsoluteScore).names}:
         return None
-    names = ("query_id", "doc_id", "absolute_score", "absolute_error")
-    roles = dict(zip(("query_id", "doc_id", "score", "std_error"), names, strict=True))
-    table = open_judgments(place).table(roles)[0].rename_columns(_QREL.names).cast(_QREL)
+    names = ["query_id", "doc_id", "absolute_score", "absolute_error"]
+    source = open_judgments(place)
+    table = parquet_table(source.place, names).select(names).rename_columns(_QREL.names).cast(_QREL)
     return table.filter(pc.fill_null(pc.is_finite(table["relevance"]), False))
 
 

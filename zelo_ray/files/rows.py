@@ -24,7 +24,9 @@ from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.files import storage
 from zelo_ray.files.pools import LineLimits
 from zelo_ray.files.schema import (
+    ERRORS,
     IDS,
+    LOST_DIGITS,
     Columns,
     converter,
     find_roles,
@@ -72,7 +74,12 @@ _UNREAD = {
     b"SQLite format": "is a database: export the table as CSV or Parquet",
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
-_PLAIN = {"beir qrels": "lines of query, document and score", "topics": "TREC topics"}
+_PLAIN = {
+    "trec run": "a TREC run",
+    "trec qrels": "a file of TREC's qrels",
+    "beir qrels": "lines of query, document and score",
+    "topics": "TREC topics",
+}
 _HF_FILES = frozenset({"dataset_info.json", "state.json", "dataset_dict.json"})
 _RATINGS = ("doc_id", "score", "std_error", "comparisons", "rank", "wins")
 """Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
@@ -176,8 +183,6 @@ class Source:
     @property
     def summary(self) -> str:
         """Say what the place seems to be."""
-        if self.kind in ("trec run", "trec qrels"):
-            return f"a file of TREC's {self.kind.removeprefix('trec ')}"
         if self.kind in _PLAIN:
             return _PLAIN[self.kind]
         names = ", ".join(self.names[:12]) + (" ..." if self.names[12:] else "")
@@ -255,11 +260,24 @@ class Source:
                 # A thread of Arrow may close a file after Python has shut down, and abort it.
                 threads = file.metadata.num_rows > _MANY
                 table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
+            self._refuse_narrow_ids(table, roles)
             return pa.table({role: _cast(table[name], role) for role, name in roles.items()})
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _OddValueError):
             return None
 
+    def _refuse_narrow_ids(self, table: pa.Table, roles: Mapping[str, str]) -> None:
+        """Refuse ids that are floats of few bits, which a float of Python no longer tells."""
+        for role, name in roles.items():
+            most = _NARROW.get(table[name].type)
+            if type_of(role) == "id" and most:
+                lossy = pc.greater_equal(pc.abs(table[name]), pa.scalar(most, table[name].type))
+                if (row := pc.index(lossy, True).as_py()) >= 0:
+                    raise InputError(f"{self.where(row + 1)}: {name} {LOST_DIGITS}")
 
+
+_FLOAT_OR_EMPTY = r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$|^$"
+_NARROW = {pa.float32(): 2.0**24, pa.float16(): 2.0**11}
+"""By type, the number from which on not every whole number can be represented."""
 _WHO_AND_WHAT = frozenset({"judge", "turn", "winner", "preference", "loser", "method", "grade"})
 """Roles that all rows have, or none."""
 ARROW: Mapping[str, pa.DataType] = {
@@ -278,23 +296,23 @@ def _cast(column: pa.ChunkedArray, role: str) -> pa.ChunkedArray:
     """Give a column of Parquet the type of its role, as `converter` does."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    type_, of = ARROW[type_of(role)], column.type
-    if type_of(role) == "id" and not (pa.types.is_string(of) or pa.types.is_large_string(of)):
-        if not pa.types.is_integer(of):
-            raise _OddValueError
-    elif (
-        type_of(role) == "number" and not (pa.types.is_integer(of) or pa.types.is_floating(of))
-    ) or (type_of(role) == "text" and not (pa.types.is_string(of) or pa.types.is_large_string(of))):
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    is_whole = pa.types.is_integer(column.type)
+    fits = {
+        "id": is_text or is_whole,
+        "text": is_text,
+        "number": is_whole or pa.types.is_floating(column.type),
+    }
+    if not fits.get(type_of(role)):
         raise _OddValueError
-    column = column.cast(type_)
-    if type_of(role) == "id":
-        odd = pc.match_substring_regex(column, r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$|^$")
-        if pc.any(odd).as_py():
-            raise _OddValueError
+    column = column.cast(ARROW[type_of(role)])
+    if type_of(role) == "id" and pc.any(pc.match_substring_regex(column, _FLOAT_OR_EMPTY)).as_py():
+        raise _OddValueError
     if type_of(role) == "number":
-        if pc.any(pc.is_inf(column)).as_py():
+        if role in ERRORS:
+            column = pc.if_else(pc.is_nan(column), None, column)
+        if not pc.all(pc.is_finite(column)).as_py():
             raise _OddValueError
-        return pc.if_else(pc.is_nan(column), None, column)
     return column
 
 

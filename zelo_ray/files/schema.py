@@ -72,6 +72,7 @@ SIDES = tuple(
 ``winner_home`` and ``winner_away``, say how often each won, or whether it did."""
 IDS = ("_id", "id")
 """What names a document or a query where no column says so better."""
+ERRORS = ("std_error", "truth_error")
 _MISSING = frozenset(("", "na", "nan", "null", "none"))
 _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 _IGNORED = re.compile(r"[\W_]+")
@@ -79,7 +80,7 @@ _FLOAT = re.compile(r"[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)")
 """A text that was a large number once, as pandas, Arrow and spreadsheets write it."""
 _COMMA, _THOUSANDS = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _EXACT = 2.0**53
-_MEND = (
+LOST_DIGITS = (
     "may have lost digits as a floating-point number: write ids as texts (in pandas dtype=str, in "
     "a spreadsheet a column of text)"
 )
@@ -212,7 +213,7 @@ def to_id(value: Any) -> str | None:
         return None
     if isinstance(value, float):
         if abs(value) >= _EXACT:
-            raise ValueError(f"{value!r} {_MEND}")
+            raise ValueError(f"{value!r} {LOST_DIGITS}")
         if value.is_integer():  # a whole number beside a missing one
             value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -221,13 +222,13 @@ def to_id(value: Any) -> str | None:
     text = str(value)
     was_float = ("+" in text or "." in text) and _FLOAT.fullmatch(text)
     if was_float and ("+" in text[1:] or float(text) >= _EXACT):
-        raise ValueError(f"{value!r} {_MEND}")
+        raise ValueError(f"{value!r} {LOST_DIGITS}")
     return text.encode("utf-8", "replace").decode()  # no half of a character
 
 
 def to_number(value: Any, *, has_commas: bool = False) -> float | None:
     """Return a finite number, or None where it is missing; ``has_commas``: 1,5 is 1.5."""
-    if is_missing(value):
+    if value is None or (isinstance(value, str) and is_missing(value)):
         return None
     if isinstance(value, str):
         text = value.strip()
@@ -238,17 +239,26 @@ def to_number(value: Any, *, has_commas: bool = False) -> float | None:
                     "a point"
                 )
             text = text.replace(",", ".")
-        if text.lower() in ("true", "false"):
-            return float(text.lower() == "true")
     else:
-        text = value
+        text = "" if isinstance(value, bool) else value
     try:
         number = float("" if isinstance(text, str) and "_" in text else text)
     except (TypeError, ValueError):
         raise ValueError(f"cannot be {value!r}: it is not a number") from None
-    if math.isinf(number):
-        raise ValueError(f"is {number}, which is not finite")
+    if not math.isfinite(number):
+        raise ValueError(f"is {number}: write null where an answer is missing")
     return number
+
+
+def _to_count(value: Any) -> float | None:
+    """Return a number of wins, which may be written as yes and no."""
+    word = str(value).strip().lower()
+    return float(word == "true") if word in ("true", "false") else to_number(value)
+
+
+def _to_error(value: Any) -> float | None:
+    """Return a standard error; NaN is one that is not known."""
+    return None if isinstance(value, float) and math.isnan(value) else to_number(value)
 
 
 def to_text(value: Any) -> str | None:
@@ -287,6 +297,10 @@ def converter(role: str, *, cells: bool = False, has_commas: bool = False) -> Ca
     documents. A role that is not known is a field that judges may be shown.
     """
     type_ = type_of(role)
+    if role in ("a_wins", "b_wins", "ties"):
+        return _to_count
+    if role in ERRORS:
+        return _to_error
     if type_ == "number":
         return lambda value: to_number(value, has_commas=has_commas)
     to = {"id": to_id, "flag": _to_flag, "object": _to_object, "text": to_text}.get(type_)

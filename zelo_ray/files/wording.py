@@ -24,10 +24,15 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def escape_bytes(name: str) -> str:
+    """Return a file name with bytes that are not UTF-8 written out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def not_utf8_message(name: str) -> str:
     """Return the message about a file name or argument that is not UTF-8."""
-    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return f"{shown}: holds bytes that are not UTF-8: rename the file, or write it in UTF-8"
+    what = "holds bytes that are not UTF-8: rename the file, or write it in UTF-8"
+    return f"{escape_bytes(name)}: {what}"
 
 
 def text_for_judges(value: Any) -> str:

@@ -30,7 +30,7 @@ from zelo_ray.files.judgments import (
     read_runs,
 )
 from zelo_ray.files.make_pools import Notes
-from zelo_ray.files.pools import to_line, write_lines
+from zelo_ray.files.pools import LineLimits, OwnQueries, parse_line, to_line, write_lines
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import file_stem, find_shards
@@ -84,15 +84,20 @@ def _pool(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     if first is None:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
 
+    own = OwnQueries()
+
     def lines() -> Iterator[bytes]:
         nonlocal documents
         for pool in chain([first], pools):
-            documents += len(pool.get("documents") or ())
-            yield to_line(pool)
+            line = parse_line("", 0, to_line(pool), LineLimits())
+            own.count(line)
+            documents += len(line.pool.documents if line.pool else ())
+            yield line.raw
 
     number = write_lines(options.out, lines())
     done = f"{number:,} pools with {documents:,} documents: {options.out}"
-    return WrittenSummary(done, *notes.lines(), pools=number, documents=documents)
+    more = [*notes.lines(), *own.notes()]
+    return WrittenSummary(done, *more, pools=number, documents=documents)
 
 
 def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:

@@ -56,7 +56,9 @@ def fit(options: FitOptions) -> Fitted:
         OptionError: an unknown role of a column.
         InputError: the comparisons cannot be read or used, or no query has scores.
     """
-    comparisons = read_comparisons(options.source, split_columns(options.columns))
+    columns = split_columns(options.columns)
+    comparisons = read_comparisons(options.source, columns)
+    columns.refuse_unused()
     left_out = f"{counted(comparisons.missing, 'row')} without an answer left out"
     fitted = fit_comparisons(comparisons, options, (left_out,) if comparisons.missing else ())
     if not len(fitted.scores):

@@ -10,7 +10,7 @@ from zelo_ray.commands.label.desk import SampleItem
 from zelo_ray.errors import InputError
 from zelo_ray.files.labels import LabelUnit
 from zelo_ray.files.rows import open_source
-from zelo_ray.files.storage import open_for_writing
+from zelo_ray.files.storage import open_for_reading, open_for_writing
 from zelo_ray.files.wording import guard_formula
 
 _UNSURE = frozenset(("u", "?", "cannot say"))
@@ -73,10 +73,24 @@ def _rows(url: str, column: str) -> Iterator[tuple[str, dict[str, str]]]:
     Raises:
         InputError: the file cannot be read, or there is no key, or no column of that name.
     """
-    source = open_source(url)
-    _refuse_without(url, column, [*map(_lowered, source.names)])
-    for number, row in source.rows():
-        yield source.where(number), {_lowered(name): _text(value) for name, value in row.items()}
+    with open_for_reading(url) as file:
+        data = file.read()
+    if data.lstrip(b"\xef\xbb\xbf \r\n")[:1] in (b"[", b"{"):
+        source = open_source(url)
+        rows = [(source.where(number), row) for number, row in source.rows()]
+        _refuse_without(url, column, [*map(_lowered, source.names)])
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:  # as spreadsheets of Windows write it
+            text = data.decode("cp1252", "replace")
+        separator = max(";,\t", key=text.split("\n", 1)[0].count)
+        table = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
+        rows = [(f"{url}: row {number}", row) for number, row in enumerate(table, 2)]
+        _refuse_without(url, column, [*map(_lowered, table.fieldnames or ())])
+    for place, row in rows:
+        plain = {_lowered(name): _text(value) for name, value in row.items() if name}
+        yield place, plain
 
 
 def _refuse_without(url: str, column: str, names: Collection[str]) -> None:
