@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.builders import judge_of, options_of, pool_of, set_in_file
 from zelo_ray.cli import main
-from zelo_ray.errors import AnchorError
+from zelo_ray.errors import OptionError
 from zelo_ray.protocols import anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grade_requests
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_refused_with_its_place():
         (SET.replace("because 0", "b, more: c"), "set 1: grades.0..more: is unknown"),
         (f"{SET}---\nquery: q\ngrades: {{}}", "set 2: grades: no example of grade 0, 1, 2, 3"),
     ):
-        with pytest.raises(AnchorError, match=says) as caught:
+        with pytest.raises(OptionError, match=says) as caught:
             load_anchors(text)
         assert "\n" not in str(caught.value)
 

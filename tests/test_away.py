@@ -14,7 +14,7 @@ from zelo_ray.cli import main
 from zelo_ray.commands.batches import batches_table, list_batches
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.batch.parts import BatchPart, Parts
-from zelo_ray.errors import NoBatches
+from zelo_ray.errors import NotFoundError
 
 POOLS = [pool_of(range(6))]
 
@@ -94,7 +94,7 @@ def test_a_batch_in_the_output_itself_is_listed_once(tmp_path, monkeypatch):
 
 
 def test_without_batches_it_says_how_to_make_some(tmp_path, capsys):
-    with pytest.raises(NoBatches):
+    with pytest.raises(NotFoundError):
         list_batches(str(tmp_path), {})
     assert main(["batches", str(tmp_path)]) == 1
     assert "--mode batch" in capsys.readouterr().err

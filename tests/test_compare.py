@@ -14,7 +14,7 @@ from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import find_contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
-from zelo_ray.errors import InputError, MeasureError, OptionError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import GradedScore, Qrel, Ranked
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_compared_is_refused(place, words):
         (OptionError, [*words, *set_in_file(resamples=5)]),
         (OptionError, [*words, "--relevant", "nan"]),
         (OptionError, [*words, "--positive", "inf"]),
-        (MeasureError, [*words, "--measure", "nothing"]),
+        (OptionError, [*words, "--measure", "nothing"]),
     ):
         with pytest.raises(error):
             compared(*changed)

@@ -12,14 +12,14 @@ from zelo_ray import cli
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
 from zelo_ray.commands.explain.paragraphs import ranges
-from zelo_ray.errors import NothingToExplain
+from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
 
 def refused(out, query, doc=None):
-    with pytest.raises(NothingToExplain) as caught:
+    with pytest.raises(NotFoundError) as caught:
         explain(str(out), query, doc)
     assert "\n" not in str(caught.value)
     return str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import pool_of, results_of, write_run
 from zelo_ray import load_run
 from zelo_ray.commands.report.index import write_index
-from zelo_ray.errors import NothingToReport, OptionError
+from zelo_ray.errors import NotFoundError, OptionError
 
 EVIL = "javascript:alert(1)&\"'<script>window.pwned=1<"
 
@@ -37,7 +37,7 @@ def test_runs_are_listed_and_their_names_lead_nowhere_else(runs):
 
 
 def test_what_is_no_run_is_refused_and_no_page_replaced(runs):
-    with pytest.raises(NothingToReport, match="gone is not a run"):
+    with pytest.raises(NotFoundError, match="gone is not a run"):
         write_index([str(runs / "one"), str(runs / "gone")])
     (runs / "index.html").write_text("<title>My site</title>")
     with pytest.raises(OptionError, match="name another page with --index"):

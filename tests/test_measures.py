@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from tests.contests import metrics_of, qrels_of, run_of
-from zelo_ray.errors import MeasureError, QrelsError, RunError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation import measures
 from zelo_ray.evaluation.measures import (
     MEASURES,
@@ -350,25 +350,25 @@ def test_nothing_to_measure():
 
 def test_qrels_that_contradict_themselves_are_refused():
     twice = pa.concat_tables([qrels_of({"q": {"a": 1, "b": 0}}), qrels_of({"q": {"a": 0}})])
-    with pytest.raises(QrelsError, match="document 'a' of query 'q' is judged twice"):
+    with pytest.raises(InputError, match="document 'a' of query 'q' is judged twice"):
         Truth(twice)
-    with pytest.raises(QrelsError, match="document 'b' of query 'q' has the relevance nan"):
+    with pytest.raises(InputError, match="document 'b' of query 'q' has the relevance nan"):
         Truth(qrels_of({"q": {"a": 1, "b": math.nan}}))
-    with pytest.raises(QrelsError, match="there is no column 'doc_id', only query_id"):
+    with pytest.raises(InputError, match="there is no column 'doc_id', only query_id"):
         Truth(pa.table({"query_id": ["q"]}))
-    with pytest.raises(QrelsError, match="1 of 2 rows have no relevance"):
+    with pytest.raises(InputError, match="1 of 2 rows have no relevance"):
         Truth(pa.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1.0, None]}))
 
 
 def test_runs_that_contradict_themselves_are_refused():
     truth = Truth(qrels_of({"q": {"a": 1}}))
     twice = pa.concat_tables([run_of({"p": {"a": 1}, "q": {"a": 1, "b": 0}})] * 2)
-    with pytest.raises(RunError, match="document 'a' of query 'q' is ranked twice"):
+    with pytest.raises(InputError, match="document 'a' of query 'q' is ranked twice"):
         rank_run(truth, twice)
     for score in (math.nan, math.inf):
-        with pytest.raises(RunError, match=f"document 'b' of query 'q' has the score {score}"):
+        with pytest.raises(InputError, match=f"document 'b' of query 'q' has the score {score}"):
             rank_run(truth, run_of({"q": {"a": 1, "b": score}}))
-    with pytest.raises(RunError, match="there is no column 'score'"):
+    with pytest.raises(InputError, match="there is no column 'score'"):
         rank_run(truth, qrels_of({"q": {"a": 1}}))
 
 
@@ -478,7 +478,7 @@ def test_a_measure_is_read_and_written(written, canonical):
     ],
 )
 def test_what_is_no_measure_is_told_in_one_line(written, complaint):
-    with pytest.raises(MeasureError) as told:
+    with pytest.raises(OptionError) as told:
         parse_measure(written)
     assert complaint in str(told.value)
     assert "\n" not in str(told.value)

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import rows_of
 from zelo_ray import measure
 from zelo_ray.cli import main
-from zelo_ray.errors import MeasureError
+from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import parse_measure
 
 FILE = f"{Path(__file__).parent / 'own' / 'first.py'}:MEASURE"
@@ -45,7 +45,7 @@ def test_it_is_checked_as_the_others_are():
     ],
 )
 def test_what_is_no_measure_is_told_in_one_line(written, says):
-    with pytest.raises(MeasureError) as told:
+    with pytest.raises(OptionError) as told:
         parse_measure(written)
     assert says in str(told.value)
     assert "\n" not in str(told.value)
@@ -64,7 +64,7 @@ def test_one_that_fails_is_one_line(body, says, tmp_path):
     file.write_text(
         f"{code}def metrics(lists, cutoff):\n    {body}\nMINE = MeasureKind(metrics=metrics)\n"
     )
-    with pytest.raises(MeasureError, match=says):
+    with pytest.raises(OptionError, match=says):
         measure({"q": {"d": 1.0}}, {"q": {"d": 1}}, f"{file}:MINE")
 
 

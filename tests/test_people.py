@@ -12,7 +12,7 @@ import pytest
 
 from tests.contests import framed, table
 from zelo_ray.commands.bakeoff.people import LabelledFrame
-from zelo_ray.errors import MeasureError
+from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import (
     MEASURES,
     Truth,
@@ -91,7 +91,7 @@ def test_measures_that_people_can_correct():
 def test_a_negative_grade_gains_nothing(dcg):
     gains = linear_of(parse_measure(f"nDCG(dcg='{dcg}')@5")).gains
     assert gains(np.array([-2.0, -1.0, 0.0, 1.0])).tolist() == pytest.approx([0, 0, 0, 1])
-    with pytest.raises(MeasureError, match=r"AP is not linear.*nDCG, P, RBP, Grade"):
+    with pytest.raises(OptionError, match=r"AP is not linear.*nDCG, P, RBP, Grade"):
         build_frame(parse_measure("AP"), framed()[2])
     assert {parse_measure(text).name for text in LINEAR} <= set(MEASURES)
 

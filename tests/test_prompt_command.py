@@ -20,7 +20,7 @@ from tests.test_prompts import first_round
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.prompt import find_requests, requests_of_run
-from zelo_ray.errors import NothingToExplain
+from zelo_ray.errors import NotFoundError
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Settings, build_panel
 
@@ -70,7 +70,7 @@ def test_what_is_not_there_is_said(pools, tmp_path):
         (pools, {"doc": ["d0", "d1", "d2"]}, "no request .* shows d0 and d1 and d2 together"),
         (str(bad), {}, r"holds no pool; .*bad\.jsonl, line 1: query"),
     ):
-        with pytest.raises(NothingToExplain, match=says):
+        with pytest.raises(NotFoundError, match=says):
             find(place, **sought)
 
 
@@ -163,5 +163,5 @@ def test_explain_shows_the_requests_of_a_run(pools, tmp_path):
     found = requests_of_run(str(out), {}, "tick", ["d1"])
     assert found.query_id == "tick-removal"
     assert all("In our own words." in request.user for request in found.requests)
-    with pytest.raises(NothingToExplain, match="no record of annotate"):
+    with pytest.raises(NotFoundError, match="no record of annotate"):
         requests_of_run(str(tmp_path), {}, "q")

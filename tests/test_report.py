@@ -14,7 +14,7 @@ from tests.builders import graded_pools, interrupted, pool_of, results_of, write
 from zelo_ray.cli import main
 from zelo_ray.commands.annotate.report.vote_counts import COLUMNS, count_votes
 from zelo_ray.commands.report import write_report
-from zelo_ray.errors import InputError, NothingToReport
+from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.run_record import record_start, unfinished_record
 from zelo_ray.files.storage import write_json
@@ -271,13 +271,13 @@ def test_figures_and_addresses_tell_no_more_than_they_may():
 
 
 def test_a_run_that_is_not_there_or_not_finished_has_no_report(tmp_path):
-    with pytest.raises(NothingToReport, match="no run"):
+    with pytest.raises(NotFoundError, match="no run"):
         write_report(str(tmp_path))
     for name, kind in (("run.json", "annotate"), ("protocols.json", "trials")):
         (tmp_path / kind).mkdir()
         place = str(tmp_path / kind)
         record_start(place, name, {"kind": kind, "options": {}})
-        with pytest.raises(NothingToReport, match="is not finished"):
+        with pytest.raises(NotFoundError, match="is not finished"):
             write_report(place)
 
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.builders import judge_of, options_of, play, sealed
 from tests.fakes.rerank import pool, rank, worth
 from zelo_ray import protocols
-from zelo_ray.errors import UnknownProtocol
+from zelo_ray.errors import OptionError
 from zelo_ray.protocols import listwise, load_protocol, pointwise, rerank
 from zelo_ray.records import Document, Pool
 
@@ -53,9 +53,9 @@ def test_rankers_are_found_but_judge_nothing():
         found = protocols.find_protocol(name)
         assert found.min_documents == 1
         assert found.response_models
-        with pytest.raises(UnknownProtocol, match="there are zelo"):
+        with pytest.raises(OptionError, match="there are zelo"):
             load_protocol(name)
-    with pytest.raises(UnknownProtocol):
+    with pytest.raises(OptionError):
         protocols.find_protocol("no-such")
 
 

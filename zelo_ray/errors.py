@@ -5,23 +5,16 @@ options, 1 for everything else. Any other exception is a bug.
 
     ZeloError
     ├── OptionError          an option is invalid
-    │   ├── AnchorError      the worked examples cannot be used
-    │   ├── MeasureError     there is no such measure
-    │   ├── PanelError       a judge does not exist or cannot be reached
-    │   └── UnknownProtocol  there is no such protocol
+    │   └── PanelError       a judge does not exist or cannot be reached
+    ├── InputError           a file cannot be read, or is not what it should be
+    │   └── UnreadableFile   it is truncated or malformed
+    ├── OutputError          a format cannot hold a value
+    ├── NotFoundError        the results do not hold what was asked for
     ├── ProtocolError        a function of the user's protocol raised
-    ├── InputError           the input as a whole cannot be read
-    │   └── UnreadableFile   a file is truncated or malformed
-    ├── QrelsError           a file does not hold qrels
-    ├── RunError             a file is not a run
-    ├── Unwritable           a format cannot hold a value
     ├── LockError            another run, or its results, are in the way
     ├── LedgerError          replies can no longer be written
     ├── RayUnavailable       Ray does not start, or died
-    ├── Stopped              the run was stopped
-    ├── NoBatches            there is no batch
-    ├── NothingToExplain     the results do not hold what was asked for
-    └── NothingToReport      there is nothing to show
+    └── Stopped              the run was stopped
 """
 
 import re
@@ -61,24 +54,12 @@ class OptionError(ZeloError):
     exit_status = ExitStatus.INVALID
 
 
-class AnchorError(OptionError):
-    """The anchors (worked examples) cannot be used; the message says why and what to do."""
-
-
-class MeasureError(OptionError):
-    """There is no such measure; the message lists those that there are."""
-
-
 class ProtocolError(ZeloError):
     """A function of the user's protocol raised; the message names the function and the error."""
 
 
 class PanelError(OptionError):
     """A judge does not exist or cannot be reached; the message says what to write."""
-
-
-class UnknownProtocol(OptionError):
-    """There is no protocol of that name; the message lists those that there are."""
 
 
 class InputError(ZeloError):
@@ -89,15 +70,7 @@ class UnreadableFile(InputError):
     """A file cannot be read to its end; the message says where and why."""
 
 
-class QrelsError(ZeloError):
-    """A file does not hold qrels; the message says why."""
-
-
-class RunError(ZeloError):
-    """A file is not a run; the message says why."""
-
-
-class Unwritable(ZeloError):
+class OutputError(ZeloError):
     """A text or value does not fit the format to be written; the message says what to do."""
 
 
@@ -117,16 +90,8 @@ class Stopped(ZeloError):
     """The run was stopped; paid replies are kept, and the same command resumes."""
 
 
-class NoBatches(ZeloError):
-    """The directory holds no record of a batch."""
-
-
-class NothingToExplain(ZeloError):
+class NotFoundError(ZeloError):
     """The results do not hold what was asked for; the message says what they do hold."""
-
-
-class NothingToReport(ZeloError):
-    """The directory holds no finished run."""
 
 
 def format_error(error: BaseException) -> str:

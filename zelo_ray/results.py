@@ -214,7 +214,7 @@ def load_run(out: str | PathLike[str]) -> Results:
     """Load the results in a directory or URL, as the function that wrote them returned them.
 
     Raises:
-        NothingToReport: there are no results, or the run is not finished.
+        NotFoundError: there are no results, or the run is not finished.
         InputError: a file is damaged.
         OptionError: there is no file system for the URL.
     """

@@ -14,7 +14,7 @@ import zelo_ray
 from tests.builders import parsed, write_lines
 from zelo_ray import cli
 from zelo_ray.commands.convert import convert
-from zelo_ray.errors import InputError, Unwritable
+from zelo_ray.errors import InputError, OutputError
 from zelo_ray.files.collections import index_by_id, read_texts, write_collection
 from zelo_ray.files.inputs import InputOptions, make_pools, read_pools
 from zelo_ray.files.judgments import read_qrels
@@ -165,9 +165,9 @@ def test_what_is_written_is_read_again(tmp_path_factory, texts, data):
 def test_what_cannot_be_written_is_refused(tmp_path):
     pools = [Pool("q1", "?", (Document("d", "a"),)), Pool("q2", "?", (Document("d", "b"),))]
     qrels = table_of([Qrel("q1", "d\t", 1.0, math.nan)], Qrel)
-    with pytest.raises(Unwritable, match="document 'd' has one text here and another there"):
+    with pytest.raises(OutputError, match="document 'd' has two different texts"):
         write_collection(str(tmp_path), pools, qrels)
-    with pytest.raises(Unwritable, match=r"the doc_id 'd\\t' cannot stand in a TSV file"):
+    with pytest.raises(OutputError, match=r"the doc_id 'd\\t' cannot stand in a TSV file"):
         write_collection(str(tmp_path), pools[:1], qrels)
 
 

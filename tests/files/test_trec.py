@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.errors import InputError, Unwritable
+from zelo_ray.errors import InputError, OutputError
 from zelo_ray.files import storage
 from zelo_ray.files.candidates import find_unjudged, pool_candidates, sort_run
 from zelo_ray.files.judgments import read_qrels, read_runs
@@ -209,7 +209,7 @@ def test_an_id_that_would_break_the_columns_is_refused(tmp_path_factory, text):
     try:
         write_run(str(path), "tag", sort_run(ranked(("q", text, 1.0))))
         assert is_id(text)
-    except Unwritable:
+    except OutputError:
         assert not is_id(text)
         assert not list(path.parent.iterdir())
 
@@ -230,9 +230,9 @@ def test_what_a_written_run_looks_like(tmp_path):
 def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     path = tmp_path / "a.run"
     path.write_text("old")
-    with pytest.raises(Unwritable, match="the run's name 'my run'"):
+    with pytest.raises(OutputError, match="the run's name 'my run'"):
         write_run(str(path), "my run", sort_run(ranked(("q", "d", 1.0))))
-    with pytest.raises(Unwritable, match="that is not finite"):
+    with pytest.raises(OutputError, match="that is not finite"):
         write_run(str(path), "run", sort_run(ranked(("q", "d", math.nan))))
     assert path.read_text() == "old"
     with pytest.raises(ZeroDivisionError), open_for_writing(f"{path}.gz") as out:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import BatchPart, Parts
-from zelo_ray.errors import NoBatches
+from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import canonical_place, options_of_run
 from zelo_ray.files.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
@@ -42,14 +42,14 @@ def list_batches(
             and the next run collects them.
 
     Raises:
-        NoBatches: there are no batches.
+        NotFoundError: there are no batches.
         PanelError: a key is missing.
     """
     ledger = (options_of_run(out) or {}).get("ledger") or out
     places = {canonical_place(place): Parts(place) for place in (out, ledger)}
     parts = [(part, records) for records in places.values() for part in records]
     if not parts:
-        raise NoBatches(f"{out}: no batches; annotate --mode batch creates them")
+        raise NotFoundError(f"{out}: no batches; annotate --mode batch creates them")
     return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fsspec.core import has_magic
 
-from zelo_ray.errors import InputError, Unwritable, format_error
+from zelo_ray.errors import InputError, OutputError, format_error
 from zelo_ray.files.make_pools import other_fields, select_fields, with_title
 from zelo_ray.files.pools import write_lines
 from zelo_ray.files.rows import (
@@ -288,13 +288,13 @@ def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:
     documents: dict[str, Document] = {}
     for document in chain.from_iterable(pool.documents for pool in pools):
         if documents.setdefault(document.id, document).content != document.content:
-            raise Unwritable(f"{url}: document {document.id!r} has one text here and another there")
+            raise OutputError(f"{url}: document {document.id!r} has two different texts")
     write_lines(f"{root}/corpus.jsonl", map(_corpus_line, documents.values()))
     write_lines(f"{root}/queries.jsonl", map(_query_line, pools))
     for name in ("query_id", "doc_id"):
         odd = qrels[name].filter(pc.match_substring_regex(qrels[name], r'[\t\r\n"]|^$'))
         if len(odd):
-            raise Unwritable(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
+            raise OutputError(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
     scores = format_numbers(url, qrels["relevance"])
     cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
     with open_for_writing(f"{root}/qrels/test.tsv") as file:

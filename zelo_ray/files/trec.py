@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from zelo_ray.errors import InputError, Unwritable, format_error
+from zelo_ray.errors import InputError, OutputError, format_error
 from zelo_ray.files.rows import Source
 from zelo_ray.files.storage import open_for_writing
 
@@ -133,14 +133,14 @@ def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Format numbers as the shortest text that reads as the same number: ``3``, ``-0.25``."""
     plain = values.to_numpy()
     if not np.isfinite(plain).all():
-        raise Unwritable(f"{url}: a score that is not finite cannot be written")
+        raise OutputError(f"{url}: a score that is not finite cannot be written")
     return pa.chunked_array([pc.cast(pa.array(plain), pa.string())])
 
 
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
     white = column.filter(pc.match_substring_regex(column, _WHITE))
     if len(white):
-        raise Unwritable(
+        raise OutputError(
             f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
             "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
             "rename it"

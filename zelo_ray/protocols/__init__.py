@@ -17,7 +17,7 @@ from typing import Any, cast
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from zelo_ray.errors import OptionError, UnknownProtocol
+from zelo_ray.errors import OptionError
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions, OptionGroup
 from zelo_ray.options.base import Kind
@@ -100,17 +100,17 @@ def load_protocol(name: str) -> Protocol:
     """Load a protocol by its name, or a plug-in; imported when first used.
 
     Raises:
-        UnknownProtocol: there is none of that name, or what is there is no protocol.
+        OptionError: there is none of that name, or what is there is no protocol.
     """
     if name in PROTOCOLS:
         protocol: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
         return protocol
     if is_plugin_name(name):
-        return guard_user_protocol(load_plugin(name, Protocol, UnknownProtocol))
-    if installed := load_installed("protocols", name, Protocol, UnknownProtocol):
+        return guard_user_protocol(load_plugin(name, Protocol, OptionError))
+    if installed := load_installed("protocols", name, Protocol, OptionError):
         return guard_user_protocol(installed)
     names = protocol_names()
-    raise UnknownProtocol(
+    raise OptionError(
         f"unknown protocol {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}, "
         "and your own as my_module:PROTOCOL"
     )
@@ -120,7 +120,7 @@ def options_of(name: str) -> type[AnnotateOptions]:
     """Return the options of a protocol, by its name; of the package's without loading it.
 
     Raises:
-        UnknownProtocol: there is none of that name.
+        OptionError: there is none of that name.
     """
     return OPTIONS.get(name) or load_protocol(name).options
 
@@ -140,7 +140,7 @@ def find_protocol(name: str) -> Ranker:
     """Load a protocol or a ranker by its name, as one object that can ask judges.
 
     Raises:
-        UnknownProtocol: there is none of that name.
+        OptionError: there is none of that name.
     """
     if name in RANKERS:
         ranker: Ranker = import_module(RANKERS[name]).RANKER
@@ -157,7 +157,7 @@ def protocol_of_record(record: Mapping[str, Any]) -> Protocol:
     name = str(options.get("protocol", "zelo") if isinstance(options, Mapping) else "zelo")
     try:
         return load_protocol(name)
-    except UnknownProtocol:
+    except OptionError:
         return Protocol(
             name=name,
             rounds=_refuse_unknown_options,
@@ -183,7 +183,7 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
 
 
 def _refuse_unknown_options(*_: object) -> Rounds:
-    raise UnknownProtocol("this protocol is gone")
+    raise OptionError("this protocol is gone")
 
 
 def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
@@ -194,7 +194,7 @@ def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
 
     Raises:
         OptionError: an option is of other protocols.
-        UnknownProtocol: there is none of that name.
+        OptionError: there is none of that name.
     """
     for several in {"protocols", "try_protocols"} & kind.model_fields.keys():
         given = values.get(several) or ()

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import AnchorError, InputError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judges import AllJudgments
 from zelo_ray.files.labels import Ids, ids_in_table, read_labels
 from zelo_ray.files.rows import RESULTS
@@ -47,7 +47,7 @@ def leave_out_examples(verdicts: AllJudgments, options: AgreeOptions) -> AllJudg
     about = {query_id for table in words for query_id in table["query_id"].to_pylist()}
     shown, notes, runs = set[str](), list(verdicts.notes), [*_runs(options)]
     for run in runs if has_people or len(runs) < len(options.sources) else ():
-        with contextlib.suppress(AnchorError):
+        with contextlib.suppress(OptionError):
             for query_id in sorted(about & example_query_ids(str(run.options.get("anchors", "")))):
                 shown.add(query_id)
                 fact = f"{run.place}: its worked examples are of query {query_id!r}"

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
-from zelo_ray.errors import MeasureError
+from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement.intervals import draw_samples
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank_run
@@ -139,7 +139,7 @@ def _build_leaderboards(
     """Return the leaderboards of people, of every judge, and of the panel."""
     measure = parse_measure(options.measure)
     if measure.of_labels:
-        raise MeasureError(f"{measure} measures the labels, not a run")
+        raise OptionError(f"{measure} measures the labels, not a run")
     rows = {HUMAN: verdicts.human} if len(verdicts.human) else {}
     for judge in verdicts.judges:
         rows[judge] = verdicts.grades.filter(pc.equal(verdicts.grades["judge"], judge))

@@ -63,8 +63,8 @@ def measure(
         cautions: those that were found while reading.
 
     Raises:
-        MeasureError: one of ``options.measures`` is not a measure.
-        RunError: the ranking of a ranker is not a valid run.
+        OptionError: one of ``options.measures`` is not a measure.
+        InputError: the ranking of a ranker is not a valid run.
         Stopped: no ranker ranked any query, or the baseline ranked none.
     """
     compared = parse_measures(options.measures) or default_measures(truth)

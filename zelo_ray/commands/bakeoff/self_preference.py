@@ -15,7 +15,7 @@ from zelo_ray.commands.bakeoff.outcome import (
 )
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
-from zelo_ray.errors import QrelsError, Stopped
+from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.regression_gate import GateDecision
 from zelo_ray.options.bakeoff import BakeoffOptions
@@ -139,7 +139,7 @@ class _WithoutJudges:
             return self.nothing
         try:
             return Truth(self.annotated.labels_without(judges, _labels(self.outcome.truth)))
-        except (InseparableError, QrelsError) as error:
+        except (InseparableError, InputError) as error:
             return str(error)
 
     def significance_on(self, one: Comparison, judges: Judges) -> Significance | None:

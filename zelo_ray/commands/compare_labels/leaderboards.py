@@ -95,8 +95,8 @@ def compare_leaderboards(
         seed: of the random numbers.
 
     Raises:
-        MeasureError: the measure cannot be computed.
-        RunError: a run is not valid.
+        OptionError: the measure cannot be computed.
+        InputError: a run is not valid.
     """
     values: list[Floats] = []
     for labels, others in ((old, new), (new, old)):

@@ -59,7 +59,7 @@ def measure_protocols(options: CompareProtocolsOptions, watch: Watch) -> Protoco
         watch: gets messages and progress.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
+        InputError, OptionError, PanelError, OptionError, LockError, LedgerError: before
             anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
@@ -109,7 +109,7 @@ def plan_protocols(
     The pools that they name exist until the context ends. Nothing else is written.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol: as `measure_protocols` would.
+        InputError, OptionError, PanelError, OptionError: as `measure_protocols` would.
     """
     panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.ledger_dir)
     with TemporaryDirectory() as folder:

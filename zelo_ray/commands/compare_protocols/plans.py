@@ -37,7 +37,7 @@ def make_plans(
         pools: the files of the pools.
 
     Raises:
-        UnknownProtocol, OptionError: a protocol is unknown or named twice, or options conflict.
+        OptionError, OptionError: a protocol is unknown or named twice, or options conflict.
     """
     names = protocols_to_compare(options)
     called = [load_protocol(name).name for name in names]
@@ -66,7 +66,7 @@ def plan_run(
         changes: options that differ from the command's; texts are not read from files.
 
     Raises:
-        UnknownProtocol, OptionError: the protocol is unknown, or options conflict.
+        OptionError, OptionError: the protocol is unknown, or options conflict.
     """
     kind = load_protocol(protocol).options
     option_names = options.model_fields_set & kind.model_fields.keys() - _OWN

@@ -17,7 +17,7 @@ def run(options: CompareProtocolsOptions, watch: Watch) -> Report:
     """Compare protocols on what people labelled, and report agreement and cost.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
+        InputError, OptionError, PanelError, OptionError, LockError, LedgerError: before
             anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """

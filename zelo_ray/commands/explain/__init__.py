@@ -14,7 +14,7 @@ from zelo_ray.commands.explain.paragraphs import (
     text_part,
 )
 from zelo_ray.commands.explain.queries import complete_name, read_pool
-from zelo_ray.errors import NothingToExplain
+from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import read_record, unfinished_message, unfinished_record
 from zelo_ray.files.storage import exists
 from zelo_ray.files.tables import StoredTable, schema_of
@@ -125,7 +125,7 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     """Explain a document's score and how it came about, as one text.
 
     Raises:
-        NothingToExplain: no such results, query or document.
+        NotFoundError: no such results, query or document.
     """
     parts = build_explanation(out, query_id, doc_id).parts
     return "\n\n".join(paragraph.whole() for paragraph in parts)
@@ -138,10 +138,10 @@ def build_explanation(out: str, query_id: str, doc_id: str | None = None) -> Exp
     failure. An id may be shortened if it stays unique.
 
     Raises:
-        NothingToExplain: no such results, query or document, or the run is not finished.
+        NotFoundError: no such results, query or document, or the run is not finished.
     """
     if unfinished_record(out) is not None:
-        raise NothingToExplain(unfinished_message(out))
+        raise NotFoundError(unfinished_message(out))
     run = read_record(f"{out}/run.json") if exists(f"{out}/run.json") else {}
     query = _query(out, run, query_id)
     if not (query.judged or query.outcome.failures):
@@ -153,7 +153,7 @@ def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
     """Find the query with this id, beginning of an id, or text.
 
     Raises:
-        NothingToExplain: there is none, or several.
+        NotFoundError: there is none, or several.
     """
     query_id = complete_name(name, query_ids)
     if query_id not in query_ids:
@@ -161,13 +161,13 @@ def _find_query(out: str, name: str, query_ids: Sequence[str]) -> str:
     if query_id != name:
         return query_id
     near = did_you_mean(name, query_ids) if name not in query_ids else ""
-    raise NothingToExplain(f"{out} has no judgments of a query {name!r}{near}")
+    raise NotFoundError(f"{out} has no judgments of a query {name!r}{near}")
 
 
 def _explain_query(out: str, query: _Query, name: str | None) -> Explanation:
     """Explain a query, or its document of this name."""
     if not (query.judged or query.outcome.failures):
-        raise NothingToExplain(f"{out} has no judgments of a query {query.id!r}")
+        raise NotFoundError(f"{out} has no judgments of a query {query.id!r}")
     doc_id = None if name is None else _find_document(query, name)
     held, kinds = query.outcome, query.protocol.judgments
     return Explanation(
@@ -271,7 +271,7 @@ def _find_document(query: _Query, doc_id: str) -> str:
     """Find the document with this id, or beginning of an id.
 
     Raises:
-        NothingToExplain: there is none, or several.
+        NotFoundError: there is none, or several.
     """
     doc_ids = [*query.outcome.scores]
     doc_ids += sorted(
@@ -281,13 +281,13 @@ def _find_document(query: _Query, doc_id: str) -> str:
     if full_id in doc_ids:
         return full_id
     if full_id in query.texts:
-        raise NothingToExplain(
+        raise NotFoundError(
             f"query {query.id!r} has a document {full_id!r}, but no judge was asked about it: "
             "failures, --document-limit or the protocol left it out"
         )
     listed = ", ".join(doc_ids[:_LISTED])
     near = did_you_mean(doc_id, doc_ids)
-    raise NothingToExplain(
+    raise NotFoundError(
         f"query {query.id!r} has no judged document {doc_id!r}{near}; it has {listed}"
     )
 
@@ -339,7 +339,7 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
     if not exists(f"{out}/{table}.parquet"):
         if table != "scores":
             return []
-        raise NothingToExplain(f"{out} has no scores.parquet: is it the --out of a finished run?")
+        raise NotFoundError(f"{out} has no scores.parquet: is it the --out of a finished run?")
     names, schema = schema_of(kind).names, schema_of(kind)
     stored = StoredTable(f"{out}/{table}.parquet", schema)
     rows = (row for part in stored.rows_of_queries([query_id]) for row in part.to_pylist())

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import orjson
 
 from zelo_ray.commands.explain.paragraphs import first_words
-from zelo_ray.errors import NothingToExplain
+from zelo_ray.errors import NotFoundError
 from zelo_ray.files.pools import LineLimits, parse_line, query_in
 from zelo_ray.files.storage import exists, list_directory, read_placed_lines
 from zelo_ray.files.tables import StoredTable
@@ -37,14 +37,14 @@ def complete_name(name: str, names: Sequence[str]) -> str:
     """Return the name itself, or the only known name that begins with it.
 
     Raises:
-        NothingToExplain: several begin so.
+        NotFoundError: several begin so.
     """
     begin = [candidate for candidate in names if candidate.startswith(name)]
     if name in names or not begin:
         return name
     if len(begin) > 1:
         more = f" and {len(begin) - _FEW:,} more" if len(begin) > _FEW else ""
-        raise NothingToExplain(f"several begin with {name!r}: {', '.join(begin[:_FEW])}{more}")
+        raise NotFoundError(f"several begin with {name!r}: {', '.join(begin[:_FEW])}{more}")
     return begin[0]
 
 
@@ -52,7 +52,7 @@ def list_queries(out: str) -> dict[str, str]:
     """Return the texts of the queries of a run by id, in their order; "" where it is not known.
 
     Raises:
-        NothingToExplain: it holds none.
+        NotFoundError: it holds none.
     """
     texts = dict(_texts([f"{out.rstrip('/')}/annotated.jsonl"]))
     if not texts and exists(f"{out}/scores.parquet"):
@@ -60,7 +60,7 @@ def list_queries(out: str) -> dict[str, str]:
     if not texts:
         gone = list_directory(out) is None
         what = "there is no such directory" if gone else "it has no queries"
-        raise NothingToExplain(f"{out}: {what}; name the --out of annotate")
+        raise NotFoundError(f"{out}: {what}; name the --out of annotate")
     return texts
 
 
@@ -78,7 +78,7 @@ def find_by_text(given: str, places: Iterable[str]) -> str:
     """Return the id of the only query with, or containing, this text; empty if there is none.
 
     Raises:
-        NothingToExplain: there are several.
+        NotFoundError: there are several.
     """
     sought, exact, parts = _plain(given), dict[str, None](), dict[str, None]()
     for query_id, text in _texts(places):
@@ -89,7 +89,7 @@ def find_by_text(given: str, places: Iterable[str]) -> str:
             parts[query_id] = None
     if len(matches := [*(exact or parts)]) > 1:
         few = ", ".join(matches[:_LISTED]) + (" …" if matches[_LISTED:] else "")
-        raise NothingToExplain(f"{given!r} is in the text of several queries: {few}")
+        raise NotFoundError(f"{given!r} is in the text of several queries: {few}")
     return matches[0] if matches else ""
 
 

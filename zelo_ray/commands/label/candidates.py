@@ -68,7 +68,7 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
 
     Raises:
         InputError: there is no finished bake-off.
-        MeasureError: the measure is not linear in the labels.
+        OptionError: the measure is not linear in the labels.
     """
     refuse_unfinished(contest)
     root = contest.rstrip("/")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from zelo_ray.commands.explain.queries import complete_name, find_by_text
 from zelo_ray.engine.preview_input import PreviewedInput, preview_input
 from zelo_ray.engine.tokens import Estimates, measure_request
-from zelo_ray.errors import InputError, NothingToExplain
+from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.run_record import RUN, read_record, unfinished_record
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions
@@ -93,16 +93,14 @@ def requests_of_run(
         doc_ids: as for `requests_about`.
 
     Raises:
-        NothingToExplain: there is no record of a run.
+        NotFoundError: there is no record of a run.
         InputError, OptionError, PanelError: as `requests_about`.
     """
     record = unfinished_record(out)
     try:
         options = recorded_options(read_record(f"{out}/{RUN}") if record is None else record)
     except (InputError, KeyError, TypeError, ValidationError):
-        raise NothingToExplain(
-            f"{out} has no record of annotate that says what was asked"
-        ) from None
+        raise NotFoundError(f"{out} has no record of annotate that says what was asked") from None
     return requests_about(options.model_copy(update={"out": out}), environ, query, doc_ids)
 
 
@@ -122,7 +120,7 @@ def requests_about(
             one all that show it. Empty: one request of each judge and round.
 
     Raises:
-        InputError, OptionError, PanelError, NothingToExplain: the input cannot be read, or has no
+        InputError, OptionError, PanelError, NotFoundError: the input cannot be read, or has no
             such query or document; or no request shows these documents together.
     """
     notes = [] if options.ledger_dir else [_EXAMPLE_CODE]
@@ -156,7 +154,7 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
     """Return the pool of a query by its id, the beginning of it, or its text.
 
     Raises:
-        NothingToExplain: there is none, or there are several.
+        NotFoundError: there is none, or there are several.
     """
     query_ids, invalid = list[str](), ""
     for line in source.lines():
@@ -167,13 +165,13 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
         elif not invalid:
             invalid = f"; {line.file}, line {line.number}: {line.reason}"
     if not (name and query_ids):
-        raise NothingToExplain(f"the input holds no pool{invalid}")
+        raise NotFoundError(f"the input holds no pool{invalid}")
     query_id = complete_name(name, query_ids)
     if query_id not in query_ids:
         query_id = find_by_text(name, source.shards)
     if query_id not in query_ids:
         near = did_you_mean(name, query_ids)
-        raise NothingToExplain(f"the input has no query {name!r}{near}{invalid}")
+        raise NotFoundError(f"the input has no query {name!r}{near}{invalid}")
     return next(p for line in source.lines() if (p := line.pool) and p.query_id == query_id)
 
 
@@ -183,7 +181,7 @@ def _choose(
     """Return the requests that show these documents; else the first of each judge and round.
 
     Raises:
-        NothingToExplain: there are none, or the query has no such document.
+        NotFoundError: there are none, or the query has no such document.
     """
     ordered = sorted(requests, key=lambda request: rounds[request.key])
     if not doc_ids:
@@ -196,14 +194,14 @@ def _choose(
     for doc_id in sorted(sought - {*pool_ids}):
         near = did_you_mean(doc_id, pool_ids)
         listed = ", ".join(pool_ids[:_NAMED]) + (" …" if pool_ids[_NAMED:] else "")
-        raise NothingToExplain(
+        raise NotFoundError(
             f"query {pool.query_id!r} has no document {doc_id!r}{near}; it has {listed}"
         )
     matches = [r for r in ordered if sought <= {document.id for document in r.documents}]
     if not matches:
         ids = " and ".join(sorted(sought))
         together = " together" if len(sought) > 1 else ""
-        raise NothingToExplain(
+        raise NotFoundError(
             f"no request about query {pool.query_id!r} shows {ids}{together}: the protocol does "
             "not ask it, or not before it has replies (--out names a run that has them)"
         )

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pydantic import ValidationError
 
 from zelo_ray.commands import report_of_kind
-from zelo_ray.errors import InputError, NothingToReport
+from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.run_record import OWNERS, RUN, is_finished, read_record, unfinished_message
 from zelo_ray.files.storage import list_directory, write_text
 from zelo_ray.reports.page import render_page
@@ -31,16 +31,16 @@ def read_report(out: str) -> Report:
     Sections whose files are missing are left out.
 
     Raises:
-        NothingToReport: there is no run, or it is not finished.
+        NotFoundError: there is no run, or it is not finished.
         InputError: a file is damaged.
     """
     out = out.rstrip("/") or "/"
     name = find_record(list_directory(out))
     if name is None:
-        raise NothingToReport(f"{out} has no run.json: is it the --out of a finished run?")
+        raise NotFoundError(f"{out} has no run.json: is it the --out of a finished run?")
     record = read_record(f"{out}/{name}")
     if not is_finished(record):
-        raise NothingToReport(unfinished_message(out))
+        raise NotFoundError(unfinished_message(out))
     kind = report_of_kind(str(record.get("kind")))
     try:
         if kind is not None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import fsspec
 
 from zelo_ray.commands.report import find_record
-from zelo_ray.errors import NothingToReport, OptionError
+from zelo_ray.errors import NotFoundError, OptionError
 from zelo_ray.files.run_record import COMMAND_OF_KIND, is_finished
 from zelo_ray.files.storage import list_directory, read_json_object, write_text
 from zelo_ray.files.wording import counted
@@ -33,7 +33,7 @@ def write_index(places: Sequence[str], out: str | None = None) -> str:
         The path of the page.
 
     Raises:
-        NothingToReport: one of them is no run.
+        NotFoundError: one of them is no run.
         OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
     urls = [_url(place) for place in dict.fromkeys(places)]
@@ -72,7 +72,7 @@ def _row(url: str, folder: str) -> Cells:
     names = list_directory(url) or []
     record = find_record(names)
     if record is None:
-        raise NothingToReport(f"{url.removeprefix('file://')} is not a run")
+        raise NotFoundError(f"{url.removeprefix('file://')} is not a run")
     fields = read_json_object(f"{url}/{record}")
     kind = str(fields.get("kind", ""))
     name = posixpath.basename(url)

@@ -10,7 +10,7 @@ def run(options: ReportOptions) -> tuple[list[str], str]:
     """Write the page of a run, or one that lists several; return lines to print and its path.
 
     Raises:
-        NothingToReport: no run is found.
+        NotFoundError: no run is found.
         OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
     if len(options.dir) > 1 or options.index:

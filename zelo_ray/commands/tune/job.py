@@ -38,7 +38,7 @@ def tune_judging(options: TuneOptions, watch: Watch) -> tuple[TuneOutcome, Annot
         The outcome, and the options of the chosen candidate.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
+        InputError, OptionError, PanelError, OptionError, LockError, LedgerError: before
             anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """

@@ -27,7 +27,7 @@ def plan_candidates(options: TuneOptions, watch: Watch) -> Iterator[dict[str, An
     The pools that they name exist until the context ends. Nothing else is written.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol: as `tune_judging` would.
+        InputError, OptionError, PanelError, OptionError: as `tune_judging` would.
     """
     candidates, notes = make_candidates(options)
     refuse_strangers(options, candidates)

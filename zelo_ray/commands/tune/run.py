@@ -17,7 +17,7 @@ def run(options: TuneOptions, watch: Watch) -> Report:
     """Let candidates judge what people labelled; choose one, test it, and report.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
+        InputError, OptionError, PanelError, OptionError, LockError, LedgerError: before
             anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zelo_ray.errors import MeasureError, format_error
+from zelo_ray.errors import OptionError, format_error
 from zelo_ray.evaluation.measures.lists import Floats, Lists
 from zelo_ray.evaluation.measures.ranking import Ranking, rank_run
 from zelo_ray.evaluation.measures.spec import REQUIRED, Linear, MeasureKind, Parameter, Value
@@ -109,7 +109,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     """Parse measures, without duplicates.
 
     Raises:
-        MeasureError: a text is not a measure.
+        OptionError: a text is not a measure.
     """
     return tuple(dict.fromkeys(parse_measure(text) for text in texts))
 
@@ -118,7 +118,7 @@ def parse_measure(text: str) -> Measure:
     """Parse a measure, such as ``nDCG@10`` or ``AP(rel=2)@100``.
 
     Raises:
-        MeasureError: there is no such measure; the message, one line, lists those that exist.
+        OptionError: there is no such measure; the message, one line, lists those that exist.
     """
     name, arguments = _split(text)
     if name not in MEASURES and name not in find_installed("measures"):
@@ -126,28 +126,28 @@ def parse_measure(text: str) -> Measure:
     kind = load_measure(name)
     cutoff = arguments.pop("cutoff", None)
     if cutoff is not None and kind.cutoff == "none":
-        raise MeasureError(f"{text!r}: {name} has no cutoff")
+        raise OptionError(f"{text!r}: {name} has no cutoff")
     if cutoff is None and kind.cutoff == "required":
-        raise MeasureError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
+        raise OptionError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
     if cutoff is not None and (type(cutoff) is not int or cutoff < 1):
-        raise MeasureError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
+        raise OptionError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
     for unknown in arguments.keys() - kind.parameters.keys():
         choices = ", ".join(kind.parameters) or "none"
-        raise MeasureError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
+        raise OptionError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
     parameters = []
     for key, parameter in kind.parameters.items():
         value = arguments.get(key, parameter.default)
         if value is REQUIRED:
-            raise MeasureError(f"{text!r}: {name} needs {key}, {parameter.what}")
+            raise OptionError(f"{text!r}: {name} needs {key}, {parameter.what}")
         if key in arguments and not parameter.accepts(value):
-            raise MeasureError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
+            raise OptionError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
         if key in arguments:
             value = parameter.read(value)
         if value != parameter.default:
             is_integer = isinstance(value, float) and value.is_integer()
             parameters.append((key, int(value) if is_integer else value))
     if len(parameters) > 1 and kind.exclusive:
-        raise MeasureError(
+        raise OptionError(
             f"{text!r}: {' and '.join(key for key, _ in parameters)} exclude each other"
         )
     return Measure(name, cutoff, tuple(parameters))
@@ -173,7 +173,7 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass  # the error below speaks of measures and not of Python
     names = ", ".join(add_installed(MEASURES, "measures"))
-    raise MeasureError(
+    raise OptionError(
         f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or "
         f"nDCG(dcg='zelo')@10; there are {names}"
     )
@@ -183,17 +183,17 @@ def load_measure(name: str) -> MeasureKind:
     """Load a kind of measure by its name, or a plug-in; imported when first used.
 
     Raises:
-        MeasureError: nothing has that name, or it is not a measure.
+        OptionError: nothing has that name, or it is not a measure.
     """
     if name in MEASURES:
         kind: MeasureKind = import_module(MEASURES[name]).MEASURE
         return kind
     if ":" in name:
-        return load_plugin(name, MeasureKind, MeasureError)
-    if installed := load_installed("measures", name, MeasureKind, MeasureError):
+        return load_plugin(name, MeasureKind, OptionError)
+    if installed := load_installed("measures", name, MeasureKind, OptionError):
         return installed
     names = add_installed(MEASURES, "measures")
-    raise MeasureError(
+    raise OptionError(
         f"unknown measure {name!r}{did_you_mean(name, [*names, *_OTHER_NAMES])}; there are "
         f"{', '.join(names)}, and your own as my_module:MEASURE"
     )
@@ -215,7 +215,7 @@ def evaluate(
         with draws [draws, measures, queries].
 
     Raises:
-        MeasureError: a measure of the user's own fails.
+        OptionError: a measure of the user's own fails.
         ValueError: the relevance has another number of rows than the truth, or is not finite.
     """
     default = ranking.truth.relevance
@@ -245,12 +245,12 @@ def linear_of(measure: Measure) -> Linear:
     """Return a measure as a sum of discounts times gains, which people's labels can correct.
 
     Raises:
-        MeasureError: it is not linear in the labels.
+        OptionError: it is not linear in the labels.
     """
     kind = load_measure(measure.name)
     if kind.linear is None:
         names = ", ".join(name for name in MEASURES if load_measure(name).linear)
-        raise MeasureError(f"{measure} is not linear in the labels; these are: {names}")
+        raise OptionError(f"{measure} is not linear in the labels; these are: {names}")
     return kind.linear(measure.cutoff, **_parameters(measure, kind))
 
 
@@ -268,9 +268,9 @@ def _values(measure: Measure, lists: Lists) -> Floats:
     try:
         values = np.asarray(kind.metrics(lists, measure.cutoff, **parameters), np.float64)
     except Exception as error:  # noqa: BLE001 - it is the user's own code
-        raise MeasureError(f"{measure} failed: {format_error(error)}") from None
+        raise OptionError(f"{measure} failed: {format_error(error)}") from None
     if values.shape != (wanted := lists.judged.shape[:-1]):
-        raise MeasureError(f"{measure}: metrics of shape {values.shape} instead of {wanted}")
+        raise OptionError(f"{measure}: metrics of shape {values.shape} instead of {wanted}")
     return values
 
 

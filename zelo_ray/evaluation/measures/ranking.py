@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.errors import RunError
+from zelo_ray.errors import InputError
 from zelo_ray.evaluation.measures.columns import Ints, read_numbers, read_texts
 from zelo_ray.evaluation.measures.lists import Block, tie_bounds
 from zelo_ray.evaluation.measures.truth import Truth
@@ -81,21 +81,21 @@ def rank_run(truth: Truth, run: pa.Table) -> Ranking:
         run: the columns of `records.Ranked`, rows in any order.
 
     Raises:
-        RunError: a column is missing, a pair occurs twice, or a score is not finite.
+        InputError: a column is missing, a pair occurs twice, or a score is not finite.
     """
-    query_ids, doc_ids = (read_texts(run, name, RunError) for name in ("query_id", "doc_id"))
-    scores = read_numbers(run, "score", RunError)
+    query_ids, doc_ids = (read_texts(run, name, InputError) for name in ("query_id", "doc_id"))
+    scores = read_numbers(run, "score", InputError)
     strange = np.flatnonzero(~np.isfinite(scores))
     if strange.size:
         pair = _name(query_ids, doc_ids, int(strange[0]))
-        raise RunError(f"{pair} has the score {scores[strange[0]]}")
+        raise InputError(f"{pair} has the score {scores[strange[0]]}")
     query = truth.queries_of(query_ids)
     entries = np.flatnonzero(query >= 0)
     documents = doc_ids.dictionary_encode()
     codes = documents.indices.to_numpy()
     twice = _first_twice(query[entries] * max(1, len(documents.dictionary)) + codes[entries])
     if twice is not None:
-        raise RunError(f"{_name(query_ids, doc_ids, int(entries[twice]))} is ranked twice")
+        raise InputError(f"{_name(query_ids, doc_ids, int(entries[twice]))} is ranked twice")
     keys = _keys(query[entries], scores[entries])
     order = _order(keys, doc_ids, entries)
     positions = entries[order]

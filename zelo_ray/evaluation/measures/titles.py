@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from zelo_ray.errors import MeasureError
+from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import load_measure, parse_measure
 
 
@@ -54,7 +54,7 @@ def _all_meanings(name: str) -> list[str]:
     """Return what each parameter means, in words; empty unless there are words for all."""
     try:
         measure = parse_measure(name)
-    except MeasureError:  # of a plug-in that is not here any more
+    except OptionError:  # of a plug-in that is not here any more
         return []
     kinds = load_measure(measure.name).parameters
     meanings = [kinds[parameter].describe(value) for parameter, value in measure.parameters]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import QrelsError
+from zelo_ray.errors import InputError
 from zelo_ray.evaluation.measures.columns import Ints, read_numbers, read_texts
 from zelo_ray.evaluation.measures.lists import Floats
 
@@ -26,15 +26,15 @@ class Truth:
         """Encode a table with the columns of `records.Qrel`; it may lack standard errors.
 
         Raises:
-            QrelsError: a column is missing, a pair occurs twice, or a relevance is not finite.
+            InputError: a column is missing, a pair occurs twice, or a relevance is not finite.
         """
         queries, self.doc_ids = (
-            read_texts(qrels, name, QrelsError) for name in ("query_id", "doc_id")
+            read_texts(qrels, name, InputError) for name in ("query_id", "doc_id")
         )
-        self.relevance: Floats = read_numbers(qrels, "relevance", QrelsError)
+        self.relevance: Floats = read_numbers(qrels, "relevance", InputError)
         self.std_error: Floats = np.full(len(self.relevance), np.nan)
         if "std_error" in qrels.column_names:
-            self.std_error = read_numbers(qrels, "std_error", QrelsError)
+            self.std_error = read_numbers(qrels, "std_error", InputError)
         encoded = queries.dictionary_encode()
         self.query_ids: list[str] = encoded.dictionary.to_pylist()
         self.query: Ints = encoded.indices.to_numpy().astype(np.int64)
@@ -45,11 +45,11 @@ class Truth:
         self._sorted = keys[self._order]
         twice = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
         if twice.size:
-            raise QrelsError(f"{self._name(int(self._order[twice[0] + 1]))} is judged twice")
+            raise InputError(f"{self._name(int(self._order[twice[0] + 1]))} is judged twice")
         strange = np.flatnonzero(~np.isfinite(self.relevance))
         if strange.size:
             row = int(strange[0])
-            raise QrelsError(f"{self._name(row)} has the relevance {self.relevance[row]}")
+            raise InputError(f"{self._name(row)} has the relevance {self.relevance[row]}")
 
     @cached_property
     def kind(self) -> Literal["scores", "grades", "binary"]:

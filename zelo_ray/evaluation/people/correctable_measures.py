@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zelo_ray.errors import MeasureError
+from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Measure, linear_of, load_measure, parse_measure
 
 OTHERWISE = "nDCG@10"
@@ -30,7 +30,7 @@ def select_correctable(
     for measure in measures:
         try:
             linear_of(measure)
-        except MeasureError:
+        except OptionError:
             if not measure.of_labels:
                 left_out[str(measure)] = "not linear in the labels"
             continue

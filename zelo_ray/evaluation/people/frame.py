@@ -70,7 +70,7 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
         rankings: of every ranker, against one truth.
 
     Raises:
-        MeasureError: the measure is not linear in the labels.
+        OptionError: the measure is not linear in the labels.
     """
     linear = linear_of(measure)
     truth = next(iter(rankings.values())).truth

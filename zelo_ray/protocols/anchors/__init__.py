@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from zelo_ray.errors import AnchorError
+from zelo_ray.errors import OptionError
 from zelo_ray.records import CODE_PLACEHOLDER, first_error
 
 GRADES = (0, 1, 2, 3)
@@ -67,7 +67,7 @@ def load_anchors(anchors: str) -> tuple[Anchor, ...]:
         anchors: one of `DOMAINS`, or the text of a file of the same form.
 
     Raises:
-        AnchorError: it is neither.
+        OptionError: it is neither.
     """
     if anchors not in DOMAINS:
         return parse_anchors(anchors)
@@ -78,7 +78,7 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
     """Read one or more sets of examples.
 
     Raises:
-        AnchorError: the text is no YAML, or a set lacks a grade or anything else, or gives it
+        OptionError: the text is no YAML, or a set lacks a grade or anything else, or gives it
             twice.
     """
     from zelo_ray.options.base import read_yaml  # noqa: PLC0415 - not for help
@@ -86,11 +86,11 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
     try:
         entries = read_yaml(text, "the anchors are")
     except ValueError as error:
-        raise AnchorError(str(error)) from None
+        raise OptionError(str(error)) from None
     if not entries:
-        raise AnchorError("the anchors are empty: give a query, and an example of each grade")
+        raise OptionError("the anchors are empty: give a query, and an example of each grade")
     if isinstance(entries[0], str) and "\n" not in text:  # a name
-        raise AnchorError(
+        raise OptionError(
             f"unknown anchors {entries[0][:60]!r}: no such file, and none of {', '.join(DOMAINS)}"
         )
     return tuple(_anchor(number, entry) for number, entry in enumerate(entries, 1))
@@ -103,7 +103,7 @@ def example_query_ids(anchors: str) -> frozenset[str]:
         anchors: as for `load`.
 
     Raises:
-        AnchorError: as `load`.
+        OptionError: as `load`.
     """
     return frozenset(anchor.query_id for anchor in load_anchors(anchors) if anchor.query_id)
 
@@ -138,4 +138,4 @@ def _anchor(number: int, row: Any) -> Anchor:
     try:
         return Anchor.model_validate(row)
     except ValidationError as error:
-        raise AnchorError(f"the anchors, set {number}: {first_error(error)}") from None
+        raise OptionError(f"the anchors, set {number}: {first_error(error)}") from None
