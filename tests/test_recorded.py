@@ -184,15 +184,15 @@ def test_what_is_no_recording_is_refused_with_its_place(recording, tmp_path):
         write_lines(recording, [OPINIONS[0], {**OPINIONS[1], **row}])
         assert refusal(f"recorded:{recording}").startswith(f"recorded:{recording}:2: {why}")
     (tmp_path / "empty.jsonl").write_text("\n")
-    (tmp_path / "torn.jsonl").write_text('{"query_id": \n')
+    (tmp_path / "torn.jsonl").write_text(f'{json.dumps(OPINIONS[0])}\n{{"query_id": \n')
     (tmp_path / "folder").mkdir()
     for name, why in (
         ("none.jsonl", "no such file"),
-        ("empty.jsonl", "holds no opinion"),
-        ("torn.jsonl:1", "is not valid JSON"),
+        ("empty.jsonl", "an empty file"),
+        ("torn.jsonl:2", "is not valid JSON"),
         ("folder", "this folder holds no recording"),
     ):
-        said = refusal(f"recorded:{tmp_path}/{name.removesuffix(':1')}")
+        said = refusal(f"recorded:{tmp_path}/{name.removesuffix(':2')}")
         assert said.startswith(f"recorded:{tmp_path}/{name}: {why}")
 
 

@@ -22,7 +22,6 @@ from zelo_ray.files.tables import (
     Rejected,
     ResultsWriter,
     StoredTable,
-    parquet_rows,
     read_table,
     schema_of,
     table_of,
@@ -139,7 +138,6 @@ def test_pieces_of_a_table_are_its_rows_in_order(tmp_path_factory, ids, size, wa
     assert stored.where(among).to_pylist() == chosen
     assert [r for t in stored.batches(2) for r in t.to_pylist()] == every
     assert [stored.head(n).to_pylist() for n in (1, 5)] == [every[:1], every[:5]]
-    assert [row for _, row in parquet_rows(f"{out}/votes.parquet")] == every
     assert stored.query_ids() == [*dict.fromkeys(ids)]
     assert read_table(str(out), "votes", ["n", "none"]) == table.select(["n"])
     skipped = [row for n, row in enumerate(every) if n // size % 2 == 0]

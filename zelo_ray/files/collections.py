@@ -124,29 +124,26 @@ def _is_headless(source: Source) -> bool:
 
 
 def _texts_of_table(source: Source, part: str) -> Iterator[Document]:
-    first, second = ("doc_id", "query_id") if part == "corpus" else ("query_id", "doc_id")
+    own = ("doc_id", "query_id") if part == "corpus" else ("query_id", "doc_id")
     texts = ("content", "query") if part == "corpus" else ("query", "content")
-    ids = [n for n in IDS if n in source.names]
-    roles = source.roles("title")
-    for role in (first, second, *texts):
-        if role in texts or not ids or role in source.columns:
-            roles |= find_role(source, role, prefer="text" if role == "content" else "")
-    id_name = next((roles[r] for r in (first, second) if r in source.columns and r in roles), "")
-    id_name = id_name or (ids[0] if ids else roles.get(first) or roles.get(second) or "")
+    roles = source.roles("title", "query", *own)
+    is_plain = "text" in source.names and "content" not in source.columns
+    roles |= {"content": "text"} if is_plain else source.roles("content")
+    ids = [roles[role] for role in own if role in roles]
+    if not {*own} & source.columns.keys():
+        ids = [*(name for name in IDS if name in source.names), *ids]
     names = [roles[role] for role in texts if role in roles]
     if part == "queries" and "title" in roles:  # as TREC's topics
         names.append(roles["title"])
-    if not id_name or not names:
+    if not ids or not names:
         raise refuse(source, f"{part} of an id and a text")
+    id_name, title_name = ids[0], roles.get("title", "")
     for number, row in source.rows():
         where = source.where(number)
         name = next((n for n in names if row.get(n) is not None), names[0])
         try:
             id_ = to_id(row.get(id_name))
-            text, title = (
-                to_text(row.get(name)) or "",
-                to_text(row.get(roles.get("title", ""))) or "",
-            )
+            text, title = to_text(row.get(name)) or "", to_text(row.get(title_name)) or ""
         except ValueError as error:
             raise InputError(f"{where}: {error}") from None
         if id_ is None:
@@ -157,13 +154,6 @@ def _texts_of_table(source: Source, part: str) -> Iterator[Document]:
             yield with_title(id_, title, text)
         else:
             yield Document(id_, text, other_fields(row, {id_name, name, "title"}))
-
-
-def find_role(source: Source, role: str, prefer: str = "") -> dict[str, str]:
-    """Return the column of a role; of several the one that is called as preferred."""
-    if role not in source.columns and prefer in source.names:
-        return {role: prefer}
-    return source.roles(role)
 
 
 def _texts_of_lines(source: Source) -> Iterator[Document]:

@@ -535,11 +535,6 @@ def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
 # --- storing ------------------------------------------------------------------------------------
 
 
-def is_converted(place: str) -> bool:
-    """Return whether a file of pools was made of other input."""
-    return f"/{FOLDER}/pools-" in place
-
-
 def _store(out: str, lines: Iterable[bytes]) -> str:
     """Write lines of pools below an output, under a name that follows from them.
 

@@ -7,7 +7,6 @@ of a query, or on two; rows that name a ``judge`` are that judge's.
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, Self
 
@@ -22,14 +21,12 @@ from pydantic import (
 )
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import (
     is_jsonl,
     list_directory,
     open_for_reading,
-    parse_json_object,
-    read_placed_lines,
 )
-from zelo_ray.files.tables import parquet_rows
 from zelo_ray.records import first_error
 
 _HIGHEST = 3
@@ -143,7 +140,9 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
         raise InputError(f"{source}: has changed since the run began")
     opinions, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()
     for file in _files(source):
-        for place, row in _rows(file):
+        rows = open_source(file)
+        for number, row in rows.rows():
+            place = rows.where(number)
             given = {name: value for name, value in row.items() if value is not None}
             kind = RecordedComparison if "doc_id_a" in given else Opinion
             try:
@@ -173,11 +172,3 @@ def _files(source: str) -> list[str]:
     if not tables:
         raise InputError(f"{source}: this run has neither votes.parquet nor grades.parquet")
     return [f"{source.rstrip('/')}/{name}" for name in tables]
-
-
-def _rows(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    if file.endswith(".parquet"):
-        yield from parquet_rows(file)
-    else:
-        for place, line in read_placed_lines(file):
-            yield place, parse_json_object(place, line)

@@ -518,14 +518,14 @@ def _open_json(
             return _table(place, user, first, unit="item", _read=numbered)
         if not any(objects) and not is_jsonl(place):
             if whole is None and re.match(rb"\s*\[\s*([\[{\"]|$)", lines[0]):
-                json_error(place, file.read())
+                _parse_json(place, file.read())  # which says where it breaks off
             return None
     rows_of_lines = [value for value in values if isinstance(value, dict)]
     if not rows_of_lines:
         return Source(place, "pools", columns=user) if is_jsonl(place) else None
 
     def read() -> Numbered:
-        return _objects(place, ((n, _parse_line(f"{place}:{n}", line)) for n, line in file.lines()))
+        return _objects(place, ((n, _parse_json(f"{place}:{n}", line)) for n, line in file.lines()))
 
     return _table(place, user, rows_of_lines, _read=read)
 
@@ -537,17 +537,9 @@ def _json(data: bytes) -> Any:
         return None
 
 
-def json_error(place: str, data: bytes) -> None:
-    """Refuse a text that is not JSON, and say where it breaks off."""
+def _parse_json(where: str, data: bytes) -> Any:
     try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{place}: is not valid JSON ({format_error(error)})") from None
-
-
-def _parse_line(where: str, line: bytes) -> Any:
-    try:
-        return orjson.loads(line)
+        return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InputError(f"{where}: is not valid JSON ({error})") from None
 

@@ -25,10 +25,6 @@ from zelo_ray.names import describe_missing_library
 PACKED_ENDINGS = (".gz", ".zst")
 READ_ERRORS = (OSError, EOFError, zlib.error)
 _LINES = (".jsonl", ".ndjson")
-_DATA = (
-    *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
-    *(".run", ".res", ".trec", ".qrels"),
-)
 _BOM = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 2**16
 _LONGEST_LINE = 2**30
@@ -48,11 +44,6 @@ def unpacked_name(url: str) -> str:
 def is_jsonl(url: str) -> bool:
     """Return whether a file is JSON lines by its name, packed or not."""
     return unpacked_name(url).endswith(_LINES)
-
-
-def has_data_ending(url: str) -> bool:
-    """Return whether a file is some kind of input by its name."""
-    return unpacked_name(url).endswith(_DATA)
 
 
 def file_stem(url: str) -> str:
@@ -176,14 +167,6 @@ def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
             if line.strip():
                 yield f"{url}:{at}", line.rstrip(b"\r")
         number += block.count(b"\n")
-
-
-def decode_line(place: str, line: bytes) -> str:
-    """Decode a line as UTF-8."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is not UTF-8 ({format_error(error)})") from None
 
 
 def parse_json_object(place: str, data: bytes) -> dict[str, Any]:

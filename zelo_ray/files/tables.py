@@ -184,17 +184,6 @@ def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
     return StoredTable(url).read(columns)
 
 
-def parquet_rows(
-    url: str, columns: Sequence[str] | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place and the content of each row of a Parquet file; all columns if None."""
-    number = 0
-    for batch in StoredTable(url).batches(_BATCH_ROWS, columns):
-        for row in batch.to_pylist():
-            number += 1
-            yield f"{url}: row {number}", row
-
-
 class ResultsWriter:
     """Writes tables and lines of one run, each to a file of its own, under a directory or URL.
 
