@@ -121,7 +121,7 @@ def test_what_is_no_json_becomes_json():
 def test_an_error_is_a_document_and_a_line_for_people(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for words, status, command, code in (
-        ("explain nowhere", 1, "explain", "nothing_to_explain"),
+        ("explain nowhere", 1, "explain", "not_found"),
         ("annotate", 2, "annotate", "option"),
         ("annotate p.jsonl --outt o", 2, "annotate", "option"),
         ("nonsense", 2, "", "option"),

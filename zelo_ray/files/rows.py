@@ -818,6 +818,8 @@ def refuse(source: Source, wanted: str, *hints: str) -> InputError:
     """Return the error for a place that holds nothing of what is wanted, and what may help."""
     more = "".join(f"; {hint}" for hint in hints if hint)
     if source.kind == "table":
-        usual = "name columns by --columns ROLE=NAME, such as query_id=NAME or doc_id=NAME"
+        absent = [name for name in source.columns.values() if name not in source.names]
+        more += f"; it has no column {absent[0]!r}" if absent else ""
+        usual = "name columns by --columns ROLE=NAME, such as query=NAME or doc_id=NAME"
         more += f"; {usual}" if "--columns" not in more else ""
     return InputError(f"{source.place}: holds no {wanted}; it is {source.summary}{more}")
