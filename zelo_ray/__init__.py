@@ -13,14 +13,14 @@ import zelo_ray.libraries  # noqa: F401, I001 - first: it decides where all othe
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # mypy meets two of these names twice, in a circle of imports
+if TYPE_CHECKING:
     from zelo_ray.api import agree as agree
     from zelo_ray.api import annotate as annotate
-    from zelo_ray.api import bakeoff as bakeoff  # type: ignore[no-redef]
+    from zelo_ray.api import bakeoff as bakeoff
     from zelo_ray.api import compare as compare
     from zelo_ray.api import compare_labels as compare_labels
     from zelo_ray.api import convert as convert
-    from zelo_ray.api import doctor as doctor  # type: ignore[no-redef]
+    from zelo_ray.api import doctor as doctor
     from zelo_ray.api import drift as drift
     from zelo_ray.api import explain as explain
     from zelo_ray.api import fit as fit
