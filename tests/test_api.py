@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from importlib import import_module
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -113,6 +114,23 @@ def test_scores_and_metadata_come_along_and_whole_numbers_are_ids(tmp_path):
         assert (first["id"], first["metadata"], first["input_score"]) == ("1", {"year": 2020}, 0.5)
         assert second["id"] == "2"
         assert not {"metadata", "input_score"} & {*second}
+
+
+def test_odd_values_of_frames_are_read_as_files_have_them(tmp_path):
+    frame = pd.DataFrame(ROWS[:3]).assign(
+        doc_id=[1, "b", 3], x=[1, "a", None], day=pd.Timestamp("2020-02-02"), score=[0.5, nan, 1]
+    )
+    for number, given in enumerate((frame, frame.to_dict("records"))):
+        run = annotate(given, out=tmp_path / str(number), judges="offline", progress=None)
+        assert {*run.scores.to_arrow()["doc_id"].to_pylist()} == {"1", "b", "3"}
+
+
+def test_names_of_runs_in_memory_may_be_those_of_models(tmp_path):
+    runs = {"BAAI/bge=x 50%": RUN, "mine": WORSE}
+    contest = bakeoff(truth=QRELS, runs=runs, out=tmp_path, progress=None)
+    assert {*contest.leaderboard.to_arrow()["ranker"].to_pylist()} == {*runs}
+    with pytest.raises(InputError, match="runs: a name is empty"):
+        bakeoff(truth=QRELS, runs={"": RUN}, out=tmp_path, progress=None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap,
 nothing twice.
 
 All raise `OptionError` for an option that is unknown or invalid, `InputError` for an input that
-cannot be read, and `Stopped` for a run that stops early, whose paid replies are kept.
+cannot be read, `NotFoundError` where there is nothing of what is asked for, and `Stopped` for a run
+that stops early, whose paid replies are kept.
 """
 
 import logging

@@ -3,13 +3,17 @@
 The name of a file is a hash of its content: the same call writes the same file.
 """
 
+import contextlib
 import hashlib
 import inspect
 import json
 import re
 from collections.abc import Mapping
+from decimal import Decimal
+from math import isnan
 from os import PathLike, fspath
 from typing import Any
+from uuid import UUID
 
 import fsspec
 import pyarrow as pa
@@ -18,6 +22,7 @@ import pyarrow.parquet as pq
 from zelo_ray.errors import InputError, OptionError, format_error
 from zelo_ray.files.pools import pool_row
 from zelo_ray.files.storage import open_for_writing
+from zelo_ray.names import join_name
 from zelo_ray.records import Pool
 from zelo_ray.rerankers.custom import PACKED
 from zelo_ray.results import Results
@@ -64,7 +69,12 @@ def _is_place(value: object) -> bool:
 def _store_several(name: str, value: Any, folder: str) -> list[str]:
     """Return the places of inputs, of which each may be in memory; or of one that is a list."""
     if isinstance(value, Mapping) and name in ("runs", "sources"):
-        return [f"{key}={_store_one(f'{name}-{key}', each, folder)}" for key, each in value.items()]
+        if not all(map(str, value)):
+            raise InputError(f"{name}: a name is empty")
+        return [
+            join_name(str(key), _store_one(f"{name}-{key}", each, folder))
+            for key, each in value.items()
+        ]
     if isinstance(value, list | tuple | set | frozenset):
         if not value:
             raise InputError(f"{name}: must not be empty")
@@ -89,7 +99,9 @@ def _store_one(name: str, value: Any, folder: str) -> str:
             return _store_frame(name, value, folder)
         if _is_nested(value):
             rows = [
-                (str(q), str(d), float(n)) for q, each in value.items() for d, n in each.items()
+                (str(q), str(d), None if n is None else float(n))
+                for q, each in value.items()
+                for d, n in each.items()
             ]
             number = "score" if name.startswith("run") else "relevance"
             columns = zip(*rows, strict=True) if rows else ((), (), ())
@@ -128,7 +140,8 @@ def _store_frame(name: str, frame: Any, folder: str) -> str:
     columns = enumerate(frame.dtypes)
     objects = (frame.iloc[:, n].dropna() for n, dtype in columns if dtype.kind == "O")
     if not any(isinstance(next(iter(cells), None), Mapping | list) for cells in objects):
-        return _store_table(name, pa.Table.from_pandas(frame, preserve_index=False), folder)
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
+            return _store_table(name, pa.Table.from_pandas(frame, preserve_index=False), folder)
     # Arrow gives all objects of a column the same fields.
     plain = frame.astype(object).where(frame.notna(), None)
     return _store(folder, name, ".jsonl", b"".join(map(_line, plain.to_dict("records"))))
@@ -144,16 +157,25 @@ def _line(row: Any) -> bytes:
     row = pool_row(row) if isinstance(row, Pool) else row
     if not isinstance(row, Mapping):
         raise TypeError(f"an item is a {type(row).__name__}, and not a dict")
-    text = json.dumps(dict(row), ensure_ascii=False, default=_plain)
+    text = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # of numpy
-        return value.tolist()
+    """Return a value as JSON has it: NaN is null, a date or a decimal number its text."""
     if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "tolist"):  # of numpy
+        return _plain(value.tolist())
+    if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value)):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if not (hasattr(value, "isoformat") or isinstance(value, Decimal | UUID)):
+        raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return str(value)
 
 
 def _store(folder: str, name: str, ending: str, data: bytes) -> str:

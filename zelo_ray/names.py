@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
+from urllib.parse import quote, unquote
 
 _SYNONYMS = dict.fromkeys(("depth", "top_k", "k", "limit"), "document_limit")
 """By a name that other tools use, the name of the option here."""
@@ -29,7 +30,12 @@ def _plain(word: str) -> str:
 def split_name(source: str) -> tuple[str, str]:
     """Split ``NAME=path`` into name and path; the name is "" if there is none."""
     match = _NAMED.fullmatch(source)
-    return (match[1], match[2]) if match else ("", source)
+    return (unquote(match[1]), match[2]) if match else ("", source)
+
+
+def join_name(name: str, place: str) -> str:
+    """Return ``NAME=path``, with what cannot stand in NAME as in URLs: %2F for a slash."""
+    return f"{''.join(quote(c, safe='') if c in '%/=' else c for c in name)}={place}"
 
 
 def describe_missing_library(url: str) -> str:

@@ -475,7 +475,7 @@ def test_the_results_of_runs_in_a_folder_are_no_input(tmp_path):
     out = str(tmp_path / "in/out")
     put(f"{out}/b.jsonl", lines([one_pool(2)]))
     assert ids(convert_inputs([str(tmp_path / "in")], out, InputOptions()).places) == ["q0"]
-    with pytest.raises(InputError, match="results of runs in --out, which are no input"):
+    with pytest.raises(InputError, match="all its files lie in --out"):
         convert_inputs([out], out, InputOptions())
     put(tmp_path / "judged/scores.parquet", "")
     put(tmp_path / "judged/annotated.jsonl", lines([one_pool(3)]))
@@ -494,7 +494,7 @@ def test_files_that_are_named_are_read_or_refused(tmp_path):
         with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
             converted(tmp_path, *names)
     put(tmp_path / "b.csv", cells(ROWS[3:]))
-    with pytest.raises(InputError, match=r"b.csv holds pools, and .*qrels.txt none"):
+    with pytest.raises(InputError, match=r"b.csv is a table .* and .*qrels.txt is a file of TREC"):
         converted(tmp_path, "b.csv", "qrels.txt")
     write(tmp_path / "c.parquet", [{"query": "why", "passages": ["x", "y"]}])
     put(tmp_path / "one.json", json.dumps(one_pool(0)))
@@ -519,12 +519,18 @@ def test_ids_are_the_same_in_pools_and_judgments(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("Caf\u00e9-1", "Cafe\u0301-1"), ("007", "7"), ("Q 7.0", "q7")]
+    ("one", "other", "way"),
+    [
+        ("Caf\u00e9-1", "Cafe\u0301-1", "Unicode's forms"),
+        ("007", "7", "leading zeros"),
+        ("Q1", "q1", "capitals"),
+        ("Q 7.0", "q7", "capitals, blanks"),
+    ],
 )
-def test_ids_that_nearly_match_are_shown(one, other):
+def test_ids_that_nearly_match_are_shown(one, other, way):
     says = explain_mismatch("a", [one, "zz"], "b", [other, "yy"])
     assert says.startswith(f"a has {one!r}")
-    assert "they differ only in capitals" in says
+    assert f"they differ only in {way}" in says
     assert explain_mismatch("a", ["x"], "b", ["y"]) == "a has 'x', b has 'y'"
     says = explain_mismatch("a", ["q-0123456789ab"], "b", ["y"])
     assert says.endswith("is a hash of a query's text; give both files query_id")

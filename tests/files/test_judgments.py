@@ -86,13 +86,14 @@ def test_the_scores_of_a_graded_run_count_and_not_what_they_come_to(tmp_path):
     ]  # fmt: skip
     pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
     documents = [
-        {"id": s.doc_id, "content": "?", "score": s.score, "std_error": 0.1, "grade": s.grade}
-        for s in scores
+        {"id": s.doc_id, "content": "?", "score": s.score, "grade": s.grade} for s in scores
     ]
-    line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+    line = {"query": {"id": "q", "query_id": "other", "query": "?"}, "documents": documents}
     (tmp_path / "renamed.jsonl").write_text(json.dumps(line) + "\n")
     for name in ("scores.parquet", "renamed.jsonl"):
-        assert read_qrels(str(tmp_path / name))["relevance"].to_pylist() == [2.4, 1 / 3]
+        truth = read_qrels(str(tmp_path / name))
+        assert truth["relevance"].to_pylist() == [2.4, 1 / 3]
+        assert {*truth["query_id"].to_pylist()} == {"q"}
     grades = read_judgments(str(tmp_path / "scores.parquet"), "panel")
     assert grades.table["grade"].to_pylist() == [2, 0]
     assert grades.pooled

@@ -16,7 +16,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files import rows as rows_module
 from zelo_ray.files.inputs import read_pools
 from zelo_ray.files.judges import read_judgments
-from zelo_ray.files.judgments import read_qrels
+from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import Columns, split_columns, to_id
 
@@ -268,3 +268,50 @@ def test_columns_are_named_by_the_user(tmp_path):
     with pytest.raises(InputError, match="rating and label may all be the grade"):
         read_qrels(both)
     assert read_qrels(both, Columns(grade="label"))["relevance"].to_pylist() == [3]
+
+
+def test_of_several_usual_names_the_first_of_the_table_counts(tmp_path):
+    document = {"pid": "9", "docno": "d1", "snippet": "cut", "text": "whole", "rating": 5, "rel": 1}
+    row = {"query": "why", "qid": "q1", "hits": [document]}
+    place = put(tmp_path / "hits.jsonl", lines([row]))
+    assert triples(place) == [("q1", "d1", 5)]
+    (pool,) = read_pools(place)
+    assert [(d.id, d.content) for d in pool.documents] == [("d1", "whole")]
+
+
+def test_what_first_comes_late_is_refused_where_somebody_looks_for_it(tmp_path):
+    rows = [ROWS[0] | {"doc_id": f"d{n}", "score": n} for n in range(150)]
+    place = put(
+        tmp_path / "late.jsonl",
+        lines([*rows, ROWS[1] | {"score": 1, "doc_id": "z", "probability": 0.5}]),
+    )
+    with pytest.raises(InputError, match=r"late.jsonl:151: has 'probability', which the first"):
+        read_qrels(place)
+    (run,) = read_runs([place]).values()
+    assert len(run) == 151
+
+
+def test_damage_is_told_by_whoever_reads(tmp_path):
+    whole = gzip.compress("".join(lines(ROWS) for _ in range(99)).encode())
+    place = tmp_path / "torn.jsonl.gz"
+    place.write_bytes(whole[:-20])
+    for read in (read_qrels, lambda place: read_runs([place])):
+        with pytest.raises(InputError, match=r"torn.jsonl.gz: cannot be read"):
+            read(str(place))
+
+
+@pytest.mark.parametrize("text", ['{"q1":{"d1":NaN,"d2":1}}', '{"a": 1}{"b": 2}'])
+def test_broken_json_is_not_taken_for_cells(tmp_path, text):
+    with pytest.raises(InputError, match="is not valid JSON"):
+        read_qrels(put(tmp_path / "a.json", text))
+
+
+def test_a_header_may_be_that_of_a_run(tmp_path):
+    text = "query_id\tQ0\tdoc_id\trank\tscore\ttag\nq1\tQ0\td1\t1\t2.5\tx\n"
+    (run,) = read_runs([put(tmp_path / "a.tsv", text)]).values()
+    assert run["score"].to_pylist() == [2.5]
+
+
+def test_commas_are_those_of_fractions_in_all_numbers(tmp_path):
+    text = "query_id;doc_id;grade;std_error;probability\nq1;d1;2,5;0,25;0,5\n"
+    assert read_qrels(put(tmp_path / "a.csv", text))["std_error"].to_pylist() == [0.25]

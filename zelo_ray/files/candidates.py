@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -135,8 +135,8 @@ def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable
     one, two = near or ids[0], by_form.get(_plain(near), "") or min(by_form.values())
     says = f"{what} has {_shown(one)}, {other} has {_shown(two)}"
     if near:
-        ways = "capitals, blanks, leading zeros, a .0 at the end or Unicode's forms (NFC and NFD)"
-        return f"{says}: they differ only in {ways}"
+        way = next(name for name, form in _FORMS.items() if form(one) == form(two))
+        return f"{says}: they differ only in {way}"
     if _HASHED.fullmatch(one) or _HASHED.fullmatch(two):
         return f"{says}: an id such as q-... is a hash of a query's text; give both files query_id"
     return says
@@ -151,6 +151,17 @@ def _plain(id_: str) -> str:
     """Return an id without all that nearly equal ids may differ in."""
     id_ = "".join(unicodedata.normalize("NFC", id_).casefold().split())
     return id_.removesuffix(".0").lstrip("0") or "0"
+
+
+_FORMS: dict[str, Callable[[str], str]] = {
+    "capitals": str.casefold,
+    "blanks": lambda id_: "".join(id_.split()),
+    "Unicode's forms (NFC and NFD)": lambda id_: unicodedata.normalize("NFC", id_),
+    "a .0 at the end": lambda id_: id_.removesuffix(".0"),
+    "leading zeros": lambda id_: id_.lstrip("0"),
+    "capitals, blanks, leading zeros, a .0 at the end and Unicode's forms": _plain,
+}
+"""By what ids may differ in, a form of them without it."""
 
 
 def find_doubts(run: pa.Table, depth: int | None) -> dict[Doubt, tuple[int, int]]:

@@ -125,9 +125,10 @@ def _is_headless(source: Source) -> bool:
 
 def _texts_of_table(source: Source, part: str) -> Iterator[Document]:
     own = ("doc_id", "query_id") if part == "corpus" else ("query_id", "doc_id")
-    texts = ("content", "query") if part == "corpus" else ("query", "content")
     roles = source.roles("title", "query", *own)
     is_plain = "text" in source.names and "content" not in source.columns
+    is_beir = is_plain and "_id" in source.names and "query" not in source.columns
+    texts = ("content", "query") if part == "corpus" or is_beir else ("query", "content")
     roles |= {"content": "text"} if is_plain else source.roles("content")
     ids = [roles[role] for role in own if role in roles]
     if not {*own} & source.columns.keys():
@@ -193,12 +194,13 @@ def _topics(source: Source) -> Iterator[Document]:
         yield Document(query_id, title, select_fields(fields, fields))
 
 
-def index_by_id(texts: Iterable[Document]) -> dict[str, Document]:
-    """Index documents or queries by id; one that comes again must have the same text."""
+def index_by_id(texts: Iterable[Document], place: str = "") -> dict[str, Document]:
+    """Index documents or queries of a place by id; one that comes again must have its text."""
     documents: dict[str, Document] = {}
     for document in texts:
         if documents.setdefault(document.id, document).content != document.content:
-            raise InputError(f"the id {document.id!r} has two different texts: drop one of them")
+            twice = f"the id {document.id!r} has two different texts: drop one of them"
+            raise InputError(f"{place}: {twice}" if place else twice)
     return documents
 
 

@@ -276,9 +276,10 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     others = tuple(f"{run}/" for run in within)
     names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
     if not names and every:
+        what = "all its files lie in --out" if out else "its files are results of runs"
         raise InputError(
-            f"{source.place}: its files are results of runs{' in --out' if out else ''}, which are "
-            "no input: name another --out, or the files"
+            f"{source.place}: {what}, where no input is looked for: name another --out, or the "
+            "files"
         )
     by_ending = (
         [n for n in names if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS)
@@ -340,8 +341,11 @@ def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -
     ranked = [s for s in sources if s.kind in _RANKED or _kind_of_table(s) in ("run", "qrels")]
     others = [source for source in sources if source not in (*folders, *ranked)]
     if others and (folders or ranked):
-        first, second = others[0].place, (folders or ranked)[0].place
-        raise InputError(f"{first} holds pools, and {second} none: give one kind at a time")
+        one, other = others[0], (folders or ranked)[0]
+        raise InputError(
+            f"{one.place} is {one.summary}, and {other.place} is {other.summary}: give one kind at "
+            "a time"
+        )
     if ranked:
         if len(folders) > 1:
             raise InputError(f"{folders[1].place}: one collection at a time, where there is a run")
@@ -425,10 +429,12 @@ def _texts_of_rows(sources: Sequence[Source], options: InputOptions) -> Texts:
         )
     if not first.has("content"):
         _refuse_lacking(first, options, "corpus")
-        corpus = index_by_id(read_texts(options.corpus or "", "corpus", None, options.columns))
+        every = read_texts(options.corpus or "", "corpus", None, options.columns)
+        corpus = index_by_id(every, options.corpus or "")
         found = replace(found, corpus=corpus)
     if options.queries and has_ids and (lacks_queries or options.shown.query):
-        queries = index_by_id(read_texts(options.queries, "queries", None, options.columns))
+        every = read_texts(options.queries, "queries", None, options.columns)
+        queries = index_by_id(every, options.queries)
         found = replace(found, queries=queries)
     for part, role, texts in (
         ("corpus", "doc_id", found.corpus),
@@ -471,13 +477,14 @@ def _filled(
     """Yield the pools of candidates with their texts; of the corpus only what is wanted is kept."""
     corpus, queries_place = options.corpus or "", options.queries or ""
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    queries = index_by_id(read_texts(queries_place, "queries", None, options.columns))
+    every = read_texts(queries_place, "queries", None, options.columns)
+    queries = index_by_id(every, queries_place)
     if queries.keys().isdisjoint(candidates):
         error = str(_unmatched(place, candidates, queries_place, queries))
         swapped = not queries.keys().isdisjoint(wanted)
         raise InputError(error + ("; are --corpus and --queries swapped?" if swapped else ""))
     notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
-    texts = index_by_id(read_texts(corpus, "corpus", wanted, options.columns))
+    texts = index_by_id(read_texts(corpus, "corpus", wanted, options.columns), corpus)
     if not texts:
         others = [text.id for text in _first_texts(corpus, options)]
         raise _unmatched(place, wanted, corpus, others or ["(nothing)"])

@@ -28,7 +28,7 @@ from zelo_ray.files.rows import (
     refuse,
 )
 from zelo_ray.files.run_record import refuse_unfinished
-from zelo_ray.files.schema import IDS, role_of, to_id, to_number, type_of, value_of
+from zelo_ray.files.schema import own_id, role_of, to_id, to_number, type_of, value_of
 from zelo_ray.files.storage import file_stem, list_directory
 from zelo_ray.files.tables import parquet_table, schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
@@ -40,6 +40,7 @@ Wanted = Literal["truth", "grades", "scores"]
 its whole grades; or the scores (else the ranks) of a run."""
 ANNOTATED = "annotated.jsonl"
 _QREL = schema_of(Qrel)
+_ROUNDING = 0.5 + 1e-9
 _POOLED = frozenset(schema_of(GradedScore).names)
 _OF_TRUTH = ("judge", "probability", "std_error", "truth_error")
 KNOWN_LABELS = (
@@ -241,22 +242,38 @@ def _numbers_of_documents(
 ) -> Iterator[tuple[int, str, str, float | None]]:
     """Yield the number of each document of pools that has one.
 
-    A label counts before a score, but for a grade that annotate wrote beside its score.
+    A label counts before a score, unless each grade of the file is what its score comes to, as
+    annotate writes them.
     """
     listed = list_column(source.names, source.columns) or "documents"
+    found = list[tuple[int, str, str, float | None, float | None]]()
+    is_rounded = wanted == "truth" and "grade" not in source.columns
     for number, row in source.rows():
         try:
-            for query_id, doc_id, value in _numbers_of_row(row, listed, wanted, source.columns):
-                yield number, query_id, doc_id, value
+            for query_id, doc_id, document in _documents_of_row(row, listed, source.columns):
+                score = to_number(value_of(document, "score", source.columns))
+                label = value_of(document, "grade", source.columns) if wanted != "scores" else None
+                grade, is_named_so = to_number(label), label is document.get("grade")
+                if score is not None or grade is not None:
+                    if doc_id is None:
+                        raise ValueError("has a document without an id")  # noqa: TRY301 - placed
+                    found.append((number, query_id, doc_id, score, grade))
+                is_rounded = is_rounded and (
+                    grade is None
+                    or (is_named_so and score is not None and abs(score - grade) <= _ROUNDING)
+                )
         except ValueError as error:
             raise InputError(f"{source.where(number)}: {error}") from None
+    for number, query_id, doc_id, score, grade in found:
+        yield number, query_id, doc_id, score if is_rounded or grade is None else grade
 
 
-def _numbers_of_row(
-    row: Mapping[str, Any], listed: str, wanted: Wanted, columns: Mapping[str, str]
-) -> Iterator[tuple[str, str, float]]:
+def _documents_of_row(
+    row: Mapping[str, Any], listed: str, columns: Mapping[str, str]
+) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
     query = value_of(row, "query", columns)
-    query_id = to_id(_first(query if isinstance(query, Mapping) else row, "query_id", columns))
+    is_object = isinstance(query, Mapping)
+    query_id = to_id(_first(query if is_object else row, "query_id", columns, plain=is_object))
     if query_id is None and isinstance(query, str) and query:
         query_id = hash_id("q", query)
     documents = row.get(listed)
@@ -265,32 +282,18 @@ def _numbers_of_row(
     if not all(isinstance(document, Mapping) for document in documents):
         raise ValueError("has a document that is no object of an id and a score")
     for document in documents:
-        value = to_number(_number_of(document, wanted, columns))
-        if value is not None:
-            doc_id = to_id(_first(document, "doc_id", columns, plain=is_pool(row)))
-            if doc_id is None:
-                raise ValueError("has a document without an id")
-            yield query_id, doc_id, value
+        yield query_id, to_id(_first(document, "doc_id", columns, plain=is_pool(row))), document
 
 
 def _first(
     row: Mapping[str, Any], role: str, columns: Mapping[str, str], *, plain: bool = False
 ) -> Any:
     """Return the id of an object: ``id`` comes first in pools as annotate reads them."""
-    ids = [row[name] for name in reversed(IDS) if row.get(name) is not None]
-    if plain and ids and columns.get(role) not in row:
-        return ids[0]
+    own = own_id(row)
+    if plain and own is not None and columns.get(role) not in row:
+        return own
     value = value_of(row, role, columns)
-    return ids[0] if value is None and ids else value
-
-
-def _number_of(document: Mapping[str, Any], wanted: Wanted, columns: Mapping[str, str]) -> Any:
-    score = value_of(document, "score", columns)
-    if wanted == "scores":
-        return score
-    label = value_of(document, "grade", columns)
-    is_ours = score is not None and "std_error" in document and "grade" not in columns
-    return score if label is None or (is_ours and label is document.get("grade")) else label
+    return own if value is None else value
 
 
 # --- labels -------------------------------------------------------------------------------------

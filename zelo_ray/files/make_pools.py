@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, PoolRow, document_row, few, hash_id
 from zelo_ray.files.rows import Source, concat, is_pool, list_column
-from zelo_ray.files.schema import IDS, role_of, to_id, to_number, to_text, value_of
+from zelo_ray.files.schema import IDS, own_id, role_of, to_id, to_number, to_text, value_of
 from zelo_ray.files.wording import counted, text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
@@ -90,9 +90,12 @@ def make_document(
         doc_id = to_id(value_of(item, "doc_id", columns)) or ""
         content = to_text(value_of(item, "content", columns))
         title = to_text(value_of(item, "title", columns)) or ""
-        score = to_number(value_of(item, "score", columns))
     except ValueError as error:
         raise InputError(f"{where}: a document: {error}") from None
+    try:
+        score = to_number(value_of(item, "score", columns))
+    except ValueError as error:
+        raise InputError(f"{where}: the score of document {doc_id!r} {error}") from None
     if content is None or not has_visible_text(content):
         return None
     fields = item.get("metadata") or {}
@@ -166,12 +169,12 @@ def _query_of_list(
 ) -> PoolRow:
     about, text = select_fields(row, (*_DESCRIBED, *show)), value_of(row, "query", columns)
     id_ = value_of(row, "query_id", columns)
-    id_ = next((row[n] for n in reversed(IDS) if n in row), None) if id_ is None else id_
+    id_ = own_id(row) if id_ is None else id_
     if isinstance(text, Mapping):
         own = {*IDS, "text", *(n for n in text if role_of(n) in ("query_id", "query"))}
         about |= other_fields(text, own)
-        inner = next((text[n] for n in reversed(IDS) if text.get(n) is not None), None)
-        id_ = next((v for v in (value_of(text, "query_id", {}), inner) if v is not None), id_)
+        inner = (value_of(text, "query_id", {}), own_id(text))
+        id_ = next((v for v in inner if v is not None), id_)
         text = (
             text.get("text") if value_of(text, "query", {}) is None else value_of(text, "query", {})
         )

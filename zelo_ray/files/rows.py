@@ -148,6 +148,9 @@ class Source:
     _read: Callable[[], Numbered] | None = None
     _file: _File | None = None
     _parquet: Callable[[], AbstractContextManager[pq.ParquetFile]] | None = None
+    _damage: UnreadableFile | None = None
+    _asked: set[str] = field(default_factory=set)
+    """the roles that somebody has looked for"""
 
     def where(self, number: int) -> str:
         """Return the place of a row, for messages."""
@@ -155,6 +158,8 @@ class Source:
 
     def rows(self) -> Numbered:
         """Yield all rows."""
+        if self._damage:
+            raise self._damage
         if self._read is None:
             raise InputError(f"{self.place}: {self.summary}, not a table")
         return self._read()
@@ -169,6 +174,7 @@ class Source:
 
     def roles(self, *wanted: str) -> dict[str, str]:
         """Return the columns of some roles."""
+        self._asked.update(wanted)
         return find_roles(self.place, self.names, self.columns, wanted)
 
     def has(self, *roles: str) -> bool:
@@ -244,7 +250,7 @@ class Source:
         """Refuse a row of JSON with a column that matters and that the first rows lack."""
         for name in row.keys() - {*self.names}:
             role = role_of(name)
-            if role in _WHO_AND_WHAT and role not in roles and row[name] is not None:
+            if role in _WHO_AND_WHAT & self._asked and role not in roles and row[name] is not None:
                 raise InputError(
                     f"{self.where(number)}: has {name!r}, which the first {_LOOKED_AT} rows lack: "
                     "give it to all of them, if as null"
@@ -278,7 +284,12 @@ class Source:
 _FLOAT_OR_EMPTY = r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$|^$"
 _NARROW = {pa.float32(): 2.0**24, pa.float16(): 2.0**11}
 """By type, the number from which on not every whole number can be represented."""
-_WHO_AND_WHAT = frozenset({"judge", "turn", "winner", "preference", "loser", "method", "grade"})
+_WHO_AND_WHAT = frozenset(
+    {
+        *("judge", "turn", "winner", "preference", "loser", "method", "grade", "probability"),
+        *ERRORS,
+    }
+)
 """Roles that all rows have, or none."""
 ARROW: Mapping[str, pa.DataType] = {
     **dict.fromkeys(("id", "object", "field"), pa.string()),
@@ -337,9 +348,9 @@ def open_source(place: str, columns: Mapping[str, str] | None = None) -> Source:
         return Source(place, _kind_of_folder(place, names), tuple(names), columns=user)
     try:
         file = _File(place)
-    except UnreadableFile:
+    except UnreadableFile as error:
         if is_jsonl(place):  # of which the lines before the damage may be read
-            return Source(place, "pools", columns=user)
+            return Source(place, "pools", columns=user, _damage=error)
         raise
     source = _open_file(place, file, user)
     if isinstance(user, Columns):
@@ -517,7 +528,7 @@ def _open_json(
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             return _table(place, user, first, unit="item", _read=numbered)
         if not any(objects) and not is_jsonl(place):
-            if whole is None and re.match(rb"\s*\[\s*([\[{\"]|$)", lines[0]):
+            if whole is None and re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0]):
                 _parse_json(place, file.read())  # which says where it breaks off
             return None
     rows_of_lines = [value for value in values if isinstance(value, dict)]
@@ -609,7 +620,8 @@ def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
     width = len(rows[0])
     # A first line with a separator may be a header, another one only a bad line among good ones.
     looked_at = rows[:1] if _separator(lines[0]) else [row for row in rows if len(row) == width]
-    is_run = rows[0][1:2] == [b"Q0"] or any(
+    is_header = role_of(rows[0][0].decode("utf-8", "replace")) == "query_id"
+    is_run = (rows[0][1:2] == [b"Q0"] and not is_header) or any(
         _is_number(r[3]) and _is_number(r[4]) for r in looked_at if width >= _RUN_COLUMNS
     )
     if width >= _RUN_COLUMNS and is_run:
@@ -816,6 +828,8 @@ def _has_quoted_cells(place: str, file: _File) -> bool:
 
 def refuse(source: Source, wanted: str, *hints: str) -> InputError:
     """Return the error for a place that holds nothing of what is wanted, and what may help."""
+    if source._damage:
+        return source._damage
     more = "".join(f"; {hint}" for hint in hints if hint)
     if source.kind == "table":
         absent = [name for name in source.columns.values() if name not in source.names]

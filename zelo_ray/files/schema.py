@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from zelo_ray.errors import InputError, OptionError
@@ -99,6 +99,13 @@ _ROLE_OF = {
 }
 
 
+_PLACES = {name: place for place, name in enumerate(_ROLE_OF)}
+
+
+def _place_in_table(name: str) -> int:
+    return _PLACES[normalize_name(name)]
+
+
 @lru_cache(4096)
 def role_of(name: str) -> str:
     """Return the role of a column by its name; "" if it has none."""
@@ -117,7 +124,8 @@ class Columns(dict[str, str]):
         every = {name for names in self.files.values() for name in names}
         for role, name in self.items():
             if self.files and name not in every:
-                has = "; ".join(f"{file} has {', '.join(n)}" for file, n in self.files.items())
+                files = {file: ", ".join(dict.fromkeys(n)) for file, n in self.files.items()}
+                has = "; ".join(f"{file} has {names}" for file, names in files.items())
                 raise OptionError(
                     f"columns: no file has a column {name!r} ({role}): {has}"
                     f"{did_you_mean(name, every)}"
@@ -193,11 +201,15 @@ def value_of(row: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> A
     if columns.get(role) in row:
         return row[columns[role]]
     named = {name: value for name, value in row.items() if value is not None}
-    usual = [name for name in named if role_of(name) == role]
-    exact = [name for name in usual if normalize_name(name) == normalize_name(role)]
-    if usual:
-        return named[(exact or usual)[0]]
-    return next((named[n] for n in reversed(IDS) if n in named), None) if role == "doc_id" else None
+    if usual := [name for name in named if role_of(name) == role]:
+        return named[min(usual, key=_place_in_table)]
+    return own_id(named) if role == "doc_id" else None
+
+
+def own_id(row: Mapping[str, Any]) -> Any:
+    """Return what names an object where no column says so better: its ``id``, else its ``_id``."""
+    names = [name for name in row if row[name] is not None and normalize_name(name) == "id"]
+    return row[min(names, key=lambda name: (name != "id", name.startswith("_")))] if names else None
 
 
 def is_missing(value: Any) -> bool:
@@ -240,7 +252,7 @@ def to_number(value: Any, *, has_commas: bool = False) -> float | None:
                 )
             text = text.replace(",", ".")
     else:
-        text = "" if isinstance(value, bool) else value
+        text = value
     try:
         number = float("" if isinstance(text, str) and "_" in text else text)
     except (TypeError, ValueError):
@@ -250,15 +262,18 @@ def to_number(value: Any, *, has_commas: bool = False) -> float | None:
     return number
 
 
-def _to_count(value: Any) -> float | None:
+def _to_count(value: Any, *, has_commas: bool) -> float | None:
     """Return a number of wins, which may be written as yes and no."""
     word = str(value).strip().lower()
-    return float(word == "true") if word in ("true", "false") else to_number(value)
+    if word in ("true", "false"):
+        return float(word == "true")
+    return to_number(value, has_commas=has_commas)
 
 
-def _to_error(value: Any) -> float | None:
+def _to_error(value: Any, *, has_commas: bool) -> float | None:
     """Return a standard error; NaN is one that is not known."""
-    return None if isinstance(value, float) and math.isnan(value) else to_number(value)
+    is_unknown = isinstance(value, float) and math.isnan(value)
+    return None if is_unknown else to_number(value, has_commas=has_commas)
 
 
 def to_text(value: Any) -> str | None:
@@ -297,12 +312,10 @@ def converter(role: str, *, cells: bool = False, has_commas: bool = False) -> Ca
     documents. A role that is not known is a field that judges may be shown.
     """
     type_ = type_of(role)
-    if role in ("a_wins", "b_wins", "ties"):
-        return _to_count
-    if role in ERRORS:
-        return _to_error
     if type_ == "number":
-        return lambda value: to_number(value, has_commas=has_commas)
+        counts = dict.fromkeys(("a_wins", "b_wins", "ties"), _to_count)
+        number = {**counts, **dict.fromkeys(ERRORS, _to_error)}.get(role, to_number)
+        return partial(number, has_commas=has_commas)
     to = {"id": to_id, "flag": _to_flag, "object": _to_object, "text": to_text}.get(type_)
     if to is None:
         return lambda value: text_for_judges(value) or None

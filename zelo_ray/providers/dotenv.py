@@ -90,8 +90,8 @@ class DotenvFile:
             users = [provider for provider in providers if provider.url_variable == variable]
             if not any(name in self._values for user in users for name in user.key_variables):
                 raise OptionError(
-                    f"{variable} stands in .env without its key: export it, or write "
-                    "openai:MODEL@URL"
+                    f"{variable} stands in .env without its key: write the key there, too, or "
+                    "export the URL"
                 )
         self.take_names(name for provider in providers for name in provider.key_variables)
         for provider in providers:

@@ -84,8 +84,8 @@ def _find_same_texts(wanted: set[str], texts: TextSources) -> set[str]:
     if not (corpus and queries):
         corpus = queries = _collection(texts.truth)
     if pending_ids and corpus and queries:
-        query_texts = index_by_id(read_texts(queries, "queries", pending_ids))
-        held = index_by_id(read_texts(corpus, "corpus", query_texts))
+        query_texts = index_by_id(read_texts(queries, "queries", pending_ids), queries)
+        held = index_by_id(read_texts(corpus, "corpus", query_texts), corpus)
         same |= {
             name
             for name, document in held.items()

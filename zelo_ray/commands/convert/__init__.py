@@ -110,7 +110,9 @@ def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     truth_pools = pools_file_of_truth(options.truth)
     shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
     texts = read_texts(options.queries, "queries", None, columns) if options.queries else ()
-    lines = work.lines(pool_lines(shards), index_by_id(texts), everything=options.all)
+    lines = work.lines(
+        pool_lines(shards), index_by_id(texts, options.queries or ""), everything=options.all
+    )
     number = write_lines(options.out, lines)
     by_run = Counter(table["run"].to_pylist())
     counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
