@@ -174,6 +174,19 @@ def test_options_come_from_a_file_too(paid, run, tmp_path):
     assert again.scores.to_pandas().equals(run.scores.to_pandas())  # NaN and all
 
 
+def test_a_file_of_options_may_give_all_that_a_function_needs(paid, run, tmp_path):
+    (tmp_path / "votes.csv").write_text("winner,loser\nx,y\ny,z\nx,z\nz,x\n")
+    for function, text in (
+        (explain, f"dir: {paid}\nquery: q1\n"),
+        (fit, f"source: {tmp_path}/votes.csv\n"),
+        (agree, f"sources: [{paid}]\nresamples: 0\n"),
+        (prompt, f"out: {paid}\njudges: [offline]\n"),
+        (convert, f"what: qrels\nsource: {paid}\nout: {tmp_path}/new.qrels\n"),
+    ):
+        (tmp_path / "job.yaml").write_text(text)
+        assert function(config=tmp_path / "job.yaml", progress=None).record
+
+
 def test_a_run_has_its_tables_its_summary_and_a_text(run, paid):
     assert run.complete
     assert run.out == str(paid)

@@ -1,10 +1,10 @@
 """The commands as functions of Python.
 
 Any option of a command is a keyword, by the name of its flag with ``_`` for ``-``. Every function
-takes ``config``, a YAML file of options, which keywords override, and ``progress``: True shows it
-on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap, spent)`` and
-``show(tallies, planned)`` is called. After an interruption the same call goes on, and pays for
-nothing twice.
+but `measure` takes ``config``, a YAML file of options, which keywords override, and ``progress``:
+True shows it on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap,
+spent)`` and ``show(tallies, planned)`` is called. After an interruption the same call goes on, and
+pays for nothing twice.
 
 All raise `OptionError` for an option that is unknown or invalid, `InputError` for an input that
 cannot be read, `NotFoundError` where there is nothing of what is asked for, and `Stopped` for a run
@@ -331,7 +331,10 @@ def label(
 
 
 def explain(
-    run: Results | Place, query: str | None = None, doc: str | None = None, **options: Any
+    run: Results | Place | None = None,
+    query: str | None = None,
+    doc: str | None = None,
+    **options: Any,
 ) -> Results:
     """Explain how a query was judged, or why one of its documents has its score.
 
