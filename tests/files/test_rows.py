@@ -315,3 +315,10 @@ def test_a_header_may_be_that_of_a_run(tmp_path):
 def test_commas_are_those_of_fractions_in_all_numbers(tmp_path):
     text = "query_id;doc_id;grade;std_error;probability\nq1;d1;2,5;0,25;0,5\n"
     assert read_qrels(put(tmp_path / "a.csv", text))["std_error"].to_pylist() == [0.25]
+
+
+def test_a_column_of_yes_and_no_is_one_and_nought_and_one_such_cell_is_not(tmp_path):
+    table = pa.Table.from_pylist([row | {"grade": row["grade"] > 0} for row in ROWS])
+    assert triples(write(tmp_path / "a.parquet", table)) == [("q1", "d1", 1), ("q1", "d2", 0)]
+    with pytest.raises(InputError, match=r"a.jsonl:2: grade cannot be True"):
+        read_qrels(put(tmp_path / "a.jsonl", lines([ROWS[0], ROWS[1] | {"grade": True}])))

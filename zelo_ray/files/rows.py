@@ -312,7 +312,7 @@ def _cast(column: pa.ChunkedArray, role: str) -> pa.ChunkedArray:
     fits = {
         "id": is_text or is_whole,
         "text": is_text,
-        "number": is_whole or pa.types.is_floating(column.type),
+        "number": is_whole or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type),
     }
     if not fits.get(type_of(role)):
         raise _OddValueError

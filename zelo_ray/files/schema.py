@@ -252,7 +252,7 @@ def to_number(value: Any, *, has_commas: bool = False) -> float | None:
                 )
             text = text.replace(",", ".")
     else:
-        text = value
+        text = "" if isinstance(value, bool) else value
     try:
         number = float("" if isinstance(text, str) and "_" in text else text)
     except (TypeError, ValueError):
