@@ -15,8 +15,7 @@ from zelo_ray import cli
 from zelo_ray.commands import COMMANDS
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayUnavailable, Stopped
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.base import has_flag
+from zelo_ray.options import AnnotateOptions, has_flag
 from zelo_ray.reasons import Unscored, UnscoredReason
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests import crash
 from zelo_ray import cli, doctor
-from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli import parse_command
 from zelo_ray.errors import ExitStatus, OptionError
 from zelo_ray.providers import Settings, connect, find_key, parse_judge, with_options
 from zelo_ray.providers.dotenv import DotenvFile

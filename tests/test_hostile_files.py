@@ -22,7 +22,7 @@ from tests.hills import write_contests, write_verdicts
 from tests.input_pools import POOLS, brought, in_memory, lines, put
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli, measure
-from zelo_ray.cli.output import print_lines
+from zelo_ray.cli import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.batches import batches_table, list_batches
 from zelo_ray.commands.explain import explain

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
 
 from tests.crash import ROOT
 from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
 from tests.runs_by_hand import RUNS
 from zelo_ray import cli
-from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
 from zelo_ray.commands import COMMANDS, report_of_kind
 from zelo_ray.commands.report import RECORDS
 from zelo_ray.engine.tally import LastProblem, Tally

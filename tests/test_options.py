@@ -9,13 +9,12 @@ from pydantic import ValidationError
 from tests.crash import bare_environment
 from tests.jobs import annotate
 from zelo_ray import cli
-from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli import parse_command
+from zelo_ray.command_options import FitOptions
 from zelo_ray.commands import COMMANDS, options_of
 from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError, PanelError
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.base import read_yaml
-from zelo_ray.options.files import FitOptions
+from zelo_ray.options import AnnotateOptions, read_yaml
 from zelo_ray.protocols import PROTOCOLS, options_with_all_protocols
 from zelo_ray.protocols import load_protocol as protocol_of
 from zelo_ray.providers import build_panel

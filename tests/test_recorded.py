@@ -19,10 +19,10 @@ from tests.builders import (
     rows_of,
     write_lines,
 )
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
 from zelo_ray.files.recordings import read_recording
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols import PROTOCOLS, advance, load_protocol
 from zelo_ray.providers import Fatal, build_panel
 from zelo_ray.providers.recorded import Recorded

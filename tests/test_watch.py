@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from zelo_ray.cli import main
+from zelo_ray.command_options import WatchOptions
 from zelo_ray.commands.adapter import run_recorded
 from zelo_ray.commands.watch.look import Onlooker, Phase
 from zelo_ray.commands.watch.run import watch_run
@@ -24,7 +25,6 @@ from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, InputError, Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.inspecting import WatchOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.events import SilentWatch

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.errors import PanelError
 from zelo_ray.evaluation.measures import MEASURES
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.plugins import PLUGIN_GROUPS, describe_clash, find_installed
 from zelo_ray.protocols import PROTOCOLS, RANKERS
 from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge
