@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from zelo_ray.cli.output import PROGRESS_FORMS, without_output_flags
 
 from tests.crash import ROOT
 from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
 from tests.runs_by_hand import RUNS
 from zelo_ray import cli
+from zelo_ray.cli import PROGRESS_FORMS, take_output_flags
 from zelo_ray.commands import COMMANDS, report_of_kind
 from zelo_ray.commands.report import RECORDS
 from zelo_ray.engine.tally import LastProblem, Tally
@@ -159,7 +159,7 @@ def test_whatever_ends_a_command_is_a_document(capsys, monkeypatch):
     assert found["stderr"].startswith("a library talks\n")
     words = ["annotate", "a", "--out", "o"]
     flags = ["--json", "--progress", "json", "--progress=none"]
-    assert without_output_flags([*words[:2], *flags, *words[2:]]) == words, "not said again"
+    assert take_output_flags([*words[:2], *flags, *words[2:]]) == (words, True, "none")
 
 
 # Events

@@ -385,7 +385,7 @@ class AskingOptions(ReadingOptions):
         False, RUNNING, "go on if none of a judge's first 20 requests gave a judgment", flag=False
     )
     executor: Literal["auto", "local", "ray"] = option(
-        "auto", RUNNING, "where: auto is Ray for a cluster, GPUs, actors or a large job"
+        "auto", RUNNING, "auto: Ray for a cluster, GPUs, several actors or large jobs"
     )
     actors: int = option(1, RUNNING, "actors per provider or reranker", ge=1)
     track: Track = ()
@@ -411,10 +411,12 @@ class JudgingOptions(AskingOptions):
     positional: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...] = option(
-        ..., FILES, "places of pools, tables, runs ... (docs/inputs.md)", min_length=1
+        ..., FILES, "files, folders, globs or URLs of pools, tables, runs ...", min_length=1
     )
     replace: bool = option(
-        False, FILES, "replace results in this --out that were judged otherwise, or are more"
+        False,
+        FILES,
+        "replace results in --out of another protocol, panel or option, or more queries",
     )
     document_tokens: int = option(2000, JUDGING, "tokens of a document that a model sees", ge=16)
     passages: int | None = option(
