@@ -93,7 +93,6 @@ def test_what_asks_judges_prints_one_document_and_events(documents, folder):
     for name, document in documents.items():
         assert document["command"] == ASKING[name].split()[0]
         assert document["record"]
-        assert document["sections"]
         assert all((folder / file).exists() for file in [*document["files"], document["page"]])
         assert document["next_command"].startswith("zelo-ray ")
         assert "--json" not in document["next_command"]
@@ -133,12 +132,6 @@ def test_figures_are_numbers(documents, folder, capsys, monkeypatch):
     tables = [p for s in contest["sections"] for p in s["parts"] if p["form"] == "table"]
     cells = [cell for table in tables for row in table["rows"] for cell in row]
     assert any(cell["low"] <= cell["value"] <= cell["high"] for cell in cells if "low" in cell)
-    for table in tables:
-        assert table["total"] >= len(table["rows"])
-        assert {len(row) for row in table["rows"]} <= {len(table["columns"])}
-    (job,) = printed(capsys, *ELSE[-3].split())["result"]["estimates"]
-    assert 0 < job["dollars"]["low"] <= job["dollars"]["expected"] <= job["dollars"]["high"]
-    assert job["sufficient_max_usd"] == pytest.approx(job["dollars"]["high"])
 
 
 def test_a_page_for_people_prints_its_document_when_it_is_stopped(documents, folder):

@@ -416,7 +416,7 @@ class JudgingOptions(AskingOptions):
     replace: bool = option(
         False,
         FILES,
-        "replace results in --out of another protocol, panel or option, or more queries",
+        "replace results of another protocol, panel or option, or of more queries",
     )
     document_tokens: int = option(2000, JUDGING, "tokens of a document that a model sees", ge=16)
     passages: int | None = option(
