@@ -160,9 +160,9 @@ def test_what_makes_no_sense_is_told(tmp_path):
 def test_every_function_takes_a_file_of_all_that_it_needs(paid, run, tmp_path):
     (tmp_path / "votes.csv").write_text("winner,loser\nx,y\ny,z\nx,z\nz,x\n")
     (tmp_path / "q.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 1\nq2 0 d0 0\n")
-    config = tmp_path / "job.yaml"
+    config, (shard,) = tmp_path / "job.yaml", (paid / "input").glob("inputs-*")
     for function, text in (
-        (annotate, f"inputs: {paid}/input\nout: {paid}\njudges: [offline]\n"),
+        (annotate, f"inputs: {shard}\nout: {paid}\njudges: [offline]\n"),
         (explain, f"run: {paid}\nquery: q1\n"),
         (fit, f"source: {tmp_path}/votes.csv\n"),
         (agree, f"sources: [{paid}]\nresamples: 0\n"),
@@ -239,6 +239,7 @@ def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
 
 
 def test_what_is_no_finished_run_is_refused(tmp_path):
+    (tmp_path / "half").mkdir()
     out = builders.interrupted(tmp_path / "half", builders.graded_pools(2, 3), 5)
     with pytest.raises(ZeloError, match="is not finished; run the same command again"):
         load_run(out)
@@ -302,14 +303,14 @@ def test_metrics_by_query_and_their_means(tmp_path):
     assert measure(WORSE, qrels, "P@1").means() == {"P@1": 0.0}
     assert "nDCG@10" in measure(RUN, QRELS).columns
     named = qrels.rename(columns={"relevance": "stars"})
-    assert measure(RUN, named, "P@1", columns={"relevance": "stars"}).means() == {"P@1": 1.0}
+    assert measure(RUN, named, "P@1", columns={"grade": "stars"}).means() == {"P@1": 1.0}
 
 
 def test_raters_agree_and_labels_differ_as_the_commands_say(tmp_path):
     rows = [
-        {"query_id": f"q{n % 8}", "doc_id": f"d{n}", "judge": judge, "grade": (n * step) % 4}
+        {"query_id": f"q{n % 8}", "doc_id": f"d{n}", "judge": judge, "grade": n * step // 3 % 4}
         for n in range(40)
-        for judge, step in (("anna", 1), ("ben", 3))
+        for judge, step in (("anna", 1), ("ben", 5))
     ]
     told = agree(rows, out=tmp_path / "a", coefficients=["kappa"], resamples=200, progress=None)
     assert told.agreement.to_pandas().low.notna().all()
