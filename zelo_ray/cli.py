@@ -158,15 +158,7 @@ def _warn(line: str) -> None:
 def parse_command(
     words: Sequence[str], warn: Callable[[str], None] = lambda _: None
 ) -> tuple[str, CommandOptions]:
-    """Parse the command that the words name, and its options, and take the keys of ``.env``.
-
-    Args:
-        words: the command line.
-        warn: called with each line on what of ``.env`` is not used.
-
-    Raises:
-        OptionError: a command or an option is unknown, or a value is invalid.
-    """
+    """Parse the command that the words name, and its options, and take the keys of ``.env``."""
     name = words[0] if words else ""
     if name not in COMMANDS:
         unknown = f"no such command {name!r}{did_you_mean(name, COMMANDS)}"
@@ -202,12 +194,7 @@ class _Parser(argparse.ArgumentParser):
 def make_parser(
     name: str, words: Sequence[str] = ()
 ) -> tuple[argparse.ArgumentParser, type[CommandOptions]]:
-    """Return the parser of a command with a flag for each option that has one, and its options.
-
-    Args:
-        name: of the command.
-        words: after it; the protocols and the format that they name have options of their own.
-    """
+    """Return the parser of a command with a flag for each option that has one, and its options."""
     command, kind = COMMANDS[name], options_of(name)
     is_help, protocols = bool({"--help", "-h"} & {*words}), list[str]()
     if command.protocols:
@@ -321,9 +308,6 @@ def take_output_flags(words: Sequence[str]) -> tuple[list[str], bool, str]:
 class Output:
     """Shows the result of a command, its progress and its messages.
 
-    Args:
-        words: the typed words; flags in them choose the form.
-
     Attributes:
         words: those without the flags that choose the form.
         is_for_programs: whether one of the two streams is JSON.
@@ -395,14 +379,7 @@ class Output:
         *,
         again: bool = False,
     ) -> int:
-        """Print an error as one line, and its notes; return the exit status.
-
-        Args:
-            error: its text is the message.
-            code: the word by which programs know the kind of error.
-            status: the exit status.
-            again: whether the same command goes on from there.
-        """
+        """Print an error as one line, and its notes; return the exit status."""
         notes = [*getattr(error, "__notes__", ())]
         for line in (f"zelo-ray: {error}", *notes):
             print(printable(line), file=sys.stderr)

@@ -312,11 +312,7 @@ class Scale(NamedTuple):
 
 
 def parse_scales(written: tuple[str, ...]) -> dict[str, Scale]:
-    """Parse scales; return them by judge.
-
-    Raises:
-        ValueError: one has another form, or is empty or too long, or a judge has two.
-    """
+    """Parse scales; return them by judge."""
     scales = dict[str, Scale]()
     for text in written:
         match = re.fullmatch(r"(.+)=(-?\d{1,6})-(-?\d{1,6})", text, re.DOTALL)

@@ -33,16 +33,7 @@ _ONE = frozenset({"truth", "human", "old", "new", "source", "corpus", "queries",
 
 
 def as_options(given: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """Return keywords as options: what is in memory is written to files below a folder.
-
-    Args:
-        given: the keywords.
-        folder: directory or URL.
-
-    Raises:
-        InputError: a value cannot be written as a table.
-        OptionError: a reranker cannot be sent to another process.
-    """
+    """Return keywords as options: what is in memory is written to files below a folder."""
     return {name: _as_option(name, value, folder) for name, value in given.items()}
 
 

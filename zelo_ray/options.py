@@ -59,15 +59,7 @@ NO_FLAG = "no flag"
 def option(
     default: Any, group: OptionGroup, description: str, *, flag: bool = True, **limits: Any
 ) -> Any:
-    """Declare an option of a command.
-
-    Args:
-        default: its value if it is not given; ``...`` if it must be.
-        group: the heading under which help shows it.
-        description: for help.
-        flag: whether it has one.
-        **limits: further arguments of pydantic's ``Field``.
-    """
+    """Declare an option; the default ``...`` must be given, and ``limits`` are those of `Field`."""
     field: FieldInfo = Field(default, description=description, **limits)
     field.metadata += [group] if flag else [group, NO_FLAG]
     return field
@@ -92,11 +84,7 @@ def is_collection_of(annotation: Any, kind: type) -> bool:
 
 
 def check_url(url: str) -> str:
-    """Return a path or URL unchanged after checking that there is a file system for it.
-
-    Raises:
-        ValueError: its scheme is unknown, or needs a package that is not installed.
-    """
+    """Return a path or URL unchanged after checking that there is a file system for it."""
     import fsspec  # noqa: PLC0415 - as long as half of a command's help, which opens nothing
 
     try:
@@ -114,11 +102,7 @@ def _check_named_url(source: str) -> str:
 
 
 def read_text(place: str) -> str:
-    """Read the text of a file or URL.
-
-    Raises:
-        ValueError: it cannot be read.
-    """
+    """Read the text of a file or URL."""
     import fsspec  # noqa: PLC0415 - see check_url
 
     try:
@@ -132,11 +116,7 @@ def read_text(place: str) -> str:
 
 
 def read_text_or_literal(place: str) -> str:
-    """Return the text of a file or URL, or the argument itself if it names neither.
-
-    Raises:
-        ValueError: the file or URL cannot be read, or the file does not exist.
-    """
+    """Return the text of a file or URL, or the argument itself if it names neither."""
     if "\n" in place:
         return place
     import fsspec  # noqa: PLC0415 - see check_url
@@ -474,11 +454,7 @@ Kind = TypeVar("Kind", bound=CommandOptions)
 
 
 def load_options(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """Make a command's options of given values.
-
-    Raises:
-        OptionError: an option is unknown or out of range.
-    """
+    """Make a command's options of given values."""
     try:
         return kind.model_validate(values, context=FROM_USER)
     except ValidationError as error:
@@ -503,11 +479,7 @@ def _describe_error(kind: type[CommandOptions], error: ValidationError) -> str:
 
 
 def read_config(place: str) -> dict[str, Any]:
-    """Read the options of a YAML file; none if no file is named.
-
-    Raises:
-        OptionError: it cannot be read, or is no mapping in YAML.
-    """
+    """Read the options of a YAML file; none if no file is named."""
     try:
         documents = read_yaml(read_text(place), "the config file is") if place else []
     except ValueError as error:
@@ -519,11 +491,7 @@ def read_config(place: str) -> dict[str, Any]:
 
 
 def read_yaml(text: str, what: str) -> list[Any]:
-    """Parse the documents of a YAML text, without empty ones; ``what`` begins a message.
-
-    Raises:
-        ValueError: it is not YAML, or a mapping has a key twice; the message is one line.
-    """
+    """Parse the documents of a YAML text, without empty ones; ``what`` begins a message."""
     import yaml  # noqa: PLC0415 - most commands read none
 
     class Loader(yaml.SafeLoader):

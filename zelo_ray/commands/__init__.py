@@ -86,11 +86,7 @@ def options_of(name: str) -> Any:
 
 
 def load(name: str, values: Mapping[str, Any]) -> Any:
-    """Load the options of a command from flags, keywords and what a file says.
-
-    Raises:
-        OptionError: an option is unknown, out of range, or of other protocols.
-    """
+    """Load the options of a command from flags, keywords and what a file says."""
     kind = options_of(name)
     if COMMANDS[name].protocols:
         kind = import_name("protocols:refine_options")(kind, values)

@@ -40,14 +40,7 @@ def run_recorded(
     watch: "Watch",
     words: Sequence[str] = (),
 ) -> CommandResult:
-    """Run a command, record its progress in its output, and its results at trackers.
-
-    Args:
-        run: runs it.
-        options: of the command.
-        watch: shows the progress.
-        words: the command as typed, if it was.
-    """
+    """Run a command, record its progress in its output, and its results at trackers."""
     trackers: Sequence[str] = getattr(options, "track", ())
     check_trackers(trackers)
     recorder = ProgressRecorder(watch)
