@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray import cli, fit
-from zelo_ray.fitting.bradley_terry import fit_stack
-from zelo_ray.fitting.likelihood import GameStack
+from zelo_ray.fitting.bradley_terry import fit_games
+from zelo_ray.fitting.games import Games
 
 JOURNALS = ("Biometrika", "Comm Statist", "JASA", "JRSS-B")
 CITED = [[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]]
@@ -78,11 +78,12 @@ def run(capsys, *words):
     return (status, *capsys.readouterr())
 
 
-def bradley_terry(wins, prior_sd=2.5, tol=1e-8):
+def bradley_terry(wins, prior_sd=2.5):
     """Scores and errors by matrices of wins, of shape [queries, documents, documents]."""
     query, i, j = np.nonzero(np.triu(wins + wins.swapaxes(1, 2), 1))
-    games = (query, i, j, wins[query, i, j], wins[query, j, i])
-    return fit_stack(GameStack(*wins.shape[:2], *games), prior_sd, tol)
+    sizes = np.full(len(wins), wins.shape[1])
+    games = Games(query, i, j, wins[query, i, j], wins[query, j, i], sizes)
+    return [column.reshape(wins.shape[:2]) for column in fit_games(games, prior_sd)]
 
 
 def scores_of(comparisons, **options):

@@ -2,14 +2,12 @@
 
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.games import count_games
-from zelo_ray.fitting.likelihood import inverse_root
 from zelo_ray.records import Vote
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -59,17 +57,3 @@ def test_a_pair_is_one_game_of_the_means_of_its_judges():
     games = count_games(battles_of([votes]))
     assert (games.i.tolist(), games.j.tolist()) == ([0], [1])
     assert games.won.tolist() == [pytest.approx(1 - (2 / 3 + 1 / 2 + 0) / 3)]
-
-
-@pytest.mark.parametrize("size", [1, 2, 31, 65, 100])
-def test_the_root_of_an_inverse(size):
-    rng = np.random.default_rng(size)
-    root = rng.normal(size=(3, size, 2 * size))
-    matrices = root @ root.swapaxes(1, 2)
-    found = inverse_root(matrices)
-    assert (np.triu(found, 1) == 0).all()
-    np.testing.assert_allclose(
-        found.swapaxes(1, 2) @ found, np.linalg.inv(matrices), rtol=1e-6, atol=1e-9
-    )
-    with pytest.raises(ArithmeticError, match="positive"):
-        inverse_root(-matrices)

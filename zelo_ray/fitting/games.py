@@ -14,18 +14,28 @@ _SHARES = 2.0**24
 
 
 @dataclass(frozen=True, slots=True)
-class PairCounts:
-    """One game for each pair that met, as columns, ascending by query, i and j."""
+class Games:
+    """Games between documents, as columns in the order of queries.
+
+    ``i`` and ``j`` are places in a query's documents, ``won`` and ``lost`` the weights with which
+    i beat j and lost to it, and ``sizes`` has the number of documents by query.
+    """
 
     query: Ints
     i: Ints
     j: Ints
-    """the places of its documents, i before j"""
     won: Floats
-    """the share of the game that i won; j won the rest"""
+    lost: Floats
+    sizes: Ints
+
+    @property
+    def starts(self) -> Ints:
+        """Return by query the place of its first document among all documents."""
+        starts: Ints = np.cumsum(self.sizes) - self.sizes
+        return starts
 
 
-def count_games(battles: Battles, *, by_size: bool = False) -> PairCounts:
+def count_games(battles: Battles, *, by_size: bool = False) -> Games:
     """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
     Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
@@ -38,10 +48,11 @@ def count_games(battles: Battles, *, by_size: bool = False) -> PairCounts:
     Raises:
         ValueError: a preference is not in [-1, 1].
     """
+    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     if not len(battles.query):
         nothing = np.zeros(0, dtype=np.int64)
-        return PairCounts(nothing, nothing, nothing, np.zeros(0))
-    size, judges = max(map(len, battles.documents)), len(battles.judges)
+        return Games(nothing, nothing, nothing, np.zeros(0), np.zeros(0), sizes)
+    size, judges = int(sizes.max()), len(battles.judges)
     low, high = np.minimum(battles.a, battles.b), np.maximum(battles.a, battles.b)
     pair = (battles.query * size + low) * size + high
     key = pair * judges + battles.judge
@@ -54,13 +65,13 @@ def count_games(battles: Battles, *, by_size: bool = False) -> PairCounts:
     shared, voters, starts = _sums(pair[order][firsts], sums / counts)
     cells, j = np.divmod(pair[order][firsts][starts], size)
     query, i = np.divmod(cells, size)
-    return PairCounts(query, i, j, shared / voters)
+    won = shared / voters
+    return Games(query, i, j, won, 1 - won, sizes)
 
 
-def why_unscored(battles: Battles, games: PairCounts) -> dict[int, Unscored]:
+def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
     """Return why scores would mean nothing, by the number of each query where they would."""
-    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    sizes, starts = games.sizes, np.concatenate([[0], np.cumsum(games.sizes)])
     total = int(starts[-1])
     x, y = starts[games.query] + games.i, starts[games.query] + games.j
     part = connected_parts(x, y, total)
@@ -90,7 +101,7 @@ def connected_parts(x: Ints, y: Ints, items: int) -> Ints:
         part = lower
 
 
-def _idle(games: PairCounts, queries: int) -> Bools:
+def _idle(games: Games, queries: int) -> Bools:
     idle: Bools = np.bincount(games.query, minlength=queries) == 0
     return idle
 

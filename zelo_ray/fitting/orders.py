@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of
-from zelo_ray.fitting.bradley_terry import MAX_STEPS, Fit, rank_scores
+from zelo_ray.fitting.bradley_terry import MAX_STEPS, Fit, damping, rank_scores
 from zelo_ray.fitting.games import count_games, why_unscored
-from zelo_ray.fitting.likelihood import damping
 from zelo_ray.fitting.truth_error import SHARE
 from zelo_ray.records import Score, Vote
 

@@ -19,8 +19,9 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.wording import counted, guard_formula
+from zelo_ray.fitting import ratings
 from zelo_ray.fitting.battles import Ints
-from zelo_ray.fitting.ratings import FittedRatings, Games, Unrated, UnratedReason, rate
+from zelo_ray.fitting.ratings import FittedRatings, Unrated, rate
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}
 """Points per logit; on Elo's scale 400 points are odds of 10 to 1."""
@@ -123,7 +124,7 @@ class _Query:
 
     query_id: str
     names: list[str]
-    games: Games
+    games: ratings.Comparisons
     judge: Ints
 
 
@@ -137,7 +138,7 @@ def _queries(table: pa.Table) -> Iterator[_Query]:
         at = slice(start, end)
         names, place = np.unique(np.concatenate([first[at], second[at]]), return_inverse=True)
         first_places, second_places = place.reshape(2, -1)
-        games = Games(
+        games = ratings.Comparisons(
             items=len(names),
             first=first_places,
             second=second_places,
@@ -149,7 +150,7 @@ def _queries(table: pa.Table) -> Iterator[_Query]:
         yield _Query(ids[start], names.tolist(), games, judges)
 
 
-def _share_among_judges(query: _Query) -> Games:
+def _share_among_judges(query: _Query) -> ratings.Comparisons:
     """Return the games with each pair weighted as one game, shared equally by its judges."""
     games = query.games
     low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
@@ -165,8 +166,7 @@ def _share_among_judges(query: _Query) -> Games:
 
 def _describe_reason(reason: Unrated, names: Sequence[str]) -> str:
     """Describe the reason, with the unconnected groups of items, and what to do."""
-    infinite = reason.code is UnratedReason.INFINITE
-    more = "; use the prior (no --mle)" if infinite else ""
+    more = "; use the prior (no --mle)" if reason.is_infinite else ""
     if reason.groups is None:
         return f"{reason.message}{more}"
     parts = [
@@ -180,7 +180,7 @@ def _few(names: list[str]) -> list[str]:
     return names if len(names) <= 4 else [*names[:3], "…"]
 
 
-def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
+def _ranked(query: _Query, rated: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
     """Return the rows of a query's scores: best first, ties by name."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])
@@ -188,8 +188,8 @@ def _ranked(query: _Query, ratings: FittedRatings, options: FitOptions) -> list[
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
     points, offset = _POINTS[options.scale], _OFFSETS[options.scale]
     # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
-    scores = (np.round(ratings.scores, 12) + 0.0) * points + offset
-    errors = (np.round(ratings.std_errors, 12) + 0.0) * points
+    scores = (np.round(rated.scores, 12) + 0.0) * points + offset
+    errors = (np.round(rated.std_errors, 12) + 0.0) * points
     columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
     rows = zip(query.names, *(column.tolist() for column in columns), strict=True)
     ordered = sorted(rows, key=lambda row: (-row[1], row[0]))
