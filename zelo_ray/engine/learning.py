@@ -12,10 +12,10 @@ from zelo_ray.errors import Stopped
 from zelo_ray.files.judgments import as_grades
 from zelo_ray.files.labels import read_labels
 from zelo_ray.files.schema import Columns, split_columns
-from zelo_ray.files.storage import write_json
+from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import read_table, table_of, write_tables
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import KEPT, Learned, load_protocol
+from zelo_ray.protocols import Learned, load_protocol
 from zelo_ray.records import Consensus, Rater, Share
 
 _NARROW = (
@@ -77,8 +77,11 @@ def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     protocol = load_protocol(options.protocol)
     if protocol.learn is None or not protocol.learned_from(options):
         return Learned()
+    wanted, present = protocol.learned_from(options), list_directory(options.out) or ()
     tables = {
-        name: read_table(options.out, name, _NARROW) for name in protocol.learned_from(options)
+        name: read_table(options.out, name, _NARROW)
+        for name in wanted
+        if f"{name}.parquet" in present
     }
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
@@ -92,8 +95,6 @@ def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         "consensus": table_of(learned.consensus, Consensus),
     }
     write_tables(options.out, contents)
-    if learned.kept:
-        write_json(options.out, KEPT, learned.kept)
     return learned
 
 

@@ -166,6 +166,7 @@ class ResultCounts:
     judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
     answers_by_judge: dict[str, int] = field(default_factory=dict)
     failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
+    rows_by_table: dict[str, int] = field(default_factory=dict)
     servers: dict[str, ServerFigures] = field(default_factory=dict)
     unscored: dict[str, Unscored] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
@@ -190,6 +191,8 @@ class ResultCounts:
         """Add the figures of a block of results."""
         sizes = {name: pc.sum(pc.list_value_length(block[name])).as_py() for name in written.tables}
         counts = {name: size or 0 for name, size in sizes.items()}
+        for name, size in counts.items():
+            self.rows_by_table[name] = self.rows_by_table.get(name, 0) + size
         errors, beyond = list[float](), list[float]()
         for scores in block["scores"].to_pylist():
             errors += [e for score in scores if math.isfinite(e := score["std_error"])]
@@ -238,6 +241,8 @@ class ResultCounts:
         self._add_reasons(later.reasons)
         for judge, times in later.answers_by_judge.items():
             self.answers_by_judge[judge] = self.answers_by_judge.get(judge, 0) + times
+        for name, size in later.rows_by_table.items():
+            self.rows_by_table[name] = self.rows_by_table.get(name, 0) + size
         for name in ("judgments_by_judge", "failures_by_judge"):
             for judge, counts in getattr(later, name).items():
                 for kind, count in counts.items():
@@ -258,6 +263,7 @@ class ResultCounts:
     def summary(self, out: str) -> Summary:
         """Return these figures as the summary of a run."""
         figures = {figure.name: getattr(self, figure.name) for figure in fields(self)}
+        del figures["rows_by_table"]
         errors, of = figures.pop("errors"), figures.pop("errors_of")
         beyond, people = figures.pop("beyond"), figures.pop("beyond_of")
         return Summary(
@@ -309,7 +315,7 @@ def write_results(
         remove_foreign_scores(options)
     with ResultsWriter(options.out, written.tables, written.lines) as results:
         counted = add_blocks(results, blocks, written)
-    remove_foreign(options)
+    remove_foreign(options, counted.rows_by_table)
     return counted.summary(options.out)
 
 
@@ -327,14 +333,16 @@ def remove_foreign_scores(options: AnnotateOptions) -> None:
         _remove(options.out, ["scores.parquet", LINES])
 
 
-def remove_foreign(options: AnnotateOptions) -> None:
-    """Remove tables of earlier runs that this protocol does not write."""
+def remove_foreign(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
+    """Remove tables of earlier runs that this protocol does not write, and those without a row."""
     protocol = load_protocol(options.protocol)
     before = find_record(options.out).get("before") or {}
     tables = {*TABLES, *before.get("judgments", ())}
     if not protocol.learned_from(options):
         tables |= {"raters", "shares", "consensus"}
-    _remove(options.out, [f"{name}.parquet" for name in tables - set(protocol.tables)])
+    kept = {n for n, kind in protocol.judgments.items() if rows.get(n) or not kind.optional}
+    tables |= {*protocol.tables} - kept
+    _remove(options.out, [f"{name}.parquet" for name in tables - kept])
 
 
 def _remove(out: str, names: Iterable[str]) -> None:

@@ -103,7 +103,7 @@ def _maximise(
 
     for _ in range(MAX_STEPS):
         slope, curvature = derivatives()
-        step: Floats = np.linalg.solve(curvature, slope[:, :, np.newaxis])[:, :, 0]
+        step = np.asarray(np.linalg.solve(curvature, slope[:, :, np.newaxis])[:, :, 0], np.float64)
         scores += np.where(moving[:, np.newaxis], damping(step) * step, 0)
         moving &= ~(np.abs(step).max(axis=1) <= _TOLERANCE)
         if not moving.any():
@@ -113,7 +113,7 @@ def _maximise(
             f"Bradley-Terry: {moving.sum()} of {queries} queries did not converge in "
             f"{MAX_STEPS} steps"
         )
-    inverse: Floats = np.linalg.inv(derivatives()[1])
+    inverse = np.asarray(np.linalg.inv(derivatives()[1]), np.float64)
     by_row, all_ = inverse.mean(axis=2), inverse.mean(axis=(1, 2))
     variances = np.diagonal(inverse, axis1=1, axis2=2) - 2 * by_row + all_[:, np.newaxis]
     scores -= scores.mean(axis=1, keepdims=True)

@@ -11,7 +11,7 @@ independent judges (Kish 1965, Survey Sampling, section 5.4, for equal correlati
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.fitting.calibration import Ratings
+from zelo_ray.fitting.grades import Ratings
 
 Floats = NDArray[np.float64]
 

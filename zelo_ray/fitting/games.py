@@ -69,16 +69,27 @@ def count_games(battles: Battles, *, by_size: bool = False) -> Games:
     return Games(query, i, j, won, 1 - won, sizes)
 
 
-def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
-    """Return why scores would mean nothing, by the number of each query where they would."""
+def why_unscored(
+    battles: Battles, games: Games, linked: Bools | None = None
+) -> dict[int, Unscored]:
+    """Return why scores would mean nothing, by the number of each query where they would.
+
+    ``linked`` marks documents that something else than games links with each other: [documents].
+    """
     sizes, starts = games.sizes, np.concatenate([[0], np.cumsum(games.sizes)])
     total = int(starts[-1])
     x, y = starts[games.query] + games.i, starts[games.query] + games.j
+    owner, idle = np.repeat(np.arange(len(sizes)), sizes), _idle(games, len(sizes))
+    if linked is not None:
+        (more,) = np.nonzero(linked)
+        queries, first = np.unique(owner[more], return_index=True)
+        x = np.concatenate([x, more])
+        y = np.concatenate([y, more[first][np.searchsorted(queries, owner[more])]])
+        idle[queries] = False
     part = connected_parts(x, y, total)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
     apart = np.unique(owner[part != part[starts[owner]]])
     no_votes = Unscored.because(UnscoredReason.NO_VOTES)
-    reasons = {int(query): no_votes for query in np.flatnonzero(_idle(games, len(sizes)))}
+    reasons = {int(query): no_votes for query in np.flatnonzero(idle)}
     for query in apart.tolist():
         if query not in reasons:
             labels = part[starts[query] : starts[query + 1]]

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 _RINGS = 8  # rings whose places one hash of 64 bytes gives
 _BYTES = 8
-_AUDIT_CALLS = 0.25  # most extra calls per document for audits, however large the panel
 
 
 class Pair(NamedTuple):
@@ -43,19 +42,6 @@ def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) ->
         cycles: how many rings; each gives every document two battles.
     """
     return list(_ring_pairs(seed, query_id, tuple(sorted(doc_ids)), cycles))
-
-
-def audit_share(wanted: float, rings: int, judges: int, calls: float) -> float:
-    """Return the share of pairs that all judges see in both orders; on the rest they take turns.
-
-    Args:
-        wanted: the desired share.
-        rings: the number of rings.
-        judges: the size of the panel.
-        calls: available per document besides a grade and one vote on each pair.
-    """
-    limit = min(_AUDIT_CALLS, max(0.0, calls))
-    return min(wanted, limit / (rings * (2 * judges - 1)))
 
 
 def first_turn(seed: int, query_id: str, doc_id: str) -> int:

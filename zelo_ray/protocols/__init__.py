@@ -30,7 +30,6 @@ from zelo_ray.plugins import (
 from zelo_ray.protocols.options import OPTIONS
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
-    KEPT,
     RECORDED,
     Judgments,
     Learned,
@@ -42,7 +41,6 @@ from zelo_ray.protocols.protocol import (
 )
 
 __all__ = [
-    "KEPT",
     "PROTOCOLS",
     "RANKERS",
     "TABLES",
@@ -71,11 +69,7 @@ __all__ = [
 
 PROTOCOLS = {
     "zelo": "zelo_ray.protocols.zelo",
-    "lean": "zelo_ray.protocols.lean",
-    "auto": "zelo_ray.protocols.auto",
     "graded": "zelo_ray.protocols.graded",
-    "criteria": "zelo_ray.protocols.criteria",
-    "zelo+graded": "zelo_ray.protocols.zelo_graded",
     "listwise-votes": "zelo_ray.protocols.listwise_votes",
     "best-of": "zelo_ray.protocols.best_of",
     "samre": "zelo_ray.protocols.samre",
@@ -188,8 +182,7 @@ def _refuse_unknown_options(*_: object) -> Rounds:
 def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
     """Return the options of a command with those of the protocols that its values name.
 
-    A command that compares protocols has the options of all. Whoever says how many calls a document
-    may take, and not how to judge, gets ``auto``.
+    A command that compares protocols has the options of all.
 
     Raises:
         OptionError: an option is of other protocols.
@@ -200,8 +193,7 @@ def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
         names = [given] if isinstance(given, str) else [*given]
         names += [values["protocol"]] if "protocol" in values else []
         return options_with_all_protocols(kind, map(str, names))
-    by_budget = values.get("calls_per_document") is not None
-    name = str(values.get("protocol", "auto" if by_budget else "zelo"))
+    name = str(values.get("protocol", "zelo"))
     of_protocol: Any = options_of(name)
     for option in values.keys() - of_protocol.model_fields.keys() - kind.model_fields.keys():
         if users := [user for user in PROTOCOLS if option in _own_fields(user)]:

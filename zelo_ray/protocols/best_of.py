@@ -6,7 +6,7 @@ contests, one after another. Each judge holds a tournament of its own. Judges se
 tournament: nobody wins that. As many rounds as contests.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Literal, Self
@@ -17,6 +17,7 @@ from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.options import BestOfOptions
+from zelo_ray.protocols.protocol import always
 from zelo_ray.protocols.texts import (
     build_failure,
     build_request,
@@ -113,7 +114,7 @@ class _Challenge:
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds:
-    """Run all tournaments in parallel; in zELO's order only if its battles give one."""
+    """Run all tournaments in parallel."""
     limited = pool.documents[: options.document_limit]
     if len(limited) < _FEWEST:
         return []
@@ -121,61 +122,41 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
         why = "an answer whose id is 'tie' cannot be told from a tie"
         return [Failure(pool.query_id, (TIE,), j.name, "failed", why, 0, "") for j in panel]
     contestants = [shown_document(document, pool, options) for document in limited]
-    battles = list[Vote | Failure]()
-    if options.order == "zelo":
-        battles = yield from zelo.rounds(pool, panel, options)
-        ranks = _ranks(battles, options)
-        if not ranks:
-            return battles
-        contestants.sort(key=lambda document: (ranks.get(document.id, len(ranks) + 1), document.id))
     tournaments = [
         _tournament(pool, _line_up(pool, contestants, repeat, options), judge, repeat, options)
         for judge in panel
         for repeat in range(options.repeats)
     ]
     ended = yield Parallel(tournaments)
-    return [*battles, *(row for rows in ended for row in rows)]
+    return [row for rows in ended for row in rows]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[str, int]:
-    """Count one request for each contest and repeat, and zELO's if it sets the order."""
+    """Count one request for each contest and repeat."""
     documents = len(pool.documents[: options.document_limit])
-    contests = max(documents - 1, 0) * options.repeats
-    battles = zelo.count(pool, panel, options) if options.order == "zelo" else {}
-    return {judge.name: contests + battles.get(judge.name, 0) for judge in panel}
+    return {judge.name: max(documents - 1, 0) * options.repeats for judge in panel}
 
 
-def _contest_key(row: Contest | Winner | Vote | Failure) -> str | None:
-    """Return the key of a contest, a battle or a failure; None for a winner."""
+def _contest_key(row: Contest | Winner | Failure) -> str | None:
+    """Return the key of a contest or a failure; None for a winner."""
     return None if isinstance(row, Winner) else row.key
 
 
 def fit(
-    judgments: Sequence[Sequence[Contest | Winner | Vote]],
+    judgments: Sequence[Sequence[Contest | Winner]],
     options: BestOfOptions,
     learned: Learned | None = None,
 ) -> list[Fit]:
     """Fit Bradley-Terry scores to contests, and give each answer's share of tournaments won.
 
-    A contest is a vote, however sure the judge was; the battles that gave the order count for
-    nothing. A query none of whose tournaments came to an end has no scores: answers that stood
-    further back were never seen.
+    A contest is a vote, however sure the judge was. A query none of whose tournaments came to an
+    end has no scores: answers that stood further back were never seen.
     """
     contests = [[row for row in pool if isinstance(row, Contest)] for pool in judgments]
     votes = [[_vote(contest) for contest in pool] for pool in contests]
     fits = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
     kings = [[row.winner_id for row in pool if isinstance(row, Winner)] for pool in judgments]
     return [_with_crowns(*pair) for pair in zip(fits, kings, strict=True)]
-
-
-def _ranks(battles: Iterable[Vote | Failure], options: BestOfOptions) -> dict[str, int]:
-    """Return the rank of each document that has one; none if zELO would give no scores."""
-    rows = list(battles)
-    votes = [row for row in rows if isinstance(row, Vote)]
-    if len(votes) < options.min_coverage * len(rows):
-        return {}
-    (fitted,) = zelo.fit([votes], options)
-    return {score.doc_id: score.rank for score in fitted.scores}
 
 
 def _line_up(
@@ -290,8 +271,8 @@ PROTOCOL = Protocol(
     title="Best answers to",
     rounds=rounds,
     count=count,
-    response_models=(Choice, *zelo.PROTOCOL.response_models),
-    judges_are_independent=lambda options: bool(options.order != "zelo"),
+    response_models=(Choice,),
+    judges_are_independent=always,
     max_rounds=None,  # as many as contests
     min_documents=_FEWEST,
     judgments={"winners": WINNERS, "contests": CONTESTS},

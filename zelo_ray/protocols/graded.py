@@ -1,73 +1,61 @@
 """The graded protocol: every judge grades every document from 0 to 3, by itself.
 
-The grades are pinned to worked examples (see `anchors`), shown in another order each time. What the
-panel's grades come to is learned from all of a run at once: how severe and how steady each judge
-is. One round.
+The grades are pinned to worked examples (see `anchors`), shown in another order each time; or they
+are the weighted means of grades by criteria of the user's own (``--criteria``), which keep columns
+of their own. A score is the mean of the judges' grades, or what these come to once it is learned
+from all of a run how severe and how steady each judge is (Thurstone). One round.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import nan
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass, replace
+from functools import cache
+from math import isfinite, nan
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from zelo_ray.files.wording import counted
-from zelo_ray.fitting import calibration
+from zelo_ray.fitting import grades as fits
 from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
+from zelo_ray.fitting.corrected import correct_means
 from zelo_ray.fitting.effective_judges import effective_number_by_people
-from zelo_ray.fitting.truth_error import GRADE_SD as USUAL
-from zelo_ray.fitting.truth_error import MEDIAN_SD, learn_grades
-from zelo_ray.protocols import (
-    Learned,
-    Protocol,
-    Rounds,
-    ScoreKind,
-    anchor_order,
-    with_people,
-)
-from zelo_ray.protocols.grading import Grading, grade_requests
+from zelo_ray.fitting.grades import Floats, Ints, Ratings
+from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind
+from zelo_ray.protocols.grading import CriteriaGrading, Grading, grade_requests, grading_by
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.options import GradedOptions, pooling_of, recorded_pooling
-from zelo_ray.protocols.protocol import always, describe_errors
+from zelo_ray.protocols.options import GradedOptions, recorded_pooling
+from zelo_ray.protocols.protocol import Judgments, always, describe_errors
+from zelo_ray.protocols.shared_error import without_example_queries
 from zelo_ray.reasons import Unscored, UnscoredReason
-from zelo_ray.records import Grade, GradedScore, Judge, Pool
+from zelo_ray.records import Consensus, CriterionGrade, Grade, GradedScore, Judge, Pool
 
 HUMAN = "human"
 """Human grades take part under this name."""
-_UNGRADED = Unscored.because(UnscoredReason.NO_GRADES)
 ANCHORS = 20
 """Of fewer human grades the scale would hang on each."""
 FEWEST = 3
 """Of fewer judges one cannot say which errs: two give one correlation for two spreads."""
-_PLAIN = {
-    "mean": calibration.mean,
-    "median": calibration.median,
-    "majority": calibration.majority,
-}
-"""Ways of pooling that take every judge alike."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+_UNGRADED = Unscored.because(UnscoredReason.NO_GRADES)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds:
     """Let every judge grade every document."""
-    documents = pool.documents[: options.document_limit]
     questions = [
-        sheet
-        for document in documents
+        question
+        for document in pool.documents[: options.document_limit]
         for judge in panel
-        for sheet in grade_requests(pool, document, judge, options, options.repeats)
+        for question in grade_requests(pool, document, judge, options, options.repeats)
     ]
     if not questions:
         return []
-    replies = yield [sheet.request for sheet in questions]
-    return [sheet.read(reply) for sheet, reply in zip(questions, replies, strict=True)]
+    replies = yield [question.request for question in questions]
+    pairs = zip(questions, replies, strict=True)
+    return [row for question, reply in pairs for row in question.read(reply)]
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> dict[str, int]:
@@ -77,113 +65,92 @@ def count(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> dict[st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Learned):
-    """The judges as measured from all grades of a run; ``model`` is None if no score uses one."""
+class LearnedGraders(Learned):
+    """The judges as measured from all grades of a run; ``panel`` is None if no score uses one."""
 
     judges: tuple[str, ...] = ()
-    model: calibration.Model | None = None
-    variance: float = nan
-    """between the judges of a document, for the error of mean grades; NaN if no score is a mean of
-    several judges"""
+    panel: fits.Panel | None = None
+    variances: Mapping[str, float] = field(default_factory=dict)
+    """between the judges of a document, for the errors of means: by criterion, "" for the whole"""
 
 
-def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
+def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> LearnedGraders:
     """Measure the judges, and with human grades the scale that they share.
 
-    Human grades of documents that no judge graded are left out. The others correct the shares.
-    They also anchor the scale if they are not too few, without those of a query that judges were
-    shown as an example. Where fewer than three judges, or two and the human, agree at all, nobody
-    can tell who of them errs: the mean is taken then, and no spread is told.
+    Human grades of documents that no judge graded are left out. The others correct the means, if
+    they were drawn at random. They also anchor the scale if they are not too few, without those of
+    a query that judges were shown as an example. Where fewer than three judges, or two and the
+    human, agree at all, nobody can tell who of them errs: the mean is taken then, and no spread is
+    told.
 
     Args:
-        tables: ``grades``, with query_id, doc_id, judge and grade; perhaps ``human``, with
-            query_id, doc_id and relevance.
+        tables: ``grades``, with query_id, doc_id, judge and grade; ``criteria``, which also names
+            the criterion; perhaps ``human``, with query_id, doc_id and relevance.
         options: of the job.
 
     Raises:
         ArithmeticError: the fit did not converge.
     """
-    grades = tables["grades"]
-    if not len(grades):
-        return Measured()
-    judges = tuple(sorted(pc.unique(grades["judge"]).to_pylist()))
+    rows = tables["grades"]
+    if not len(rows):
+        return LearnedGraders()
+    judges = tuple(sorted(pc.unique(rows["judge"]).to_pylist()))
     people = tables.get("human")
-    unit, query, everyone, drawn = _units(grades, people)
-    human = (
-        everyone
-        if people is None
-        else _units(grades, with_people.without_example_queries(people, options))[2]
-    )
-    ratings = calibration.Ratings(
-        unit=unit,
-        judge=pc.index_in(grades["judge"], pa.array(judges)).to_numpy().astype(np.int64),
-        grade=grades["grade"].to_numpy(),
-        units=len(human),
-        judges=judges,
-    )
+    unit, query, everyone, drawn = _units(rows, people)
+    human = everyone
+    if people is not None:
+        human = _units(rows, without_example_queries(people, options))[2]
+    ratings = _ratings(unit, rows["judge"], rows["grade"], judges, len(human))
     labels, notes = int(np.isfinite(human).sum()), list[str]()
     anchor = HUMAN if labels >= ANCHORS else None
     if labels and not anchor:
-        notes.append(f"{labels} human grades correct the shares; an anchor takes {ANCHORS}")
-    anchored = _with_human(ratings, human) if anchor else ratings
-    plain = pooling_of(options.pooling, human="human" in tables) in _PLAIN
+        notes.append(f"{labels} human grades correct the means; an anchor takes {ANCHORS}")
+    plain = recorded_pooling(options.model_dump(include={"pooling", "criteria"})) == "mean"
+    panel = None
     try:
-        model = calibration.learn(anchored, anchor, clusters=query)
-        raters = model.raters
+        panel = fits.learn_panel(_with_human(ratings, human) if anchor else ratings, anchor)
     except ArithmeticError:
         if not plain:
             raise
-        raters = ()
-    if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
+    raters = panel.raters if panel else ()
+    if raters and sum(isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
-        detail = "" if plain else "; scores are mean grades, by no model"
+        detail = "" if plain else "; scores are mean grades"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
-    modelled = raters and not math.isnan(raters[0].spread) and not plain
-    by_mean = not modelled and _plain_pooling(options) == "mean"
-    measured = Measured(
+    parts = {"": ratings} | _criterion_ratings(tables.get("criteria"), options, judges)
+    for criterion in options.parsed_criteria:
+        value = np.nanmean(parts[criterion.name].grade) if criterion.name in parts else nan
+        notes.append(f"{criterion.name} (weight {criterion.weight:g}): mean grade {value:.2f}")
+    learned = LearnedGraders(
         judges=judges,
-        model=model if modelled else None,
-        variance=calibration.typical_variance(ratings) if by_mean else nan,
+        panel=panel if raters and not math.isnan(raters[0].spread) and not plain else None,
+        variances={name: fits.typical_variance(part) for name, part in parts.items()},
         raters=raters,
-        notes=tuple(notes),
     )
-    score, error, _ = _pool_grades(measured, ratings, options)
-    usual = _usual_error(measured)
-    shared = learn_grades(query, score, np.nan_to_num(error), human, usual)
+    score, error, at_least = _pool(learned, ratings)
+    shared = learn_grades(query, score, np.nan_to_num(error), human)
     if shared.queries:
-        detail = counted(shared.queries, "query", "queries")
-        word = f"what judges get wrong together is {shared.found:.2f} grades by {detail}"
-        notes.append(f"{word}; {shared.value:.2f} is taken ({usual:g} without human grades)")
-        if labels >= ANCHORS and not math.isnan(
-            worth := effective_number_by_people(ratings, human)
-        ):
+        word = f"what judges get wrong together is {shared.found:.2f} grades by "
+        word += counted(shared.queries, "query", "queries")
+        notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
+        worth = effective_number_by_people(ratings, human) if labels >= ANCHORS else nan
+        if not math.isnan(worth):
             notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
-        measured = replace(measured, shared=shared.value, notes=tuple(notes))
-    sure = (
-        calibration.compute_posterior(measured.model, ratings).at_least if measured.model else None
-    )
+        learned = replace(learned, shared=shared.value)
     framed = people is not None and "frame" in people.column_names and len(people)
     frame = people["frame"][0].as_py() if people is not None and framed else None
-    shares, lines = with_people.correct_means(score, sure, everyone, query, drawn, frame=frame)
-    trusted = with_people.measure_consensus(ratings, human, query)
-    lines = (
-        *measured.notes,
-        *lines,
-        *with_people.describe_consensus(trusted),
-        *anchor_order.describe_shift(grades, options),
-    )
-    return replace(measured, shares=shares, consensus=trusted, notes=lines)
+    means, lines = correct_means(score, at_least, everyone, query, drawn, frame=frame)
+    trusted = _measure_consensus(ratings, human, query)
+    notes += [*lines, *_describe_consensus(trusted)]
+    return replace(learned, shares=means, consensus=trusted, notes=tuple(notes))
 
 
-def _plain_pooling(options: GradedOptions) -> str:
-    """Return how grades are pooled where no model does it."""
-    pooling = pooling_of(options.pooling, human=False)
-    return pooling if pooling in _PLAIN else "mean"
-
-
-def _usual_error(learned: Measured) -> float:
-    """Return what judges get wrong together, in grades, where no human grades show it."""
-    return USUAL if learned.model or math.isfinite(learned.variance) else MEDIAN_SD
+def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats, Floats | None]:
+    """Return score and standard error of each document, and its chances of grades if known."""
+    if learned.panel:
+        return fits.calibrate(learned.panel, ratings)
+    variance = learned.variances.get("", nan)
+    return fits.mean(ratings), fits.mean_errors(ratings, variance), None
 
 
 def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:
@@ -220,21 +187,82 @@ def _codes(column: pa.ChunkedArray) -> Ints:
     return codes
 
 
-def _with_human(ratings: calibration.Ratings, human: Floats) -> calibration.Ratings:
+def _ratings(unit: Ints, judge: Any, grade: Any, judges: tuple[str, ...], units: int) -> Ratings:
+    places = pc.index_in(judge, pa.array(judges)).to_numpy().astype(np.int64)
+    return Ratings(unit, places, grade.to_numpy().astype(np.float64), units, judges)
+
+
+def _criterion_ratings(
+    rows: pa.Table | None, options: GradedOptions, judges: tuple[str, ...]
+) -> dict[str, Ratings]:
+    """Return the grades by each criterion, and their weighted means under ""."""
+    if rows is None or not (options.criteria and len(rows)):
+        return {}
+    unit, *_ = _units(rows, None)
+    names = rows["criterion"].to_numpy(zero_copy_only=False)
+    every = _ratings(unit, rows["judge"], rows["grade"], judges, int(unit.max()) + 1)
+    parts = {c.name: _some(every, names == c.name) for c in options.parsed_criteria}
+    return parts | {"": _weighted(parts, options)}
+
+
+def _some(ratings: Ratings, mask: Any) -> Ratings:
+    return replace(
+        ratings, unit=ratings.unit[mask], judge=ratings.judge[mask], grade=ratings.grade[mask]
+    )
+
+
+def _weighted(parts: Mapping[str, Ratings], options: GradedOptions) -> Ratings:
+    """Return the weighted means of each judge's grades of a document, over its criteria."""
+    weights = [np.full(len(parts[c.name].unit), c.weight) for c in options.parsed_criteria]
+    rows = [parts[criterion.name] for criterion in options.parsed_criteria]
+    unit, judge, grade = (
+        np.concatenate([getattr(part, name) for part in rows])
+        for name in ("unit", "judge", "grade")
+    )
+    weight, width = np.concatenate(weights), max(1, len(rows[0].judges))
+    cells, place = np.unique(unit * width + judge, return_inverse=True)
+    means = np.bincount(place, weight * grade) / np.bincount(place, weight)
+    return replace(rows[0], unit=cells // width, judge=cells % width, grade=np.round(means, 9))
+
+
+def _with_human(ratings: Ratings, human: Floats) -> Ratings:
     """Add the human grades to the panel's, as those of one more judge."""
     (graded,) = np.isfinite(human).nonzero()
     judge = np.full(len(graded), len(ratings.judges))
-    return calibration.Ratings(
+    return Ratings(
         unit=np.concatenate([ratings.unit, graded]),
         judge=np.concatenate([ratings.judge, judge]),
-        grade=np.concatenate([ratings.grade, human[graded].astype(np.int64)]),
+        grade=np.concatenate([ratings.grade, human[graded]]),
         units=ratings.units,
         judges=(*ratings.judges, HUMAN),
     )
 
 
+def _measure_consensus(ratings: Ratings, human: Floats, query: Ints) -> tuple[Consensus, ...]:
+    """Measure how often people say what the panel says, by how far its judges agree."""
+    (indices,) = np.isfinite(human).nonzero()
+    if not indices.size:
+        return ()
+    said, levels = ratings.matrix()[:, indices], fits.LEVELS
+    people = human[indices].astype(np.int16)
+    return tuple(grade_consensus(said, people, query[indices], levels, range(1, levels)))
+
+
+def _describe_consensus(found: Iterable[Consensus]) -> list[str]:
+    """Return a line on how often people order two documents as all judges do."""
+    return [
+        f"where all judges agree on the order of two documents ({row.share:.0%} of pairs), people "
+        f"say the same of {row.same:.3f}"
+        f"{f' [{row.low:.3f}, {row.high:.3f}]' if isfinite(row.low) else ''}: consensus.parquet"
+        for row in found
+        if (row.about, row.level) == (ORDERS, LEVELS[0]) and row.items
+    ]
+
+
 def fit(
-    judgments: Sequence[Sequence[Grade]], options: GradedOptions, learned: Measured | None = None
+    judgments: Sequence[Sequence[Grade | CriterionGrade]],
+    options: GradedOptions,
+    learned: LearnedGraders | None = None,
 ) -> list[Fit]:
     """Score each document by the panel's grades; human grades set the scale only.
 
@@ -243,87 +271,98 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    if not any(judgments):
-        return [Fit(reason=_UNGRADED) for _ in judgments]
     judges = {name: place for place, name in enumerate(learned.judges)}
     items = dict[tuple[int, str], int]()  # number of a pool, and document: the unit
-    rows = [
-        (items.setdefault((number, row.doc_id), len(items)), judges[row.judge], row.grade)
-        for number, grades in enumerate(judgments)
-        for row in grades
+    rows: dict[str, list[tuple[int, int, float]]] = {"": []}
+    for number, pool in enumerate(judgments):
+        for entry in pool:
+            name = entry.criterion if isinstance(entry, CriterionGrade) else ""
+            unit = items.setdefault((number, entry.doc_id), len(items))
+            rows.setdefault(name, []).append((unit, judges[entry.judge], entry.grade))
+    if not items:
+        return [Fit(reason=_UNGRADED) for _ in judgments]
+    parts = {
+        name: Ratings(*_columns(part), len(items), learned.judges) for name, part in rows.items()
+    }
+    whole = parts.pop("")
+    score, error, _ = _pool(learned, _weighted(parts, options) if parts else whole)
+    shared = GRADE_SD if learned.shared is None else learned.shared
+    median, majority = fits.median_and_majority(whole)
+    columns: dict[str, Any] = {
+        "score": score,
+        "std_error": error,
+        "truth_error": np.hypot(np.nan_to_num(error), shared),
+        "grade": fits.round_grades(score),
+        "comparisons": np.bincount(whole.unit, minlength=len(items)),
+        "median": median,
+        "majority": majority,
+        "disagreement": fits.disagreement(whole),
+    }
+    for name, part in parts.items():
+        columns[f"by_{name}"] = fits.mean(part)
+        columns[f"by_{name}_error"] = fits.mean_errors(part, learned.variances.get(name, nan))
+    values = [
+        dict(zip(columns, row, strict=True))
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True)
     ]
-    unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
-    score, error, grades = _pool_grades(learned, ratings, options)
-    shared = _usual_error(learned) if learned.shared is None else learned.shared
-    columns = (
-        *(score, error, np.hypot(np.nan_to_num(error), shared)),
-        grades,
-        np.bincount(unit, minlength=len(items)),
-        calibration.median(ratings),
-        calibration.majority(ratings),
-        calibration.disagreement(ratings),
-    )
-    words = list[list[_PooledGrade]]([] for _ in judgments)
-    for (number, doc_id), *word in zip(
-        items, *(column.tolist() for column in columns), strict=True
-    ):
-        words[number].append(_PooledGrade(doc_id, *word))
+    record = score_record(options.criteria_names)
+    found = list[list[Any]]([] for _ in judgments)
+    for (number, doc_id), row in zip(items, values, strict=True):
+        found[number].append({"doc_id": doc_id, **row})
     return [
-        Fit(_ranked(grades[0].query_id, entries, options)) if grades else Fit(reason=_UNGRADED)
-        for grades, entries in zip(judgments, words, strict=True)
+        Fit(_ranked(record, pool[0].query_id, entries, options)) if pool else Fit(reason=_UNGRADED)
+        for pool, entries in zip(judgments, found, strict=True)
     ]
 
 
-class _PooledGrade(NamedTuple):
-    """The pooled grades of one document."""
-
-    doc_id: str
-    score: float
-    std_error: float
-    truth_error: float
-    grade: int
-    comparisons: int
-    median: float
-    majority: int
-    disagreement: float
-
-
-def _pool_grades(
-    learned: Measured, ratings: calibration.Ratings, options: GradedOptions
-) -> tuple[Floats, Floats, Ints]:
-    """Return score, standard error and grade of each document."""
-    if learned.model:
-        posterior = calibration.compute_posterior(learned.model, ratings)
-        return posterior.grade_mean, posterior.grade_sd, posterior.grade
-    score = _PLAIN[_plain_pooling(options)](ratings).astype(np.float64)
-    errors = calibration.mean_errors(ratings, learned.variance)
-    return score, errors, calibration.round_grades(score)
+def _columns(rows: Sequence[tuple[int, int, float]]) -> tuple[Ints, Ints, Floats]:
+    unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return unit, judge, grade.astype(np.float64)
 
 
 def _ranked(
-    query_id: str, words: Sequence[_PooledGrade], options: GradedOptions
+    record: type[GradedScore], query_id: str, rows: Sequence[dict[str, Any]], options: GradedOptions
 ) -> tuple[GradedScore, ...]:
     """Rank documents, the best first; equal scores by document ID."""
-    ordered = sorted(words, key=lambda word: (-word.score, word.doc_id))
+    ordered = sorted(rows, key=lambda row: (-row["score"], row["doc_id"]))
     return tuple(
-        GradedScore(
+        record(
             query_id=query_id,
             rank=rank,
-            ambiguous=word.disagreement >= options.ambiguous,
-            **word._asdict(),
+            ambiguous=row["disagreement"] >= options.ambiguous,
+            **row,
         )
-        for rank, word in enumerate(ordered, 1)
+        for rank, row in enumerate(ordered, 1)
     )
 
 
-_POOLED = {
-    "mean": "the mean of the judges' grades; ± is its standard error; about people it is larger by "
-    "what they get wrong together",
-    "median": "the median of the judges' grades",
-    "majority": "the grade that most judges gave",
-}
+@cache
+def score_record(criteria: tuple[str, ...]) -> type[GradedScore]:
+    """Return the record of a score with a column, and its error, for each criterion.
+
+    Columns are called ``by_accuracy``, since readers of labels take ``relevance`` for the label.
+    """
+    if not criteria:
+        return GradedScore
+    columns = [(f"by_{name}{end}", float) for end in ("", "_error") for name in criteria]
+    record: type[GradedScore] = make_dataclass(
+        "CriteriaScore", columns, bases=(GradedScore,), frozen=True, slots=True, kw_only=True
+    )
+    return record
+
+
+def _score_kind(options: GradedOptions) -> ScoreKind:
+    """Return the kind of scores under these options: with a column for each criterion."""
+    names = options.criteria_names
+    shown = (*_SCORE.shown, *(f"by_{name}" for name in names))
+    return replace(_SCORE, record=score_record(names), shown=shown)
+
+
 _MEAN = (
+    "the mean of the judges' grades; ± is its standard error; about people it is larger by what "
+    "they get wrong together"
+)
+_CALIBRATED = (
     "the mean of what a document's grade may be, given what the judges said and how each of them "
     "grades; ± is its standard deviation if judges err apart; about people it is larger by what "
     "they get wrong together"
@@ -331,11 +370,12 @@ _MEAN = (
 
 
 def _explained(options: Mapping[str, Any]) -> str:
-    pooling = recorded_pooling(options)
+    what = _MEAN if recorded_pooling(options) == "mean" else _CALIBRATED
+    by = "of a weighted mean over criteria, " if options.get("criteria") else ""
     return (
         "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
-        "part), 3 highly relevant (answers fully). A score is on that scale, the same for all "
-        f"queries: {_POOLED.get(pooling, _MEAN)}"
+        f"part), 3 highly relevant (answers fully). A score is on that scale, {by}the same for all "
+        f"queries: {what}"
     )
 
 
@@ -348,24 +388,35 @@ def _headline(score: GradedScore, documents: int, noun: str) -> str:
     )
 
 
+_SCORE = ScoreKind(
+    record=GradedScore,
+    unit="grades",
+    scale=(0, 3),
+    shown=("score", "grade"),
+    explain=_explained,
+    headline=_headline,
+)
+CRITERIA = Judgments(
+    record=CriterionGrade,
+    noun="grade by criterion",
+    words=lambda row: f"{row.criterion} {row.grade}: {row.reason}",
+    narrative=lambda _held, _doc_id: (),  # the reasons of a grade tell it
+    counts=False,
+    optional=True,
+)
 PROTOCOL = Protocol(
     name="graded",
     rounds=rounds,
     count=count,
-    response_models=(Grading,),
-    judgments={"grades": GRADES},
+    response_models=(Grading, CriteriaGrading),
+    rebuild={"CriteriaGrading": grading_by},
+    judgments={"grades": GRADES, "criteria": CRITERIA},
     fit=fit,
-    score=ScoreKind(
-        record=GradedScore,
-        unit="grades",
-        scale=(0, 3),
-        shown=("score", "grade"),
-        explain=_explained,
-        headline=_headline,
-    ),
+    score=_SCORE,
+    score_under=_score_kind,
     options=GradedOptions,
     judges_are_independent=always,
     per_document=True,
     learn=learn,
-    fits_from=("grades",),
+    learned_from=lambda options: ("grades", "criteria") if options.criteria else ("grades",),
 )

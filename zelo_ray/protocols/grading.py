@@ -1,20 +1,20 @@
-"""Ask one judge to grade one document from 0 to 3, and read its reply."""
+"""Ask one judge to grade one document from 0 to 3, as a whole or by several criteria."""
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import cache
+from math import nan
+from typing import Any, ClassVar, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-)
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zelo_ray.protocols import anchors
-from zelo_ray.protocols.options import AnchoredOptions, GradedOptions
+from zelo_ray.protocols.options import AnchoredOptions, Criterion, GradedOptions
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
     AnyRequest,
+    CriterionGrade,
     Document,
     Failure,
     Grade,
@@ -27,6 +27,7 @@ from zelo_ray.records import (
 )
 
 PROMPT = GradedOptions.template_form.prompt
+CRITERIA_PROMPT = "criteria"
 GRADES = (
     "0, irrelevant: it has nothing to do with what the query asks for.",
     "1, marginal: it is on the topic, but does not answer.",
@@ -57,6 +58,45 @@ class Grading(BaseModel):
         )
 
 
+class CriterionVerdict(BaseModel):
+    """A judge's verdict on a document by one criterion."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reason: str = Field(description="one sentence: what in the document decides the grade")
+    grade: int = Field(ge=0, le=3, description="0: not met at all ... 3: met fully")
+
+
+class CriteriaGrading(BaseModel):
+    """A judge's verdict on a document, with a field for each criterion."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    PARAMETERS: ClassVar[tuple[str, ...]] = ()
+    """names of the criteria, of which `grading_by` builds it"""
+
+    @classmethod
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
+        """Build the answer of a free judge, which cannot tell criteria apart."""
+        verdict = CriterionVerdict(reason=seen.words, grade=seen.grade)
+        return cls(**dict.fromkeys(cls.model_fields, verdict))
+
+
+@cache
+def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
+    """Build the response model of these criteria, which accepts no others."""
+    verdicts: dict[str, Any] = dict.fromkeys(names, (CriterionVerdict, ...))
+    model = create_model(
+        "CriteriaGrading",
+        __base__=CriteriaGrading,
+        __doc__=CriteriaGrading.__doc__,
+        __module__=__name__,
+        __cls_kwargs__={"extra": "forbid"},
+        **verdicts,
+    )
+    model.PARAMETERS = names
+    return model
+
+
 @dataclass(frozen=True, slots=True)
 class GradeRequest:
     """A request to one judge to grade one document, which can read its reply."""
@@ -64,17 +104,38 @@ class GradeRequest:
     query_id: str
     doc_id: str
     request: AnyRequest
+    criteria: tuple[Criterion, ...] = ()
 
-    def read(self, reply: Reply) -> Grade | Failure:
-        """Turn a reply into a grade, or into a failure."""
-        judge, verdict = self.request.judge.name, read_verdict(reply, Grading)
+    def read(self, reply: Reply) -> list[Grade | CriterionGrade | Failure]:
+        """Turn a reply into a grade, with its parts where criteria were named, or a failure."""
+        names = tuple(criterion.name for criterion in self.criteria)
+        model: type[BaseModel] = grading_by(names) if names else Grading
+        judge, verdict = self.request.judge.name, read_verdict(reply, model)
         if isinstance(verdict, str):
-            return build_failure(self.query_id, [self.doc_id], judge, reply, verdict)
-        return Grade(
-            *(self.query_id, self.doc_id, judge, verdict.grade),
-            *(tuple(verdict.facets_covered), tuple(verdict.facets_missing)),
-            *(verdict.rationale, reply.key),
-        )
+            return [build_failure(self.query_id, [self.doc_id], judge, reply, verdict)]
+        about = (self.query_id, self.doc_id, judge)
+        if isinstance(verdict, Grading):
+            facets = tuple(verdict.facets_covered), tuple(verdict.facets_missing)
+            return [Grade(*about, verdict.grade, *facets, verdict.rationale, reply.key)]
+        parts: dict[str, CriterionVerdict] = {name: getattr(verdict, name) for name in names}
+        mean = weighted_mean({name: part.grade for name, part in parts.items()}, self.criteria)
+        reasons = "; ".join(f"{name} {part.grade}: {part.reason}" for name, part in parts.items())
+        return [
+            Grade(*about, round(mean), (), (), reasons, reply.key),
+            *(
+                CriterionGrade(*about, name, part.grade, part.reason, reply.key)
+                for name, part in parts.items()
+            ),
+        ]
+
+
+def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) -> float:
+    """Return the mean of grades by criterion, weighted; NaN where one is missing.
+
+    It is rounded to 9 digits, so that a half is one whatever the weights.
+    """
+    total = sum(criterion.weight for criterion in criteria)
+    return round(sum(c.weight * grades.get(c.name, nan) for c in criteria) / total, 9)
 
 
 def grade_requests(
@@ -85,12 +146,35 @@ def grade_requests(
     All documents of a query are graded beside the same examples, in one order for each judge and
     repeat, so that requests share that text.
     """
+    criteria: tuple[Criterion, ...] = getattr(options, "parsed_criteria", ())
+    build = _criteria_request if criteria else _grade_request
     requests = [
         PlannedRequest.find(pool, judge, document.id, repeat)
-        or _grade_request(pool, document, judge, options, repeat)
+        or build(pool, document, judge, options, repeat)
         for repeat in range(repeats)
     ]
-    return [GradeRequest(pool.query_id, document.id, request) for request in requests]
+    return [GradeRequest(pool.query_id, document.id, request, criteria) for request in requests]
+
+
+def _criteria_request(
+    pool: Pool, document: Document, judge: Judge, options: Any, repeat: int
+) -> Request:
+    criteria: tuple[Criterion, ...] = options.parsed_criteria
+    shown = shown_document(document, pool, options)
+    names = tuple(criterion.name for criterion in criteria)
+    lines = (f"- {c.name}{c.meaning and ': '}{c.meaning}" for c in criteria)
+    return build_request(
+        CRITERIA_PROMPT,
+        pool,
+        judge,
+        options,
+        grading_by(names),
+        documents=[shown],
+        texts={"document": shown.content},
+        fields={"criteria": "\n".join(lines), "names": ", ".join(f'"{name}"' for name in names)},
+        repeat=repeat,
+        item=(document.id, repeat),
+    )
 
 
 def _grade_request(

@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # help and options need no numpy
 
     from zelo_ray.fitting.bradley_terry import Fit
 
-KEPT = "judges.json"
-"""The file of a run's directory that holds what `Learned.kept` says."""
 RECORDED = "recorded"
 """The context in which options are validated that the record of a run holds."""
 Paragraph = Iterable[str]
@@ -39,10 +37,12 @@ def always(options: Any) -> bool:
     return True
 
 
-def _never(options: Any) -> bool:
-    """Return False, whatever the options are."""
-    del options
+def _never(_options: Any) -> bool:
     return False
+
+
+def _nothing(_options: Any) -> tuple[str, ...]:
+    return ()
 
 
 def guard_user_protocol(protocol: "Protocol") -> "Protocol":
@@ -111,6 +111,8 @@ class Judgments:
     """all rows of a query (None), or those of a document, in paragraphs; None: one after another"""
     counts: bool = True
     """whether a row is a judgment, and no summary of others"""
+    optional: bool = False
+    """whether there is no such table where it has no row"""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -180,8 +182,6 @@ class Learned:
     """how often people say what judges say, by how far these agree"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
-    kept: Mapping[str, Any] = field(default_factory=dict)
-    """JSON from which a later run may take the judges as measured here; empty: none"""
     shared: float | None = None
     """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
 
@@ -248,20 +248,15 @@ class Protocol(Ranker):
     per_document: bool = False
     """whether every judgment is about one document, and needs no other"""
     learn: "Callable[[Mapping[str, pa.Table], Any], Learned] | None" = None
-    """what all judgments of a run say of its judges. Beside the tables of ``fits_from`` it gets
+    """what all judgments of a run say of its judges. Beside the tables of ``learned_from`` it gets
     ``human`` where the user gave human grades: query_id, doc_id, relevance"""
-    fits_from: tuple[str, ...] = field(default=())
-    """the tables of a whole run from which `learn` learns; () if scores need none"""
-    learns: Callable[[Any], bool] = always
-    """whether anything is to be learned under these options; if not, a run takes one pass"""
+    learned_from: Callable[[Any], tuple[str, ...]] = _nothing
+    """the tables of a whole run from which `learn` learns under some options; without any, scores
+    need nothing that is learned, and a run takes one pass"""
 
     def scores_of(self, options: Any) -> ScoreKind:
         """Return the kind of scores that a job with these options writes."""
         return self.score_under(options) if self.score_under else self.score
-
-    def learned_from(self, options: Any) -> tuple[str, ...]:
-        """Return the tables from which `learn` learns under these options; () if there are none."""
-        return self.fits_from if self.learns(options) else ()
 
     @property
     def own_options(self) -> frozenset[str]:

@@ -12,12 +12,24 @@ import pyarrow.compute as pc
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
+from zelo_ray.protocols.anchors import example_query_ids
 from zelo_ray.protocols.protocol import Learned
 
 
 def has_human_grades(options: Any) -> bool:
     """Return whether there are human grades to learn from."""
     return getattr(options, "human", None) is not None
+
+
+def learned_from(options: Any) -> tuple[str, ...]:
+    """Return the tables to learn from: the scores, where there are human grades."""
+    return ("scores",) if has_human_grades(options) else ()
+
+
+def without_example_queries(people: pa.Table, options: Any) -> pa.Table:
+    """Return human grades without those of a query used in the judges' worked examples."""
+    shown = example_query_ids(options.anchors) if hasattr(options, "anchors") else ()
+    return people.filter(pc.invert(pc.is_in(people["query_id"], pa.array([*shown], pa.string()))))
 
 
 def shared_error(learned: Learned | None) -> float:
@@ -35,8 +47,6 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     """
     if "human" not in tables:
         return Learned()
-    from zelo_ray.protocols.with_people import without_example_queries  # noqa: PLC0415 - for people
-
     human = without_example_queries(tables["human"], options)
     ids = ["query_id", "doc_id"]
     joined = (
@@ -54,11 +64,7 @@ def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
     )
 
 
-LEARNING: Final[dict[str, Any]] = {
-    "learn": learn,
-    "fits_from": ("scores",),
-    "learns": has_human_grades,
-}
+LEARNING: Final[dict[str, Any]] = {"learn": learn, "learned_from": learned_from}
 """What a protocol that scores by votes says of this."""
 
 

@@ -2,36 +2,59 @@
 
 Random rings decide which pairs meet; every judge votes once on each pair, or they take turns, and a
 judge sees a pair in an order of its own. Where it is asked again, it sees the other. One round.
+
+With so many calls a document (``--calls-per-document``), judges grade every document first, as far
+as the calls reach beside a ring of battles; the others are battles, by judges in turn. Grades by
+all judges hold where judges are of unequal quality, which turns do not; battles tell apart
+documents of one grade (docs/protocols.md has the figures).
 """
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isfinite
 from typing import Any, Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
+from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
+from zelo_ray.fitting.grade_worth import (
+    GradeWorth,
+    learn_grade_worth,
+    mark_documents,
+    score_votes_and_grades,
+)
+from zelo_ray.fitting.pairs import Pair, count_pairs, first_turn, ring_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, token_votes
-from zelo_ray.protocols.judgments import VOTES
-from zelo_ray.protocols.options import BattleOptions, ZeloOptions
+from zelo_ray.protocols.grading import GradeRequest, Grading, grade_requests
+from zelo_ray.protocols.judgments import GRADES, VOTES
+from zelo_ray.protocols.options import ZeloOptions
+from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
 from zelo_ray.records import (
+    AbsoluteScore,
     AnyRequest,
     Document,
     Failure,
+    Grade,
     Judge,
     PlannedRequest,
     Pool,
     Reply,
+    Score,
     SyntheticFeatures,
     Vote,
 )
 
 PROMPT = ZeloOptions.template_form.prompt
+_QUERIES = 240  # that tell what grades are worth
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is the standard error if the same judges answered again; the "
@@ -73,50 +96,69 @@ class VoteRequest:
     request: AnyRequest
     response_model: type[Preference | token_votes.LetterVote] = Preference
 
-    def read(self, reply: Reply) -> Vote | Failure:
+    def read(self, reply: Reply) -> list[Vote | Failure]:
         """Turn a reply into a vote, or into a failure."""
         judge, verdict = self.request.judge.name, read_verdict(reply, self.response_model)
         if isinstance(verdict, str):
-            return build_failure(self.query_id, self.pair, judge, reply, verdict)
+            return [build_failure(self.query_id, self.pair, judge, reply, verdict)]
         swapped = self.request.swapped
         preference = -verdict.preference if swapped else verdict.preference
-        return Vote(
-            *(self.query_id, *self.pair, judge),
-            *(preference, swapped, verdict.reasoning, reply.key),
-        )
+        about = (self.query_id, *self.pair, judge)
+        return [Vote(*about, preference, swapped, verdict.reasoning, reply.key)]
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: BattleOptions) -> Rounds:
-    """Let judges vote on every pair of the plan."""
+def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
+    """Let judges grade documents, if there are calls for it, and vote on the pairs of the plan."""
     shown = shown_documents(pool, options)
-    ballots = [
+    questions: list[GradeRequest | VoteRequest] = [
+        question
+        for document in pool.documents[: options.document_limit]
+        for judge in _graders(pool, panel, document.id, options)
+        for question in grade_requests(pool, document, judge, options)
+    ]
+    questions += [
         vote_request(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
-        for pair in ring_pairs(options.seed, pool.query_id, shown, options.cycles)
-        for judge in _voters(pair, panel, options)
+        for pair, judge in _battles(pool, panel, options)
         for repeat in range(options.repeats)
     ]
-    if not ballots:
+    if not questions:
         return []
-    replies = yield [ballot.request for ballot in ballots]
-    return [ballot.read(reply) for ballot, reply in zip(ballots, replies, strict=True)]
+    replies = yield [question.request for question in questions]
+    pairs = zip(questions, replies, strict=True)
+    return [row for question, reply in pairs for row in question.read(reply)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: BattleOptions) -> dict[str, int]:
-    """Count one request for each vote and repeat."""
-    if options.votes == "all":
-        pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
-        return {judge.name: pairs * options.repeats for judge in panel}
+def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str, int]:
+    """Count one request for each grade, and for each vote and repeat."""
     doc_ids = [document.id for document in pool.documents[: options.document_limit]]
-    voting = Counter(
-        judge.name
-        for pair in ring_pairs(options.seed, pool.query_id, doc_ids, options.cycles)
-        for judge in _voters(pair, panel, options)
+    if options.calls_per_document is None and options.votes == "all":
+        pairs = count_pairs(len(doc_ids), options.cycles)
+        return {judge.name: pairs * options.repeats for judge in panel}
+    counts = Counter(
+        judge.name for doc_id in doc_ids for judge in _graders(pool, panel, doc_id, options)
     )
-    return {judge.name: voting[judge.name] * options.repeats for judge in panel}
+    for _, judge in _battles(pool, panel, options):
+        counts[judge.name] += options.repeats
+    return {judge.name: counts[judge.name] for judge in panel}
 
 
-def _voters(pair: Pair, panel: Sequence[Judge], options: BattleOptions) -> Sequence[Judge]:
-    return panel if options.votes == "all" else [judge_in_turn(panel, pair.turn)]
+def _battles(
+    pool: Pool, panel: Sequence[Judge], options: ZeloOptions
+) -> Iterator[tuple[Pair, Judge]]:
+    """Yield who votes on which pair: all judges, or one in turn where calls are counted."""
+    doc_ids = [document.id for document in pool.documents[: options.document_limit]]
+    _, rings = options.first_round(len(panel))
+    in_turn = options.votes == "one" or options.calls_per_document is not None
+    for pair in ring_pairs(options.seed, pool.query_id, doc_ids, rings):
+        for judge in [judge_in_turn(panel, pair.turn)] if in_turn else panel:
+            yield pair, judge
+
+
+def _graders(pool: Pool, panel: Sequence[Judge], doc_id: str, options: ZeloOptions) -> list[Judge]:
+    """Return the judges that grade a document: from the one after those of its ring pairs on."""
+    grades, rings = options.first_round(len(panel))
+    first = first_turn(options.seed, pool.query_id, doc_id) + rings
+    return [judge_in_turn(panel, first + turn) for turn in range(grades)]
 
 
 def judge_in_turn(panel: Sequence[Judge], turn: int) -> Judge:
@@ -132,23 +174,121 @@ def shown_documents(pool: Pool, options: AnnotateOptions) -> dict[str, Document]
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedWorth(Learned):
+    """What the grades of a run's judges are worth, beside the votes."""
+
+    worth: GradeWorth
+
+
+def learn(tables: Mapping[str, pa.Table], options: ZeloOptions) -> Learned:
+    """Learn what grades are worth, from some queries of a run, and how far judges err together."""
+    if options.calls_per_document is None:
+        return shared_error.learn(tables, options)
+    names = {name for table in tables.values() for name in _judges(table)}
+    grades, rings = options.first_round(len(names))  # a judge that answered nothing was asked, too
+    note = (
+        f"of {options.calls_per_document:g} calls a document, {counted(grades, 'grade')} by "
+        f"different judges and {counted(rings, 'ring')} of battles were asked"
+    )
+    judges = sorted(pc.unique(tables["grades"]["judge"]).to_pylist())
+    votes, marks = _some(tables, tables["votes"]["query_id"])
+    battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in marks])
+    worth = learn_grade_worth(battles, mark_documents(battles, marks, judges), judges)
+    learned = LearnedWorth(worth=worth, notes=(note,))
+    human = tables.get("human")
+    if human is None:
+        return learned
+    judged = pc.is_in(human["query_id"], pc.unique(tables["grades"]["query_id"]))
+    fits = _fit_with_grades(*_some(tables, human.filter(judged)["query_id"]), options, learned)
+    scores = table_of([score for fitted in fits for score in fitted.scores], AbsoluteScore)
+    shared = shared_error.learn({"scores": scores, "human": human}, options)
+    return replace(learned, shared=shared.shared, notes=(*learned.notes, *shared.notes))
+
+
+def _judges(table: pa.Table) -> list[str]:
+    return pc.unique(table["judge"]).to_pylist() if "judge" in table.column_names else []
+
+
+def _some(
+    tables: Mapping[str, pa.Table], queries: pa.ChunkedArray
+) -> tuple[list[list[Vote]], list[list[Grade]]]:
+    """Return votes and grades of enough queries to learn from, chosen by hashes of their ids."""
+    ids = pc.unique(queries).to_pylist()
+    chosen = sorted(ids, key=lambda query_id: (first_turn(0, query_id, ""), query_id))[:_QUERIES]
+    return _by_query(tables["votes"], chosen, Vote), _by_query(tables["grades"], chosen, Grade)
+
+
+def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> list[list[Any]]:
+    """Return some queries' rows as records; texts that no fit needs are left empty."""
+    empty = {field.name: () if "facets" in field.name else "" for field in fields(record)}
+    rows: dict[str, list[Any]] = {query_id: [] for query_id in queries}
+    chosen = pc.is_in(table["query_id"], pa.array(queries, pa.string()))
+    for row in table.filter(chosen).to_pylist():
+        rows[row["query_id"]].append(record(**{**empty, **row}))
+    return list(rows.values())
+
+
 def fit(
-    judgments: Sequence[Sequence[Vote]], options: BattleOptions, learned: Learned | None = None
+    judgments: Sequence[Sequence[Vote | Grade]],
+    options: ZeloOptions,
+    learned: Learned | None = None,
 ) -> list[Fit]:
-    """Fit Bradley-Terry scores, many queries at once.
+    """Fit Bradley-Terry scores, many queries at once; with grades, once their worth is learned.
 
     A vote of one token is a share of a win, by its probabilities; any other is a win by its sign.
     """
+    votes = [[row for row in pool if isinstance(row, Vote)] for pool in judgments]
+    if options.calls_per_document is None:
+        by_size = options.answer == "token"
+        share = shared_error.shared_error(learned)
+        return score_votes(votes, options.prior_sd, share, by_size=by_size)
+    if not isinstance(learned, LearnedWorth):
+        return [Fit() for _ in judgments]
+    grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
+    return _fit_with_grades(votes, grades, options, learned)
+
+
+def _fit_with_grades(
+    votes: Sequence[Sequence[Vote]],
+    grades: Sequence[Sequence[Grade]],
+    options: ZeloOptions,
+    learned: LearnedWorth,
+) -> list[Fit]:
     share = shared_error.shared_error(learned)
-    by_size = getattr(options, "answer", "reasoned") == "token"
-    return score_votes(judgments, options.prior_sd, share, by_size=by_size)
+    return score_votes_and_grades(votes, grades, learned.worth, options.prior_sd, share)
 
 
 def _explain(options: Mapping[str, Any]) -> str:
     """Return the meaning of a score, by the options of a run."""
-    if options.get("answer") != "token":
-        return LOGITS.format("battles")
-    return f"{LOGITS.format('battles')}. {_OF_TOKENS}"
+    meaning = LOGITS.format("battles")
+    if options.get("calls_per_document"):
+        return (
+            f"{meaning}; absolute scores do: each is the score, shifted by what the grades of each "
+            "query tell of where it stands"
+        )
+    return f"{meaning}. {_OF_TOKENS}" if options.get("answer") == "token" else meaning
+
+
+def _headline(score: Score, documents: int, noun: str) -> str:
+    headline = plain_headline(score, documents, noun)
+    if not isinstance(score, AbsoluteScore):
+        return headline
+    if not isfinite(score.absolute_score):
+        return f"{headline}; no absolute score: its query has no grades"
+    return f"{headline}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
+
+
+def _score_kind(options: ZeloOptions) -> ScoreKind:
+    if options.calls_per_document is None:
+        return _SCORE
+    return replace(_SCORE, record=AbsoluteScore, shown=("score", "absolute_score"))
+
+
+def _learned_from(options: ZeloOptions) -> tuple[str, ...]:
+    if options.calls_per_document is not None:
+        return ("votes", "grades", "failures")
+    return shared_error.learned_from(options)
 
 
 def vote_request(
@@ -186,16 +326,21 @@ def vote_request(
     return VoteRequest(pool.query_id, ids, request, response_model)
 
 
+_SCORE = ScoreKind(unit="logits", explain=_explain, headline=_headline)
 PROTOCOL = Protocol(
     name="zelo",
     rounds=rounds,
     count=count,
-    response_models=(Preference, token_votes.LetterVote),
+    response_models=(Preference, token_votes.LetterVote, Grading),
     min_documents=2,
-    judgments={"votes": VOTES},
+    judgments={"votes": VOTES, "grades": replace(GRADES, optional=True)},
     fit=fit,
-    score=ScoreKind(unit="logits", explain=_explain),
+    score=_SCORE,
+    score_under=_score_kind,
     options=ZeloOptions,
-    judges_are_independent=lambda options: bool(options.votes == "all"),
-    **shared_error.LEARNING,
+    judges_are_independent=lambda options: bool(
+        options.votes == "all" and options.calls_per_document is None
+    ),
+    learn=learn,
+    learned_from=_learned_from,
 )

@@ -10,9 +10,9 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import Columns
 from zelo_ray.files.storage import list_directory
-from zelo_ray.files.tables import parquet_table
+from zelo_ray.files.tables import parquet_table, schema_of
 from zelo_ray.names import did_you_mean, split_name
-from zelo_ray.protocols.criteria import PROTOCOL
+from zelo_ray.records import CriterionGrade
 
 _TABLE, _COLUMN = "criteria", "criterion"
 
@@ -26,7 +26,7 @@ def select_criterion(
 ) -> tuple[list[str], str | None, Columns]:
     """Return sources, people's labels and columns by which one criterion's grades are read.
 
-    A run of the protocol ``criteria`` has them in a table of its own; any other table has them in a
+    A run of ``graded --criteria`` has them in a table of its own; any other table has them in a
     column of the criterion's name, or in rows whose column ``criterion`` names it.
 
     Args:
@@ -55,8 +55,9 @@ def _take(source: str, criterion: str, place: str) -> str:
     """Return a source with a column of the criterion's name, written to ``place`` if need be."""
     name, url = split_name(source)
     if f"{_TABLE}.parquet" in (list_directory(url) or ()):
-        kind = PROTOCOL.judgments[_TABLE]
-        table = parquet_table(f"{url.rstrip('/')}/{_TABLE}.parquet", [*kind.fields])
+        table = parquet_table(
+            f"{url.rstrip('/')}/{_TABLE}.parquet", schema_of(CriterionGrade).names
+        )
         rows = table.select(["query_id", "doc_id", "judge", _COLUMN, "grade"])
     else:
         table_source = open_source(url)

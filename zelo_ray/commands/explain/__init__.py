@@ -22,7 +22,7 @@ from zelo_ray.names import did_you_mean
 from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
 from zelo_ray.protocols.narrative import indented, of_failures
-from zelo_ray.protocols.options import is_plain
+from zelo_ray.protocols.options import recorded_pooling
 from zelo_ray.protocols.texts import shown_document, shown_query
 from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Failure, Grade, GradedScore, Pool, Rater, Vote
@@ -245,7 +245,8 @@ def _document_parts(query: _Query, doc_id: str) -> Iterator[ExplanationPart]:
             "rows", ["It was compared with:", *(f"  {o}: {first_words(texts[o])}" for o in others)]
         )
     if grades := [row for row in query.rows(Grade) if row.doc_id == doc_id]:
-        plain = query.protocol.score.record is GradedScore and is_plain(query.outcome.options)
+        graded = query.protocol.score.record is GradedScore
+        plain = graded and recorded_pooling(query.outcome.options) == "mean"
         yield make_part("rows", meetings.format_grades(grades, query.raters, plain=plain))
     for paragraph in query.narrative(doc_id):
         yield make_part("judgments", paragraph)

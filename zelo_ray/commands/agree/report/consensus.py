@@ -5,7 +5,7 @@ from itertools import takewhile
 from math import isnan
 
 from zelo_ray.commands.agree.report.results import AgreementTables, Row, rows_by
-from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS, ORDERS, VOTES
+from zelo_ray.fitting.consensus import ALL, GRADES, LEVELS, ORDERS, VOTES
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import format_estimate

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.protocols.options import is_plain
+from zelo_ray.protocols.options import recorded_pooling
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
@@ -31,7 +31,7 @@ def raters_section(results: AnnotateResults) -> Section | None:
     raters = sorted(results.learned_rows("raters"), key=_weight)
     if not raters:
         return None
-    plain = is_plain(results.options)
+    plain = recorded_pooling(results.options) == "mean"
     names = ["the people" if row["judge"] == _HUMAN else row["judge"] for row in raters]
     harsh = intervals(names, {"": _span(raters, "severity")}, "severity", 0.0)
     spread = intervals(names, {"": _span(raters, "spread")}, "spread")

@@ -231,4 +231,4 @@ class AnnotateResults:
 
     def learned_rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a table fitted to all grades; none where scores use no grades."""
-        return self.source.rows(name) if self.protocol.fits_from else []
+        return self.source.rows(name) if self.protocol.learn else []

@@ -6,7 +6,7 @@ import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.files.wording import counted
-from zelo_ray.protocols.options import is_plain, recorded_pooling
+from zelo_ray.protocols.options import recorded_pooling
 from zelo_ray.records import Contest, Verdict, Vote
 from zelo_ray.reports.charts import stacks
 from zelo_ray.reports.charts.figures import histogram, intervals
@@ -93,7 +93,7 @@ def _chart_grades(results: AnnotateResults) -> list[Chart]:
             np.bincount(best, minlength=stacks.LEVELS), "queries"
         ),
     }
-    kind = "grade" if is_plain(options) else "calibrated grade"
+    kind = "grade" if pooling == "mean" else "calibrated grade"
     answered = int((counts[:, stacks.LEVELS - 1] > 0).sum())
     meaning = {
         "mean": "the mean of the judges' grades",

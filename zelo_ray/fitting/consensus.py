@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.fitting.calibration import clusters
-from zelo_ray.fitting.calibration.baselines import round_grades
-from zelo_ray.fitting.calibration.ratings import Floats, Ints
+from zelo_ray.fitting import clusters
+from zelo_ray.fitting.grades import Floats, Ints, round_grades
 from zelo_ray.records import Consensus
 
 LEVELS = ("unanimous", "all but one", "three quarters", "over half", "split")

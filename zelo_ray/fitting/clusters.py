@@ -8,7 +8,7 @@ Methodology 24:193).
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.calibration.ratings import Floats, Ints
+from zelo_ray.fitting.grades import Floats, Ints
 
 
 def sum_by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
