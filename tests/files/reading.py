@@ -12,10 +12,22 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files import collections, inputs, judgments, pools, rows, schema, storage, votes
+from zelo_ray.files import (
+    candidates,
+    collections,
+    inputs,
+    judgments,
+    labels,
+    pools,
+    rows,
+    schema,
+    storage,
+    votes,
+)
 from zelo_ray.files.make_pools import Shown
 from zelo_ray.memory import as_options
 
+explain_mismatch = candidates.explain_mismatch
 find_shards = storage.find_shards
 open_source = rows.open_source
 read_texts = collections.read_texts
@@ -139,6 +151,10 @@ def read_run(place):
     """The rows of the one run of a file."""
     (run,) = judgments.read_runs([str(place)]).values()
     return triples(run, "score")
+
+
+def read_labels(place):
+    return labels.read_labels(str(place))
 
 
 def read_votes(place):
