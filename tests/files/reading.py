@@ -16,12 +16,14 @@ from zelo_ray.files import (
     candidates,
     collections,
     inputs,
+    judges,
     judgments,
     labels,
     pools,
     rows,
     schema,
     storage,
+    tables,
     votes,
 )
 from zelo_ray.files.make_pools import Shown
@@ -29,8 +31,13 @@ from zelo_ray.memory import as_options
 
 explain_mismatch = candidates.explain_mismatch
 find_shards = storage.find_shards
+hash_id = pools.hash_id
 open_source = rows.open_source
+read_all_judgments = judges.read_all_judgments
+read_judgments = judges.read_judgments
+read_runs = judgments.read_runs
 read_texts = collections.read_texts
+records_table = tables.table_of
 split_columns = schema.split_columns
 to_id = schema.to_id
 
