@@ -24,22 +24,29 @@ from zelo_ray.files import (
     schema,
     storage,
     tables,
+    trec,
     votes,
 )
 from zelo_ray.files.make_pools import Shown
 from zelo_ray.memory import as_options
 
+annotate_line = pools.annotate_line
 explain_mismatch = candidates.explain_mismatch
 find_shards = storage.find_shards
+find_unjudged = candidates.find_unjudged
 hash_id = pools.hash_id
 open_source = rows.open_source
+pool_candidates = candidates.pool_candidates
 read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
 read_runs = judgments.read_runs
 read_texts = collections.read_texts
 records_table = tables.table_of
+sort_run = candidates.sort_run
 split_columns = schema.split_columns
 to_id = schema.to_id
+write_qrels = trec.write_qrels
+write_run = trec.write_run
 
 CASES = Path(__file__).parents[1] / "golden" / "cases"
 """Files that people had."""
