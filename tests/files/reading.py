@@ -19,6 +19,7 @@ from zelo_ray.files import (
     judges,
     judgments,
     labels,
+    make_pools,
     pools,
     rows,
     schema,
@@ -27,7 +28,6 @@ from zelo_ray.files import (
     trec,
     votes,
 )
-from zelo_ray.files.make_pools import Shown
 from zelo_ray.memory import as_options
 
 annotate_line = pools.annotate_line
@@ -45,6 +45,7 @@ records_table = tables.table_of
 sort_run = candidates.sort_run
 split_columns = schema.split_columns
 to_id = schema.to_id
+with_title = make_pools.with_title
 write_qrels = trec.write_qrels
 write_run = trec.write_run
 
@@ -123,7 +124,7 @@ def refused(match):
 
 def convert(folder, *places, show=(), show_documents=(), columns=None, **texts):
     """Convert inputs into ``folder/out``: the places of their pools, and notes."""
-    shown = Shown(tuple(show), tuple(show_documents))
+    shown = make_pools.Shown(tuple(show), tuple(show_documents))
     options = inputs.InputOptions(columns=schema.Columns(columns or {}), shown=shown, **texts)
     return inputs.convert_inputs([str(place) for place in places], f"{folder}/out", options)
 
