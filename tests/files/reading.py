@@ -15,6 +15,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files import (
     candidates,
     collections,
+    conversations,
     inputs,
     judges,
     judgments,
@@ -32,9 +33,11 @@ from zelo_ray.memory import as_options
 
 annotate_line = pools.annotate_line
 explain_mismatch = candidates.explain_mismatch
+find_doubts = candidates.find_doubts
 find_shards = storage.find_shards
 find_unjudged = candidates.find_unjudged
 hash_id = pools.hash_id
+join_sessions = conversations.join_sessions
 open_source = rows.open_source
 pool_candidates = candidates.pool_candidates
 read_all_judgments = judges.read_all_judgments
