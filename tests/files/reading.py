@@ -22,6 +22,7 @@ from zelo_ray.files import (
     labels,
     make_pools,
     pools,
+    recordings,
     rows,
     schema,
     storage,
@@ -42,6 +43,7 @@ open_source = rows.open_source
 pool_candidates = candidates.pool_candidates
 read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
+read_recording = recordings.read_recording
 read_runs = judgments.read_runs
 read_texts = collections.read_texts
 records_table = tables.table_of
