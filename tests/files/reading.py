@@ -29,6 +29,7 @@ from zelo_ray.files import (
     tables,
     trec,
     votes,
+    wording,
 )
 from zelo_ray.memory import as_options
 
@@ -41,6 +42,7 @@ hash_id = pools.hash_id
 join_sessions = conversations.join_sessions
 open_source = rows.open_source
 pool_candidates = candidates.pool_candidates
+printable = wording.printable
 read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
 read_recording = recordings.read_recording
