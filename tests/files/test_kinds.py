@@ -10,12 +10,14 @@ import re
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 import zstandard
 
 from tests.files.reading import (
     as_csv,
     as_lines,
+    as_parquet,
     ids_of,
     read_corpus,
     read_inputs,
@@ -118,6 +120,13 @@ def test_a_kind_is_read_or_refused(tmp_path, name, reader):
             READERS[reader](tmp_path / name)
 
 
+def odd_parquet():
+    """A table whose ids are no UTF-8, at which Arrow does not look."""
+    buffers = pa.array([b"d1", b"d\xff"]).buffers()
+    ids = pa.Array.from_buffers(pa.string(), 2, buffers)
+    return as_parquet({"query_id": ids, "doc_id": ids, "score": [1.0, 2.0]})
+
+
 HEAD = "query_id,doc_id,grade\n"
 ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
@@ -146,6 +155,10 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a torn run": ("torn.run.gz", "run", gzip.compress(RUN * 9, mtime=0)[:-9], "cannot be read"),
     "a torn frame": ("torn.run.zst", "run", zstandard.compress(RUN * 99)[:-5], "cannot be read"),
     "broken Parquet": ("broken.parquet", ALL, b"PAR1 and no more", "is not Parquet, or damaged"),
+    "Parquet, no UTF-8": ("odd.parquet", "judgments run", odd_parquet(), "is not Parquet, or dam"),
+    "JSON, no UTF-8": ("odd.jsonl", "judgments run", b'{"query_id":"q\xff","doc_id":"d"}\n', ""),
+    "a gzip's head": ("cut.gz", NUMBERS, b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "cannot be read"),
+    "no zstd": ("none.qrels.zst", NUMBERS, b"q1 0 d1 1\n", "cannot be read"),
     "UTF-16": ("utf16.csv", NUMBERS, "query,text\n".encode("utf-16"), "UTF-16"),
     "Latin 1": ("latin.csv", "judgments", HEAD.encode() + b"q,\xff,1\n", ":2: is not UTF-8"),
     "old Mac": ("returns.csv", "judgments", HEAD.replace("\n", "\r") + "q,d,1\r", "returns"),
