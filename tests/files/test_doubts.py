@@ -4,15 +4,11 @@ import json
 import random
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tests.fakes.rerank import Rerankers, rank
 from tests.files.reading import CASES, find_doubts, judgments, read_inputs, write_file
-from zelo_ray import bakeoff
 from zelo_ray.cli import main
-from zelo_ray.records import Document, Pool
 
 TRUTH = str(CASES / "runs.qrels")
 RUNS = [str(CASES / f"{n}.run") for n in ("all-scores-equal", "distances", "ranks-and-scores")]
@@ -104,28 +100,6 @@ def test_ranks_may_be_anything(tmp_path):
     ):
         [run] = judgments.read_runs([write_file(tmp_path / name, text)]).values()
         assert "rank" not in run.column_names or run["rank"].null_count == len(run)
-
-
-def test_a_frame_with_ranks_is_looked_at(tmp_path):
-    rows = [("parcel-missing", f"parcel-missing-0{n}", n, n / 10) for n in range(1, 8)]
-    frame = pd.DataFrame(rows, columns=["query_id", "doc_id", "rank", "score"])
-    bakeoff(truth=TRUTH, runs={"mine": frame}, out=tmp_path, progress=None)
-    assert [(one["code"], one["run"]) for one in warnings_in(tmp_path)] == [
-        ("reversed_ranks", "mine")
-    ]
-
-
-@pytest.mark.parametrize("spec", ["cohere:m", "tei=rerank:m@{}/tei"])
-def test_a_server_that_scores_all_alike_is_found(tmp_path, monkeypatch, spec):
-    documents = tuple(Document(each, f"text {each}") for each in "abcd")
-    more = {"reranker_options": {"tei": {"documents_field": "texts"}}} if "tei" in spec else {}
-    with Rerankers() as server:
-        pools = [Pool(f"q{n}", "what?", documents) for n in range(3)]
-        environ = server.point(monkeypatch)
-        found = rank(pools, tmp_path, environ, spec.format(server.url), **more).scores
-    assert find_doubts(run_of(*(scores.values() for scores in found.values())), 10) == {
-        "equal_scores": (3, 3)
-    }
 
 
 def test_candidates_of_doubtful_runs_are_told(tmp_path, capsys):

@@ -117,7 +117,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "says"), WRONG)
+@pytest.mark.parametrize(
+    ("first", "second", "says"), WRONG, ids=[says.removeprefix(":") for *_, says in WRONG]
+)
 def test_a_bad_row_is_named(tmp_path, first, second, says):
     place = write_file(tmp_path / "x.jsonl", [first, second])
     with refused(f"x.jsonl{says}"):

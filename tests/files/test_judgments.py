@@ -118,21 +118,20 @@ def test_a_bad_line_of_a_truth_is_named(out, case):
 
 BAD_TABLES = [  # who reads it, a column, its values, and what is said
     (read_qrels, "score", [1.0, math.inf], "row 2: score is inf"),
-    (read_qrels, "score", ["a", "b"], "row 1: score cannot be 'a'"),
     (read_qrels, "score", [[1.0], [2.0]], r"row 1: score cannot be \[1.0\]"),
     (read_qrels, "std_error", [0.1, math.inf], "std_error is inf"),
     (read_qrels, "std_error", [0.1, -0.1], "std_error is below 0"),
     (read_qrels, "doc_id", ["a", None], "row 2: has no doc_id"),
     (read_qrels, "doc_id", ["a", "a"], "row 2: document 'a' of query 'q' .*twice.*row 1"),
     (read_run, "score", [1.0, math.nan], "row 2: score is nan"),
-    (read_run, "score", ["high", "low"], "row 1: score cannot be 'high'"),
-    (read_run, "doc_id", ["x", None], "row 2: has no doc_id"),
     (read_run, "run", ["a", ""], "row 2: has no run"),
     (read_run, "doc_id", ["x", "x"], "row 2: document 'x' of query 'q' is ranked twice"),
 ]
 
 
-@pytest.mark.parametrize(("read", "name", "values", "says"), BAD_TABLES)
+@pytest.mark.parametrize(
+    ("read", "name", "values", "says"), BAD_TABLES, ids=[says for *_, says in BAD_TABLES]
+)
 def test_a_bad_row_of_a_table_is_named(tmp_path, read, name, values, says):
     columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]}
     place = write_file(tmp_path / "a.parquet", {**columns, name: values})
@@ -196,7 +195,7 @@ def test_a_table_of_many_runs_and_a_file_of_one(tmp_path):
             read_runs(places)
 
 
-def test_one_run_becomes_a_trec_run(tmp_path):
+def test_several_runs_are_no_trec_run(tmp_path):
     source, out = write_file(tmp_path / "runs.parquet", RUNS), tmp_path / "b.run"
     with refused(r"holds several runs \(a, b\)"):
         convert(parsed("convert", "run", source, "--out", str(out)))

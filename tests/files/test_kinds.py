@@ -19,10 +19,10 @@ from tests.files.reading import (
     as_lines,
     as_parquet,
     ids_of,
-    read_corpus,
     read_inputs,
     read_qrels,
     read_run,
+    read_texts,
     read_votes,
     refused,
     write_file,
@@ -60,6 +60,9 @@ READERS = {
     "judgments": read_qrels,
     "run": read_run,
     "votes": read_votes,
+}
+TEXTS_READERS = {
+    part: lambda place, part=part: [*read_texts(str(place), part)] for part in ("corpus", "queries")
 }
 IN_POOLS = {"pools": PAIRS}
 KINDS = {  # file: content, and what each reader reads; others refuse it
@@ -130,6 +133,7 @@ def odd_parquet():
 HEAD = "query_id,doc_id,grade\n"
 ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
+TOPIC = "<top>\n<num> 7\n<title> a\n"
 LIST = {"query": "what?", "documents": ["x"]}
 HTML = "<!DOCTYPE html><html><body><table><tr><td>q1</td></tr></table></body></html>"
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\n"
@@ -224,6 +228,10 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a run of 4 columns": ("four.run", "pools", "q1 d1 1 12.5\nq1 d2 2 11.5\n", "4 columns"),
     "a run of 5 columns": ("five.run", "pools", "q1 Q0 d1 1 12.5\n", "5 columns"),
     "a run without texts": ("bare.run", "pools", RUN, "--corpus and --queries"),
+    "a topic in two": ("t", "queries", f"{TOPIC}{TOPIC}</top>\n", "t:1: .* no </top>"),
+    "a torn topic": ("t", "queries", f"{TOPIC}</top>\n{TOPIC}", "t:5: .* no </top>"),
+    "a topic of no number": ("t", "queries", TOPIC.replace("num", "nun") + "</top>", "no <num>"),
+    "a topic of Latin 1": ("t", "queries", b"<top>caf\xe9", "is not UTF-8"),
     "no tab": ("texts.tsv", "corpus", "7 what?\n", ":1: has no tab"),
     "a text of Latin 1": ("texts.tsv", "corpus", b"7\tcaf\xe9\n", ":1: is not UTF-8"),
     "an unknown text": ("t.tsv", "corpus", "docid\ttitle\tabstract\nd\ta\tb\n", "--columns"),
@@ -237,7 +245,7 @@ def test_what_cannot_be_read_names_its_place(tmp_path, case):
     place.write_bytes(content if isinstance(content, bytes) else content.encode())
     for reader in readers.split():
         with refused(f"{re.escape(name)}.*{words}"):
-            (READERS | {"corpus": read_corpus})[reader](place)
+            (READERS | TEXTS_READERS)[reader](place)
 
 
 def test_saved_data_sets_are_named(tmp_path):

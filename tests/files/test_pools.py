@@ -170,20 +170,6 @@ def test_a_pattern_that_names_nothing_is_an_error(tmp_path, pattern):
         find_shards([place])
 
 
-def test_shards_in_an_object_store_are_read(s3):
-    fs, root = fsspec.url_to_fs(s3)
-    shards = [f"{s3}/in/{name}" for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst")]
-    for shard in shards:
-        name = shard.rpartition("/")[2]
-        fs.pipe_file(f"{root}/in/{name}", pack(name, GOOD + b"\n{\n" + GOOD))
-    assert find_shards([f"{s3}/in"]) == shards
-    assert find_shards([f"{s3}/in/*.gz", f"{s3}/in/a.jsonl"]) == [shards[1], shards[0]]
-    for shard in shards:
-        assert [bool(each.pool) for each in pool_lines(shard)] == [True, False, True]
-    with refused("no such file"):
-        find_shards([f"{s3}/elsewhere/*.jsonl"])
-
-
 # What is written back
 
 

@@ -73,23 +73,24 @@ def test_a_row_stands_where_its_first_line_does(tmp_path):
     assert cells(path) == [(2, " x", "y")]
 
 
-AFTER_TABS = [
-    ('1\t"open\n2\tb\n', ['"open', "b"]),
-    ('1\t"open\n\n2\tclosed"\n3\tc\n', ['"open', 'closed"', "c"]),
-    ('1\t"a" and "b"\n2\t"whole"\n', ['"a" and "b"', "whole"]),
-    ('1\t""a" b\n2\tx "y"\n3\t"\n', ['""a" b', 'x "y"', '"']),
-    ('1\t"two\nlines ""of"" it"\n2\tb\n', ['two\nlines "of" it', "b"]),
-    ('1\t"three\r\n\r\nlines\tand\ttabs"\r\n2\tb\r\n', ["three\r\n\r\nlines\tand\ttabs", "b"]),
-    ('1\ta lone\rreturn\n2\t"said \\"so\\""\n', ["a lone\rreturn", r'"said \"so\""']),
-    ('1\t"\n' + "2\tb\n" * 3000 + '3\t"\n', ['"', *["b"] * 3000, '"']),
-    ('1\t"say ""so"""\n2\t"two\nlines\tof it"\n', ['say "so"', "two\nlines\tof it"]),
-    ('1\tsay "so"\n2\t"two\nlines\tof it"\n', ['say "so"', '"two', 'of it"']),
-]
+AFTER_TABS = {
+    "opened": ('1\t"open\n2\tb\n', ['"open', "b"]),
+    "closed later": ('1\t"open\n\n2\tclosed"\n3\tc\n', ['"open', 'closed"', "c"]),
+    "words and a cell": ('1\t"a" and "b"\n2\t"whole"\n', ['"a" and "b"', "whole"]),
+    "within, alone": ('1\t""a" b\n2\tx "y"\n3\t"\n', ['""a" b', 'x "y"', '"']),
+    "two lines": ('1\t"two\nlines ""of"" it"\n2\tb\n', ['two\nlines "of" it', "b"]),
+    "tabs": ('1\t"x\r\n\r\ny\tand\tz"\r\n2\tb\r\n', ["x\r\n\r\ny\tand\tz", "b"]),
+    "escaped": ('1\ta lone\rreturn\n2\t"\\"so\\""\n', ["a lone\rreturn", r'"\"so\""']),
+    "far apart": ('1\t"\n' + "2\tb\n" * 3000 + '3\t"\n', ['"', *["b"] * 3000, '"']),
+    "others double": ('1\t"say ""so"""\n2\t"two\nof\tit"\n', ['say "so"', "two\nof\tit"]),
+    "others do not": ('1\tsay "so"\n2\t"two\nlines\tof"\n', ['say "so"', '"two', 'of"']),
+}
 
 
-@pytest.mark.parametrize(("text", "found"), AFTER_TABS)
-def test_a_quote_that_encloses_no_cell_is_text(tmp_path, text, found):
+@pytest.mark.parametrize("case", AFTER_TABS)
+def test_a_quote_that_encloses_no_cell_is_text(tmp_path, case):
     """Where both may be meant, other cells tell."""
+    text, found = AFTER_TABS[case]
     path = tmp_path / "a.tsv"
     path.write_bytes(b"id\ttext\n" + text.encode())
     assert [row["text"] for _, row in open_source(str(path)).rows()] == found
