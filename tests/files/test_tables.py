@@ -125,20 +125,6 @@ def test_pieces_of_a_table_are_its_rows(tmp_path_factory, ids, size, wanted):
     assert tables.read_table(str(out), "votes", ["n", "none"]) == table.select(["n"])
 
 
-def test_row_groups_without_the_query_are_not_read(tmp_path, monkeypatch):
-    file, whole = tmp_path / "votes.parquet", []
-    pq.write_table(pa.table({"query_id": [*"bbaaacab"]}), file, row_group_size=2)
-    read = pq.ParquetFile.read_row_group
-
-    def counted(file, group, columns=None, **more):
-        whole.extend([group] if columns is None else [])
-        return read(file, group, columns, **more)
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
-    (found,) = tables.StoredTable(str(file)).rows_of_queries(["c"])
-    assert (found.num_rows, whole) == (1, [2])
-
-
 THREADS = """
 import sys
 from psutil import Process
