@@ -37,7 +37,6 @@ annotate_line = pools.annotate_line
 explain_mismatch = candidates.explain_mismatch
 find_doubts = candidates.find_doubts
 find_shards = storage.find_shards
-find_unjudged = candidates.find_unjudged
 hash_id = pools.hash_id
 join_sessions = conversations.join_sessions
 open_source = rows.open_source

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +14,6 @@ from tests.files.reading import (
     read_all_judgments,
     read_judgments,
     read_labels,
-    read_pools,
     read_qrels,
     read_run,
     read_runs,
@@ -56,18 +54,6 @@ def test_results_are_truth_and_run(out, name):
     assert all(math.isnan(e) if name == "annotated.jsonl" else e == 0.25 for e in errors)
 
 
-def test_pools_lie_beside_the_truth(out, monkeypatch):
-    beside = str(out / "annotated.jsonl")
-    for place in (out, f"{out}/", f"{out}/scores.parquet", beside):
-        assert judgments.pools_file_of_truth(str(place)) == beside
-    assert judgments.pools_file_of_truth(write_file(out / "qrels.txt", "q1 0 d1 2\n")) is None
-    assert [d.id for d in read_pools(out)[0].documents] == ["d1", "d2", "d3"]
-    with refused("without the texts of documents and queries"):
-        read_pools(out / "qrels.txt")
-    monkeypatch.chdir(out)
-    assert Path(judgments.pools_file_of_truth("scores.parquet")).read_text() == LINES
-
-
 @pytest.mark.parametrize(
     "name", ["grade", "relevance", "rating", "label", "rel", "judgment", "Grade"]
 )
@@ -99,51 +85,6 @@ def test_scores_of_a_graded_run_count_not_grades(tmp_path):
     assert (found.table["grade"].to_pylist(), found.pooled) == ([2, 0], True)
 
 
-BAD_LINES = {
-    "a word": (pool_line("q3", {"d1": "high"}), ":3: cannot be 'high'"),
-    "no query's id": ('{"query": {}, "documents": [{"id": "d", "score": 1}]}', ":3: needs the id"),
-    "no list": ('{"query": {"id": "q"}, "documents": 7}', ":3: "),
-    "torn": ('{"query": ', ":3: is not valid JSON"),
-    "twice": (pool_line("q1", {"d1": 1}), ":3: document 'd1' of query 'q1' .*twice.*:1"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_LINES)
-def test_a_bad_line_of_a_truth_is_named(out, case):
-    line, says = BAD_LINES[case]
-    place = write_file(out / "annotated.jsonl", LINES + line)
-    with refused(f"annotated.jsonl{says}"):
-        read_qrels(place)
-
-
-BAD_TABLES = [  # who reads it, a column, its values, and what is said
-    (read_qrels, "score", [1.0, math.inf], "row 2: score is inf"),
-    (read_qrels, "score", [[1.0], [2.0]], r"row 1: score cannot be \[1.0\]"),
-    (read_qrels, "std_error", [0.1, math.inf], "std_error is inf"),
-    (read_qrels, "std_error", [0.1, -0.1], "std_error is below 0"),
-    (read_qrels, "doc_id", ["a", None], "row 2: has no doc_id"),
-    (read_qrels, "doc_id", ["a", "a"], "row 2: document 'a' of query 'q' .*twice.*row 1"),
-    (read_run, "score", [1.0, math.nan], "row 2: score is nan"),
-    (read_run, "run", ["a", ""], "row 2: has no run"),
-    (read_run, "doc_id", ["x", "x"], "row 2: document 'x' of query 'q' is ranked twice"),
-]
-
-
-@pytest.mark.parametrize(
-    ("read", "name", "values", "says"), BAD_TABLES, ids=[says for *_, says in BAD_TABLES]
-)
-def test_a_bad_row_of_a_table_is_named(tmp_path, read, name, values, says):
-    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]}
-    place = write_file(tmp_path / "a.parquet", {**columns, name: values})
-    with refused(f"a.parquet.*{says}"):
-        read(place)
-
-
-def test_what_is_null_is_not_judged(tmp_path):
-    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, None]}
-    assert read_qrels(write_file(tmp_path / "a.parquet", columns)) == [("q", "a", 1.0)]
-
-
 def test_commas_are_those_of_fractions_in_all_numbers(tmp_path):
     text = "query_id;doc_id;grade;std_error;probability\nq1;d1;2,5;0,25;0,5\n"
     found = judgments.read_qrels(write_file(tmp_path / "a.csv", text))
@@ -169,14 +110,6 @@ def test_all_readers_find_the_same_grades(name):
 
 
 # Runs
-
-
-def test_documents_of_pools_are_a_run_and_a_truth(tmp_path):
-    documents = [{"id": "a", "text": "x", "score": 0.9, "label": 0}]
-    documents += [{"id": 2, "text": "y", "score": 0.3, "label": "2"}]
-    place = write_file(tmp_path / "a.jsonl", [{"qid": 1, "query": "q", "passages": documents}])
-    assert read_qrels(place) == [("1", "a", 0), ("1", "2", 2)]
-    assert read_run(place) == [("1", "a", 0.9), ("1", "2", 0.3)]
 
 
 RUNS = {"run": [*"aba"], "query_id": [*"qqq"], "doc_id": [*"xxy"], "score": [1.0, 2.0, 0.5]}

@@ -7,6 +7,7 @@ import gzip
 import json
 import pickle
 import re
+from math import inf, nan
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +20,10 @@ from tests.files.reading import (
     as_lines,
     as_parquet,
     ids_of,
+    read_all_judgments,
+    read_corpus,
     read_inputs,
+    read_labels,
     read_qrels,
     read_run,
     read_texts,
@@ -50,6 +54,7 @@ RANK_LLM = [
 ]
 TURNS = [{"qa_id": q, "query": f"what is {q}?", "assistant": f"a of {q}"} for q in ("q1", "q2")]
 SESSION = {"session_id": "s", "assistant_id": "red", "conversation": TURNS}
+NAMES = {"pid": "9", "docno": "d1", "snippet": "cut", "text": "whole", "rating": 5, "rel": 1}
 BEIR = "query-id\tcorpus-id\tscore\nq1\ta\t3\nq1\tb\t0\nq2\ta\t2\nq2\tb\t1\n"
 BATTLES = "query_id,doc_id_a,doc_id_b"
 
@@ -61,8 +66,11 @@ READERS = {
     "run": read_run,
     "votes": read_votes,
 }
-TEXTS_READERS = {
-    part: lambda place, part=part: [*read_texts(str(place), part)] for part in ("corpus", "queries")
+OTHER_READERS = {
+    "corpus": read_corpus,
+    "queries": lambda place: [*read_texts(str(place), "queries")],
+    "labels": read_labels,
+    "agree": lambda place: read_all_judgments([str(place)]),
 }
 IN_POOLS = {"pools": PAIRS}
 KINDS = {  # file: content, and what each reader reads; others refuse it
@@ -107,6 +115,29 @@ KINDS = {  # file: content, and what each reader reads; others refuse it
         ),
         {"votes": WINNERS},
     ),
+    "usual names.jsonl": (
+        [{"query": "why", "qid": "q1", "hits": [NAMES]}],
+        {"pools": [("q1", "d1")], "judgments": [("q1", "d1", 5)]},
+    ),
+    "labelled.jsonl": (
+        [
+            {
+                "qid": 1,
+                "query": "q",
+                "passages": [{"id": 2, "text": "y", "score": 0.3, "label": "2"}],
+            }
+        ],
+        {
+            "pools": [("1", "2")],
+            "judgments": [("1", "2", 2)],
+            "run": [("1", "2", 0.3)],
+        },
+    ),
+    "null.parquet": (
+        {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, None]},
+        {"judgments": [("q", "a", 1)], "run": [("q", "a", 1)]},
+    ),
+    "quotes.run": ('q"1 Q0 "dé,\u3042 1 2 t\n', {"run": [('q"1', '"dé,\u3042', 2)]}),
     "preferences.csv": (f"{BATTLES},preference\nq1,a,b,-0.5\nq2,a,b,0\n", {"votes": WINNERS}),
 }
 
@@ -134,10 +165,17 @@ HEAD = "query_id,doc_id,grade\n"
 ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
 TOPIC = "<top>\n<num> 7\n<title> a\n"
+SCORE = '{{"query": {{"id": "q3"}}, "documents": [{{"id": {}, "score": {}}}]}}\n'
 LIST = {"query": "what?", "documents": ["x"]}
 HTML = "<!DOCTYPE html><html><body><table><tr><td>q1</td></tr></table></body></html>"
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\n"
 BY_COLUMN = {name: {"0": 1, "1": 2} for name in ("query_id", "doc_id", "grade")}
+ONE = {"query_id": "q1", "doc_id": "d1", "judge": "j", "grade": 1}
+BARE = {name: value for name, value in ONE.items() if name != "judge"}
+VOTE = {"query_id": "q1", "doc_id_a": "a", "doc_id_b": "b", "judge": "j", "preference": 0.5}
+WON = {"question_id": 1, "model_a": "x", "model_b": "y", "judge": "j", "winner": "tie"}
+PEOPLE = "query_id,doc_id,person,grade,probability\nq,d0,ann,1,\n"
+TWO = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]}
 ALL, NUMBERS = "pools judgments run votes", "judgments run"
 REFUSED = {  # what it is: name, readers, content, words that stay
     "no text": ("words.jsonl", "judgments run votes", "hello\n", ""),
@@ -232,6 +270,40 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a torn topic": ("t", "queries", f"{TOPIC}</top>\n{TOPIC}", "t:5: .* no </top>"),
     "a topic of no number": ("t", "queries", TOPIC.replace("num", "nun") + "</top>", "no <num>"),
     "a topic of Latin 1": ("t", "queries", b"<top>caf\xe9", "is not UTF-8"),
+    "a person's word": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,good,\n", ":3: .*'good'"),
+    "a chance of 0": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,0\n", ":3: the probability 0"),
+    "some chances": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,.5\n", ":2: has no probability"),
+    "a label's query": ("a.csv", "labels", f"{PEOPLE},d1,ann,1,\n", ":3: has no query_id"),
+    "a label twice": ("a.csv", "labels", f"{PEOPLE}q,d0,ann,1,\n", ":3: .*a.csv:2 again"),
+    "a grade's word": ("a.jsonl", "agree", [ONE, ONE | {"grade": "two"}], ":2: .*'two'"),
+    "a grade of yes": ("a.jsonl", "agree judgments", [BARE, BARE | {"grade": True}], ":2: .*True"),
+    "a grade's document": ("a.jsonl", "agree", [ONE, ONE | {"doc_id": None}], ":2: has no doc_id"),
+    "a grade's judge": ("a.jsonl", "agree", [ONE, ONE | {"judge": None}], ":2: has no judge"),
+    "a list as id": ("a.jsonl", "agree", [ONE, ONE | {"query_id": ["q"]}], r":2: .*\['q'\]"),
+    "a grade twice": ("a.jsonl", "agree", [BARE, BARE], ":2: document 'd1' .*twice"),
+    "a preference": ("a.jsonl", "agree", [VOTE, VOTE | {"preference": 1.1}], ":2: .*1.1"),
+    "a preference's word": ("a.jsonl", "agree", [VOTE, VOTE | {"preference": "A"}], ":2: .*'A'"),
+    "a swap": ("a.jsonl", "agree", [VOTE, VOTE | {"swapped": 2}], ":2: swapped cannot be 2"),
+    "a winner": ("a.jsonl", "agree", [WON, WON | {"winner": "model_1"}], ":2: .*'model_1'"),
+    "a winner's number": ("a.jsonl", "agree", [WON, WON | {"winner": 1.5}], ":2: .*1.5"),
+    "itself": ("a.jsonl", "agree", [WON, WON | {"model_b": "x"}], ":2: .*with itself"),
+    "a line of no grade": ("a.jsonl", "agree", [ONE, VOTE | {"doc_id": "d"}], ""),
+    "a line of a grade": ("a.jsonl", "agree", [VOTE, ONE], ":2: has no preference; write null"),
+    "a judge at last": ("a.jsonl", "agree", [BARE, ONE | {"doc_id": "e"}], ":1: has no judge"),
+    "no winner": ("a.jsonl", "agree", [WON, {"question_id": 2, "judge": "j"}], ":2: has no winner"),
+    "a pool's word": ("a.jsonl", NUMBERS, as_lines(SCORED) + SCORE.format('"d"', '"high"'), ":3: "),
+    "a pool's query": ("a.jsonl", NUMBERS, as_lines(SCORED) + '{"query": {}}\n', ":3: "),
+    "a torn pool": ("a.jsonl", NUMBERS, as_lines(SCORED) + '{"query": ', ":3: is not valid JSON"),
+    "a pool twice": ("a.jsonl", NUMBERS, as_lines([*SCORED, SCORED[0]]), ":3: document 'a' .*:1"),
+    "Parquet, infinite": ("a.parquet", NUMBERS, TWO | {"score": [1.0, inf]}, "row 2: score is inf"),
+    "Parquet, NaN": ("a.parquet", "run", TWO | {"score": [1.0, nan]}, "row 2: score is nan"),
+    "Parquet, a text": ("a.parquet", NUMBERS, TWO | {"score": ["a", "b"]}, "row 1: .*'a'"),
+    "Parquet, lists": ("a.parquet", NUMBERS, TWO | {"score": [[1.0], [2.0]]}, r"row 1: .*\[1.0\]"),
+    "an infinite error": ("a.parquet", "judgments", TWO | {"std_error": [0.1, inf]}, "is inf"),
+    "an error below 0": ("a.parquet", "judgments", TWO | {"std_error": [0.1, -0.1]}, "below 0"),
+    "Parquet, no id": ("a.parquet", NUMBERS, TWO | {"doc_id": ["a", None]}, "row 2: has no doc_id"),
+    "Parquet, twice": ("a.parquet", NUMBERS, TWO | {"doc_id": ["a", "a"]}, "row 2: .*twice.*row 1"),
+    "Parquet, no run": ("a.parquet", "run", TWO | {"run": ["a", ""]}, "row 2: has no run"),
     "no tab": ("texts.tsv", "corpus", "7 what?\n", ":1: has no tab"),
     "a text of Latin 1": ("texts.tsv", "corpus", b"7\tcaf\xe9\n", ":1: is not UTF-8"),
     "an unknown text": ("t.tsv", "corpus", "docid\ttitle\tabstract\nd\ta\tb\n", "--columns"),
@@ -242,10 +314,13 @@ REFUSED = {  # what it is: name, readers, content, words that stay
 def test_what_cannot_be_read_names_its_place(tmp_path, case):
     name, readers, content, words = REFUSED[case]
     place = tmp_path / name
-    place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if isinstance(content, bytes):
+        place.write_bytes(content)  # as it stands, not packed
+    else:
+        write_file(place, content)
     for reader in readers.split():
         with refused(f"{re.escape(name)}.*{words}"):
-            (READERS | TEXTS_READERS)[reader](place)
+            (READERS | OTHER_READERS)[reader](place)
 
 
 def test_saved_data_sets_are_named(tmp_path):

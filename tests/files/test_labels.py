@@ -104,19 +104,3 @@ def test_agreement_takes_every_grade_that_stands(tmp_path):
     assert found.missing == 1
     with refused("holds no grade of a person"):
         read_judgments(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]), "human")
-
-
-@pytest.mark.parametrize(
-    ("row", "says"),
-    [
-        ("q,d1,ann,good,", ":3: grade cannot be 'good'"),
-        ("q,d1,ann,1,0", ":3: the probability 0 is not above 0"),
-        ("q,d1,ann,1,.5", ":2: has no probability"),
-        (",d1,ann,1,", ":3: has no query_id"),
-        ("q,d0,ann,1,", ":3: the document of .*people.csv:2 again"),
-    ],
-)
-def test_a_bad_row_of_labels_is_named(tmp_path, row, says):
-    text = f"query_id,doc_id,person,grade,probability\nq,d0,ann,1,\n{row}\n"
-    with refused(f"people.csv{says}"):
-        read_labels(write_file(tmp_path / "people.csv", text))

@@ -143,15 +143,6 @@ def test_columns_are_named_by_the_user(tmp_path):
     assert [d["content"] for d in pool["documents"]] == ["b"]
 
 
-def test_of_several_usual_names_the_first_counts(tmp_path):
-    document = {"pid": "9", "docno": "d1", "snippet": "cut", "text": "whole", "rating": 5, "rel": 1}
-    row = {"query": "why", "qid": "q1", "hits": [document]}
-    place = write_file(tmp_path / "hits.jsonl", [row])
-    assert read_qrels(place) == [("q1", "d1", 5)]
-    (pool,), _ = read_inputs(tmp_path, place)
-    assert [(d["id"], d["content"]) for d in pool["documents"]] == [("d1", "whole")]
-
-
 def test_a_column_that_comes_late_is_refused_where_needed(tmp_path):
     rows = [ROWS[0] | {"doc_id": f"d{n}", "score": n} for n in range(150)]
     late = ROWS[1] | {"score": 1, "doc_id": "z", "probability": 0.5}
@@ -159,6 +150,3 @@ def test_a_column_that_comes_late_is_refused_where_needed(tmp_path):
     with refused(r"late.jsonl:151: has 'probability', which the first"):
         read_qrels(place)
     assert len(read_run(place)) == 151
-    mixed = write_file(tmp_path / "a.jsonl", [ROWS[0], ROWS[1] | {"grade": True}])
-    with refused(r"a.jsonl:2: grade cannot be True"):
-        read_qrels(mixed)

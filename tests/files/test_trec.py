@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.files.reading import (
-    find_unjudged,
     judgments,
     pool_candidates,
     read_qrels,
@@ -65,11 +64,6 @@ FORMS = {
 def test_a_run_is_read_as_trec_eval_does(tmp_path, form):
     place = write_file(tmp_path / "a.run", FORMS[form])
     assert (read_run(place), names(place)) == (ROWS, ["bm25"])
-
-
-def test_quotes_and_other_scripts_are_plain_text(tmp_path):
-    place = write_file(tmp_path / "a.run", 'q"1 Q0 "dé,\u3042 1 2 t\n')
-    assert read_run(place) == [('q"1', '"dé,\u3042', 2.0)]
 
 
 def test_a_run_of_different_tags_is_called_as_its_file(tmp_path):
@@ -181,13 +175,6 @@ def test_ties_are_ordered_as_trec_eval_orders_them():
     chunks = pa.chunked_array([["a", "b"], ["b", "a"]])
     run = pa.table({"query_id": chunks, "doc_id": [*"xxyy"], "score": [1.0, 2, 3, 4]})
     assert ranks(sort_run(run)) == [("a", "y", 1), ("a", "x", 2), ("b", "y", 1), ("b", "x", 2)]
-
-
-def test_what_nobody_judged_is_found_to_a_depth():
-    truth = judged(("q", "a", 1), ("q", "c", 0), ("p", "x", 1))
-    run = ranked(("p", "y", 3), ("q", "a", 3), ("q", "b", 2), ("q", "d", 1), ("z", "a", 1))
-    assert ranks(find_unjudged(truth, "mine", run, 2)) == [("p", "y", 1), ("q", "b", 2)]
-    assert find_unjudged(truth, "mine", run.slice(1, 1), 9).num_rows == 0
 
 
 def test_candidates_favour_no_run_and_hide_the_truth():
