@@ -213,7 +213,7 @@ def test_rows_to_train_on():
     assert [row["doc_id"] for row in rows_of("t.jsonl")] == ["a", "b"]
 
 
-def test_scores_that_share_a_zero_are_cut_to_grades():
+def test_scores_with_a_zero_are_cut_to_grades():
     scores = enumerate((-1.5, -0.5, 0.5, 2.5))
     write_scores(AbsoluteScore, [("q1", f"d{i}", s, 0.1, 4, 1, s, 0.2) for i, s in scores])
     assert "--cut makes whole grades of them" in run("qrels out --out a.qrels")

@@ -77,7 +77,7 @@ def test_nobody_waits_where_no_cache_would_help(name, pool):
     assert count_first(requests) == len(requests)
 
 
-def test_those_that_wait_go_on_if_the_first_fails():
+def test_others_go_on_if_the_first_fails():
     requests, went = requests_of("openai:gpt-6-luna"), []
 
     async def go(request, _):
@@ -88,7 +88,7 @@ def test_those_that_wait_go_on_if_the_first_fails():
     assert len(went) == len(requests)
 
 
-def test_if_the_first_is_not_answered_another_goes_first():
+def test_after_an_unanswered_first_another_goes_first():
     """Released together, each would pay for writing the same beginning."""
     first, *_ = requests_of("openai:gpt-6-luna")
     requests, order = [replace(first, repeat=n) for n in range(5)], []

@@ -91,14 +91,6 @@ def test_data_sets_as_they_lie_on_hugging_face(tmp_path):
     assert read_qrels(folder) == [("q1", "d2", 1)]
 
 
-def test_what_has_no_text_is_left_out_and_noted(folder, tmp_path):
-    write_file(folder / "corpus.jsonl", [CORPUS[0], {"_id": "d2", "text": " \n"}])
-    write_file(folder / "queries.jsonl", QUERIES[:1])
-    found, notes = read_inputs(tmp_path, folder)
-    assert ids_of(found) == {"q1": ["d1"]}
-    assert [note[-4:] for note in notes if "left out" in note] == ["(q2)", "(d2)"]
-
-
 WRONG = {
     "two columns": ("qrels/test.tsv", QRELS + "q3\td1\n", "test.tsv:5: has 2 columns"),
     "a word": ("qrels/test.tsv", QRELS + "q3\td1\thigh\n", "test.tsv:5: "),

@@ -127,7 +127,7 @@ def test_a_session_with_a_hole_is_set_aside(tmp_path):
     assert hole.startswith("session 's', joined: one of its turns was rejected")
 
 
-def test_a_session_that_grows_too_large_is_set_aside(tmp_path):
+def test_a_session_too_large_is_set_aside(tmp_path):
     limits = pools.LineLimits()
     long, big = ("word " * (limit // 8) for limit in (limits.query, limits.document))
     turns = [turn(str(i), "long", long, x="a", y="b") for i in range(3)]

@@ -95,7 +95,7 @@ def test_ids_follow_from_texts(tmp_path):
     assert all({*ids} == {*ids_of(other)[q]} for q, ids in ids_of(one).items())
 
 
-def test_what_has_no_text_is_left_out_by_name(tmp_path):
+def test_a_document_without_text_is_left_out(tmp_path):
     blank, silent = {"docno": "d9", "passage": " "}, {"qid": "q9", "passage": ""}
     place = write_file(tmp_path / "a.csv", [*ROWS, ROWS[0] | blank, ROWS[0] | silent, ROWS[0]])
     found, notes = read_inputs(tmp_path, place)
@@ -132,7 +132,7 @@ FIRST = '{torn|[|[1]|[1, 2]|[oops|{"query": {"id|oops|garbage, of two|null|{"que
 TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
 
 
-def test_bad_lines_of_pools_are_left_to_their_reader(tmp_path):
+def test_bad_lines_are_left_to_their_reader(tmp_path):
     """Also before them: what most lines are says what the file is."""
     texts = [f"{first}\n" + as_lines(POOLS * 9) for first in FIRST.split("|")]
     texts += [as_lines([TYPO, *POOLS]) + '{"query": broken\n']
@@ -187,7 +187,7 @@ def test_qrels_do_not_tell_grades_by_order(folder):
     assert "relevance" not in json.dumps(found)
 
 
-def test_what_lacks_a_text_or_a_candidate_is_named(folder):
+def test_what_lacks_a_text_or_candidate_is_named(folder):
     silent = {"_id": "d2", "title": None, "text": None}
     files = {"two.jsonl": [*CORPUS[:2], silent], "one.jsonl": CORPUS[:2]}
     write_folder(folder, files | {"more.jsonl": [*QUERIES, {"_id": "q9", "text": "idle"}]})
@@ -330,7 +330,7 @@ def test_a_folder_is_its_lines_or_its_tables(request, tmp_path, store):
     fs.rm(path, recursive=True)
 
 
-def test_results_of_runs_in_a_folder_are_no_input(tmp_path):
+def test_results_in_a_folder_are_no_input(tmp_path):
     files = {"a.jsonl": [pool_of(0)], ".hidden.jsonl": [pool_of(1)], "out/b.jsonl": [pool_of(2)]}
     files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl", "replies/x.jsonl")}
     root = write_folder(tmp_path / "in", files)

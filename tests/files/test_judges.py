@@ -137,7 +137,7 @@ def test_what_is_nothing_of_the_kind_is_refused(tmp_path):
         read_all_judgments([write_folder(tmp_path / "empty", {"run.json": "{}"})])
 
 
-def test_grades_of_a_panel_are_no_judge_of_it(tmp_path):
+def test_pooled_grades_are_no_judge_of_the_panel(tmp_path):
     score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
     place = write_file(tmp_path / "scores.parquet", records_table([score], GradedScore))
     found = read_all_judgments([f"panel={place}", qrels(tmp_path / "x.txt", d1=1)])

@@ -115,7 +115,7 @@ def test_all_readers_find_the_same_grades(name):
 RUNS = {"run": [*"aba"], "query_id": [*"qqq"], "doc_id": [*"xxy"], "score": [1.0, 2.0, 0.5]}
 
 
-def test_a_table_of_many_runs_and_a_file_of_one(tmp_path):
+def test_tables_of_runs_and_files_of_one(tmp_path):
     many = write_file(tmp_path / "runs.parquet", RUNS)
     one = write_file(tmp_path / "mine.csv", "query_id,doc_id,score\nq,x,1\n")
     trec = write_file(tmp_path / "c.run", "q Q0 z 1 3.5 c\n")

@@ -55,6 +55,7 @@ RANK_LLM = [
 TURNS = [{"qa_id": q, "query": f"what is {q}?", "assistant": f"a of {q}"} for q in ("q1", "q2")]
 SESSION = {"session_id": "s", "assistant_id": "red", "conversation": TURNS}
 NAMES = {"pid": "9", "docno": "d1", "snippet": "cut", "text": "whole", "rating": 5, "rel": 1}
+LABELLED = {"id": 2, "text": "y", "score": 0.3, "label": "3"}
 BEIR = "query-id\tcorpus-id\tscore\nq1\ta\t3\nq1\tb\t0\nq2\ta\t2\nq2\tb\t1\n"
 BATTLES = "query_id,doc_id_a,doc_id_b"
 
@@ -120,22 +121,12 @@ KINDS = {  # file: content, and what each reader reads; others refuse it
         {"pools": [("q1", "d1")], "judgments": [("q1", "d1", 5)]},
     ),
     "labelled.jsonl": (
-        [
-            {
-                "qid": 1,
-                "query": "q",
-                "passages": [{"id": 2, "text": "y", "score": 0.3, "label": "2"}],
-            }
-        ],
-        {
-            "pools": [("1", "2")],
-            "judgments": [("1", "2", 2)],
-            "run": [("1", "2", 0.3)],
-        },
+        [{"qid": 1, "query": "q", "passages": [LABELLED]}],
+        {"pools": [("1", "2")], "judgments": [("1", "2", 3)], "run": [("1", "2", 0.3)]},
     ),
     "null.parquet": (
         {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, None]},
-        {"judgments": [("q", "a", 1)], "run": [("q", "a", 1)]},
+        {"judgments": [("q", "a", 1)]},
     ),
     "quotes.run": ('q"1 Q0 "dé,\u3042 1 2 t\n', {"run": [('q"1', '"dé,\u3042', 2)]}),
     "preferences.csv": (f"{BATTLES},preference\nq1,a,b,-0.5\nq2,a,b,0\n", {"votes": WINNERS}),
@@ -287,7 +278,8 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a winner": ("a.jsonl", "agree", [WON, WON | {"winner": "model_1"}], ":2: .*'model_1'"),
     "a winner's number": ("a.jsonl", "agree", [WON, WON | {"winner": 1.5}], ":2: .*1.5"),
     "itself": ("a.jsonl", "agree", [WON, WON | {"model_b": "x"}], ":2: .*with itself"),
-    "a line of no grade": ("a.jsonl", "agree", [ONE, VOTE | {"doc_id": "d"}], ""),
+    "no grade": ("a.jsonl", "agree", [ONE, {"query_id": "q", "doc_id": "e"}], ":2: has no"),
+    "a vote at last": ("a.jsonl", "agree", [ONE, VOTE], ":1: has no preference; write null"),
     "a line of a grade": ("a.jsonl", "agree", [VOTE, ONE], ":2: has no preference; write null"),
     "a judge at last": ("a.jsonl", "agree", [BARE, ONE | {"doc_id": "e"}], ":1: has no judge"),
     "no winner": ("a.jsonl", "agree", [WON, {"question_id": 2, "judge": "j"}], ":2: has no winner"),

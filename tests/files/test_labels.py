@@ -47,7 +47,7 @@ def test_labels_have_the_chances_of_their_draw(tmp_path, case):
     assert (found.cannot_say, found.out_of_turn) == (int(answers is UNSURE), 0)
 
 
-def test_the_last_answer_counts_and_undoing_takes_it_back():
+def test_the_last_answer_counts_unless_undone():
     def answer(person, value=None, **more):
         return labels.PersonsAnswer(AT, person, ("q", "d0"), value, **more)
 

@@ -69,7 +69,7 @@ def test_the_text_alone_stays(tmp_path):
     assert said.startswith(LEFT)
 
 
-def test_a_truth_that_judged_the_query_is_measured_without_it(tmp_path):
+def test_a_truth_of_the_query_itself_is_ignored(tmp_path):
     folder = changed_folder(tmp_path, "qrels/test.tsv", "score\n", "score\nq1\tq1\t3\n")
     assert measured(tmp_path / "o", truth=folder, runs=RUN)[0] == 0.92
 
@@ -89,7 +89,7 @@ def test_white_space_and_titles_do_not_count(tmp_path, content, title, left_out)
     assert judged(tmp_path, [pool])[0] == (["d"] if left_out else ["d", "q1"])
 
 
-def test_inputs_of_every_kind_are_judged_without_the_query(tmp_path):
+def test_every_input_is_judged_without_the_query(tmp_path):
     rows = [
         {"query_id": "q1", "query": "how to", "doc_id": d, "text": text}
         for d, text in (("q1", "how to"), ("d2", "x"), ("d3", "y"))

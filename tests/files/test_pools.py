@@ -67,7 +67,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_line_is_set_aside_with_its_reason(tmp_path, case):
+def test_a_bad_line_is_set_aside(tmp_path, case):
     raw, reason = BAD[case]
     first, bad, last = read(tmp_path / "in.jsonl", b"\n".join([GOOD, raw, GOOD]))
     assert first.pool == last.pool == pool_of()
@@ -78,7 +78,7 @@ def test_a_bad_line_is_set_aside_with_its_reason(tmp_path, case):
     assert len(bad.reason) < 300
 
 
-def test_a_line_of_any_length_ends_where_it_ends(tmp_path):
+def test_a_long_line_ends_where_it_ends(tmp_path):
     for size in (99, 100, 101, 200, 301):
         lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, LIMITS(line=100))
         assert [each.number for each in lines] == [1, 2]
@@ -180,7 +180,7 @@ ZBENCH = (
 )
 
 
-def test_the_format_of_zbench_is_read_as_it_stands():
+def test_pools_of_zbench_are_read():
     documents = parse(ZBENCH).pool.documents
     assert documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
 

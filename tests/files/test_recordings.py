@@ -67,7 +67,7 @@ def test_an_opinion_on_the_very_pair_counts_first(recording, tmp_path):
     assert votes["d0", "d1"].preference > 0
 
 
-def test_a_grade_is_the_written_one_or_the_nearest(recording, tmp_path):
+def test_a_grade_is_the_nearest_to_the_worth(recording, tmp_path):
     last = {**OPINIONS[3], "grade": 1, "covered": ["how"], "missing": ["when"]}
     write_file(recording, [*OPINIONS[:3], last])
     grades = judge(recording, tmp_path / "out", "graded").judgments
@@ -85,7 +85,7 @@ def test_every_protocol_judges_and_nothing_fails(recording, tmp_path, protocol):
         assert {verdict.winner for verdict in verdicts} == {"model_b"}
 
 
-def test_what_nobody_has_an_opinion_on_is_a_failure(recording, tmp_path):
+def test_a_missing_opinion_is_a_failure(recording, tmp_path):
     write_file(recording, OPINIONS[:3])
     found = judge(recording, tmp_path / "out", "graded")
     assert [grade.doc_id for grade in found.judgments] == ["d0", "d1", "d2"]
@@ -117,7 +117,7 @@ def test_votes_alone_answer_votes_and_no_grades(tmp_path, recording):
 # Panels, and their keys
 
 
-def test_a_panel_is_a_folder_a_file_or_a_run(tmp_path):
+def test_a_panel_is_a_file_or_a_run(tmp_path):
     rows = [{**row, "judge": name} for row in OPINIONS for name in ("Ada", "Bo")]
     place = write_file(tmp_path / "both.jsonl", rows)
     assert panel_of(place) == [f"recorded:{place}#Ada", f"recorded:{place}#Bo"]

@@ -143,7 +143,7 @@ def test_columns_are_named_by_the_user(tmp_path):
     assert [d["content"] for d in pool["documents"]] == ["b"]
 
 
-def test_a_column_that_comes_late_is_refused_where_needed(tmp_path):
+def test_a_late_column_is_refused_where_needed(tmp_path):
     rows = [ROWS[0] | {"doc_id": f"d{n}", "score": n} for n in range(150)]
     late = ROWS[1] | {"score": 1, "doc_id": "z", "probability": 0.5}
     place = write_file(tmp_path / "late.jsonl", [*rows, late])

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.files.reading import refused, storage, tables
-from zelo_ray.records import Failure, Score
+from zelo_ray.records import Score
 
 ROWS = [tables.Rejected("in.jsonl", n, "why", f"text {n}") for n in range(95)]
 SCHEMA = tables.schema_of(tables.Rejected)
@@ -90,14 +90,6 @@ def test_a_small_file_replaces_the_old_one(tmp_path, s3, where):
     assert found["report.html"].decode() == "näu"
     assert json.loads(found["run.json"]) == {"ü": [1, None]}
     assert len(found) == 2
-
-
-def test_a_record_comes_back_from_its_table():
-    failure = Failure("q", ("a", "b"), "j", "refused", "why", 2, "00")
-    table = tables.table_of([failure], Failure)
-    assert table.schema.field("doc_ids").type == pa.list_(pa.string())
-    (row,) = table.to_pylist()
-    assert Failure(**row | {"doc_ids": tuple(row["doc_ids"])}) == failure
 
 
 IDS = st.sampled_from("abcd")

@@ -66,7 +66,7 @@ def test_a_run_is_read_as_trec_eval_does(tmp_path, form):
     assert (read_run(place), names(place)) == (ROWS, ["bm25"])
 
 
-def test_a_run_of_different_tags_is_called_as_its_file(tmp_path):
+def test_of_several_tags_the_file_names_the_run(tmp_path):
     place = write_file(tmp_path / "dense.v2.run", RUN.replace("bm25", "other", 1))
     assert names(place) == ["dense.v2"]
 
