@@ -54,6 +54,11 @@ def test_results_are_truth_and_run(out, name):
     assert all(math.isnan(e) if name == "annotated.jsonl" else e == 0.25 for e in errors)
 
 
+@pytest.mark.parametrize("name", ["", "/", "/scores.parquet", "/annotated.jsonl"])
+def test_pools_lie_beside_the_truth(out, name):
+    assert judgments.pools_file_of_truth(f"{out}{name}") == str(out / "annotated.jsonl")
+
+
 @pytest.mark.parametrize(
     "name", ["grade", "relevance", "rating", "label", "rel", "judgment", "Grade"]
 )

@@ -58,6 +58,7 @@ BAD = {
     "an escaped NUL": (line([doc(content="a\0b")]), "NUL"),
     "half a character": (GOOD.replace(b"Text 0", rb"Text \ud83d"), "Invalid JSON"),
     "bytes that are not UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
+    "an endless number": (line([doc(n=0)]).replace(b'"n": 0', b'"n": 1e400'), "Invalid JSON"),
     "nested too deep": (DEEP, "Invalid JSON: .*depth"),
     "too large a document": (line([doc(content="é" * 600_000)]), "'d0' is 1,200,000 bytes"),
     "too long a line": (line([doc(content="x" * 5 * 2**20)]), "longer than 4,194,304 bytes"),
