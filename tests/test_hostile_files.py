@@ -559,7 +559,7 @@ def test_what_other_commands_print_does_not_steer(tmp_path, capsys):
     assert any(r"q\x1b]0;x\x07\x9b2J" in line for line in told)
     assert not any(set(line) & STEERING for line in told)
     error = InputError(f"{HOSTILE}: no such file")
-    assert cli.Output(["batches"]).fail(error, 1, error.code()) == 1
+    assert cli.Output(["batches"]).fail(error, error.code()) == 1
     assert judged(capsys.readouterr().err.removesuffix("\n"))
     assert cli.main(["batches", "out", f"--{HOSTILE}"]) == 2
     assert judged(capsys.readouterr().err.removesuffix("\n"))
