@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.data import published
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.model_families import find_family_overlap
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, MeasuredRanker
@@ -29,7 +30,6 @@ from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tests.builders import reply_to
+from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
     JudgedGrades,
@@ -32,7 +33,6 @@ from zelo_ray.commands.probe.sample import draw_sample
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols import Protocol, load_protocol
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Grade, Judge

@@ -16,7 +16,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli import parse_command
 from zelo_ray.commands.adapter import with_lines
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine.batch import BatchClient
@@ -32,8 +32,7 @@ from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.storage import write_json
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.base import FROM_USER
+from zelo_ray.options import FROM_USER, AnnotateOptions
 from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request

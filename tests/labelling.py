@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray import cli
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.serve import Server
 from zelo_ray.files.labels import PersonsAnswer
-from zelo_ray.options.label import LabelOptions
 
 AT = "2026-01-01T00:00:00+00:00"
 

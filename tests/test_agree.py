@@ -13,6 +13,7 @@ import pytest
 from tests.builders import agreement_of, set_in_file, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
+from zelo_ray.command_options import Scale, parse_scales
 from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
@@ -22,7 +23,6 @@ from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts
 from zelo_ray.files.judges import map_grades, read_all_judgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.agree import Scale, parse_scales
 from zelo_ray.records import Contest, GradedScore, Verdict
 
 NONE = set_in_file(resamples=0)

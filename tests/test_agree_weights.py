@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.labelling import AT
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands import agree as agreeing
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.measured import measure
@@ -16,7 +17,6 @@ from zelo_ray.commands.compare_protocols.people import Item, read_people
 from zelo_ray.commands.tune.choice import choose, measure_gain
 from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
 from zelo_ray.files.labels import PersonsAnswer
-from zelo_ray.options.agree import AgreeOptions
 
 QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
 

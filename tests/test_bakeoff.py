@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.contests import qrels_of, run_of
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.files import build_record, write_outcome
@@ -25,7 +26,6 @@ from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.files.judgments import read_runs
 from zelo_ray.files.storage import write_json
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.source import Source
 

@@ -9,12 +9,12 @@ import pytest
 
 from tests.builders import judge_of, reply_to
 from tests.test_bakeoff_report import write_bakeoff
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.costs import sum_costs
 from zelo_ray.commands.bakeoff.outcome import MeasuredRanker
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.files.tables import table_of
 from zelo_ray.options import Price
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Mean
 from zelo_ray.rerankers.query_costs import QueryCost, sum_replies
 

@@ -19,10 +19,10 @@ from tests.provider_calls import (
     rerank_outcome,
     send,
 )
+from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.judges import _ask
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.exposure import Exposure, sum_exposure, sum_uncounted
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
 from zelo_ray.providers.no_response import is_local, proxy_of
 from zelo_ray.records import Usage, parse_count

@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import Shelf, lines_of, options_of, play, pool_of, rows_of, sealed, seen_worth
 from tests.test_prompts import first_round
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree import agree
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.learning import learn_judges
@@ -17,7 +18,6 @@ from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.run_record import changed_prompt_options
 from zelo_ray.options import load_options
-from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.protocols import criteria
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CriterionGrade, Document, Grade, Pool, read_response, response_schema

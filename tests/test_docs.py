@@ -13,10 +13,10 @@ import yaml
 
 from tests.crash import ROOT, bare_environment
 from tests.pages import PAGES, commands, flags, inline
-from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli import parse_command
+from zelo_ray.command_options import OPTIONS_OF_FORMAT
 from zelo_ray.commands import COMMANDS, options_of
 from zelo_ray.errors import OptionError
-from zelo_ray.options.files import OPTIONS_OF_FORMAT
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 
 LINKED = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]

@@ -15,7 +15,7 @@ import zelo_ray
 from tests import compare, crash
 from tests.jobs import run_job
 from tests.pages import PAGES, commands
-from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli import parse_command
 from zelo_ray.errors import OptionError
 
 RUN = [crash.ROOT / name for name in ("README.md", "AGENTS.md", "docs/index.md")]

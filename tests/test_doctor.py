@@ -18,11 +18,11 @@ from tests.fakes import Fakes, Fault
 from tests.fakes.scripted import Scripted
 from tests.provider_calls import completion
 from zelo_ray import cli, doctor
+from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor import server
 from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.secrets import make_redactor
 from zelo_ray.engine.lock import claim_folder
-from zelo_ray.options.inspecting import DoctorOptions
 
 KEY, BROKEN = "a-key-for-tests-only", "sk-prob-verysecret\nline2"
 LUNA, DEAD = "openai:gpt-6-luna", "openai:m@http://127.0.0.1:9/v1"

@@ -10,10 +10,10 @@ import pytest
 
 import zelo_ray
 from zelo_ray.cli import main
+from zelo_ray.command_options import DriftOptions
 from zelo_ray.commands.drift import PANEL, drift
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.agree import DriftOptions
 from zelo_ray.records import Grade, Vote
 
 JUDGES = ("anna", "ben", "cleo")

@@ -11,8 +11,8 @@ import pytest
 
 from tests.builders import Shelf, ask, request_of
 from tests.fakes.rerank import rank
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import PanelError
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import RERANKERS, Settings, build_panel, load_provider
 from zelo_ray.records import Document, Pool

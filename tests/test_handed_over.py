@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from tests.builders import request_of
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import OptionError
 from zelo_ray.memory import store_rerankers
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.rerankers import build_rankers
 from zelo_ray.rerankers.custom import load_reranker
 

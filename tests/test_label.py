@@ -13,6 +13,7 @@ import pytest
 
 from tests.labelling import back, sample_at
 from zelo_ray import cli
+from zelo_ray.command_options import BakeoffOptions, LabelOptions
 from zelo_ray.commands.label import draw, open_work
 from zelo_ray.commands.label.candidates import Candidates, find_wording
 from zelo_ray.commands.label.page import labelling_page
@@ -21,8 +22,6 @@ from zelo_ray.errors import InputError, LockError, OptionError
 from zelo_ray.evaluation.people.sampling_design import inclusion_probabilities, sample_threshold
 from zelo_ray.files.labels import PersonsAnswer, read_labels
 from zelo_ray.options import load_options
-from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.label import LabelOptions
 
 QUERIES, DOCUMENTS = 6, 10
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.labelling import sample_at, sheet
 from zelo_ray import cli
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label import draw
 from zelo_ray.commands.label.desk import LabelDesk
 from zelo_ray.commands.label.store import Answers
 from zelo_ray.files.labels import DOCUMENT, PersonsAnswer, read_answers
-from zelo_ray.options.label import LabelOptions
 
 
 class Hand:

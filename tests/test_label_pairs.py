@@ -12,13 +12,13 @@ import pytest
 from tests.labelling import back, sheet
 from tests.test_label_page import IDLE, SHOWN, TEXT, Serving, enter, judge, press
 from zelo_ray import cli
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label import open_work
 from zelo_ray.commands.label.candidates import find_pair_candidates
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.labels import answers_in, read_labels, read_sample
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.label import LabelOptions
 from zelo_ray.records import Score, Vote
 
 QUERIES, DOCUMENTS = 6, 5

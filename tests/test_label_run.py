@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import parsed
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label import label, open_work
 from zelo_ray.commands.label.candidates import SIZES, find_run_candidates
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.labels import read_labels
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.label import LabelOptions
 from zelo_ray.records import GradedScore, Score
 
 QUERIES, DOCUMENTS = 20, 10
@@ -132,7 +132,7 @@ def test_what_is_drawn_one_way_is_not_gone_on_with_another():
         drawn(draw="random")
     with pytest.raises(OptionError, match="draw: needs run"):
         parsed("label", *["--contest", "c", "--draw", "random", "--labels", "3", "--out", "l"])
-    with pytest.raises(OptionError, match=r"use either contest .* or run"):
+    with pytest.raises(OptionError, match="use either contest or run"):
         parsed("label", *["--contest", "c", "--run", "out", "--labels", "3", "--out", "l"])
     with pytest.raises(InputError, match=r"nowhere.*scores\.parquet"):
         drawn("other", run="nowhere")

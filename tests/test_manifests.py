@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests import crash
-from zelo_ray.cli.flags import parse_command
+from zelo_ray.cli import parse_command
 from zelo_ray.commands import COMMANDS
 from zelo_ray.ray.placement import ASKING_BYTES, ASKING_CPUS
 

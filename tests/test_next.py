@@ -6,17 +6,21 @@ from pathlib import Path
 
 from tests.builders import PANEL, options_of, pool_of, results_of
 from zelo_ray import cli
-from zelo_ray.cli.flags import parse_command
-from zelo_ray.cli.output import print_lines
+from zelo_ray.cli import parse_command, print_lines
+from zelo_ray.command_options import (
+    AgreeOptions,
+    BakeoffOptions,
+    CompareLabelsOptions,
+    ConvertOptions,
+    DoctorOptions,
+    DriftOptions,
+    FitOptions,
+    ProbeOptions,
+)
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.trial import find_fruitless_judges
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.run_record import record_start
-from zelo_ray.options.agree import AgreeOptions, CompareLabelsOptions, DriftOptions
-from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.comparing import ProbeOptions
-from zelo_ray.options.files import ConvertOptions, FitOptions
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports import next_step
 
@@ -177,7 +181,7 @@ def test_names_steer_neither_a_terminal_nor_a_shell(capsys):
     assert told.split()[-4:] == ["annotate", "https://…@host/p.jsonl", "--out", "o"]
 
 
-PLACES = ("inputs", "truth", "pools", "runs", "source", "sources", "old", "new", "dir", "contest")
+PLACES = ("inputs", "truth", "pools", "runs", "source", "sources", "old", "new", "run", "contest")
 FILES = {
     "a.qrels": "q 0 d 1\nq 0 e 0\nr 0 d 2\nr 0 e 1\n",
     "b.qrels": "q 0 d 0\nq 0 e 1\nr 0 d 2\nr 0 e 1\n",

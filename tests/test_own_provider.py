@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ask, lines_of, rows_of
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.providers import build_panel, panel_of, provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.reports.progress.names import shorten_names

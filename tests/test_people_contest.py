@@ -14,6 +14,7 @@ from tests.builders import rows_of, set_in_file
 from tests.contests import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.bakeoff.people import LabelledFrame, _set_design
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.label import open_work
@@ -22,7 +23,6 @@ from zelo_ray.commands.label.draw import _hint_if_too_few
 from zelo_ray.evaluation.people.corrected import correct_metrics
 from zelo_ray.evaluation.people.frame import label_sizes
 from zelo_ray.files.labels import PeoplesLabels, PersonsAnswer, read_labels
-from zelo_ray.options.label import LabelOptions
 from zelo_ray.reports.warning_codes import WarningCode
 
 SCALED = "gain@10 on the panel's scale"

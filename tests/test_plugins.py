@@ -24,6 +24,7 @@ from tests.builders import (
 from tests.jobs import run_job
 from tests.test_report import Page
 from zelo_ray import cli, doctor, measure
+from zelo_ray.command_options import BakeoffOptions, CompareProtocolsOptions
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.commands.explain import explain
@@ -35,8 +36,6 @@ from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import OptionError, PanelError, ProtocolError
 from zelo_ray.evaluation.measures import parse_measure
-from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.plugins import find_installed, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.listwise import order_of

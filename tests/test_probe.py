@@ -15,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 from tests.crash import ROOT, bare_environment
 from tests.jobs import run_job
 from zelo_ray import cli, load_run
+from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.job import choose_probes, make_plan
 from zelo_ray.commands.probe.measured import (
     ShiftedJudgment,
@@ -30,7 +31,6 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.probes import PROBES, Subject, load_probe
 from zelo_ray.evaluation.probes.injection import WORDINGS
 from zelo_ray.files.pools import LineLimits, read_lines
-from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated_biases import FEATURES

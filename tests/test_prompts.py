@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import missing, options_of, pool_of, sealed
+from zelo_ray.command_options import BakeoffOptions, CompareProtocolsOptions
 from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
@@ -18,8 +19,6 @@ from zelo_ray.errors import LedgerError
 from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.options import load_options
-from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, find_protocol, recorded_options
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Pool, delimiter_code

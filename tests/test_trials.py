@@ -18,6 +18,7 @@ from tests.builders import (
     verdict,
 )
 from zelo_ray import cli
+from zelo_ray.command_options import CompareProtocolsOptions
 from zelo_ray.commands.compare_protocols import costs
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.measured import measure, verdict_on, write_outcome
@@ -34,7 +35,6 @@ from zelo_ray.evaluation.agreement.pairs import (
     TIE,
     WITH_TIES,
 )
-from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, options_with_all_protocols
 
 NAN = float("nan")

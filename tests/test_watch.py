@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from zelo_ray.cli import main
+from zelo_ray.command_options import WatchOptions
 from zelo_ray.commands.adapter import run_recorded
 from zelo_ray.commands.watch.look import Onlooker, Phase
 from zelo_ray.commands.watch.run import watch_run
@@ -24,7 +25,6 @@ from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, InputError, Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.inspecting import WatchOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.events import SilentWatch
@@ -275,7 +275,7 @@ def test_watching_ends_with_the_run(tmp_path):
     written(tmp_path, "end.json", state=ProgressState.ENDED, status=0, count=2)
     console, move = Console(file=io.StringIO(), width=200), "sleep 1.5; mv end.json " + PROGRESS
     with subprocess.Popen(["bash", "-c", move], cwd=tmp_path):
-        lines, _ = watch_run(WatchOptions(dir=str(tmp_path)), console)
+        lines, _ = watch_run(WatchOptions(run=str(tmp_path)), console)
     assert "has ended" in lines[0]
     assert console.file.getvalue().count("at work") == 1
 

@@ -1,10 +1,10 @@
 """The commands as functions of Python.
 
 Any option of a command is a keyword, by the name of its flag with ``_`` for ``-``. Every function
-but `measure` takes ``config``, a YAML file of options, which keywords override, and ``progress``:
-True shows it on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap,
-spent)`` and ``show(tallies, planned)`` is called. After an interruption the same call goes on, and
-pays for nothing twice.
+takes ``config``, a YAML file of options, which keywords override, and ``progress``: True shows it
+on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap, spent)`` and
+``show(tallies, planned)`` is called. After an interruption the same call goes on, and pays for
+nothing twice.
 
 All raise `OptionError` for an option that is unknown or invalid, `InputError` for an input that
 cannot be read, `NotFoundError` where there is nothing of what is asked for, and `Stopped` for a run
@@ -25,11 +25,11 @@ import pyarrow as pa
 
 from zelo_ray.commands import load
 from zelo_ray.commands.adapter import run_command
-from zelo_ray.errors import InputError, OptionError
+from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import read_qrels, read_runs
+from zelo_ray.files.schema import split_columns
 from zelo_ray.memory import as_options
-from zelo_ray.options.base import read_config
-from zelo_ray.options.places import read_text
+from zelo_ray.options import ReadingOptions, load_options, read_config
 from zelo_ray.providers.dotenv import take_keys
 from zelo_ray.reports.progress.display import Display
 from zelo_ray.reports.progress.events import SilentWatch
@@ -42,32 +42,33 @@ warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no 
 logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
 
 Place = str | PathLike[str]
-_WRITE_A_FILE = frozenset({"fit", "convert"})
-_READ_OUT = frozenset({"prompt"})
+_OUT_IS_NO_FOLDER = frozenset({"fit", "convert", "prompt"})
+"""Commands that write a file there, or only read."""
 
 
 def call(name: str, given: Mapping[str, Any]) -> Results:
     """Run a command by its name, with keywords; see the functions below."""
-    given = dict(given)
-    config, progress = given.pop("config", None), given.pop("progress", True)
-    try:
-        text = read_text(os.fspath(config)) if config else ""
-    except ValueError as error:
-        raise OptionError(str(error)) from None
-    with _folder(name, given, text) as folder:
-        options = load(name, as_options(given, folder), text)
+    values, progress = with_config(given)
+    with _folder(name, values) as folder:
+        options = load(name, as_options(values, folder))
         for line in take_keys(options, os.environ):
             warnings.warn(f".env: {line}", stacklevel=3)
         with _watch(progress) as watch:
             return Results(run_command(name, options, watch))
 
 
+def with_config(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Return the keywords that are not None with those of ``config``, and ``progress``."""
+    values = {name: value for name, value in given.items() if value is not None}
+    progress = values.pop("progress", None) if "progress" in given else True
+    return {**read_config(os.fspath(values.pop("config", ""))), **values}, progress
+
+
 @contextmanager
-def _folder(name: str, given: Mapping[str, Any], config: str) -> Iterator[str]:
+def _folder(name: str, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield where values in memory are written: below ``out``, or in a temporary folder."""
-    merged = {**(read_config(config) if config else {}), **given}
-    out = merged.get("out")
-    if out is None or merged.get("dry_run") or name in _WRITE_A_FILE | _READ_OUT:
+    out = values.get("out")
+    if out is None or values.get("dry_run") or name in _OUT_IS_NO_FOLDER:
         with TemporaryDirectory() as folder:
             yield folder
     else:
@@ -93,10 +94,9 @@ def annotate(
     """Judge pools and write relevance scores.
 
     Args:
-        inputs: paths, globs and URLs of what the command takes, one or a list; or a data frame
-            (pandas, Arrow, polars) or a list of dicts, one a document (query_id, query, doc_id,
-            content, or usual synonyms), one a query with a list of documents, or one a pool; or a
-            data set of ``ir_datasets``. What is in memory is written to ``input/`` below ``out``.
+        inputs: paths, globs and URLs, one or a list; a data frame (pandas, Arrow, polars) or a list
+            of dicts, one a document (query_id, query, doc_id, content), one a query with a list of
+            documents, or one a pool; or a data set of ``ir_datasets``.
         out: directory or URL for the results and the ledger.
         judges: the panel, such as ``"openai:gpt-6-luna"`` or ``"offline"``.
         protocol: the way of judging.
@@ -131,17 +131,15 @@ def fit(source: Any = None, *, out: Place | None = None, **options: Any) -> Resu
     """Turn comparisons of two items, such as votes on pairs of documents, into scores.
 
     Args:
-        source: a frame, a list of dicts, or the path or URL of a file: with winner and loser; or
-            with two items (doc_id_a and doc_id_b, a and b, left and right, home and away ...) and
-            preference in [-1, 1] (negative: A is better), winner, or a_wins and b_wins. Perhaps
-            query_id, judge, ties, weight and swapped.
+        source: a frame, a list of dicts, or the place of a file: with winner and loser; or with two
+            items (doc_id_a and doc_id_b, a and b ...) and preference in [-1, 1] (negative: A is
+            better), winner, or a_wins and b_wins. Perhaps query_id, judge, ties, weight, swapped.
         out: file for the scores.
         **options: those of ``zelo-ray fit``: ``prior_sd``, ``mle``, ``scale``, ``columns``.
 
     Returns:
-        ``scores``: query_id (where there is one), doc_id, score and std_error (logits, centred on 0
-        in each query), comparisons, rank (from 1) and wins. ``record["unscored"]`` has the queries
-        whose comparisons determine no scores.
+        ``scores``: query_id, doc_id, score and std_error (logits, centred on 0 in each query),
+        comparisons, rank (from 1) and wins; ``record["unscored"]``: the queries without scores.
 
     Example:
         >>> votes = [
@@ -167,17 +165,15 @@ def bakeoff(
     """Compare rerankers on the same documents, and test which differences are significant.
 
     Args:
-        truth: relevance judgments: results of `annotate`, a path or URL, a frame (query_id, doc_id,
-            relevance or score, and perhaps std_error), or a mapping of queries to documents to
-            numbers.
+        truth: results of `annotate`, a path or URL, a frame (query_id, doc_id, relevance or score,
+            perhaps std_error), or a mapping of queries to documents to numbers.
         pools: the documents to rank, as the inputs of `annotate`; those of the truth if None.
-        rerankers: to compare: names such as ``"bm25"``, classes or objects with
-            ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
-            or a mapping from their names.
+        rerankers: names such as ``"bm25"``, classes or objects with ``score(query, documents)``,
+            functions ``(query, documents) -> scores``; a list, or a mapping from their names.
         runs: rankings made elsewhere: paths, or a mapping from names to paths, frames (query_id,
             doc_id, score) or mappings.
-        human: people's labels, by which the truth is corrected: a path or URL, such as that of
-            ``zelo-ray label``, or a frame (query_id, doc_id, grade; perhaps person, probability).
+        human: people's labels that correct the truth: the place of ``zelo-ray label``, or a frame
+            (query_id, doc_id, grade; perhaps person, probability).
         out: directory or URL for the results and the ledger.
         **options: those of ``zelo-ray bakeoff``: ``measures``, ``baseline``, ``slices`` ...
 
@@ -191,71 +187,60 @@ def bakeoff(
     return call("bakeoff", {**given, "human": human, "out": out, **options})
 
 
-def compare(
-    inputs: Any = None, *, human: Any = None, out: Place | None = None, **options: Any
-) -> Results:
+def compare(inputs: Any = None, *, human: Any = None, **options: Any) -> Results:
     """Compare protocols on items that people labelled, by agreement and cost.
 
     Args:
         inputs: pools, as for `annotate`.
-        human: people's labels: a path or URL of votes on pairs, or of qrels; or a frame of
-            query_id, doc_id_a, doc_id_b, preference, or of query_id, doc_id, grade.
-        out: directory or URL for the results and the ledger.
-        **options: those of ``zelo-ray compare-protocols``: ``protocols``, ``judges`` ...
+        human: people's labels: a path or URL, or a frame, of votes on pairs (query_id, doc_id_a,
+            doc_id_b, preference) or of grades.
+        **options: those of ``zelo-ray compare-protocols``: ``out``, ``protocols``, ``judges`` ...
 
     Returns:
         ``trials`` (one row a protocol, the best first: agreement, calls, dollars), ``costs``,
         ``differences`` and ``systems``.
     """
-    return call("compare-protocols", {"inputs": inputs, "human": human, "out": out, **options})
+    return call("compare-protocols", {"inputs": inputs, "human": human, **options})
 
 
-def tune(
-    inputs: Any = None, *, human: Any = None, out: Place | None = None, **options: Any
-) -> Results:
+def tune(inputs: Any = None, *, human: Any = None, **options: Any) -> Results:
     """Choose how to ask judges on half of the labelled queries, and test it on the other half.
 
     Args:
         inputs: pools, as for `annotate`.
         human: people's labels, as for `compare`.
-        out: directory or URL for the results and the ledger.
-        **options: those of ``zelo-ray tune``: ``judges``, ``try_instructions``, ``candidates`` (a
-            mapping from names to options of annotate) ...
+        **options: those of ``zelo-ray tune``: ``out``, ``judges``, ``try_instructions``,
+            ``candidates`` (a mapping from names to options of annotate) ...
 
     Returns:
         ``candidates`` (a row per candidate and half), ``differences`` from what is as it is,
         ``changed`` and ``worth_reading``; ``record["chosen"]`` names the chosen one.
     """
-    return call("tune", {"inputs": inputs, "human": human, "out": out, **options})
+    return call("tune", {"inputs": inputs, "human": human, **options})
 
 
-def probe(inputs: Any = None, *, out: Place | None = None, **options: Any) -> Results:
+def probe(inputs: Any = None, **options: Any) -> Results:
     """Find what moves a judge that should not, such as length or words of the query.
 
     Args:
         inputs: pools, as for `annotate`.
-        out: directory or URL for the results and the ledger.
-        **options: those of ``zelo-ray probe``: ``judges``, ``probes``, ``documents`` ...
+        **options: those of ``zelo-ray probe``: ``out``, ``judges``, ``probes``, ``documents`` ...
 
     Returns:
         ``probes`` (one row a judge and probe: the mean shift, its interval and its p) and
         ``shifted``; ``record["failing"]`` has the judges that moved too far.
     """
-    return call("probe", {"inputs": inputs, "out": out, **options})
+    return call("probe", {"inputs": inputs, **options})
 
 
-def agree(
-    sources: Any = None, *, human: Any = None, out: Place | None = None, **options: Any
-) -> Results:
+def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
     """Measure how far judges agree with people and with each other, and their biases.
 
     Args:
-        sources: judgments: results of `annotate`, a path or URL as the command takes it, also
-            ``NAME=path``; a frame with a column judge; a list of such; or a mapping from judges to
-            frames, mappings or paths.
+        sources: results of `annotate`, a path or URL, also ``NAME=path``, a frame with a column
+            judge; a list of such; or a mapping from judges to frames, mappings or paths.
         human: people's judgments, as such a path, frame or mapping.
-        out: directory or URL for the tables; nothing is written without it.
-        **options: those of ``zelo-ray agree``: ``levels``, ``coefficients``, ``pools`` ...
+        **options: those of ``zelo-ray agree``: ``out``, ``levels``, ``coefficients``, ``pools`` ...
 
     Returns:
         ``agreement`` (coefficients with 95% intervals) and the other tables of the command.
@@ -270,21 +255,19 @@ def agree(
         >>> float(result.agreement.to_pandas().value[0])
         1.0
     """
-    return call("agree", {"sources": sources, "human": human, "out": out, **options})
+    return call("agree", {"sources": sources, "human": human, **options})
 
 
 def compare_labels(
-    *, old: Any = None, new: Any = None, runs: Any = None, out: Place | None = None, **options: Any
+    *, old: Any = None, new: Any = None, runs: Any = None, **options: Any
 ) -> Results:
     """Compare old and new labels of a benchmark: leaderboards, gaps and contradictions.
 
     Args:
-        old: the old labels: results of `annotate`, a path or URL of qrels of any kind, a frame
-            (query_id, doc_id, relevance), or a mapping of queries to documents to numbers.
+        old: the old labels, as the truth of `bakeoff`.
         new: the new labels, of the same kinds.
         runs: rankings to put on both leaderboards, as for `bakeoff`.
-        out: directory or URL for the tables; nothing is written without it.
-        **options: those of ``zelo-ray compare-labels``: ``measure``, ``bakeoff`` ...
+        **options: those of ``zelo-ray compare-labels``: ``out``, ``measure``, ``bakeoff`` ...
 
     Returns:
         ``leaderboards``, ``siblings`` (the gaps of neighbours) and ``contradictions``.
@@ -295,22 +278,21 @@ def compare_labels(
         >>> compare_labels(old=old, new=new, progress=None).contradictions.to_pandas().kind.tolist()
         ['negative', 'positive']
     """
-    return call("compare-labels", {"old": old, "new": new, "runs": runs, "out": out, **options})
+    return call("compare-labels", {"old": old, "new": new, "runs": runs, **options})
 
 
-def drift(old: Any = None, new: Any = None, *, out: Place | None = None, **options: Any) -> Results:
+def drift(old: Any = None, new: Any = None, **options: Any) -> Results:
     """Find the judges that changed between two runs of `annotate` on the same pools.
 
     Args:
         old: results of `annotate`, their directory or URL, or their grades or votes.
         new: later ones on the same pools.
-        out: directory or URL for the tables; nothing is written without it.
-        **options: those of ``zelo-ray drift``: ``resamples``, ``seed``.
+        **options: those of ``zelo-ray drift``: ``out``, ``columns``, ``resamples``, ``seed``.
 
     Returns:
         ``drift`` and ``changes``; ``record["moved"]`` says whether any judge changed.
     """
-    return call("drift", {"old": old, "new": new, "out": out, **options})
+    return call("drift", {"old": old, "new": new, **options})
 
 
 def label(
@@ -347,7 +329,7 @@ def explain(
     Returns:
         A text; its ``record`` has ``scores`` and ``judgments``.
     """
-    return call("explain", {"dir": run, "query": query, "doc": doc, **options})
+    return call("explain", {"run": run, "query": query, "doc": doc, **options})
 
 
 def prompt(
@@ -362,9 +344,8 @@ def prompt(
 
     Args:
         inputs: as for `annotate`; without any, those of the run of ``out``.
-        query: id of the query, its beginning or a part of its text; without it: the first one.
-        doc: ids of documents: the requests that show all of these, and of one all that show it.
-            Without it, one request of each judge and round.
+        query: its id, the beginning of it, or a part of its text; without it, the first one.
+        doc: ids of documents: the requests that show them all; without it, one of each round.
         out: a run, or its directory or URL: its replies tell what later rounds ask.
         **options: those of ``zelo-ray annotate``.
 
@@ -422,7 +403,19 @@ class Metrics(Table):
         return averages
 
 
-def measure(run: Any, qrels: Any, measures: Sequence[str] | str | None = None) -> Metrics:
+class _MeasureOptions(ReadingOptions):
+    measures: tuple[str, ...] | None = None
+
+
+def measure(
+    run: Any,
+    qrels: Any,
+    measures: Sequence[str] | str | None = None,
+    *,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    config: Place | None = None,
+    progress: "Watch | bool | None" = None,  # noqa: ARG001 - as every function; it takes no time
+) -> Metrics:
     """Measure how well a run orders the documents of some qrels, query by query.
 
     Equal to ir_measures and trec_eval where they have the same measure; the conventions are those
@@ -431,9 +424,11 @@ def measure(run: Any, qrels: Any, measures: Sequence[str] | str | None = None) -
     Args:
         run: a frame of query_id, doc_id, score; a mapping of queries to documents to scores; or the
             path of a run: TREC, Parquet, or annotated JSONL.
-        qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; results
-            of `annotate`; or the path of judgments of any kind, also annotated JSONL.
+        qrels: judgments, as the truth of `bakeoff`.
         measures: as ir_measures writes them; if None, those that suit the qrels.
+        columns: names of columns by role, where they are called otherwise.
+        config: a YAML file of ``measures`` and ``columns``.
+        progress: not shown.
 
     Returns:
         A row a query of the qrels and a column a measure; ``.means()`` has the means.
@@ -446,14 +441,18 @@ def measure(run: Any, qrels: Any, measures: Sequence[str] | str | None = None) -
     """
     from zelo_ray.evaluation import measures as found  # noqa: PLC0415 - scipy takes a second
 
+    given, _ = with_config({"measures": measures, "columns": columns, "config": config})
+    options = load_options(_MeasureOptions, given)
+    named = split_columns(options.columns)
     with TemporaryDirectory() as folder:
         places = as_options({"runs": {"run": run}, "truth": qrels}, folder)
-        truth = found.Truth(read_qrels(places["truth"]))
-        runs = read_runs(places["runs"])
+        truth = found.Truth(read_qrels(places["truth"], named))
+        runs = read_runs(places["runs"], named)
+        named.refuse_unused()
         if len(runs) != 1:
             raise InputError(f"run: holds {len(runs):,} runs: {', '.join(runs)}")
         ranking = found.rank_run(truth, next(iter(runs.values())))
-    names = [measures] if isinstance(measures, str) else measures
+    names = options.measures
     wanted = found.default_measures(truth) if names is None else found.parse_measures(names)
-    columns = dict(zip(map(str, wanted), found.evaluate(wanted, ranking), strict=True))
-    return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **columns}))
+    values = dict(zip(map(str, wanted), found.evaluate(wanted, ranking), strict=True))
+    return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **values}))

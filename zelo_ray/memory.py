@@ -30,24 +30,11 @@ from zelo_ray.results import Results
 FOLDER = "input"
 _SEVERAL = frozenset({"inputs", "pools", "sources", "runs"})
 _ONE = frozenset({"truth", "human", "old", "new", "source", "corpus", "queries", "qrels"})
-_ODD = re.compile(r"[^\w.-]+")
-_NOT_IN_LABELS = str.maketrans(dict.fromkeys(":/=@", "_"))
 
 
 def as_options(given: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """Return keywords as options: what is in memory is written to files below a folder.
-
-    Args:
-        given: the keywords; those that are None are left out.
-        folder: directory or URL.
-
-    Raises:
-        InputError: a value cannot be written as a table.
-        OptionError: a reranker cannot be sent to another process.
-    """
-    return {
-        name: _as_option(name, value, folder) for name, value in given.items() if value is not None
-    }
+    """Return keywords as options: what is in memory is written to files below a folder."""
+    return {name: _as_option(name, value, folder) for name, value in given.items()}
 
 
 def _as_option(name: str, value: Any, folder: str) -> Any:
@@ -57,13 +44,7 @@ def _as_option(name: str, value: Any, folder: str) -> Any:
         return _store_several(name, value, folder)
     if name in _ONE or isinstance(value, Results | PathLike):
         return _store_one(name, value, folder)
-    if isinstance(value, list | tuple):
-        return [_as_option("", item, folder) for item in value]
-    return value
-
-
-def _is_place(value: object) -> bool:
-    return isinstance(value, str | PathLike | Results)
+    return [_as_option("", each, folder) for each in value] if isinstance(value, list) else value
 
 
 def _store_several(name: str, value: Any, folder: str) -> list[str]:
@@ -71,19 +52,12 @@ def _store_several(name: str, value: Any, folder: str) -> list[str]:
     if isinstance(value, Mapping) and name in ("runs", "sources"):
         if not all(map(str, value)):
             raise InputError(f"{name}: a name is empty")
-        return [
-            join_name(str(key), _store_one(f"{name}-{key}", each, folder))
-            for key, each in value.items()
-        ]
-    if isinstance(value, list | tuple | set | frozenset):
-        if not value:
-            raise InputError(f"{name}: must not be empty")
-        if not any(isinstance(each, Mapping | Pool) for each in value):
-            return [_store_one(name, each, folder) for each in value]
-        if any(map(_is_place, value)):
-            what = "cannot mix paths and rows; write all of them to files, or none"
-            raise InputError(f"{name}: {what}")
-    return [_store_one(name, value, folder)]
+        places = {key: _store_one(f"{name}-{key}", each, folder) for key, each in value.items()}
+        return [join_name(str(key), place) for key, place in places.items()]
+    are_rows = not isinstance(value, list | tuple | set | frozenset) or any(
+        isinstance(each, Mapping | Pool) for each in value
+    )
+    return [_store_one(name, each, folder) for each in ([value] if are_rows else value)]
 
 
 def _store_one(name: str, value: Any, folder: str) -> str:
@@ -95,70 +69,71 @@ def _store_one(name: str, value: Any, folder: str) -> str:
     if hasattr(value, "docs_iter") and hasattr(value, "dataset_id"):
         return f"ir_datasets:{value.dataset_id()}"
     try:
-        if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
-            return _store_frame(name, value, folder)
-        if _is_nested(value):
-            rows = [
-                (str(q), str(d), None if n is None else float(n))
-                for q, each in value.items()
-                for d, n in each.items()
-            ]
-            number = "score" if name.startswith("run") else "relevance"
-            columns = zip(*rows, strict=True) if rows else ((), (), ())
-            types = (pa.string(), pa.string(), pa.float64())
-            arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
-            table = pa.table(arrays, names=["query_id", "doc_id", number])
-            return _store_table(name, table, folder)
-        if isinstance(value, Mapping | Pool):
-            value = [value]
-        if isinstance(value, list | tuple):
-            return _store(folder, name, ".jsonl", b"".join(map(_line, value)))
+        ending, data = _to_file(name, value)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(f"{name}: cannot be written as a table ({format_error(error)})") from None
+    return _store(folder, name, ending, data)
+
+
+def _to_file(name: str, value: Any) -> tuple[str, bytes]:
+    """Return the ending and the content of the file of a frame, a mapping or rows."""
+    if type(value).__name__ == "Series" or isinstance(value, pa.ChunkedArray):
+        raise InputError(f"{name}: cannot be a Series; give a frame with its columns")
+    if hasattr(value, "reset_index"):
+        return _frame_file(value)
+    if hasattr(value, "__arrow_c_stream__"):
+        return _parquet(pa.table(value))
+    if _is_nested(value):
+        number = "score" if name.startswith("run") else "relevance"
+        types = {"query_id": pa.string(), "doc_id": pa.string(), number: pa.float64()}
+        cells = [
+            {"query_id": str(query), "doc_id": str(doc), number: each}
+            for query, numbers in value.items()
+            for doc, each in numbers.items()
+        ]
+        return _parquet(pa.Table.from_pylist(cells, pa.schema(types)))
+    rows = [value] if isinstance(value, Mapping | Pool) else value
+    if isinstance(rows, list | tuple):
+        return _lines(rows)
     kind = type(value).__name__
     raise InputError(f"{name}: cannot be a {kind}; write paths, a data frame, or a list of dicts")
 
 
 def _is_nested(value: object) -> bool:
     """Return whether a value maps queries to mappings from documents to numbers."""
-    if not isinstance(value, Mapping) or not value:
-        return isinstance(value, Mapping)
-    numbers = [each for each in value.values() if isinstance(each, Mapping)]
-    return len(numbers) == len(value) and not any(
-        isinstance(number, str) for each in numbers for number in each.values()
+    return isinstance(value, Mapping) and all(
+        isinstance(each, Mapping) and not any(isinstance(number, str) for number in each.values())
+        for each in value.values()
     )
 
 
-def _store_frame(name: str, frame: Any, folder: str) -> str:
-    """Write a frame of pandas, polars or Arrow; the named levels of an index are columns."""
-    if type(frame).__name__ == "Series" or isinstance(frame, pa.ChunkedArray):
-        raise InputError(f"{name}: cannot be a Series; give a frame with its columns")
-    if not hasattr(frame, "reset_index"):
-        return _store_table(name, pa.table(frame), folder)
+def _frame_file(frame: Any) -> tuple[str, bytes]:
+    """Return the file of a frame of pandas; the named levels of an index are columns."""
     levels = [level for level in frame.index.names if level and level not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
     columns = enumerate(frame.dtypes)
     objects = (frame.iloc[:, n].dropna() for n, dtype in columns if dtype.kind == "O")
+    # Arrow would give all objects of a column the same fields.
     if not any(isinstance(next(iter(cells), None), Mapping | list) for cells in objects):
         with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
-            return _store_table(name, pa.Table.from_pandas(frame, preserve_index=False), folder)
-    # Arrow gives all objects of a column the same fields.
-    plain = frame.astype(object).where(frame.notna(), None)
-    return _store(folder, name, ".jsonl", b"".join(map(_line, plain.to_dict("records"))))
+            return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
+    return _lines(frame.astype(object).where(frame.notna(), None).to_dict("records"))
 
 
-def _store_table(name: str, table: pa.Table, folder: str) -> str:
+def _parquet(table: pa.Table) -> tuple[str, bytes]:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, store_schema=False)  # plain types, which every reader knows
-    return _store(folder, name, ".parquet", sink.getvalue().to_pybytes())
+    return ".parquet", sink.getvalue().to_pybytes()
 
 
-def _line(row: Any) -> bytes:
-    row = pool_row(row) if isinstance(row, Pool) else row
-    if not isinstance(row, Mapping):
-        raise TypeError(f"an item is a {type(row).__name__}, and not a dict")
-    text = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+def _lines(rows: Any) -> tuple[str, bytes]:
+    texts = list[str]()
+    for row in rows:
+        if not isinstance(row, Mapping | Pool):
+            raise TypeError(f"an item is a {type(row).__name__}, and not a dict")
+        plain = _plain(pool_row(row) if isinstance(row, Pool) else row)
+        texts.append(json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n")
+    return ".jsonl", "".join(texts).encode("utf-8", "backslashreplace")
 
 
 def _plain(value: Any) -> Any:
@@ -181,7 +156,8 @@ def _plain(value: Any) -> Any:
 def _store(folder: str, name: str, ending: str, data: bytes) -> str:
     """Write a file below a folder, unless it is there; return where it is."""
     digest = hashlib.sha256(data).hexdigest()[:12]
-    place = f"{folder.rstrip('/')}/{FOLDER}/{_ODD.sub('_', name)}-{digest}{ending}"
+    name = re.sub(r"[^\w.-]+", "_", name)
+    place = f"{folder.rstrip('/')}/{FOLDER}/{name}-{digest}{ending}"
     fs, path = fsspec.url_to_fs(place)
     if not fs.exists(path) or fs.size(path) != len(data):
         with open_for_writing(place) as file:
@@ -202,7 +178,7 @@ def store_rerankers(rerankers: Any, folder: str) -> list[str]:
 
 
 def _store_reranker(name: str, reranker: Any, folder: str) -> str:
-    label = name.translate(_NOT_IN_LABELS)
+    label = re.sub("[:/=@]", "_", name)
     if isinstance(reranker, str):
         return f"{label}={reranker}"
     if not (callable(reranker) or hasattr(reranker, "score")):

@@ -61,20 +61,11 @@ def add_installed(names: Iterable[str], group: PluginGroup) -> list[str]:
 def load_installed(
     group: PluginGroup, name: str, kind: type[T], error: Callable[[str], Exception]
 ) -> T | None:
-    """Load what an installed package declares, and check its type; None if none declares it.
-
-    Args:
-        group: in which it is declared.
-        name: of the plug-in.
-        kind: the class of which it must be an instance.
-        error: makes the exception to raise if it is not.
-
-    Raises:
-        error: it cannot be imported, is of another type, or is declared by several packages.
-    """
+    """Load what an installed package declares, and check its type; None if none declares it."""
     plugins = find_installed(group).get(name, ())
     if len(plugins) > 1:
-        raise error(describe_clash(plugins))
+        packages = " and ".join(plugin.package for plugin in plugins)
+        raise error(f"{name} is declared by {packages}; uninstall one of them")
     if not plugins:
         return None
     (plugin,) = plugins
@@ -82,12 +73,6 @@ def load_installed(
     target = load_plugin(plugin.place, kind, lambda message: error(f"{package}: {message}"))
     _loaded_packages[plugin.package] = plugin.version
     return target
-
-
-def describe_clash(plugins: tuple[InstalledPlugin, ...]) -> str:
-    """Say that several packages declare one name."""
-    packages = " and ".join(plugin.package for plugin in plugins)
-    return f"{plugins[0].name} is declared by {packages}; uninstall one of them"
 
 
 def loaded_packages() -> dict[str, str]:
@@ -110,16 +95,9 @@ def absolute_plugin_name(name: str) -> str:
 def load_plugin(
     name: str, kind: type[T], error: Callable[[str], Exception], unknown: str = ""
 ) -> T:
-    """Import the object that a name points at, and check its type.
+    """Import the object that a name points at, and check its type; ``error`` makes what is raised.
 
-    Args:
-        name: of the plug-in.
-        kind: the class of which it must be an instance.
-        error: makes the exception to raise if it is not.
-        unknown: the message where there is no such module, if the name may be a typo.
-
-    Raises:
-        error: it cannot be imported, or is of another type; the message is one line.
+    ``unknown`` is the message where there is no such module, if the name may be a typo.
     """
     where, _, what = name.rpartition(":")
     top = where.partition(".")[0]
@@ -143,9 +121,6 @@ def import_plugin(name: str) -> Any:
     """Import the object that a name points at; return the same one until its file changes.
 
     Modules are found on Python's path and in the working directory.
-
-    Raises:
-        Exception: whatever the user's code raises when it is imported.
     """
     where, _, what = name.rpartition(":")
     add_user_folders([str(Path.cwd())])

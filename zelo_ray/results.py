@@ -16,7 +16,7 @@ from zelo_ray.errors import ExitStatus, OptionError
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import StoredTable, parquet_table
 from zelo_ray.files.wording import printable
-from zelo_ray.options.places import check_url
+from zelo_ray.options import check_url, read_config
 from zelo_ray.reports.document import CommandResult
 from zelo_ray.reports.parts import ReportTable
 from zelo_ray.reports.terminal import Line, render_lines
@@ -210,16 +210,29 @@ def render_text(lines: Iterator[Line], width: int) -> str:
     return "\n".join(texts).strip("\n")
 
 
-def load_run(out: str | PathLike[str]) -> Results:
+def load_run(
+    out: str | PathLike[str] | None = None,
+    *,
+    config: str | PathLike[str] | None = None,
+    progress: object = None,  # noqa: ARG001 - as every function; it takes no time
+) -> Results:
     """Load the results in a directory or URL, as the function that wrote them returned them.
+
+    Args:
+        out: the directory or URL.
+        config: the YAML file of the command, whose ``out`` is taken where none is given.
+        progress: not shown.
 
     Raises:
         NotFoundError: there are no results, or the run is not finished.
         InputError: a file is damaged.
-        OptionError: there is no file system for the URL.
+        OptionError: there is no file system for the URL, or no place is named.
     """
+    place = out or read_config(fspath(config or "")).get("out")
+    if not place:
+        raise OptionError("name the directory or URL of the results")
     try:
-        place = check_url(fspath(out))
+        check_url(fspath(place))
     except ValueError as error:
         raise OptionError(str(error)) from None
-    return Results(with_lines(read_report(place)))
+    return Results(with_lines(read_report(fspath(place))))

@@ -3,9 +3,12 @@
 import argparse
 from collections.abc import Iterator
 
-from zelo_ray.cli.flags import add_options, listed_values, options_with_flags
+from zelo_ray.cli import make_parser
 from zelo_ray.commands import COMMANDS
-from zelo_ray.options.base import has_flag
+from zelo_ray.options import has_flag
+
+_EVERYWHERE = {"help", "config", "json", "progress"}
+"""Flags of every command."""
 
 
 def options_page() -> str:
@@ -14,16 +17,16 @@ def options_page() -> str:
 
 
 def _command(name: str) -> Iterator[str]:
-    kind, purpose = options_with_flags(name), COMMANDS[name].purpose
+    parser, kind = make_parser(name)
+    purpose = COMMANDS[name].purpose
     yield from (f"## {name}", "", f"{purpose[0].upper()}{purpose[1:]}.", "")
     yield from ("```text", f"zelo-ray {kind.usage}", "```", "")
-    parser = argparse.ArgumentParser(add_help=False, prog=f"zelo-ray {name}")
-    add_options(parser, kind, listed_values(name))
     for group in parser._action_groups:
-        if group._group_actions:
+        actions = [each for each in group._group_actions if each.dest not in _EVERYWHERE]
+        if actions:
             title = "what it takes" if group.title == "positional arguments" else group.title
             yield from ("", f"**{title}**", "", "| option | what it is |", "|---|---|")
-            yield from (_row(action) for action in group._group_actions)
+            yield from (_row(action) for action in actions)
     others = {n: f for n, f in kind.model_fields.items() if not has_flag(f)}
     if others:
         yield from (

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from tests.builders import HURRIED, OwnCoordination
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols import advance, find_protocol
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import asking_options, build_rankers

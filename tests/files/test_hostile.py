@@ -30,7 +30,7 @@ from tests.files.reading import (
 from tests.hills import write_contests, write_verdicts
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
-from zelo_ray.cli.output import print_lines
+from zelo_ray.cli import print_lines
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import Ledger

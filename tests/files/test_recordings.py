@@ -10,9 +10,9 @@ import pytest
 
 from tests.builders import ask, pool_of, request_of, results_of, rows_of
 from tests.files.reading import as_lines, read_recording, write_file, write_folder
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols import PROTOCOLS, advance, load_protocol
 from zelo_ray.providers import Fatal, build_panel
 from zelo_ray.providers.recorded import Recorded

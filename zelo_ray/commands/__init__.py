@@ -10,8 +10,8 @@ from typing import Any
 class Command:
     """A command: what help says of it, its options, and the function of these and a watch.
 
-    ``options`` stand below `zelo_ray.options`, and ``run`` below `zelo_ray.commands`, each as
-    ``module:NAME``; ``kind`` is what a record calls results that the command can read again.
+    ``options`` stand below `zelo_ray`, and ``run`` below `zelo_ray.commands`, as ``module:NAME``;
+    ``kind`` is what a record calls results that the command can read again.
     """
 
     group: str
@@ -27,48 +27,48 @@ class Command:
 # fmt: off
 COMMANDS = {
     "annotate": Command("judge", "judge pools and write relevance scores",
-        "judging:AnnotateOptions", "adapter:annotate", kind="annotate", protocols=True),
+        "options:AnnotateOptions", "adapter:annotate", kind="annotate", protocols=True),
     "fit": Command("judge", "fit ratings to comparisons of any origin",
-        "files:FitOptions", "adapter:fit"),
+        "command_options:FitOptions", "adapter:fit"),
     "bakeoff": Command("compare", "compare rerankers and test which differences are significant",
-        "bakeoff:BakeoffOptions", "bakeoff.run:run", kind="bakeoff"),
+        "command_options:BakeoffOptions", "bakeoff.run:run", kind="bakeoff"),
     "compare-protocols": Command("compare", "compare protocols at equal cost",
-        "comparing:CompareProtocolsOptions", "adapter:compare_protocols",
+        "command_options:CompareProtocolsOptions", "adapter:compare_protocols",
         kind="protocols", protocols=True),
     "tune": Command("compare",
         "find which instructions, template, panel or protocol judges like people",
-        "comparing:TuneOptions", "adapter:tune", kind="tune", protocols=True),
+        "command_options:TuneOptions", "adapter:tune", kind="tune", protocols=True),
     "compare-labels": Command("compare", "show what new labels change",
-        "agree:CompareLabelsOptions", "compare_labels.run:run", kind="compare"),
+        "command_options:CompareLabelsOptions", "compare_labels.run:run", kind="compare"),
     "drift": Command("compare",
         "find out whether judges changed between two runs on the same pools",
-        "agree:DriftOptions", "drift.run:run", kind="drift"),
+        "command_options:DriftOptions", "drift.run:run", kind="drift"),
     "probe": Command("compare",
         "find what moves a judge that should not: length, query words, orders",
-        "comparing:ProbeOptions", "adapter:probe", kind="probe"),
+        "command_options:ProbeOptions", "adapter:probe", kind="probe"),
     "label": Command("people",
         "draw documents or pairs for people to judge, and collect their answers",
-        "label:LabelOptions", "adapter:label"),
+        "command_options:LabelOptions", "adapter:label"),
     "agree": Command("people", "measure judges against people and each other",
-        "agree:AgreeOptions", "agree.run:run", kind="agree"),
+        "command_options:AgreeOptions", "agree.run:run", kind="agree"),
     "prompt": Command("inspect", "show the exact requests to judges, without any call",
-        "judging:PromptOptions", "adapter:prompt", protocols=True),
+        "command_options:PromptOptions", "adapter:prompt", protocols=True),
     "explain": Command("inspect",
         "show a query or document, its score, and the judgments behind it",
-        "inspecting:ExplainOptions", "adapter:explain"),
+        "command_options:ExplainOptions", "adapter:explain"),
     "report": Command("inspect", "write report.html again, or a list of several runs",
-        "inspecting:ReportOptions", "adapter:report"),
+        "command_options:ReportOptions", "adapter:report"),
     "watch": Command("inspect", "show how a run stands while it is at work elsewhere",
-        "inspecting:WatchOptions", "adapter:watch"),
+        "command_options:WatchOptions", "adapter:watch"),
     "doctor": Command("maintain", "check this machine, its keys and judges before a run",
-        "inspecting:DoctorOptions", "adapter:doctor"),
+        "command_options:DoctorOptions", "adapter:doctor"),
     "convert": Command("maintain", "write pools, judgments and runs in other formats",
-        "files:ConvertOptions", "adapter:convert"),
+        "command_options:ConvertOptions", "adapter:convert"),
     "batches": Command("maintain", "list pending batches at providers, or cancel them",
-        "inspecting:BatchesOptions", "adapter:batches"),
+        "command_options:BatchesOptions", "adapter:batches"),
     "sample": Command("maintain",
         "write the sample data: pools, recorded judges, a run and people's grades",
-        "inspecting:SampleOptions", "adapter:sample"),
+        "command_options:SampleOptions", "adapter:sample"),
 }
 # fmt: on
 """By name, in the order of help."""
@@ -82,18 +82,15 @@ def import_name(name: str) -> Any:
 
 def options_of(name: str) -> Any:
     """Return the options of a command."""
-    return import_name(f"options.{COMMANDS[name].options}")
+    return import_name(COMMANDS[name].options)
 
 
-def load(name: str, values: Mapping[str, Any], config: str = "") -> Any:
-    """Load the options of a command from flags or keywords, and the text of a YAML file.
-
-    Raises:
-        OptionError: an option is unknown, out of range, or of other protocols.
-    """
-    load_options = import_name("options:load_options")
-    refine = import_name("protocols:refine_options") if COMMANDS[name].protocols else None
-    return load_options(options_of(name), values, config, refine=refine)
+def load(name: str, values: Mapping[str, Any]) -> Any:
+    """Load the options of a command from flags, keywords and what a file says."""
+    kind = options_of(name)
+    if COMMANDS[name].protocols:
+        kind = import_name("protocols:refine_options")(kind, values)
+    return import_name("options:load_options")(kind, values)
 
 
 def report_of_kind(kind: str) -> Any:

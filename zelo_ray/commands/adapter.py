@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.commands import COMMANDS, import_name
 from zelo_ray.errors import ExitStatus, ZeloError
 from zelo_ray.reports import next_step
+from zelo_ray.reports.command_lines import command_from_options
 from zelo_ray.reports.document import CommandResult
 from zelo_ray.reports.parts import Report
 from zelo_ray.reports.progress.events import SilentWatch
@@ -39,14 +40,7 @@ def run_recorded(
     watch: "Watch",
     words: Sequence[str] = (),
 ) -> CommandResult:
-    """Run a command, record its progress in its output, and its results at trackers.
-
-    Args:
-        run: runs it.
-        options: of the command.
-        watch: shows the progress.
-        words: the command as typed, if it was.
-    """
+    """Run a command, record its progress in its output, and its results at trackers."""
     trackers: Sequence[str] = getattr(options, "track", ())
     check_trackers(trackers)
     recorder = ProgressRecorder(watch)
@@ -61,7 +55,8 @@ def run_recorded(
         step = None
         if recorder.is_recording:
             with contextlib.suppress(ZeloError, OSError):  # no reason for a run to fail at its end
-                step = result.next_step(words or shlex.split(options.command_line())[1:])
+                words = words or shlex.split(command_from_options(options))[1:]
+                step = result.next_step(words)
         line = next_step.next_line(step) if step else ""
         recorder.end(result.status, line, is_news=not result.report.is_up_to_date)
         warn = warnings.warn if type(watch) is SilentWatch else watch.say
@@ -232,7 +227,7 @@ def explain(options: Any, _watch: "Watch") -> CommandResult:
     from zelo_ray.commands.explain import build_explanation
     from zelo_ray.commands.explain.queries import describe_queries, list_queries
 
-    out = options.dir
+    out = options.run
     if not options.query:
         texts = list_queries(out)
         step = next_step.after_explain(out, next(iter(texts)))
@@ -286,7 +281,7 @@ def batches(options: Any, _watch: "Watch") -> CommandResult:
     """List batches, or cancel them."""
     from zelo_ray.commands.batches import batches_table, list_batches
 
-    found = list_batches(options.dir, os.environ, cancel=options.cancel)
+    found = list_batches(options.run, os.environ, cancel=options.cancel)
     return CommandResult(lines=[batches_table(found)], figures={"batches": found})
 
 
@@ -294,7 +289,7 @@ def sample(options: Any, _watch: "Watch") -> CommandResult:
     """Write the sample data."""
     from zelo_ray.commands.sample import write_sample
 
-    out, names = options.dir, write_sample(options.dir)
+    out, names = options.out, write_sample(options.out)
     lines = [f"{out} holds the sample: {', '.join(names)}"]
     figures = {"counts": {"files": len(names)}}
     files = [f"{out}/{name}" for name in names]
@@ -315,5 +310,5 @@ def watch(options: Any, _watch: "Watch") -> CommandResult:
 
     with contextlib.suppress(KeyboardInterrupt):  # by which an onlooker leaves
         lines, figures = watch_run(options, make_console())
-        return CommandResult(lines=lines, figures=figures, out=options.dir)
-    return CommandResult(out=options.dir)
+        return CommandResult(lines=lines, figures=figures, out=options.run)
+    return CommandResult(out=options.run)

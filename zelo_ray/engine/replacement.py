@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.run_record import changed_prompt_options, last_record, options_of_run
 from zelo_ray.files.tables import read_table
-from zelo_ray.options import AnnotateOptions, AskingOptions
-from zelo_ray.options.base import FILES, MONEY, RUNNING, group_of
+from zelo_ray.options import FILES, MONEY, RUNNING, AnnotateOptions, AskingOptions, group_of
 from zelo_ray.plugins import absolute_plugin_name
 from zelo_ray.providers import load_provider
 from zelo_ray.records import Judge

@@ -58,7 +58,7 @@ from zelo_ray.files.storage import (
 )
 from zelo_ray.files.wording import counted, escape_bytes, is_utf8, not_utf8_message
 from zelo_ray.names import did_you_mean
-from zelo_ray.options.judging import AskingOptions
+from zelo_ray.options import AskingOptions
 from zelo_ray.records import Document, Pool
 
 DEPTH = 100

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zelo_ray.command_options import Scale
 from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import (
     KNOWN_LABELS,
@@ -42,7 +43,6 @@ from zelo_ray.files.votes import (
 )
 from zelo_ray.files.wording import counted, printable
 from zelo_ray.names import split_name
-from zelo_ray.options.agree import Scale
 
 Floats = NDArray[np.float64]
 _TEXTS = [(name, pa.string()) for name in ("query_id", "doc_id", "judge")]

@@ -19,8 +19,7 @@ from pydantic.fields import FieldInfo
 
 from zelo_ray.errors import OptionError
 from zelo_ray.names import did_you_mean
-from zelo_ray.options import AnnotateOptions, OptionGroup
-from zelo_ray.options.base import Kind
+from zelo_ray.options import AnnotateOptions, Kind, OptionGroup
 from zelo_ray.plugins import (
     add_installed,
     find_installed,

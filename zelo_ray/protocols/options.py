@@ -17,9 +17,16 @@ from pydantic import (
 )
 
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AnnotateOptions, FileText, Place
-from zelo_ray.options.base import FROM_USER, JUDGING, NO_FLAG
-from zelo_ray.options.places import read_text, read_text_or_literal
+from zelo_ray.options import (
+    FROM_USER,
+    JUDGING,
+    NO_FLAG,
+    AnnotateOptions,
+    FileText,
+    Place,
+    read_text,
+    read_text_or_literal,
+)
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.protocol import KEPT, RECORDED
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions

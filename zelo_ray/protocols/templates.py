@@ -14,9 +14,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from zelo_ray.names import did_you_mean
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.base import JUDGING
-from zelo_ray.options.places import TextOrFile
+from zelo_ray.options import JUDGING, AnnotateOptions, TextOrFile
 from zelo_ray.protocols.prompt_files import (
     USER,
     Prompt,

@@ -11,8 +11,7 @@ from itertools import accumulate
 from pydantic import BaseModel
 
 from zelo_ray.files.wording import text_for_judges
-from zelo_ray.options import AskingOptions
-from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.options import AskingOptions, JudgingOptions
 from zelo_ray.protocols.passages import select_passages, strip_passage_numbers, truncate_text
 from zelo_ray.protocols.prompt_files import PromptParts
 from zelo_ray.protocols.templates import choose_prompt

@@ -1,11 +1,11 @@
 """Build command lines for a shell, as a user would type them."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from zelo_ray.options import CommandOptions
+from zelo_ray.options import CommandOptions, has_flag
 
 _BARE = "--dry-run"
 """The flag without a value that next steps use."""
@@ -39,12 +39,12 @@ def typed_value(words: Sequence[str], flag: str) -> str:
     return ""
 
 
-def command_from_options(name: str, options: CommandOptions) -> str:
+def command_from_options(options: CommandOptions) -> str:
     """Return a command with a flag for each option that differs from its default.
 
     Options of judges, their keys and prices have no flag: they are in a config file.
     """
-    words = [name]
+    words = [options.usage.split()[0]]
     for field in type(options).positional:
         words += values_of(getattr(options, field))
     by_file = False
@@ -53,7 +53,7 @@ def command_from_options(name: str, options: CommandOptions) -> str:
         default = about.get_default(call_default_factory=True)
         if field in type(options).positional or value == default:
             continue
-        if isinstance(value, Mapping):
+        if not has_flag(about):
             by_file |= field in _BY_FILE
         else:
             words += [flag_of(field), *([] if value is True else values_of(value))]

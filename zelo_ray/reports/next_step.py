@@ -7,15 +7,21 @@ quoted by `command_of`; None if there is no usual next step.
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from zelo_ray.command_options import (
+    AgreeOptions,
+    BakeoffOptions,
+    CompareLabelsOptions,
+    ConvertOptions,
+    DoctorOptions,
+    DriftOptions,
+    FitOptions,
+    ProbeOptions,
+    TuneOptions,
+)
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.wording import without_passwords
 from zelo_ray.names import split_name
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.agree import AgreeOptions, CompareLabelsOptions, DriftOptions
-from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.comparing import ProbeOptions, TuneOptions
-from zelo_ray.options.files import ConvertOptions, FitOptions
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.reports.command_lines import (
     command_from_options,
     command_of,
@@ -124,7 +130,7 @@ def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str
     texts = (name for name, value in best if isinstance(value, str))
     files = {name: file for name in texts if (file := typed_value(words, flag_of(name)))}
     updates = {"out": sibling_path(out, best.protocol), "max_usd": None, "dry_run": True}
-    return command_from_options("annotate", best.model_copy(update={**files, **updates}))
+    return command_from_options(best.model_copy(update={**files, **updates}))
 
 
 def after_tune(options: TuneOptions, chosen: str) -> str:
@@ -188,7 +194,7 @@ def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequenc
     if file := typed_value(words, "--instructions"):
         values["instructions"] = file
     out = sibling_path(options.out, "judged")
-    return command_from_options("annotate", AnnotateOptions.model_construct(**values, out=out))
+    return command_from_options(AnnotateOptions.model_construct(**values, out=out))
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import PanelError
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions, AskingOptions
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.plugins import add_installed, load_installed
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (

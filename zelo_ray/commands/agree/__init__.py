@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from zelo_ray.command_options import AgreeOptions, parse_scales
 from zelo_ray.commands.agree.consensus import measure_consensus
 from zelo_ray.commands.agree.criteria import select_criterion
 from zelo_ray.commands.agree.grades import measure_grading
@@ -34,7 +35,6 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory, write_json
 from zelo_ray.files.tables import parquet_table, write_tables
 from zelo_ray.names import split_name
-from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import Protocol, is_own_protocol, protocol_of_record
 
@@ -83,7 +83,8 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
             sources, settings["human"], columns = select_criterion(
                 sources, options.human, options.criterion, columns, folder
             )
-        verdicts = read_all_judgments(sources, scales=options.scales, columns=columns, **settings)
+        scales = parse_scales(options.scale)
+        verdicts = read_all_judgments(sources, scales=scales, columns=columns, **settings)
         for run in options.runs:  # which are read later, and may have the columns
             open_source(split_name(run)[1], columns)
         columns.refuse_unused()

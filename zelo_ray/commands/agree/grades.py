@@ -6,6 +6,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.biases import Bias, make_bias
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement.counts import Floats
@@ -20,7 +21,6 @@ from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import find_shards
 from zelo_ray.files.tables import iter_rows, table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.records import Document
 
 _Item = tuple[str, str]

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judges import AllJudgments
 from zelo_ray.files.labels import Ids, ids_in_table, read_labels
@@ -16,7 +17,6 @@ from zelo_ray.files.run_record import RUN, read_record, run_directory
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.wording import counted
 from zelo_ray.names import split_name
-from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.protocols.anchors import example_query_ids
 
 

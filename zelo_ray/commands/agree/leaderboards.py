@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement.intervals import draw_samples
@@ -20,7 +21,6 @@ from zelo_ray.files.judgments import read_runs
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.options.agree import AgreeOptions
 
 _SURE = 0.05
 _ITEM = ["query_id", "doc_id"]

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.evaluation.agreement.counts import Floats, RatingMatrix
 from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
 from zelo_ray.evaluation.agreement.pairs import find_orientation, verdict_ratings
 from zelo_ray.evaluation.agreement.votes import Ballots, encode_votes, judge_verdicts
 from zelo_ray.files.judges import AllJudgments, weights_of
-from zelo_ray.options.agree import AgreeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,9 @@ def collect_pair_votes(verdicts: AllJudgments, options: AgreeOptions) -> PairVot
     """Collect the votes and verdicts on the pairs that people voted on."""
     votes = pa.concat_tables([verdicts.human_votes, verdicts.votes], promote_options="default")
     cast = encode_votes(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
-    single = reduce_repeats(cast, lenient=options.lenient)
-    of_judges = judge_verdicts(single if options.lenient else cast)[1:]
+    lenient = options.both_orders == "lenient"
+    single = reduce_repeats(cast, lenient=lenient)
+    of_judges = judge_verdicts(single if lenient else cast)[1:]
     pair_words = np.concatenate([judge_verdicts(single)[:1], of_judges])
     weights = None
     if verdicts.weights:

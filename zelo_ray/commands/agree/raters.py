@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement import (
     COEFFICIENTS,
@@ -12,7 +13,6 @@ from zelo_ray.evaluation.agreement import (
 )
 from zelo_ray.files.judges import HUMAN, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.agree import AgreeOptions
 
 
 def measure_raters(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTables:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree import agree
 from zelo_ray.commands.agree.report import AGREE_REPORT
 from zelo_ray.engine.job import Watch
-from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

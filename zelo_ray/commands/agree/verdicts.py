@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.commands.agree.pair_votes import collect_pair_votes
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
@@ -20,7 +21,6 @@ from zelo_ray.evaluation.agreement.pairs import (
 from zelo_ray.evaluation.agreement.votes import Ballots, cross_votes
 from zelo_ray.files.judges import HUMAN, AllJudgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.agree import AgreeOptions
 
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.biases import Bias, make_bias
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.evaluation.agreement import Agreement, kappa
@@ -27,7 +28,6 @@ from zelo_ray.evaluation.agreement.votes import (
 )
 from zelo_ray.files.judges import OTHERS, PANEL, AllJudgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.options.agree import AgreeOptions
 
 _WORDS = (WITH_TIES, DECIDED)
 _ONE_WAY = 0.9
@@ -41,7 +41,8 @@ def measure_voting(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTab
     notes: list[str] = []
     if len(verdicts.votes):
         cast = encode_votes(verdicts.votes)
-        pair_words = judge_verdicts(reduce_repeats(cast, lenient=True) if options.lenient else cast)
+        lenient = options.both_orders == "lenient"
+        pair_words = judge_verdicts(reduce_repeats(cast, lenient=True) if lenient else cast)
         biases = [*_biases(cast, pair_words, options)]
         agreed = [*_agreements(cast, pair_words, options)]
         notes = [*_note_one_order(cast, verdicts.votes)]

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
@@ -32,7 +33,6 @@ from zelo_ray.evaluation.measures import (
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
 from zelo_ray.files.candidates import find_doubts
 from zelo_ray.files.labels import PeoplesLabels
-from zelo_ray.options.bakeoff import BakeoffOptions
 
 _CELLS = 2**22
 """Resampled labels, and values under them, that are in memory at once: 32 MB each."""

@@ -5,10 +5,10 @@ from math import nan
 
 import numpy as np
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import Floats, MeasuredRanker
 from zelo_ray.evaluation.bootstrap import FEWEST
 from zelo_ray.evaluation.resampling import chunk_sizes, random_stream
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Mean
 from zelo_ray.rerankers.query_costs import QueryCost
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from math import nan
 from typing import Any
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.regression_gate import GateDecision, decide_gate
-from zelo_ray.options.bakeoff import BakeoffOptions
 
 
 def decide_gates(

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.contrasts import build_contrasts, contrasting_queries
 from zelo_ray.commands.bakeoff.costs import sum_costs
@@ -58,7 +59,6 @@ from zelo_ray.files.tables import schema_of
 from zelo_ray.files.wording import counted
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers.pricing import table_version

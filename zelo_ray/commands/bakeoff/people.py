@@ -9,6 +9,7 @@ import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import (
     BakeoffOutcome,
     Corrections,
@@ -41,7 +42,6 @@ from zelo_ray.evaluation.people.student_tests import compare_with_labels
 from zelo_ray.evaluation.significance import FEWEST, compare_pairs
 from zelo_ray.files.labels import PeoplesLabels, ids_in_table
 from zelo_ray.files.wording import counted
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean
 
 _UNLIKELY = 5

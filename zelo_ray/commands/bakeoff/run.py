@@ -3,11 +3,11 @@
 from dataclasses import replace
 from functools import partial
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.files.rows import open_source
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

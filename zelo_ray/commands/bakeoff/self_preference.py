@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap
 from zelo_ray.commands.bakeoff.outcome import (
@@ -18,7 +19,6 @@ from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.regression_gate import GateDecision
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Comparison
 
 Judges = frozenset[str]

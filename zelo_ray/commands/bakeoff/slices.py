@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Slice
 from zelo_ray.commands.bakeoff.thresholds import find_threshold
 from zelo_ray.evaluation.significance import bootstrap_means
-from zelo_ray.options.bakeoff import BakeoffOptions
 
 DIFFICULTY = "difficulty (by result)"
 RELEVANT = "relevant documents (by truth)"

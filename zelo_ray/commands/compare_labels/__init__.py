@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import CompareLabelsOptions
 from zelo_ray.commands.compare_labels.contradictions import Contradiction, Kind, find_contradictions
 from zelo_ray.commands.compare_labels.leaderboards import (
     LeaderboardRow,
@@ -26,7 +27,6 @@ from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.files.wording import counted
-from zelo_ray.options.agree import CompareLabelsOptions
 
 _CUTS = {"old": "positive", "new": "relevant"}
 """By side, the option with the lowest relevant label."""

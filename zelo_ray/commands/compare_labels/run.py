@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from zelo_ray.command_options import CompareLabelsOptions
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.report import COMPARE_LABELS_REPORT
 from zelo_ray.engine.job import Watch
-from zelo_ray.options.agree import CompareLabelsOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
+from zelo_ray.command_options import CompareProtocolsOptions
 from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.compare_protocols.costs import (
     Bill,
@@ -40,7 +41,6 @@ from zelo_ray.files.run_record import PROTOCOLS, record_start
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.providers import panel_of, refuse_without_probabilities
 from zelo_ray.providers.pricing import table_version

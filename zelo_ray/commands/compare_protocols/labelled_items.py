@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from zelo_ray.command_options import CompareProtocolsOptions, TuneOptions
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.job import Watch
@@ -14,7 +15,6 @@ from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import find_shards, open_for_writing
 from zelo_ray.files.wording import counted
-from zelo_ray.options.comparing import CompareProtocolsOptions, TuneOptions
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.anchors import USUAL, example_query_ids
 

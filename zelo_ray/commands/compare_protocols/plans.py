@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from zelo_ray.command_options import CompareProtocolsOptions
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions, CommandOptions, JudgingOptions
-from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 from zelo_ray.records import first_error
 

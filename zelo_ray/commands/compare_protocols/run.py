@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from zelo_ray.command_options import CompareProtocolsOptions
 from zelo_ray.commands.compare_protocols.plans import make_plans
 from zelo_ray.commands.compare_protocols.report import COMPARE_PROTOCOLS_REPORT
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.lock import remove_folders_if_refused
-from zelo_ray.options.comparing import CompareProtocolsOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

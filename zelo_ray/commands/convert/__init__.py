@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from zelo_ray.command_options import ConvertOptions
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.candidates import UnjudgedPools, find_unjudged, pool_lines, sort_run
@@ -38,7 +39,6 @@ from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.trec import write_qrels, write_run
 from zelo_ray.files.wording import printable
 from zelo_ray.names import split_name
-from zelo_ray.options.files import ConvertOptions
 from zelo_ray.records import Pool
 
 _UNJUDGED_DEPTH = 10

@@ -5,13 +5,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.commands.doctor.server import check_server
 from zelo_ray.engine.bookkeeping import check_answer, format_dollars
 from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
 from zelo_ray.errors import PanelError
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.options import ZeloOptions
 from zelo_ray.protocols.server_figures import ServerFigures

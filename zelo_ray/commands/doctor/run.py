@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
+from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.installed import (
     check_dotenv,
@@ -20,7 +21,6 @@ from zelo_ray.commands.doctor.judges import (
 )
 from zelo_ray.commands.doctor.machine import check_machine, check_out
 from zelo_ray.commands.doctor.secrets import make_redactor
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.providers.dotenv import DotenvFile
 
 

@@ -4,9 +4,9 @@ import contextlib
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 
+from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.errors import PanelError
-from zelo_ray.options.inspecting import DoctorOptions
 from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge
 
 _SHORTEST, _PIECE = 4, 8  # characters of a key, and of a piece of one, that are looked for

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from zelo_ray.command_options import DriftOptions
 from zelo_ray.commands.drift.judgments import SharedJudgments, read_shared
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import kappa
@@ -16,9 +17,9 @@ from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.randomisation import randomisation_test_for_many
 from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
 from zelo_ray.files.run_record import find_owner
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.options.agree import DriftOptions
 
 SURE = 0.05
 """Changes with a smaller p (after Holm's correction) are significant."""
@@ -117,7 +118,9 @@ def drift(options: DriftOptions) -> Drift:
     places = (options.old, options.new)
     if options.out and (owned := find_owner(options.out, "drift", places)):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
-    kinds, notes = read_shared(*places)
+    columns = split_columns(options.columns)
+    kinds, notes = read_shared(*places, columns)
+    columns.refuse_unused()
     count = sum(2 * judgments.rows["judge"].nunique() for judgments in kinds)
     tests = [test for each in kinds for test in _measure_movements(each, count, options)]
     tests.sort(key=lambda test: test.judge == PANEL)
@@ -129,10 +132,8 @@ def drift(options: DriftOptions) -> Drift:
     rows = pd.concat([each.rows.assign(judged=_judged(each)) for each in kinds])
     rows = rows.assign(size=(rows["new"] - rows["old"]).abs())
     rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
-    columns = [
-        rows[name].tolist() for name in ("judge", "judged", "query_id", "item", "old", "new")
-    ]
-    changes = [Change(*row) for row in zip(*columns, strict=True)]
+    cells = [rows[name].tolist() for name in ("judge", "judged", "query_id", "item", "old", "new")]
+    changes = [Change(*row) for row in zip(*cells, strict=True)]
     result = Drift(tuple(moves), tuple(changes), notes)
     if options.out:
         _write(options.out, options, result)

@@ -1,15 +1,14 @@
 """Read a panel's old and new judgments of a frozen set, item by item."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from zelo_ray.errors import InputError
+from zelo_ray.files.judges import read_judgments
 from zelo_ray.files.run_record import changed_prompt_options, options_of_run, refuse_unfinished
-from zelo_ray.files.storage import list_directory
-from zelo_ray.files.tables import StoredTable, schema_of
-from zelo_ray.records import Grade, Vote
+from zelo_ray.files.storage import file_stem, list_directory
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"
 _LEAST = 0.5
@@ -28,7 +27,9 @@ class SharedJudgments:
     votes: bool
 
 
-def read_shared(old: str, new: str) -> tuple[list[SharedJudgments], tuple[str, ...]]:
+def read_shared(
+    old: str, new: str, columns: Mapping[str, str]
+) -> tuple[list[SharedJudgments], tuple[str, ...]]:
     """Read the judgments that two sets share, of each kind that both have.
 
     Returns:
@@ -37,9 +38,9 @@ def read_shared(old: str, new: str) -> tuple[list[SharedJudgments], tuple[str, .
     Raises:
         InputError: a set has no judgments, or of no kind do the two share enough.
     """
-    was, now = _read(old), _read(new)
+    was, now = _read(old, columns), _read(new, columns)
     shared, notes, errors = list[SharedJudgments](), list[str](), list[InputError]()
-    for kind in _RECORDS:
+    for kind in (GRADES, VOTES):
         if kind in was and kind in now:
             try:
                 shared.append(_share(kind, (old, was[kind]), (new, now[kind]), notes))
@@ -95,29 +96,23 @@ def _asked_otherwise(*urls: str) -> Iterator[str]:
         yield f"the option {name} was {change}"
 
 
-def _read(url: str) -> dict[str, pd.DataFrame]:
+def _read(url: str, columns: Mapping[str, str]) -> dict[str, pd.DataFrame]:
     """Return the judgments of a set by kind: judge, query_id, item, value; average repeats."""
     refuse_unfinished(url)
-    files: Collection[str] = list_directory(url) or ()
-    kinds = [name for name in _RECORDS if name in files or url.endswith(name)]
-    if not kinds:
+    files = list_directory(url)
+    places = [f"{url.rstrip('/')}/{name}" for name in (GRADES, VOTES) if name in (files or ())]
+    if files is not None and not places:
         raise InputError(f"{url}: no {GRADES} or {VOTES}; name one, or the --out of annotate")
-    sets = {
-        kind: _read_kind(url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}", kind)
-        for kind in kinds
-    }
+    tables = [read_judgments(place, file_stem(place), columns).table for place in places or [url]]
+    sets = {VOTES if "preference" in table.column_names else GRADES: table for table in tables}
     # A run without a single vote may have an empty table of them.
-    return {kind: rows for kind, rows in sets.items() if len(rows)} or sets
+    filled = {kind: table for kind, table in sets.items() if len(table)} or sets
+    return {kind: _by_item(table.to_pandas(), kind) for kind, table in filled.items()}
 
 
-def _read_kind(place: str, kind: str) -> pd.DataFrame:
-    record, columns = _RECORDS[kind]
-    table = StoredTable(place, schema_of(record)).read(["judge", "query_id", *columns])
-    if any(column.null_count for column in table.columns):
-        raise InputError(f"{place}: a row has an empty field")
-    frame = table.to_pandas()
+def _by_item(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     if kind == VOTES:
-        turned = frame["swapped"].astype(bool)
+        turned = frame["swapped"].fillna(value=False).astype(bool)
         first = frame["doc_id_a"].where(~turned, frame["doc_id_b"])
         second = frame["doc_id_b"].where(~turned, frame["doc_id_a"])
         frame["item"], frame["turned"] = first + " > " + second, second + " > " + first
@@ -126,11 +121,4 @@ def _read_kind(place: str, kind: str) -> pd.DataFrame:
         frame = frame.rename(columns={"doc_id": "item", "grade": "value"})
         frame["turned"] = frame["item"]
     keys = ["judge", "query_id", "item", "turned"]
-    means: pd.DataFrame = frame.groupby(keys, as_index=False)["value"].mean()
-    return means
-
-
-_RECORDS: Mapping[str, tuple[type, list[str]]] = {
-    GRADES: (Grade, ["doc_id", "grade"]),
-    VOTES: (Vote, ["doc_id_a", "doc_id_b", "preference", "swapped"]),
-}
+    return frame.groupby(keys, as_index=False)[["value"]].mean()

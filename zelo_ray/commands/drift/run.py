@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from zelo_ray.command_options import DriftOptions
 from zelo_ray.commands.drift import drift, record_of, tables_of
 from zelo_ray.commands.drift.report import DRIFT_REPORT
 from zelo_ray.engine.job import Watch
-from zelo_ray.options.agree import DriftOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

@@ -19,7 +19,7 @@ from zelo_ray.files.run_record import read_record, unfinished_message, unfinishe
 from zelo_ray.files.storage import exists
 from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.names import did_you_mean
-from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
 from zelo_ray.protocols.narrative import indented, of_failures
 from zelo_ray.protocols.options import is_plain

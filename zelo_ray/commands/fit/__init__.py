@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from zelo_ray.command_options import FitOptions, format_of_file
 from zelo_ray.commands.fit.comparisons import COMPARISONS, Comparisons, read_comparisons
 from zelo_ray.errors import InputError
 from zelo_ray.files.schema import split_columns
@@ -20,7 +21,6 @@ from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.wording import counted, guard_formula
 from zelo_ray.fitting.battles import Ints
 from zelo_ray.fitting.ratings import FittedRatings, Games, Unrated, UnratedReason, rate
-from zelo_ray.options.files import FitOptions, format_of_file
 
 _POINTS = {"logits": 1.0, "elo": 400 / log(10)}
 """Points per logit; on Elo's scale 400 points are odds of 10 to 1."""

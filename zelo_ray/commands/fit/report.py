@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from zelo_ray.command_options import FitOptions
 from zelo_ray.commands.fit import Fitted
 from zelo_ray.files.wording import counted
-from zelo_ray.options.files import FitOptions
 from zelo_ray.reports.parts import Cells, Report, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import format_number
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label.desk import LabelDesk, SampleItem
 from zelo_ray.commands.label.draw import SampleRecord, draw_sample
 from zelo_ray.commands.label.people_agreement import compare_answers, describe_agreement
@@ -23,7 +24,6 @@ from zelo_ray.errors import InputError
 from zelo_ray.files.labels import read_sample, unit_of_sample
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.wording import counted
-from zelo_ray.options.label import LabelOptions
 
 Say = Callable[[str], None]
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import BakeoffOptions, Draw
 from zelo_ray.commands.label.texts import pools_of_bakeoff
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_run
@@ -29,8 +30,6 @@ from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_d
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import StoredTable, parquet_table
-from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.label import Draw
 
 _FLOOR = 0.1
 

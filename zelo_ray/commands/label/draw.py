@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label.candidates import (
     Candidates,
     find_candidates,
@@ -57,7 +58,6 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import StoredTable
 from zelo_ray.files.wording import counted
-from zelo_ray.options.label import LabelOptions
 
 SampleRecord = dict[str, Any]
 """The contents of ``label.json``."""

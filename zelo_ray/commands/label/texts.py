@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import pools_file_of_truth
 from zelo_ray.files.labels import DOCUMENT, PAIR, Ids
 from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.storage import find_shards
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.protocols.texts import shown_query
 
 Texts = Mapping[Ids, tuple[str, ...]]

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
+from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.probe.measured import (
     JudgedGrades,
@@ -34,7 +35,6 @@ from zelo_ray.files.storage import find_shards, write_json
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of

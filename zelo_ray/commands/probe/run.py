@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.report import PROBE_REPORT
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.lock import remove_folders_if_refused
-from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

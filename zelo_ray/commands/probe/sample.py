@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from zelo_ray.command_options import ProbeOptions
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.probes import ProbeKind, Subject
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.wording import counted
-from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols.texts import shown_document
 from zelo_ray.records import Document, Pool
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from zelo_ray.command_options import PromptOptions
 from zelo_ray.commands.explain.queries import complete_name, find_by_text
 from zelo_ray.engine.preview_input import PreviewedInput, preview_input
 from zelo_ray.engine.tokens import Estimates, measure_request
@@ -17,7 +18,6 @@ from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.run_record import RUN, read_record, unfinished_record
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.judging import PromptOptions
 from zelo_ray.protocols import Progress, find_protocol, recorded_options
 from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import highest_price, price

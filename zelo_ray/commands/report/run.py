@@ -1,9 +1,9 @@
 """Run `report`: write the page of a run, or one that lists several."""
 
+from zelo_ray.command_options import ReportOptions
 from zelo_ray.commands.report import write_report
 from zelo_ray.commands.report.index import write_index
 from zelo_ray.files.wording import counted
-from zelo_ray.options.inspecting import ReportOptions
 
 
 def run(options: ReportOptions) -> tuple[list[str], str]:
@@ -13,10 +13,10 @@ def run(options: ReportOptions) -> tuple[list[str], str]:
         NotFoundError: no run is found.
         OptionError: no directory is above them all, or it has an ``index.html`` of other origin.
     """
-    if len(options.dir) > 1 or options.index:
-        place = write_index(options.dir, options.index)
-        return [f"index over {counted(len(options.dir), 'run')}: {place}"], place
-    first = options.dir[0].rstrip("/") or "/"
+    if len(options.runs) > 1 or options.index:
+        place = write_index(options.runs, options.index)
+        return [f"index over {counted(len(options.runs), 'run')}: {place}"], place
+    first = options.runs[0].rstrip("/") or "/"
     write_report(first)
     place = f"{first}/report.html"
     return [place], place

@@ -10,13 +10,20 @@ from typing import Any
 import orjson
 from pydantic import ValidationError, create_model
 
+from zelo_ray.command_options import TuneOptions
 from zelo_ray.commands.compare_protocols.plans import plan_run
 from zelo_ray.errors import OptionError
 from zelo_ray.files.storage import file_stem
 from zelo_ray.names import did_you_mean
-from zelo_ray.options import AnnotateOptions, CommandOptions
-from zelo_ray.options.base import FILES, FROM_USER, MONEY, RUNNING, group_of
-from zelo_ray.options.comparing import TuneOptions
+from zelo_ray.options import (
+    FILES,
+    FROM_USER,
+    MONEY,
+    RUNNING,
+    AnnotateOptions,
+    CommandOptions,
+    group_of,
+)
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel, refuse_unknown_names
 from zelo_ray.records import first_error

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from zelo_ray.command_options import TuneOptions
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems, collect_items
 from zelo_ray.commands.compare_protocols.plans import unused_by_all
 from zelo_ray.commands.tune.candidates import (
@@ -23,7 +24,6 @@ from zelo_ray.engine.ledger import salt_of
 from zelo_ray.files.run_record import TUNE, record_start
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.comparing import TuneOptions
 from zelo_ray.reports.progress.recorder import fresh_display
 
 

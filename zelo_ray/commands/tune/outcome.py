@@ -10,8 +10,7 @@ from zelo_ray.commands.tune.choice import Gain
 from zelo_ray.commands.tune.misjudged import ChangedSide, WorthReading
 from zelo_ray.files.storage import write_text
 from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.places import text_reader
+from zelo_ray.options import AnnotateOptions, may_name_file
 
 CHOSEN = "chosen.yaml"
 _NOT_KEPT = {
@@ -99,6 +98,6 @@ def chosen_options(plan: AnnotateOptions) -> str:
     """Return the options of a run as a config file for `annotate`, without its places."""
     plain = plan.model_dump(mode="json", include=plan.model_fields_set - _NOT_KEPT)
     for name, value in plain.items():
-        if isinstance(value, str) and text_reader(type(plan).model_fields[name]):
+        if isinstance(value, str) and may_name_file(type(plan).model_fields[name]):
             plain[name] = f"{value.rstrip()}\n"  # with a line's end it is no file's name
     return yaml.safe_dump(plain, allow_unicode=True, sort_keys=False)

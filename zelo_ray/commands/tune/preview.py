@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
+from zelo_ray.command_options import TuneOptions
 from zelo_ray.commands.tune.candidates import (
     AS_IT_IS,
     make_candidates,
@@ -14,7 +15,6 @@ from zelo_ray.commands.tune.halves import FIRST, split_items
 from zelo_ray.commands.tune.job import collect_labelled
 from zelo_ray.engine.job import Watch
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.comparing import TuneOptions
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from zelo_ray.command_options import TuneOptions
 from zelo_ray.commands.tune.outcome import CHOSEN
 from zelo_ray.commands.tune.report import TUNE_REPORT
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.lock import remove_folders_if_refused
-from zelo_ray.options.comparing import TuneOptions
 from zelo_ray.reports import next_step
 from zelo_ray.reports.parts import Report
 

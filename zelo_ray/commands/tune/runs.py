@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 
+from zelo_ray.command_options import TuneOptions
 from zelo_ray.commands.annotate.job import judge_pools
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.measured import read_verdicts
@@ -12,7 +13,6 @@ from zelo_ray.engine.job import Watch
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.comparing import TuneOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.reports.progress.recorder import fresh_display
 

@@ -9,10 +9,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from zelo_ray.command_options import WatchOptions
 from zelo_ray.commands.watch.look import Onlooker, Phase, RunView
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
 from zelo_ray.files.wording import printable
-from zelo_ray.options.inspecting import WatchOptions
 from zelo_ray.reports.progress.figures import progress_figures
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
@@ -37,12 +37,12 @@ def watch_run(options: WatchOptions, console: Console) -> tuple[list[str | Group
     """
     width = console.width
     if options.once:
-        view = next(view for view in looks(options.dir) if view.is_settled)
+        view = next(view for view in looks(options.run) if view.is_settled)
     elif not console.is_terminal:
-        view = _print_lines(options.dir, console)
+        view = _print_lines(options.run, console)
     else:
-        view = _show_live(options.dir, console)
-    return describe_run(view, options.dir, width), run_figures(view)
+        view = _show_live(options.run, console)
+    return describe_run(view, options.run, width), run_figures(view)
 
 
 def run_figures(view: RunView) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
         OptionError: the text is no YAML, or a set lacks a grade or anything else, or gives it
             twice.
     """
-    from zelo_ray.options.base import read_yaml  # noqa: PLC0415 - not for help
+    from zelo_ray.options import read_yaml  # noqa: PLC0415 - not for help
 
     try:
         entries = read_yaml(text, "the anchors are")

@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.command_options import ConvertOptions
 from zelo_ray.commands.convert.train.card import (
     CARD,
     TEST_POOLS,
@@ -30,7 +31,6 @@ from zelo_ray.files.pools import pool_row, to_line, write_lines
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
-from zelo_ray.options.files import ConvertOptions
 from zelo_ray.records import Pool
 
 _FILES = (".jsonl", ".ndjson", ".json", ".gz", ".zst")

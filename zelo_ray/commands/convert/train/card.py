@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zelo_ray.command_options import ConvertOptions
 from zelo_ray.files.storage import open_for_reading, write_text
 from zelo_ray.files.wording import counted
-from zelo_ray.options.files import ConvertOptions
 from zelo_ray.reports.command_lines import command_of
 
 CARD = "README.md"
