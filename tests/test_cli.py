@@ -1,7 +1,6 @@
 """The command line: what it takes, what it says, and how it ends."""
 
 import io
-import os
 import re
 import subprocess
 import sys
@@ -10,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import line_of, pool_of, results_of, write_run
+from tests.builders import pool_of, results_of, write_run
 from zelo_ray import cli
 from zelo_ray.commands import COMMANDS
-from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LockError, PanelError, Stopped
 from zelo_ray.options import AnnotateOptions, has_flag
 from zelo_ray.reasons import Unscored, UnscoredReason
@@ -131,24 +129,6 @@ def test_status_2_is_for_options_and_says_which(job, outcome):
         status, _, err = outcome(*words.split())
         assert (status, says in err.splitlines()[-1]) == (2, True), words
     assert job.asked == []
-
-
-def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(outcome, tmp_path):
-    good, file, busy = (tmp_path / name for name in ("in.jsonl", "file", "busy"))
-    good.write_bytes(line_of(pool_of()))
-    file.touch()
-    with claim_folder(str(busy)):
-        for words, expected, says in (
-            (f"{good} --out {tmp_path}/o", 2, "--judges offline"),
-            (f"{good} --out {tmp_path}/o --judges openai", 2, "set OPENAI_API_KEY"),
-            (f"{good} --out {tmp_path}/o --judges mistral:x", 2, "unknown provider 'mistral'"),
-            (f"gone --out {tmp_path}/o --judges offline", 1, "gone: no such file"),
-            (f"{good} --out {busy} --judges offline", 1, f"process {os.getpid()}"),
-            (f"{good} --out {file} --judges offline", 1, str(file)),
-        ):
-            status, printed, err = outcome("annotate", *words.split())
-            assert (status, printed, err.count("\n")) == (expected, "", 1), words
-            assert says in err
 
 
 PIPE = """

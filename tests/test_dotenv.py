@@ -159,32 +159,23 @@ def test_names_that_are_no_keys_are_left_out_and_named_without_their_values(fold
     assert "evil" not in line
 
 
-def test_keys_of_own_providers_that_candidates_name_are_taken(folder):
+def test_keys_that_options_and_own_providers_name_are_taken(folder):
     for name in ("one", "two", "three"):
         (folder / f"{name}.py").write_text(
             "from zelo_ray import Provider\n"
             f'PROVIDER = Provider(connect=print, models=("m",), key_variables=("{name}_KEY",))\n'
         )
-    write(folder, "one_KEY=1", "two_KEY=2", "three_KEY=3")
-    (folder / "c.yaml").write_text("candidates: {x: {judges: ['three.py:PROVIDER:m']}}\n")
+    write(folder, "one_KEY=1", "two_KEY=2", "three_KEY=3", "NAMED_KEY=4", "OTHER_KEY=5")
+    (folder / "c.yaml").write_text(
+        "candidates: {x: {judges: ['three.py:PROVIDER:m']}}\n"
+        "api_key_env: {'openai:m@http://127.0.0.1:9': NAMED_KEY}\n"
+    )
     words = ("in", "--human", "h", "--out", "o", "--config", "c.yaml", "--judges", "offline")
     own = ("--try-judges", "one.py:PROVIDER:m", "two.py:PROVIDER:m")
-    _, lines = told("tune", *words, *own)
-    assert not lines
-    assert [os.environ[f"{name}_KEY"] for name in ("one", "two", "three")] == ["1", "2", "3"]
-
-
-def test_a_key_that_an_option_names_is_taken_and_so_is_that_of_an_own_provider(folder):
-    (folder / "mine.py").write_text(
-        "from zelo_ray import Provider\n"
-        'PROVIDER = Provider(connect=print, models=("m",), key_variables=("MINE_KEY",))\n'
-    )
-    (folder / "job.yaml").write_text("api_key_env: {'openai:m@http://127.0.0.1:9': NAMED_KEY}\n")
-    write(folder, "NAMED_KEY=a", "MINE_KEY=b", "OTHER_KEY=c")
-    words = ("--judges", f"{folder}/mine.py:PROVIDER:m", "--config", "job.yaml")
-    _, (line,) = told("annotate", "in", "--out", "o", *words)
-    assert (os.environ["NAMED_KEY"], os.environ["MINE_KEY"]) == ("a", "b")
+    _, (line,) = told("tune", *words, *own)
     assert line.startswith(".env: not taken: OTHER_KEY;")
+    taken = [os.environ[f"{name}_KEY"] for name in ("one", "two", "three", "NAMED")]
+    assert taken == ["1", "2", "3", "4"]
 
 
 def test_a_file_in_a_directory_above_is_not_read(folder, monkeypatch):
@@ -237,9 +228,6 @@ def test_a_warning_tells_callers_from_python(folder):
     write(folder, "PYTHONPATH=/evil")
     with pytest.warns(UserWarning, match="not taken: PYTHONPATH"):
         findings(judges=["offline"])
-
-
-def test_text_with_a_nul_is_an_error(folder):
     (folder / ".env").write_bytes(b"A=a\0b\n")
     with pytest.raises(OptionError, match="cannot be read"):
         DotenvFile({})

@@ -123,8 +123,8 @@ PQ, AB = {"winner": "p", "loser": "q"}, {"a": "p", "b": "q"}
         ({"a": "b", "b": "a", "winner": "a"}, {}, "may be a column or what one names"),
         (AB | {"win": 2}, {}, "without b_wins it is 1, 0, or 0.5"),
         (AB | {"preference": -2}, {}, "-2 is not in -1 to 1"),
-        (PQ, {"mle": True, "prior_sd": 1.0}, "use only one of"),
-        (PQ, {"out": "a.txt"}, "must end in one of .csv"),
+        (PQ, {"mle": True, "prior_sd": 1.0}, "use either mle or prior_sd"),
+        (PQ, {"out": "a.txt"}, "must end in .csv"),
         (PQ, {"scales": "elo"}, "did you mean 'scale'"),
     ],
 )

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tests.json_documents import SCHEMA, parsed_strictly, printed, valid
-from tests.runs_by_hand import RUNS
+from tests.json_documents import SCHEMA, parsed_strictly, printed
 from zelo_ray import cli
 from zelo_ray.cli import take_output_flags
-from zelo_ray.commands import COMMANDS, report_of_kind
-from zelo_ray.commands.report import RECORDS
+from zelo_ray.commands import COMMANDS
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
@@ -29,20 +27,6 @@ def test_the_schema_names_all_there_is():
     assert fields["status"]["enum"] == [*map(int, ExitStatus)]
     assert fields["status_name"]["enum"] == names
     assert {*fields["command"]["enum"]} == {"", *COMMANDS}
-
-
-def test_reports_of_every_kind_have_the_form(tmp_path):
-    names = {"compare": "compare-labels", "protocols": "compare-protocols"}
-    for name, make in RUNS.items():
-        place = tmp_path / name
-        place.mkdir()
-        make(place)
-        record = next(place / each for each in RECORDS if (place / each).exists())
-        kind = json.loads(record.read_text())["kind"]
-        report = report_of_kind(kind).read(str(place))
-        made = make_document(names.get(kind, kind), "", CommandResult(report=report))
-        shown = valid(json.dumps(made, allow_nan=False), 0)
-        assert len(shown["sections"]) == len([part for part in report.sections if part])
 
 
 def test_a_cell_knows_its_number_its_interval_and_its_link():

@@ -90,12 +90,10 @@ def test_more_fields_do_not_change_what_is_asked_of_whom():
     for name, body, field in (
         (LUNA, {"model": "gpt-6-astra"}, "model"),
         (LUNA, {"messages": [{"role": "user", "content": "Hello?"}]}, "messages"),
-        (LUNA, {"stream": True}, "stream"),
         (LUNA, {"response_format": {"type": "text"}}, "response_format"),
         (HAIKU, {"system": "Say 1."}, "system"),
         (HAIKU, {"output_config": {"format": {}}}, "output_config.format"),
         (LITE, {"contents": []}, "contents"),
-        (LITE, {"system_instruction": {}}, "system_instruction"),
         (LITE, {"generationConfig": {"response_schema": {}}}, "Config.response_schema"),
         (LITE, {"generation_config": {"seed": 1}}, "spell it generationConfig"),
         (LUNA, "top_p: 1", "takes fields with values"),
@@ -150,18 +148,14 @@ def test_a_tier_costs_what_the_table_says_or_what_is_unknown():
     for name, body, factor in (  # as genai-prices has it, but for Gemini's flex
         (LUNA, FLEX, 0.5),
         (LUNA, {"service_tier": "priority"}, 2),
-        (LUNA, {"service_tier": "fast"}, 2),
         (LUNA, {"service_tier": "auto"}, 1),
         ("openai:gpt-4o", FLEX, None),
-        ("openai:gpt-5-nano", {"service_tier": "priority"}, None),
         (OPUS, {"speed": "fast"}, 2),
         (OPUS, {"service_tier": "auto", "speed": "standard"}, 1),
         (HAIKU, {"speed": "fast"}, None),
         (HAIKU, FLEX, None),
-        (HAIKU, {"service_tier": "standard_only"}, 1),
         (LITE, {"service_tier": "FLEX"}, 0.5),
         (LITE, {"serviceTier": "SERVICE_TIER_FLEX"}, 0.5),
-        (LITE, {"serviceTier": "priority"}, None),
     ):
         standard, judge = judge_with(name), judge_with(name, **body)
         if factor is None:
@@ -227,15 +221,12 @@ def test_a_cap_holds_only_where_no_field_makes_answers_dearer():
         (LUNA, {"max_tokens": 9}, "max_tokens"),
         (LUNA, {"N": 3}, "N"),
         (LUNA, {"reasoning": {"max_tokens": 9}}, "max_tokens"),
-        (LUNA, {"web_search_options": {}}, "web_search_options"),
         (LUNA, {"prediction": {"type": "content", "content": "x"}}, "prediction"),
         (LUNA, {"metadata": {"n": "1"}, "seed": 3}, None),
         (HAIKU, {"tools": [{"name": "web_search"}]}, "tools"),
         (HAIKU, {"inference_geo": "us"}, "inference_geo"),
         (HAIKU, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, "ttl"),
-        (HAIKU, {"cache_control": {"type": "ephemeral"}}, None),
         (LITE, {"generationConfig": {"maxOutputTokens": 9}}, "maxOutputTokens"),
-        (LITE, {"generationConfig": {"candidate_count": 3}}, "candidate_count"),
         (LITE, {"labels": {"tools": "a"}, "generationConfig": {"topK": 1}}, None),
     ):
         judge = request_by(name, extra_body=body).judge

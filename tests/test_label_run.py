@@ -132,7 +132,7 @@ def test_what_is_drawn_one_way_is_not_gone_on_with_another():
         drawn(draw="random")
     with pytest.raises(OptionError, match="draw: needs run"):
         parsed("label", *["--contest", "c", "--draw", "random", "--labels", "3", "--out", "l"])
-    with pytest.raises(OptionError, match=r"use either contest .* or run"):
+    with pytest.raises(OptionError, match="use either contest or run"):
         parsed("label", *["--contest", "c", "--run", "out", "--labels", "3", "--out", "l"])
     with pytest.raises(InputError, match=r"nowhere.*scores\.parquet"):
         drawn("other", run="nowhere")

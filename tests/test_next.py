@@ -181,7 +181,7 @@ def test_names_steer_neither_a_terminal_nor_a_shell(capsys):
     assert told.split()[-4:] == ["annotate", "https://…@host/p.jsonl", "--out", "o"]
 
 
-PLACES = ("inputs", "truth", "pools", "runs", "source", "sources", "old", "new", "dir", "contest")
+PLACES = ("inputs", "truth", "pools", "runs", "source", "sources", "old", "new", "run", "contest")
 FILES = {
     "a.qrels": "q 0 d 1\nq 0 e 0\nr 0 d 2\nr 0 e 1\n",
     "b.qrels": "q 0 d 0\nq 0 e 1\nr 0 d 2\nr 0 e 1\n",

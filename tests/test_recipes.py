@@ -1,6 +1,5 @@
 """``docs/recipes.md``: each block runs on the sample, and writes what its tool documents."""
 
-import csv
 import json
 import re
 import shutil
@@ -12,11 +11,9 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from tests.crash import ROOT
+from tests.files.reading import labels, read_judgments, read_pools
 from tests.labelling import sample_at
 from zelo_ray import cli
-from zelo_ray.files.inputs import read_pools
-from zelo_ray.files.judges import read_judgments
-from zelo_ray.files.labels import read_answers
 
 PAGE = (ROOT / "docs" / "recipes.md").read_text()
 HEADS = re.split(r"^#+ (.+)$", PAGE, flags=re.M)
@@ -47,33 +44,30 @@ def test_every_recipe_has_a_test():
     assert {title for title, blocks in BLOCKS.items() if blocks} - {FIRST} == {*tested}
 
 
-def test_opensearch_reads_a_list_of_ratings_for_each_query(place):
+def test_opensearch(place):
     """As in its documentation: docs.opensearch.org, "Importing judgments"."""
     run("OpenSearch's Search Relevance Workbench")
     body = json.loads((place / "judgments.json").read_text())
     assert body["type"] == "IMPORT_JUDGMENT"
     first = body["judgmentRatings"][0]
-    assert {*first} == {"query", "ratings"}
-    assert {*first["ratings"][0]} == {"docId", "rating"}
+    assert ({*first}, {*first["ratings"][0]}) == ({"query", "ratings"}, {"docId", "rating"})
     assert all(float(rating["rating"]) >= 0 for rating in first["ratings"])
 
 
-def test_rank_eval_reads_a_request_with_ratings_for_each_query(place):
+def test_rank_eval(place):
     """As in its documentation: ``_index``, ``_id`` and a whole ``rating``; metric ``dcg``."""
     queries = run("`_rank_eval` of Elasticsearch and OpenSearch")["queries"]
     body = json.loads((place / "rank-eval.json").read_text())
     assert body["metric"] == {"dcg": {"k": 10, "normalize": True}}
     assert {request["id"] for request in body["requests"]} == {*queries}
     rating = body["requests"][0]["ratings"][0]
-    assert {*rating} == {"_index", "_id", "rating"}
-    assert isinstance(rating["rating"], int)
+    assert ({*rating}, type(rating["rating"])) == ({"_index", "_id", "rating"}, int)
 
 
-def test_quepid_reads_query_docid_and_rating(place):
+def test_quepid(place):
     grades = run("Quepid")["grades"]
-    with (place / "ratings.csv").open(newline="") as file:
-        rows = [*csv.DictReader(file)]
-    assert ([*rows[0]], len(rows)) == (["query", "docid", "rating"], len(grades))
+    ratings = pd.read_csv("ratings.csv")
+    assert ([*ratings], len(ratings)) == (["query", "docid", "rating"], len(grades))
 
 
 def test_letor_is_read_by_sklearn(place):
@@ -91,7 +85,7 @@ def test_rows_of_mteb_are_read_back(place):
     assert len(read_pools("rows.jsonl")) == len(rows) > 5
 
 
-def test_hard_negatives_are_triplets_that_the_run_orders_the_other_way(place):
+def test_hard_negatives(place):
     words = "train data/qrels.txt --pools data/sample --form triplets --out triplets"
     assert cli.main(["convert", *words.split()]) == 0
     hard = run("Hard negatives")["hard"]
@@ -109,7 +103,7 @@ def sheet(place):
 
 
 def said(place):
-    answers, _ = read_answers(str(place / "labels" / "answers.jsonl"))
+    answers, _ = labels.read_answers(str(place / "labels" / "answers.jsonl"))
     return [(answer.person, answer.value) for answer in answers]
 
 

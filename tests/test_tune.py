@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from statsmodels.stats.power import NormalIndPower
 
 from tests.builders import Shelf, sealed, write_lines
@@ -307,7 +308,9 @@ def test_the_chosen_options_are_a_config_file():
     text = chosen_options(
         planned(tune(protocol="graded", max_usd=3, seed=5, candidates=changed))[1][1]
     )
-    loaded = load_command("annotate", {"inputs": ["all.jsonl"], "out": "judged"}, text)
+    loaded = load_command(
+        "annotate", {**yaml.safe_load(text), "inputs": ["all.jsonl"], "out": "judged"}
+    )
     assert (loaded.protocol, loaded.seed, loaded.judges) == ("graded", 5, (JUDGE,))
     assert (loaded.instructions, loaded.max_usd, loaded.ledger) == (words, None, None)
 

@@ -275,7 +275,7 @@ def test_watching_ends_with_the_run(tmp_path):
     written(tmp_path, "end.json", state=ProgressState.ENDED, status=0, count=2)
     console, move = Console(file=io.StringIO(), width=200), "sleep 1.5; mv end.json " + PROGRESS
     with subprocess.Popen(["bash", "-c", move], cwd=tmp_path):
-        lines, _ = watch_run(WatchOptions(dir=str(tmp_path)), console)
+        lines, _ = watch_run(WatchOptions(run=str(tmp_path)), console)
     assert "has ended" in lines[0]
     assert console.file.getvalue().count("at work") == 1
 

@@ -94,10 +94,9 @@ def annotate(
     """Judge pools and write relevance scores.
 
     Args:
-        inputs: paths, globs and URLs of what the command takes, one or a list; or a data frame
-            (pandas, Arrow, polars) or a list of dicts, one a document (query_id, query, doc_id,
-            content, or usual synonyms), one a query with a list of documents, or one a pool; or a
-            data set of ``ir_datasets``. What is in memory is written to ``input/`` below ``out``.
+        inputs: paths, globs and URLs, one or a list; a data frame (pandas, Arrow, polars) or a list
+            of dicts, one a document (query_id, query, doc_id, content), one a query with a list of
+            documents, or one a pool; or a data set of ``ir_datasets``.
         out: directory or URL for the results and the ledger.
         judges: the panel, such as ``"openai:gpt-6-luna"`` or ``"offline"``.
         protocol: the way of judging.
@@ -132,17 +131,15 @@ def fit(source: Any = None, *, out: Place | None = None, **options: Any) -> Resu
     """Turn comparisons of two items, such as votes on pairs of documents, into scores.
 
     Args:
-        source: a frame, a list of dicts, or the path or URL of a file: with winner and loser; or
-            with two items (doc_id_a and doc_id_b, a and b, left and right, home and away ...) and
-            preference in [-1, 1] (negative: A is better), winner, or a_wins and b_wins. Perhaps
-            query_id, judge, ties, weight and swapped.
+        source: a frame, a list of dicts, or the place of a file: with winner and loser; or with two
+            items (doc_id_a and doc_id_b, a and b ...) and preference in [-1, 1] (negative: A is
+            better), winner, or a_wins and b_wins. Perhaps query_id, judge, ties, weight, swapped.
         out: file for the scores.
         **options: those of ``zelo-ray fit``: ``prior_sd``, ``mle``, ``scale``, ``columns``.
 
     Returns:
-        ``scores``: query_id (where there is one), doc_id, score and std_error (logits, centred on 0
-        in each query), comparisons, rank (from 1) and wins. ``record["unscored"]`` has the queries
-        whose comparisons determine no scores.
+        ``scores``: query_id, doc_id, score and std_error (logits, centred on 0 in each query),
+        comparisons, rank (from 1) and wins; ``record["unscored"]``: the queries without scores.
 
     Example:
         >>> votes = [
@@ -168,17 +165,15 @@ def bakeoff(
     """Compare rerankers on the same documents, and test which differences are significant.
 
     Args:
-        truth: relevance judgments: results of `annotate`, a path or URL, a frame (query_id, doc_id,
-            relevance or score, and perhaps std_error), or a mapping of queries to documents to
-            numbers.
+        truth: results of `annotate`, a path or URL, a frame (query_id, doc_id, relevance or score,
+            perhaps std_error), or a mapping of queries to documents to numbers.
         pools: the documents to rank, as the inputs of `annotate`; those of the truth if None.
-        rerankers: to compare: names such as ``"bm25"``, classes or objects with
-            ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
-            or a mapping from their names.
+        rerankers: names such as ``"bm25"``, classes or objects with ``score(query, documents)``,
+            functions ``(query, documents) -> scores``; a list, or a mapping from their names.
         runs: rankings made elsewhere: paths, or a mapping from names to paths, frames (query_id,
             doc_id, score) or mappings.
-        human: people's labels, by which the truth is corrected: a path or URL, such as that of
-            ``zelo-ray label``, or a frame (query_id, doc_id, grade; perhaps person, probability).
+        human: people's labels that correct the truth: the place of ``zelo-ray label``, or a frame
+            (query_id, doc_id, grade; perhaps person, probability).
         out: directory or URL for the results and the ledger.
         **options: those of ``zelo-ray bakeoff``: ``measures``, ``baseline``, ``slices`` ...
 
@@ -197,8 +192,8 @@ def compare(inputs: Any = None, *, human: Any = None, **options: Any) -> Results
 
     Args:
         inputs: pools, as for `annotate`.
-        human: people's labels: a path or URL of votes on pairs, or of qrels; or a frame of
-            query_id, doc_id_a, doc_id_b, preference, or of query_id, doc_id, grade.
+        human: people's labels: a path or URL, or a frame, of votes on pairs (query_id, doc_id_a,
+            doc_id_b, preference) or of grades.
         **options: those of ``zelo-ray compare-protocols``: ``out``, ``protocols``, ``judges`` ...
 
     Returns:
@@ -242,9 +237,8 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
     """Measure how far judges agree with people and with each other, and their biases.
 
     Args:
-        sources: judgments: results of `annotate`, a path or URL as the command takes it, also
-            ``NAME=path``; a frame with a column judge; a list of such; or a mapping from judges to
-            frames, mappings or paths.
+        sources: results of `annotate`, a path or URL, also ``NAME=path``, a frame with a column
+            judge; a list of such; or a mapping from judges to frames, mappings or paths.
         human: people's judgments, as such a path, frame or mapping.
         **options: those of ``zelo-ray agree``: ``out``, ``levels``, ``coefficients``, ``pools`` ...
 
@@ -270,8 +264,7 @@ def compare_labels(
     """Compare old and new labels of a benchmark: leaderboards, gaps and contradictions.
 
     Args:
-        old: the old labels: results of `annotate`, a path or URL of qrels of any kind, a frame
-            (query_id, doc_id, relevance), or a mapping of queries to documents to numbers.
+        old: the old labels, as the truth of `bakeoff`.
         new: the new labels, of the same kinds.
         runs: rankings to put on both leaderboards, as for `bakeoff`.
         **options: those of ``zelo-ray compare-labels``: ``out``, ``measure``, ``bakeoff`` ...
@@ -351,9 +344,8 @@ def prompt(
 
     Args:
         inputs: as for `annotate`; without any, those of the run of ``out``.
-        query: id of the query, its beginning or a part of its text; without it: the first one.
-        doc: ids of documents: the requests that show all of these, and of one all that show it.
-            Without it, one request of each judge and round.
+        query: its id, the beginning of it, or a part of its text; without it, the first one.
+        doc: ids of documents: the requests that show them all; without it, one of each round.
         out: a run, or its directory or URL: its replies tell what later rounds ask.
         **options: those of ``zelo-ray annotate``.
 
@@ -432,8 +424,7 @@ def measure(
     Args:
         run: a frame of query_id, doc_id, score; a mapping of queries to documents to scores; or the
             path of a run: TREC, Parquet, or annotated JSONL.
-        qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; results
-            of `annotate`; or the path of judgments of any kind, also annotated JSONL.
+        qrels: judgments, as the truth of `bakeoff`.
         measures: as ir_measures writes them; if None, those that suit the qrels.
         columns: names of columns by role, where they are called otherwise.
         config: a YAML file of ``measures`` and ``columns``.

@@ -170,11 +170,10 @@ def parse_command(
     typed = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
     if twice := [flag for flag in typed if typed.count(flag) > 1]:
         parser.error(f"{twice[0]} is given twice; give it once, followed by all its values")
-    given = vars(namespace)
-    config = given.pop("config", "")
-    may_be_missing = (*kind.positional, "json", "progress")  # argparse gives positionals a value
-    flags = {name: value for name, value in given.items() if value or name not in may_be_missing}
-    options: CommandOptions = load(name, {**read_config(config), **flags})
+    given = {each: value for each, value in vars(namespace).items() if each in kind.model_fields}
+    given = {each: value for each, value in given.items() if value or each not in kind.positional}
+    config = read_config(getattr(namespace, "config", ""))
+    options: CommandOptions = load(name, {**config, **given})
     from zelo_ray.providers.dotenv import take_keys
 
     for line in take_keys(options, os.environ):
@@ -196,21 +195,16 @@ def make_parser(
 ) -> tuple[argparse.ArgumentParser, type[CommandOptions]]:
     """Return the parser of a command with a flag for each option that has one, and its options."""
     command, kind = COMMANDS[name], options_of(name)
-    is_help, protocols = bool({"--help", "-h"} & {*words}), list[str]()
+    is_help, names = bool({"--help", "-h"} & {*words}), list[str]()
     if command.protocols:
-        from zelo_ray.protocols import (
-            PROTOCOLS,
-            is_own_protocol,
-            options_with_all_protocols,
-            protocol_names,
-        )
+        from zelo_ray import protocols
 
         first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
         flags = ("--protocol", "--protocols", "--try-protocols")
         first.add_argument(*flags, dest="own", nargs="*", action="extend", default=[])
         own = first.parse_known_args(words)[0].own
-        kind = options_with_all_protocols(kind, filter(is_own_protocol, own))
-        protocols = protocol_names() if is_help else [*PROTOCOLS]
+        kind = protocols.options_with_all_protocols(kind, filter(protocols.is_own_protocol, own))
+        names = protocols.protocol_names() if is_help else [*protocols.PROTOCOLS]
     parser = _Parser(
         prog=f"zelo-ray {name}",
         usage=f"zelo-ray {kind.usage} ...",
@@ -227,8 +221,8 @@ def make_parser(
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         is_positional, text = option in kind.positional, field.description or ""
-        if option in ("protocol", "protocols", "try_protocols") and protocols:
-            text += f": {', '.join(protocols)}"
+        if option in ("protocol", "protocols", "try_protocols") and names:
+            text += f": {', '.join(names)}"
         if not field.is_required() and field.default not in (None, (), "", False):
             text += f" (default {field.default})"
         groups[title].add_argument(
@@ -306,12 +300,7 @@ def take_output_flags(words: Sequence[str]) -> tuple[list[str], bool, str]:
 
 
 class Output:
-    """Shows the result of a command, its progress and its messages.
-
-    Attributes:
-        words: those without the flags that choose the form.
-        is_for_programs: whether one of the two streams is JSON.
-    """
+    """Shows the result of a command, its progress and its messages, as text or as JSON."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words, self._as_json, self._progress = take_output_flags(words)

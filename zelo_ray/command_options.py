@@ -44,19 +44,13 @@ class PromptOptions(AnnotateOptions):
 
     usage: ClassVar[str] = "prompt INPUT... [--query ID] [--doc ID...] [--judges J...]"
 
-    inputs: tuple[str, ...] = option(
-        (), FILES, "as annotate takes them; without any, those of the run of --out"
-    )
+    inputs: tuple[str, ...] = option((), FILES, "as annotate takes them; or those of --out")
     query: str = option(
-        "", OTHERS, "query id or its beginning, or a part of its text; without it, the first query"
+        "", OTHERS, "query id, its beginning, or a part of its text (default: first)"
     )
-    doc: tuple[str, ...] = option(
-        (), OTHERS, "ids of documents: the requests that show all of them"
-    )
+    doc: tuple[str, ...] = option((), OTHERS, "ids of documents: the requests that show them all")
     body: bool = option(False, OTHERS, "print the body of each HTTP request alone, as JSON lines")
-    out: Place = option(
-        "", FILES, "directory or URL of a run: its replies tell what is asked in later rounds"
-    )
+    out: Place = option("", FILES, "place of a run, whose replies tell what later rounds ask")
 
     @model_validator(mode="after")
     def _has_input(self) -> Self:
@@ -70,6 +64,7 @@ class FitOptions(ReadingOptions):
 
     usage: ClassVar[str] = "fit FILE [--out FILE]"
     positional: ClassVar[tuple[str, ...]] = ("source",)
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("mle", "prior_sd"),)
 
     source: Place = option(
         ...,
@@ -77,23 +72,15 @@ class FitOptions(ReadingOptions):
         "rows of winner and loser, or of two items (a, b) with preference (-1 to 1, negative: a is "
         "better), winner, or a_wins and b_wins; votes.parquet of annotate",
     )
-    out: Place | None = option(
-        None, FILES, "file for the scores: .csv, .tsv, .json, .jsonl or .parquet"
-    )
-    prior_sd: float = option(
-        2.5, OTHERS, "standard deviation of the prior of a score, in logits", ge=1e-6, le=1e6
-    )
+    out: Place | None = option(None, FILES, "file for the scores: .csv, .tsv, .jsonl, .parquet ...")
+    prior_sd: float = option(2.5, OTHERS, "deviation of a score's prior", ge=1e-06, le=1000000.0)
     mle: bool = option(False, OTHERS, "plain maximum likelihood, without a prior")
-    scale: Literal["logits", "elo"] = option(
-        "logits", OTHERS, "elo: 400 points are odds of 10 to 1"
-    )
+    scale: Literal["logits", "elo"] = option("logits", OTHERS, "elo: 400 points are odds of 10")
 
     @model_validator(mode="after")
-    def _go_together(self) -> Self:
+    def _out_can_be_written(self) -> Self:
         if self.out and not format_of_file(self.out):
             raise ValueError(f"out: {self.out} must end in .csv, .tsv, .json, .jsonl or .parquet")
-        if self.mle and "prior_sd" in self.model_fields_set:
-            raise ValueError("use only one of mle and prior_sd")
         if self.out == self.source:
             raise ValueError(f"--out {self.out}: would overwrite the input")
         return self
@@ -117,17 +104,14 @@ class BakeoffOptions(AskingOptions):
     """Options of `bakeoff`."""
 
     usage: ClassVar[str] = "bakeoff --truth FILE --rerankers R... --out DIR"
+    needs: ClassVar[Mapping[str, str]] = {"margin": "baseline"}
 
     truth: Place = option(
-        ..., FILES, "labels: the --out of annotate, its files, qrels, or a BEIR folder"
+        ..., FILES, "labels: the --out of annotate, its files, qrels, a BEIR folder"
     )
-    pools: tuple[Place, ...] = option(
-        (), FILES, "documents to rank, as the input of annotate; without it, those of the truth"
-    )
+    pools: tuple[Place, ...] = option((), FILES, "documents to rank; without it, the truth's")
     runs: Runs = ()
-    human: Place | None = option(
-        None, FILES, "people's labels that correct the truth: of label, or a table"
-    )
+    human: Place | None = option(None, FILES, "people's labels that correct the truth")
     rerankers: tuple[str, ...] = option(
         (),
         JUDGING,
@@ -137,26 +121,16 @@ class BakeoffOptions(AskingOptions):
     reranker_options: dict[str, dict[str, Any]] = option(
         {}, JUDGING, "by reranker: what changes its scores (a constructor's arguments ...)"
     )
-    document_tokens: int | None = option(
-        None, JUDGING, "tokens of a document that a reranker sees", ge=16
-    )
+    document_tokens: int | None = option(None, JUDGING, "tokens that a reranker sees", ge=16)
     num_gpus: dict[str, float] = option({}, RUNNING, "by reranker: GPUs for each of its actors")
-    measures: tuple[str, ...] = option(
-        (), MEASURING, "as ir_measures writes them, or module:MEASURE; the first leads"
-    )
+    measures: tuple[str, ...] = option((), MEASURING, "as ir_measures writes them; the first leads")
     baseline: str | None = option(
         None, MEASURING, "the ranker that none may be worse than (else status 4)", min_length=1
     )
-    margin: float = option(
-        0.01, MEASURING, "with baseline: the largest tolerable loss of the leading measure", ge=0
-    )
+    margin: float = option(0.01, MEASURING, "with baseline: the largest tolerable loss", ge=0)
     resamples: Resamples = 10_000
-    label_draws: int = option(
-        200, MEASURING, "samples of labels, where the truth has errors", flag=False, ge=0
-    )
-    confidence: float = option(
-        0.95, MEASURING, "confidence level of intervals", flag=False, gt=0, lt=1
-    )
+    label_draws: int = option(200, MEASURING, "samples of labels with errors", flag=False, ge=0)
+    confidence: float = option(0.95, MEASURING, "confidence of intervals", flag=False, gt=0, lt=1)
     write_annotated: bool = option(False, FILES, "write the pools with each ranker's scores, too")
     slices: tuple[str, ...] = option((), MEASURING, "show results by these fields of queries, too")
     families: dict[str, _Names] = option(
@@ -167,9 +141,6 @@ class BakeoffOptions(AskingOptions):
 
     @model_validator(mode="after")
     def _gate_is_sure_of_something(self) -> Self:
-        # Options from a record always have a margin.
-        if self.baseline is None and self.margin != type(self).model_fields["margin"].default:
-            raise ValueError("margin: needs baseline, the ranker that others are compared with")
         if self.baseline and self.confidence <= 0.5:
             raise ValueError("confidence: with baseline, must be above 0.5")
         return self
@@ -191,9 +162,7 @@ class CompareProtocolsOptions(PeopleComparingOptions):
     protocols: tuple[str, ...] = option(
         (), JUDGING, "protocols to compare; without it, all but zelo+graded, auto and criteria"
     )
-    max_usd: float | None = option(
-        None, MONEY, "what each protocol may cost over all runs, in US dollars", gt=0
-    )
+    max_usd: float | None = option(None, MONEY, "dollars that each protocol may cost", gt=0)
 
 
 class TuneOptions(PeopleComparingOptions):
@@ -233,15 +202,9 @@ class ProbeOptions(JudgingOptions):
     protocol: Literal["graded", "zelo"] = option(
         "graded", JUDGING, "grade documents and their copies, or let them meet in battles"
     )
-    probes: tuple[str, ...] = option(
-        (), OTHERS, "length, order, stuffing, injection, popularity; all if not given"
-    )
-    documents: int = option(
-        100, OTHERS, "how many documents are changed, drawn over all queries", ge=1
-    )
-    fail_above: float = option(
-        0.0, OTHERS, "exit status 4 if a shift is surely larger than this", ge=0
-    )
+    probes: tuple[str, ...] = option((), OTHERS, "length, order, stuffing, injection, popularity")
+    documents: int = option(100, OTHERS, "documents that are changed, over all queries", ge=1)
+    fail_above: float = option(0.0, OTHERS, "exit status 4 if a shift is surely larger", ge=0)
     resamples: Resamples = 10_000
 
 
@@ -253,6 +216,7 @@ class CompareLabelsOptions(ReadingOptions):
     """Options of `compare-labels`."""
 
     usage: ClassVar[str] = "compare-labels --old LABELS --new LABELS [--runs RUN...]"
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("runs", "bakeoff"),)
 
     old: Place = option(..., FILES, f"the old labels: {_LABELS}")
     new: Place = option(..., FILES, "the new labels, of the same kinds")
@@ -265,12 +229,6 @@ class CompareLabelsOptions(ReadingOptions):
     resamples: Resamples = 10_000
     seed: Seed = 0
 
-    @model_validator(mode="after")
-    def _runs_come_from_one_place(self) -> Self:
-        if self.runs and self.bakeoff:
-            raise ValueError("use either runs or bakeoff, not both")
-        return self
-
 
 class DriftOptions(ReadingOptions):
     """Options of `drift`."""
@@ -278,9 +236,7 @@ class DriftOptions(ReadingOptions):
     usage: ClassVar[str] = "drift OLD NEW [--out DIR]"
     positional: ClassVar[tuple[str, ...]] = ("old", "new")
 
-    old: Place = option(
-        ..., FILES, "an earlier --out of annotate, or its grades.parquet or votes.parquet"
-    )
+    old: Place = option(..., FILES, "an earlier --out of annotate, or any grades or votes")
     new: Place = option(..., FILES, "a later one on the same pools")
     out: Tables = None
     resamples: Resamples = 10_000
@@ -332,6 +288,7 @@ class AgreeOptions(ReadingOptions):
 
     usage: ClassVar[str] = "agree SOURCE... [--human FILE] [--out DIR]"
     positional: ClassVar[tuple[str, ...]] = ("sources",)
+    needs: ClassVar[Mapping[str, str]] = {"track": "out", "people": "human"}
 
     sources: tuple[NamedPlace, ...] = option(
         ...,
@@ -340,17 +297,13 @@ class AgreeOptions(ReadingOptions):
         "qrels, whose judge is the file's name or NAME in NAME=path; a directory of such files",
         min_length=1,
     )
-    human: Place | None = option(
-        None, FILES, "people's judgments: one such file, or qrels of any kind"
-    )
+    human: Place | None = option(None, FILES, "people's judgments: such a file, or qrels")
     people: People = None
     pools: tuple[Place, ...] = option(
         (), FILES, "texts, to measure length bias: pools, collections, or a corpus by doc_id"
     )
     runs: Runs = ()
-    criterion: str | None = option(
-        None, FILES, "grades by this criterion: a column, or rows of it", min_length=1
-    )
+    criterion: str | None = option(None, FILES, "grades by this criterion alone", min_length=1)
     out: Tables = None
     track: Track = ()
     levels: int = option(4, OTHERS, "grades of the scale, from 0", ge=2, le=_MOST_GRADES)
@@ -369,9 +322,7 @@ class AgreeOptions(ReadingOptions):
     )
     trust: float = option(0.97, MEASURING, "agreement from which a panel is trusted", gt=0.5, lt=1)
     measure: str = option("nDCG@10", MEASURING, "measure of the runs")
-    resamples: int = option(
-        1000, MEASURING, "samples of queries, for intervals; 0 for none", flag=False, ge=0
-    )
+    resamples: int = option(1000, MEASURING, "samples of queries; 0 for none", flag=False, ge=0)
     seed: Seed = 0
 
     @property
@@ -392,14 +343,10 @@ class AgreeOptions(ReadingOptions):
         return scale
 
     @model_validator(mode="after")
-    def _go_together(self) -> Self:
+    def _scales_make_sense(self) -> Self:
         parse_scales(self.scale)
         if 0 < self.resamples < _FEWEST:
             raise ValueError(f"resamples: must be 0 (no intervals) or at least {_FEWEST}")
-        if self.track and self.out is None:
-            raise ValueError("track: needs out, whose files are logged")
-        if self.people and not self.human:
-            raise ValueError("people: needs human, whose raters it selects")
         if not all(1 <= cut < self.levels for cut in self.positive_thresholds):
             raise ValueError(f"thresholds: must be from 1 to {self.levels - 1}")
         return self
@@ -415,42 +362,24 @@ class LabelOptions(ReadingOptions):
     """Options of `label`."""
 
     usage: ClassVar[str] = "label --contest DIR --labels N --out DIR"
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
+        *(("labels", "more"), ("contest", "run"), ("pairs", "contest"), ("csv", "read")),
+    )
+    needs: ClassVar[Mapping[str, str]] = {"draw": "run"}
 
-    contest: Place | None = option(
-        None, FILES, "--out of the bake-off whose documents people judge, for a new sample"
-    )
-    run: Place | None = option(
-        None, FILES, "--out of annotate whose documents people judge, if there is no bake-off"
-    )
+    contest: Place | None = option(None, FILES, "the bake-off whose documents people judge")
+    run: Place | None = option(None, FILES, "the run whose documents people judge")
     out: Place = option(..., FILES, "directory of the labels; an existing sample is continued")
-    pools: tuple[Place, ...] = option(
-        (), FILES, "the texts, in any format of annotate's input (default: the bake-off's)"
-    )
-    csv: Place | None = option(
-        None, FILES, "write what is unjudged to a spreadsheet file; serve no page"
-    )
-    read: Place | None = option(
-        None, FILES, "read answers from such a file, or any CSV or JSON with its keys"
-    )
-    person: str | None = option(
-        None, FILES, "who filled in the file, where it names nobody", min_length=1
-    )
-    labels: int | None = option(
-        None, _SAMPLE, "documents or pairs to draw in total (default 200)", ge=1
-    )
+    pools: tuple[Place, ...] = option((), FILES, "the texts, if not those of the bake-off")
+    csv: Place | None = option(None, FILES, "write what is unjudged to a table; serve no page")
+    read: Place | None = option(None, FILES, "read answers from such a table, or any with its key")
+    person: str | None = option(None, FILES, "who filled in a table without names", min_length=1)
+    labels: int | None = option(None, _SAMPLE, "documents or pairs to draw (default 200)", ge=1)
     more: int | None = option(None, _SAMPLE, "how many to judge beyond those judged so far", ge=1)
-    draw: Draw | None = option(
-        None, _SAMPLE, "disagreement: draw likelier what judges of --run disagree on"
-    )
-    pairs: bool = option(
-        False, _SAMPLE, "draw pairs that judges of --run compared: people say which is better"
-    )
-    measure: str | None = option(
-        None, _SAMPLE, "linear in the labels (default: the first such of the bake-off)"
-    )
-    overlap: float | None = option(
-        None, _SAMPLE, "share that two people judge (default 0)", ge=0, le=1
-    )
+    draw: Draw | None = option(None, _SAMPLE, "disagreement: draw likelier what judges disagree on")
+    pairs: bool = option(False, _SAMPLE, "draw pairs, of which people say which is better")
+    measure: str | None = option(None, _SAMPLE, "one that is linear in the labels, such as P@5")
+    overlap: float | None = option(None, _SAMPLE, "share that two people judge", ge=0, le=1)
     seed: int | None = option(None, _SAMPLE, "seed of the random sample (default 0)", ge=0)
     rubric: str | None = option(None, _PAGE, "file that explains the grades 0 to 3 in your words")
     instructions: TextOrFile | None = option(
@@ -459,9 +388,7 @@ class LabelOptions(ReadingOptions):
     show_query: tuple[str, ...] | None = option(
         None, _SAMPLE, "fields of a query's line that people see as well (default: as judges)"
     )
-    port: int = option(
-        0, _PAGE, "port of the page on 127.0.0.1; 0 picks a free one", ge=0, le=65535
-    )
+    port: int = option(0, _PAGE, "port of the page on 127.0.0.1; 0: a free one", ge=0, le=65535)
     no_browser: bool = option(False, _PAGE, "do not open a browser")
 
     @field_validator("out")
@@ -478,20 +405,6 @@ class LabelOptions(ReadingOptions):
         if text is not None and (not text.strip() or (text == rubric and "\n" not in text)):
             raise ValueError(f"{rubric}: no such file, or an empty one")
         return text
-
-    @model_validator(mode="after")
-    def _go_together(self) -> Self:
-        if self.labels and self.more:
-            raise ValueError("use either labels (the total) or more (additional ones), not both")
-        if self.contest and self.run:
-            raise ValueError("use either contest (a bake-off) or run (of annotate), not both")
-        if self.draw and not self.run:
-            raise ValueError("draw: needs run; documents of a bake-off are drawn by its measure")
-        if self.pairs and self.contest:
-            raise ValueError("pairs: needs run, whose judges compared documents")
-        if self.read and self.csv:
-            raise ValueError("use either csv (write a file) or read (read it back), not both")
-        return self
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -516,6 +429,7 @@ class ConvertOptions(ReadingOptions):
     """Options of `convert`."""
 
     usage: ClassVar[str] = "convert WHAT SOURCE --out FILE"
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("grades", "cut"),)
     positional: ClassVar[tuple[str, ...]] = ("what", "source")
 
     what: Literal["pool", "unjudged", "qrels", "train", "run", "beir"] = option(
@@ -527,26 +441,16 @@ class ConvertOptions(ReadingOptions):
     )
     source: Place = option("", OTHERS, f"{_FROM}; for run, a run as well")
     truth: Place = option("", OTHERS, f"judgments: {_FROM}, or TREC qrels")
-    corpus: Place | None = option(
-        None, OTHERS, "documents: JSON lines, lines id<TAB>text, or a BEIR directory"
-    )
+    corpus: Place | None = option(None, OTHERS, "documents: JSONL, id<TAB>text, a BEIR folder")
     queries: Place | None = option(None, OTHERS, "queries, in the same formats")
     runs: Runs = ()
-    depth: int | None = option(
-        None, OTHERS, "how deep to look into runs (pool: 100, unjudged: 10)", ge=1
-    )
+    depth: int | None = option(None, OTHERS, "how deep to look (pool: 100, unjudged: 10)", ge=1)
     qrels: Place | None = option(None, OTHERS, "judgments, whose documents are added to the pools")
-    pools: tuple[Place, ...] = option(
-        (), OTHERS, "JSON lines of pools with the texts, if they are elsewhere"
-    )
+    pools: tuple[Place, ...] = option((), OTHERS, "pools with the texts, if they are elsewhere")
     all: bool = option(False, OTHERS, "also write the pools without unjudged documents")
     grades: bool = option(False, OTHERS, "write the panel's whole grade rather than its mean")
-    cut: tuple[float, ...] = option(
-        (), OTHERS, "lowest absolute scores of grades 1, 2 ..., on one scale for all queries"
-    )
-    without_ambiguous: bool = option(
-        False, OTHERS, "leave out documents on which the panel disagrees"
-    )
+    cut: tuple[float, ...] = option((), OTHERS, "lowest absolute scores of grades 1, 2 ...")
+    without_ambiguous: bool = option(False, OTHERS, "leave out what the panel is split on")
     seed: Seed = 0
     form: Literal["rows", "pairs", "lists", "triplets"] = option(
         "rows",
@@ -555,15 +459,9 @@ class ConvertOptions(ReadingOptions):
         "the chance that the first is better; lists: a query, all its documents, targets from 0 to "
         "1; triplets: a better and a worse document",
     )
-    min_gap: float | None = option(
-        None, OTHERS, "least gap in a triplet, in standard errors, or grades", ge=0
-    )
-    per_query: int = option(
-        0, OTHERS, "how many pairs or triplets of a query to draw, or 0 for all", ge=0
-    )
-    splits: tuple[float, ...] = option(
-        (80, 10, 10), OTHERS, "shares to train, choose and test on, if --out is a folder"
-    )
+    min_gap: float | None = option(None, OTHERS, "least gap in a triplet: errors, or grades", ge=0)
+    per_query: int = option(0, OTHERS, "pairs or triplets of a query to draw; 0: all", ge=0)
+    splits: tuple[float, ...] = option((80, 10, 10), OTHERS, "shares to train, choose, test on")
     out: Place = option(..., OTHERS, "where to write, a path or URL; .gz and .zst are compressed")
 
     @model_validator(mode="after")
@@ -574,8 +472,6 @@ class ConvertOptions(ReadingOptions):
         for name in _REQUIRED.get(self.what, ("source",)):
             if not getattr(self, name):
                 raise ValueError(f"{name}: is required by convert {self.what}")
-        if self.grades and self.cut:
-            raise ValueError("use either grades or cut")
         if list(self.cut) != sorted(set(self.cut)):
             raise ValueError("cut: must ascend")
         if len(self.splits) != 3 or min(self.splits) < 0 or sum(self.splits) <= 0:
@@ -590,22 +486,13 @@ class ExplainOptions(CommandOptions):
     """Options of `explain`."""
 
     usage: ClassVar[str] = "explain DIR [--query ID] [--doc ID]"
+    needs: ClassVar[Mapping[str, str]] = {"doc": "query"}
     positional: ClassVar[tuple[str, ...]] = ("run",)
 
     run: Place = option(..., OTHERS, "output directory or URL of annotate")
-    query: str = option(
-        "", OTHERS, "query id or its beginning, or a part of its text; without it, the first ones"
-    )
-    doc: str | None = option(
-        None, OTHERS, "document id or its beginning; without it, the query's documents by rank"
-    )
+    query: str = option("", OTHERS, "query id, its beginning, or a part of its text (default: all)")
+    doc: str | None = option(None, OTHERS, "document id or its beginning (default: all, by rank)")
     short: bool = option(False, OTHERS, "leave out what judges wrote")
-
-    @model_validator(mode="after")
-    def _a_document_is_of_a_query(self) -> Self:
-        if self.doc and not self.query:
-            raise ValueError("doc: needs query")
-        return self
 
 
 class ReportOptions(CommandOptions):
@@ -614,12 +501,8 @@ class ReportOptions(CommandOptions):
     usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("runs",)
 
-    runs: tuple[Place, ...] = option(
-        ..., OTHERS, "output directories of any commands; one page lists several", min_length=1
-    )
-    index: Place | None = option(
-        None, OTHERS, "page that lists several (default: index.html in the directory of all)"
-    )
+    runs: tuple[Place, ...] = option(..., OTHERS, "output directories of commands", min_length=1)
+    index: Place | None = option(None, OTHERS, "page that lists several runs")
 
 
 class WatchOptions(CommandOptions):
@@ -658,9 +541,7 @@ class DoctorOptions(CommandOptions):
 
     judges: Judges = ()
     out: Place | None = option(None, OTHERS, "directory or URL that a run is to write to")
-    ask: bool = option(
-        False, MONEY, "make one call to each judge, less than a cent with most models"
-    )
+    ask: bool = option(False, MONEY, "make one call to each judge")
     no_ray: bool = option(False, RUNNING, "do not test whether Ray starts, which takes seconds")
     judge_options: JudgeOptions = Field(default_factory=dict)
     prices: Prices = Field(default_factory=dict)

@@ -54,16 +54,10 @@ def _store_several(name: str, value: Any, folder: str) -> list[str]:
             raise InputError(f"{name}: a name is empty")
         places = {key: _store_one(f"{name}-{key}", each, folder) for key, each in value.items()}
         return [join_name(str(key), place) for key, place in places.items()]
-    if not isinstance(value, list | tuple | set | frozenset):
-        return [_store_one(name, value, folder)]
-    if not value:
-        raise InputError(f"{name}: must not be empty")
-    if not any(isinstance(each, Mapping | Pool) for each in value):
-        return [_store_one(name, each, folder) for each in value]
-    if any(isinstance(each, str | PathLike | Results) for each in value):
-        what = "cannot mix paths and rows; write all of them to files, or none"
-        raise InputError(f"{name}: {what}")
-    return [_store_one(name, value, folder)]
+    are_rows = not isinstance(value, list | tuple | set | frozenset) or any(
+        isinstance(each, Mapping | Pool) for each in value
+    )
+    return [_store_one(name, each, folder) for each in ([value] if are_rows else value)]
 
 
 def _store_one(name: str, value: Any, folder: str) -> str:

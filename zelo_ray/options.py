@@ -207,6 +207,24 @@ class CommandOptions(StrictModel):
     """the command with its required options, in one line"""
     positional: ClassVar[tuple[str, ...]] = ()
     """options without a flag, in the order of the command line"""
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """pairs of options of which one may be given"""
+    needs: ClassVar[Mapping[str, str]] = {}
+    """by option, another one without which it means nothing"""
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        for one, other in self.exclusive:
+            if self._is_given(one) and self._is_given(other):
+                raise ValueError(f"use either {one} or {other}, not both")
+        for name, other in self.needs.items():
+            if self._is_given(name) and not self._is_given(other):
+                raise ValueError(f"{name}: needs {other}")
+        return self
+
+    def _is_given(self, name: str) -> bool:
+        default = type(self).model_fields[name].get_default(call_default_factory=True)
+        return bool(getattr(self, name) != default)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -219,7 +237,7 @@ class ReadingOptions(CommandOptions):
     """The options of a command that reads tables."""
 
     columns: tuple[str, ...] = option(
-        (), FILES, "columns with other names, as ROLE=NAME, such as doc_id=asin content=title"
+        (), FILES, "names of columns as ROLE=NAME, such as doc_id=sku"
     )
 
     @field_validator("columns", mode="before")
@@ -321,38 +339,18 @@ class AskingOptions(ReadingOptions):
     """Options of every command that asks models and writes to a directory."""
 
     out: Place = option(..., FILES, "directory or URL for the results and the ledger")
-    ledger: Place | None = option(
-        None, FILES, "directory or URL of the ledger to use and extend, if not that of --out"
-    )
-    corpus: Place | None = option(
-        None, FILES, "documents of runs and qrels: JSONL, TSV, CSV, Parquet, or a BEIR folder"
-    )
-    queries: Place | None = option(
-        None, FILES, "queries of runs and qrels: the same formats, or TREC topics"
-    )
-    document_limit: int | None = option(
-        None, FILES, "take only the first N documents of each query", ge=2
-    )
+    ledger: Place | None = option(None, FILES, "ledger to use and extend, if not that of --out")
+    corpus: Place | None = option(None, FILES, "documents of runs: JSONL, a table, a BEIR folder")
+    queries: Place | None = option(None, FILES, "queries of runs: the same, or TREC topics")
+    document_limit: int | None = option(None, FILES, "take the first N documents of a query", ge=2)
     show_metadata: tuple[str, ...] = option((), JUDGING, "metadata fields that models see")
-    show_query: tuple[str, ...] = option(
-        (), JUDGING, "fields of a query's line that models see, such as description narrative"
-    )
-    instructions: TextOrFile | None = option(
-        None, JUDGING, "what counts as relevant for you: a file, a URL or the text itself"
-    )
+    show_query: tuple[str, ...] = option((), JUDGING, "fields of a query's line that models see")
+    instructions: TextOrFile | None = option(None, JUDGING, "what counts as relevant: file or text")
     seed: Seed = 0
-    attempts: int = option(
-        6, RUNNING, "calls for one request before it counts as failed", flag=False, ge=1
-    )
-    reasks: int = option(
-        1, RUNNING, "further calls after an answer that cannot be parsed", flag=False, ge=0
-    )
-    retry_failures: bool = option(
-        False, RUNNING, "ask again where earlier runs got a refusal or no readable answer"
-    )
-    max_usd: float | None = option(
-        None, MONEY, "what all runs on this --out may cost together, in US dollars", gt=0
-    )
+    attempts: int = option(6, RUNNING, "calls for a request before it has failed", flag=False, ge=1)
+    reasks: int = option(1, RUNNING, "further calls after an unreadable answer", flag=False, ge=0)
+    retry_failures: bool = option(False, RUNNING, "ask again where earlier runs got no judgment")
+    max_usd: float | None = option(None, MONEY, "dollars that all runs on --out may cost", gt=0)
     timeout: float = option(120.0, RUNNING, "seconds that one call may take", flag=False, gt=0)
     patience: float = option(
         43200.0,
@@ -361,9 +359,7 @@ class AskingOptions(ReadingOptions):
         flag=False,
         gt=0,
     )
-    keep_asking: bool = option(
-        False, RUNNING, "go on if none of a judge's first 20 requests gave a judgment", flag=False
-    )
+    keep_asking: bool = option(False, RUNNING, "go on if 20 requests gave no judgment", flag=False)
     executor: Literal["auto", "local", "ray"] = option(
         "auto", RUNNING, "auto: Ray for a cluster, GPUs, several actors or large jobs"
     )
@@ -417,9 +413,7 @@ class JudgingOptions(AskingOptions):
         60.0, RUNNING, "longest time between two checks of a batch, in seconds", flag=False, gt=0
     )
     dry_run: bool = option(False, MONEY, "estimate requests, tokens, dollars and hours, then stop")
-    allow_missing_judges: bool = option(
-        False, RUNNING, "continue without a judge that is disabled (a wrong key, a spent quota)"
-    )
+    allow_missing_judges: bool = option(False, RUNNING, "go on without a judge that is disabled")
 
     @model_validator(mode="after")
     def _passages_fit(self) -> Self:
@@ -440,12 +434,8 @@ class AnnotateOptions(JudgingOptions):
     usage: ClassVar[str] = "annotate INPUT... --out DIR [--judges J...]"
 
     protocol: str = option("zelo", JUDGING, "way of judging")
-    pilot: int | None = option(
-        None, MONEY, "judge N queries only, then estimate the rest from what they used", ge=1
-    )
-    collect: bool = option(
-        False, RUNNING, "ask nothing: build results from the answers that are recorded so far"
-    )
+    pilot: int | None = option(None, MONEY, "judge N queries only, and estimate the rest", ge=1)
+    collect: bool = option(False, RUNNING, "ask nothing: build results from the answers so far")
 
 
 # --- loading --------------------------------------------------------------------------------------

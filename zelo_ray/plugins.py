@@ -64,7 +64,8 @@ def load_installed(
     """Load what an installed package declares, and check its type; None if none declares it."""
     plugins = find_installed(group).get(name, ())
     if len(plugins) > 1:
-        raise error(describe_clash(plugins))
+        packages = " and ".join(plugin.package for plugin in plugins)
+        raise error(f"{name} is declared by {packages}; uninstall one of them")
     if not plugins:
         return None
     (plugin,) = plugins
@@ -72,12 +73,6 @@ def load_installed(
     target = load_plugin(plugin.place, kind, lambda message: error(f"{package}: {message}"))
     _loaded_packages[plugin.package] = plugin.version
     return target
-
-
-def describe_clash(plugins: tuple[InstalledPlugin, ...]) -> str:
-    """Say that several packages declare one name."""
-    packages = " and ".join(plugin.package for plugin in plugins)
-    return f"{plugins[0].name} is declared by {packages}; uninstall one of them"
 
 
 def loaded_packages() -> dict[str, str]:

@@ -1,10 +1,9 @@
-"""Input lines: the good become pools, the bad become reasons, and nothing raises."""
+"""Input lines: the good become pools, the bad are set aside with reasons, and nothing raises."""
 
 import gzip
 import json
 import random
 import re
-from dataclasses import replace
 
 import fsspec
 import pytest
@@ -13,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import line_of, pool_of
-from zelo_ray.errors import InputError
-from zelo_ray.files.pools import LineLimits, OwnQueries, annotate_line, parse_line, read_lines
-from zelo_ray.files.storage import find_shards
+from tests.files.reading import annotate_line, find_shards, pool_lines, pools, refused
 from zelo_ray.records import Document, Pool
 
 GOOD = line_of(pool_of())
+LIMITS = pools.LineLimits
 
 
 def query(**fields):
@@ -36,28 +34,22 @@ def line(documents=None, **fields):
 
 def read(path, data, limits=None):
     path.write_bytes(data)
-    return list(read_lines(str(path), limits or LineLimits()))
+    return pool_lines(path, limits)
 
 
-def without(fields, name):
-    return {key: value for key, value in fields.items() if key != name}
+def parse(raw):
+    return pools.parse_line("f", 1, raw, LIMITS())
 
 
-def nested(depth):
-    return b'{"query": {"id": "q", "query": "x", "deep": %s%s}}' % (b"[" * depth, b"]" * depth)
-
-
+DEEP = b'{"query": {"id": "q", "query": "x", "deep": %s%s}}' % (b"[" * 100_000, b"]" * 100_000)
 BAD = {
     "half a line": (GOOD[:-9], "Invalid JSON"),
     "no JSON at all": (b"query: how?", "Invalid JSON"),
     "a list": (b"[]", "object"),
     "no query": (b'{"documents": []}', "query: is missing"),
-    "no query id": (line(query=without(query(), "id")), "query.id: is missing"),
-    "no content": (line([doc(), without(doc(), "content")]), r"documents\[1\].content: is missing"),
-    "an integer as query id": (
-        line(query=query(id=7)),
-        'query.id: must be a text: write "id": "7"',
-    ),
+    "no query id": (line(query={"query": "how?"}), "query.id: is missing"),
+    "no content": (line([doc(), {"id": "d1"}]), r"documents\[1\].content: is missing"),
+    "an integer as query id": (line(query=query(id=7)), 'query.id: .*write "id": "7"'),
     "no text as content": (line([doc(content=None)]), r"documents\[0\].content: must be a text"),
     "text as documents": (line("some text"), "documents: .*(list|array)"),
     "the same doc id twice": (line([doc(), doc()]), "'d0' appears twice"),
@@ -66,74 +58,63 @@ BAD = {
     "an escaped NUL": (line([doc(content="a\0b")]), "NUL"),
     "half a character": (GOOD.replace(b"Text 0", rb"Text \ud83d"), "Invalid JSON"),
     "bytes that are not UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
-    "nested too deep": (nested(100_000), "Invalid JSON: .*depth"),
+    "an endless number": (line([doc(n=0)]).replace(b'"n": 0', b'"n": 1e400'), "Invalid JSON"),
+    "nested too deep": (DEEP, "Invalid JSON: .*depth"),
     "too large a document": (line([doc(content="é" * 600_000)]), "'d0' is 1,200,000 bytes"),
+    "too long a line": (line([doc(content="x" * 5 * 2**20)]), "longer than 4,194,304 bytes"),
     "two things wrong": (line([doc(7), doc(8)]), r"\(and 1 more\)"),
+    "a secret": (line([doc(7, content="a secret recipe")]), r"^(?!.*secret)"),
 }
 
 
-def test_a_bad_line_is_set_aside_and_the_next_is_read(tmp_path):
-    path = tmp_path / "in.jsonl"
-    for name, (raw, reason) in BAD.items():
-        first, *bad, last = read(path, b"\n".join([GOOD, raw, GOOD]))
-        assert first.pool == last.pool == pool_of(), name
-        assert {each.file for each in bad} == {str(path)}
-        assert [each.number for each in bad] == list(range(2, 2 + len(bad)))
-        assert not any(each.pool for each in bad)
-        assert bad[0].raw == raw.split(b"\n")[0]
-        assert "\n" not in bad[0].reason
-        assert len(bad[0].reason) < 300
-        assert re.search(reason, bad[0].reason)
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_line_is_set_aside(tmp_path, case):
+    raw, reason = BAD[case]
+    first, bad, last = read(tmp_path / "in.jsonl", b"\n".join([GOOD, raw, GOOD]))
+    assert first.pool == last.pool == pool_of()
+    assert (bad.file, bad.number, bad.pool, last.number) == (str(tmp_path / "in.jsonl"), 2, None, 3)
+    assert bad.raw == (raw[:1000] if case == "too long a line" else raw)
+    assert re.search(reason, bad.reason)
+    assert "\n" not in bad.reason
+    assert len(bad.reason) < 300
 
 
-def test_a_reason_does_not_repeat_the_text(tmp_path):
-    (bad,) = read(tmp_path / "in.jsonl", line([doc(7, content="a secret recipe")]))
-    assert "secret" not in bad.reason
-
-
-def test_a_line_of_5_mb_is_set_aside_and_those_after_it_are_read_right(tmp_path):
-    huge = line([doc(content="x" * 5 * 2**20)])
-    _, bad, after, last = read(tmp_path / "in.jsonl", b"\n".join([GOOD, huge, GOOD, GOOD]))
-    assert bad.reason == "longer than 4,194,304 bytes"
-    assert len(bad.raw) == 1000
-    assert (after.number, last.number) == (3, 4)
-    assert after.pool == last.pool == pool_of()
-
-
-def test_a_line_of_any_length_ends_where_it_ends(tmp_path):
+def test_a_long_line_ends_where_it_ends(tmp_path):
     for size in (99, 100, 101, 200, 301):
-        lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, LineLimits(line=100))
+        lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, LIMITS(line=100))
         assert [each.number for each in lines] == [1, 2]
         assert lines[0].reason.startswith("longer") == (size >= 100)
         assert lines[1].raw == b"y" * 5
 
 
-def test_blank_lines_are_passed_over_but_counted(tmp_path):
-    lines = read(tmp_path / "in.jsonl", b"\n" + GOOD + b"\n \t\r\n\r\n" + GOOD + b"\n\n")
-    assert [(each.number, each.pool) for each in lines] == [(2, pool_of()), (5, pool_of())]
+@pytest.mark.parametrize(
+    ("data", "numbers"),
+    [
+        (b"", []),
+        (b"\n" + GOOD + b"\n \t\r\n\r\n" + GOOD + b"\n\n", [2, 5]),
+        (b"\xef\xbb\xbf" + GOOD, [1]),
+        (GOOD + b"\r\n" + GOOD + b"\r\n", [1, 2]),
+    ],
+)
+def test_marks_and_blank_lines_are_no_lines(tmp_path, data, numbers):
+    found = read(tmp_path / "in.jsonl", data)
+    assert [(each.number, each.pool, each.raw) for each in found] == [
+        (number, pool_of(), GOOD) for number in numbers
+    ]
 
 
-def test_marks_and_separators_are_no_lines(tmp_path):
-    (good,) = read(tmp_path / "in.jsonl", b"\xef\xbb\xbf" + GOOD)
-    assert (good.pool, good.raw) == (pool_of(), GOOD)
-    lines = read(tmp_path / "in.jsonl", GOOD + b"\r\n" + GOOD + b"\r\n")
-    assert [each.pool for each in lines] == [pool_of(), pool_of()]
-    assert lines[0].raw == GOOD
+def test_separators_in_texts_part_no_lines(tmp_path):
     text = "one\u2028two\u2029three\x85four\x0cfive"
     raw = json.dumps({"query": query(), "documents": [doc(content=text)]}, ensure_ascii=False)
     (good,) = read(tmp_path / "in.jsonl", raw.encode())
     assert good.pool.documents[0].content == text
-    assert read(tmp_path / "in.jsonl", b"") == []
-
-
-def test_a_query_without_candidates_is_a_pool_of_none():
-    assert parse_line("f", 1, line([]), LineLimits()).pool == Pool("q1", "how do I reset it?", ())
+    assert parse(line([])).pool == Pool("q1", "how do I reset it?", ())
 
 
 # Files
 
 
-def packed(name, data):
+def pack(name, data):
     if name.endswith(".gz"):
         return gzip.compress(data)
     return zstandard.compress(data) if name.endswith(".zst") else data
@@ -141,76 +122,56 @@ def packed(name, data):
 
 @pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
 @pytest.mark.parametrize("size", [20, 4000])
-def test_a_torn_file_gives_what_it_holds_and_then_says_so(tmp_path, name, size):
+def test_a_torn_file_gives_what_it_holds(tmp_path, name, size):
     rng = random.Random(0)
-    pools = [pool_of(query_id=f"q{i}", query=rng.randbytes(size).hex()) for i in range(500)]
-    data = packed(name, b"\n".join(line_of(pool) for pool in pools))
+    whole = [pool_of(query_id=f"q{i}", query=rng.randbytes(size).hex()) for i in range(500)]
+    data = pack(name, b"\n".join(line_of(pool) for pool in whole))
     *lines, last = read(tmp_path / name, data[: len(data) // 2])
     assert "cannot be read further" in last.reason
     assert last.number == len(lines) + 1
-    assert [each.pool for each in lines] == pools[: len(lines)]
+    assert [each.pool for each in lines] == whole[: len(lines)]
     assert len(lines) > 100 or size == 20
 
 
 @pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
-def test_packed_files_are_read_to_the_end_or_are_one_bad_line(tmp_path, name):
-    data = packed(name, GOOD + b"\n{\n") + packed(name, GOOD + b"\n")
+def test_packed_files_are_read_to_the_end(tmp_path, name):
+    data = pack(name, GOOD + b"\n{\n") + pack(name, GOOD + b"\n")
     assert [each.pool for each in read(tmp_path / name, data)] == [pool_of(), None, pool_of()]
     (bad,) = read(tmp_path / name, GOOD)
     assert "cannot be read further" in bad.reason
-    (bad,) = read_lines(str(tmp_path / f"gone-{name}"), LineLimits())
+    (bad,) = pool_lines(tmp_path / f"gone-{name}")
     assert "FileNotFoundError" in bad.reason
 
 
 def test_shards_are_listed_once_and_in_order(tmp_path, monkeypatch):
-    for name in ("b.jsonl", "a.jsonl.gz", "c.jsonl.zst", "notes.txt", "deep/d.jsonl", "e.json"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    monkeypatch.chdir(tmp_path)
     root = str(tmp_path)
-    everything = [f"{root}/{n}" for n in ("a.jsonl.gz", "b.jsonl", "c.jsonl.zst", "deep/d.jsonl")]
-    assert find_shards([root]) == everything
-    assert find_shards([f"{root}/*.jsonl*"]) == everything[:3]
-    assert find_shards([f"{root}/c.jsonl.zst", root, f"{root}/b.jsonl"]) == [
-        everything[2],
-        *everything[:2],
-        everything[3],
-    ]
-    assert find_shards(["b.jsonl", "./b.jsonl", f"{root}/b.jsonl"]) == [f"{root}/b.jsonl"]
-    assert find_shards([f"{root}/notes.txt"]) == [f"{root}/notes.txt"]
-    assert find_shards([f"file://{root}/b.jsonl"]) == [f"{root}/b.jsonl"]
+    files = [f"{root}/{n}" for n in ("a.jsonl.gz", "b.jsonl", "c.jsonl.zst", "deep/d.jsonl")]
+    for place in (*files, f"{root}/notes.txt", f"{root}/e.json", f"{root}/part[1].json"):
+        fsspec.open(place, "w", auto_mkdir=True).open().close()
+    monkeypatch.chdir(tmp_path)
+    a, b, c, d = files
+    for patterns, found in (
+        ([root], files),
+        ([f"{root}/*.jsonl*"], files[:3]),
+        ([c, root, b], [c, a, b, d]),
+        (["b.jsonl", "./b.jsonl", b, f"file://{b}"], [b]),
+        ([f"{root}/notes.txt"], [f"{root}/notes.txt"]),
+        ([f"{root}/part[1].json"], [f"{root}/part[1].json"]),  # which looks like a pattern
+    ):
+        assert find_shards(patterns) == found
 
 
-def test_a_pattern_that_names_nothing_is_an_error(tmp_path):
+@pytest.mark.parametrize("pattern", ["gone.jsonl", "empty", "*.jsonl", "foo://x/*.jsonl"])
+def test_a_pattern_that_names_nothing_is_an_error(tmp_path, pattern):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/notes.txt").touch()
-    for pattern in ("gone.jsonl", "empty", "*.jsonl"):
-        with pytest.raises(InputError) as caught:
-            find_shards([str(tmp_path / pattern)])
-        assert str(tmp_path / pattern) in str(caught.value)
-    for url in ("nowhere://x/in.jsonl", "foo://x/*.jsonl"):
-        with pytest.raises(InputError, match=r"^[^\n]*: cannot be reached[^\n]*$"):
-            find_shards([url])
-    place = tmp_path / "part[1].jsonl"  # looks like a pattern
-    place.touch()
-    assert find_shards([str(place)]) == [str(place)]
+    place = pattern if "://" in pattern else str(tmp_path / pattern)
+    says = "cannot be reached" if "://" in pattern else "no such file"
+    with refused(rf"^{re.escape(place)}: {says}[^\n]*$"):
+        find_shards([place])
 
 
-def test_shards_in_an_object_store_are_read_as_local_ones_are(s3):
-    fs, root = fsspec.url_to_fs(s3)
-    for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst"):
-        fs.pipe_file(f"{root}/in/{name}", packed(name, GOOD + b"\n{\n" + GOOD))
-    shards = find_shards([f"{s3}/in"])
-    assert shards == [f"{s3}/in/{name}" for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst")]
-    assert find_shards([f"{s3}/in/*.gz", f"{s3}/in/a.jsonl"]) == [shards[1], shards[0]]
-    for shard in shards:
-        lines = list(read_lines(shard, LineLimits()))
-        assert [bool(each.pool) for each in lines] == [True, False, True]
-    with pytest.raises(InputError, match="no such file"):
-        find_shards([f"{s3}/elsewhere/*.jsonl"])
-
-
-# Metadata, other scores, unknown keys
+# What is written back
 
 
 ZBENCH = (
@@ -220,29 +181,19 @@ ZBENCH = (
 )
 
 
-def test_the_format_of_zbench_is_read_as_it_stands():
-    pool = parse_line("f", 1, ZBENCH, LineLimits()).pool
-    assert pool.documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
+def test_pools_of_zbench_are_read():
+    documents = parse(ZBENCH).pool.documents
+    assert documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
 
 
-SCORED = {"a": {"score": -1.25}, "b": {"score": 1.25}}
-
-
-def test_scores_are_written_beside_everything_the_line_held():
-    kept, out = (
-        json.loads(ZBENCH),
-        json.loads(annotate_line(ZBENCH, SCORED, "score")),
-    )
-    assert [document.pop("score") for document in out["documents"]] == [-1.25, 1.25]
+def test_scores_are_written_beside_what_the_line_held():
+    scores = {"a": {"score": -1.25}, "b": {"score": 0.0}}
+    kept, out = (json.loads(raw) for raw in (ZBENCH, annotate_line(ZBENCH, scores, "score")))
+    assert [document.pop("score") for document in out["documents"]] == [-1.25, 0.0]
     assert out["documents"][0].pop("input_score") == kept["documents"][0].pop("score")
     assert out == kept
-
-
-def test_a_document_without_a_score_gets_none_and_keeps_what_it_came_with():
-    out = json.loads(annotate_line(ZBENCH, {"b": {"score": 0.0}}, "score"))
-    assert "score" not in out["documents"][0]
-    assert out["documents"][0]["input_score"] == 0.5
-    assert out["documents"][1]["score"] == 0.0
+    first, second = json.loads(annotate_line(ZBENCH, {"b": {"score": 0.0}}, "score"))["documents"]
+    assert ("score" in first, first["input_score"], second["score"]) == (False, 0.5, 0.0)
 
 
 def test_keys_keep_their_order_and_numbers_their_digits():
@@ -251,74 +202,38 @@ def test_keys_keep_their_order_and_numbers_their_digits():
         '"documents": [{"id": "a", "u": null}], "a": true}'
     ).encode()
     assert annotate_line(raw, {}, "score") == raw
-    assert annotate_line(raw, {"a": {"score": 0.1}}, "score") == raw.replace(
-        b"null", b'null, "score": 0.1'
-    )
-
-
-def test_an_annotated_line_is_one_line_and_strict_json():
-    """A number that Python holds as infinity must not come out as a word that is not valid JSON."""
-    raw = line([doc(content="a\nb", n=0)]).replace(b'"n": 0', b'"n": 1e400')
-    good = parse_line("f", 1, raw, LineLimits())
-    if good.pool:
-
-        def refuse(word):
-            raise AssertionError(f"{word} is not valid JSON")
-
-        out = annotate_line(good.raw, {"d0": {"score": 1.0}}, "score")
-        assert b"\n" not in out
-        json.loads(out, parse_constant=refuse)
+    scored = annotate_line(raw, {"a": {"score": 0.1}}, "score")
+    assert scored == raw.replace(b"null", b'null, "score": 0.1')
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 TEXT = TEXT.filter(str.strip)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
 JSONS = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=5),
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=5,
 )
-POOLS = st.builds(
-    Pool,
-    TEXT,
-    TEXT,
-    st.lists(
-        st.builds(Document, TEXT, TEXT, st.dictionaries(st.text(), JSONS, max_size=3)),
-        unique_by=lambda document: document.id,
-        max_size=5,
-    ).map(tuple),
+DOCUMENTS = st.lists(
+    st.builds(Document, TEXT, TEXT, st.dictionaries(st.text(), JSONS, max_size=3)),
+    unique_by=lambda document: document.id,
+    max_size=5,
 )
 
 
-@settings(deadline=None, max_examples=150)
-@given(POOLS, st.booleans())
-def test_what_is_written_is_what_is_read(pool, ensure_ascii):
-    documents = [{"id": d.id, "content": d.content, "metadata": d.metadata} for d in pool.documents]
-    value = {"query": {"id": pool.query_id, "query": pool.query}, "documents": documents}
+@settings(max_examples=150)
+@given(TEXT, TEXT, DOCUMENTS, st.booleans())
+def test_what_is_written_is_what_is_read(query_id, text, documents, ensure_ascii):
+    rows = [{"id": d.id, "content": d.content, "metadata": d.metadata} for d in documents]
+    value = {"query": {"id": query_id, "query": text}, "documents": rows}
     try:
         raw = json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False).encode()
     except (ValueError, UnicodeEncodeError):
         return
-    good = parse_line("f", 1, raw, LineLimits())
+    good = parse(raw)
     assert good.reason == ""
-    kept = tuple(d for d in pool.documents if d.id != pool.query_id or good.own_query != "left out")
-    assert good.pool == replace(pool, documents=kept)
-    assert json.loads(annotate_line(raw, {}, "score")) == value
-    assert parse_line("f", 1, annotate_line(raw, {}, "score"), LineLimits()).pool == pool
-
-
-def test_the_query_itself_is_left_out_of_its_candidates_and_its_id_alone_is_not():
-    own = doc("q1", "how do I  reset it?")
-    left = parse_line("f", 1, line([doc(), own]), LineLimits())
-    assert (left.own_query, [d.id for d in left.pool.documents]) == ("left out", ["d0"])
-    titled = doc("q1", "Reset\nhow do I reset it?", metadata={"title": "Reset"})
-    assert parse_line("f", 1, line([titled]), LineLimits()).own_query == "left out"
-    other = parse_line("f", 1, line([doc(), doc("q1", "another")]), LineLimits())
-    assert (other.own_query, len(other.pool.documents)) == ("other text", 2)
-    found = OwnQueries()
-    for each in (left, other):
-        found.count(each)
-    assert [note[-4:] for note in found.notes()] == ["does", "(q1)"]
+    kept = [d for d in documents if d.id != query_id or good.own_query != "left out"]
+    assert good.pool == Pool(query_id, text, tuple(kept))
+    again = annotate_line(raw, {}, "score")
+    assert json.loads(again) == value
+    assert parse(again).pool == good.pool

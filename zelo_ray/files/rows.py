@@ -266,24 +266,15 @@ class Source:
                 # A thread of Arrow may close a file after Python has shut down, and abort it.
                 threads = file.metadata.num_rows > _MANY
                 table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
-            self._refuse_narrow_ids(table, roles)
+            for role, name in roles.items():
+                if type_of(role) == "id" and table[name].type in (pa.float16(), pa.float32()):
+                    raise InputError(f"{self.place}: {name} {LOST_DIGITS}")
             return pa.table({role: _cast(table[name], role) for role, name in roles.items()})
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _OddValueError):
             return None
 
-    def _refuse_narrow_ids(self, table: pa.Table, roles: Mapping[str, str]) -> None:
-        """Refuse ids that are floats of few bits, which a float of Python no longer tells."""
-        for role, name in roles.items():
-            most = _NARROW.get(table[name].type)
-            if type_of(role) == "id" and most:
-                lossy = pc.greater_equal(pc.abs(table[name]), pa.scalar(most, table[name].type))
-                if (row := pc.index(lossy, True).as_py()) >= 0:
-                    raise InputError(f"{self.where(row + 1)}: {name} {LOST_DIGITS}")
-
 
 _FLOAT_OR_EMPTY = r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$|^$"
-_NARROW = {pa.float32(): 2.0**24, pa.float16(): 2.0**11}
-"""By type, the number from which on not every whole number can be represented."""
 _WHO_AND_WHAT = frozenset(
     {
         *("judge", "turn", "winner", "preference", "loser", "method", "grade", "probability"),
@@ -638,25 +629,18 @@ def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
 
 
 def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
-    """Return whether lines are a run that lacks columns, such as query document rank score.
+    """Return whether lines are a run without its tag, or without Q0 and tag.
 
-    Judgments have four columns, too: query, a column of the same everywhere, document, grade.
+    Judgments have four columns, too, but hardly a whole number as document and fractions as grades.
     """
     widths = {len(row) for row in rows}
     if widths == {_RUN_COLUMNS - 1}:
         return all(_is_number(row[3]) and _is_number(row[4]) for row in rows)
-    if widths != {_QRELS_COLUMNS} or rows[0][1].lower() in (b"0", b"q0"):
-        return False
-    if not all(row[2].isdigit() and _is_number(row[3]) for row in rows):
-        return False
-    pairs = [(a, b) for a, b in pairwise(rows) if a[0] == b[0]]
     return (
-        any(b"." in row[3] for row in rows)
-        and int(rows[0][2]) <= 1
-        and all(
-            a[1] != b[1] and int(b[2]) == int(a[2]) + 1 and float(b[3]) <= float(a[3])
-            for a, b in pairs
-        )
+        widths == {_QRELS_COLUMNS}
+        and rows[0][1].lower() not in (b"0", b"q0")
+        and all(row[2].isdigit() and _is_number(row[3]) for row in rows)
+        and any(b"." in row[3] for row in rows)
     )
 
 
@@ -678,11 +662,8 @@ def _open_cells(
     place: str, file: _File, lines: Sequence[bytes], user: Mapping[str, str]
 ) -> Source | None:
     """Open a table of cells under a header; return None if the first line cannot be one."""
-    declared = re.fullmatch(rb"sep=(.)", lines[0], re.IGNORECASE)
-    if declared:
-        raise InputError(
-            f"{place}: begins with {lines[0].decode()!r}, as Excel writes it: delete that line"
-        )
+    if lines[0].lower().startswith(b"sep="):  # as Excel writes it
+        raise InputError(f"{place}: begins with 'sep=', as Excel writes it: delete that line")
     separator = _separator(lines[0])
     if not separator:
         return None

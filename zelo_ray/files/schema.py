@@ -132,25 +132,19 @@ class Columns(dict[str, str]):
                 )
 
 
-_SEVERAL = re.compile(rf"\s+(?=(?:{'|'.join(_NAMES)})=)")
-
-
 def split_columns(texts: Iterable[str]) -> Columns:
-    """Parse ``ROLE=NAME`` to names of columns by role; one text may hold several."""
-    columns, last = Columns(), ""
-    for pair in (part for text in texts for part in _SEVERAL.split(text)):
-        role, separator, name = pair.partition("=")
-        if last and not separator:  # the rest of a name that a shell took apart
-            quoted = f"--columns '{last}={columns[last]} {pair}'"
-            raise OptionError(f"columns: {pair!r} is not ROLE=NAME; quote it: {quoted}")
-        if not (separator and name) or role not in _NAMES:
+    """Parse ``ROLE=NAME`` to names of columns by role."""
+    columns = Columns()
+    for text in texts:
+        role, _, name = text.partition("=")
+        if not name or role not in _NAMES:
             raise OptionError(
-                f"columns: {pair!r} is not ROLE=NAME; roles are {', '.join(_NAMES)}"
-                f"{did_you_mean(role, _NAMES)}"
+                f"columns: {text!r} is not ROLE=NAME (in quotes, where NAME holds blanks); roles "
+                f"are {', '.join(_NAMES)}{did_you_mean(role, _NAMES)}"
             )
         if columns.get(role, name) != name:
             raise OptionError(f"columns: {role} is {columns[role]!r} and {name!r}; name one")
-        columns[role], last = name, role
+        columns[role] = name
     return columns
 
 

@@ -9,7 +9,7 @@ from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.errors import PanelError
 from zelo_ray.evaluation.measures import MEASURES
-from zelo_ray.plugins import PLUGIN_GROUPS, describe_clash, find_installed
+from zelo_ray.plugins import PLUGIN_GROUPS, find_installed
 from zelo_ray.protocols import PROTOCOLS, RANKERS
 from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge
 from zelo_ray.providers.addresses import foreign_address
@@ -53,8 +53,8 @@ def check_plugins() -> Iterator[Finding]:
                 hidden = f"zelo-ray's own is used, and not that of {packages}"
                 yield Finding(what, "warn", hidden, "rename it there, or uninstall that package")
             elif len(plugins) > 1:
-                clash, _, do = describe_clash(plugins).partition("; ")
-                yield Finding(what, "warn", clash, do)
+                clash = f"{name} is declared by {packages}"
+                yield Finding(what, "warn", clash, "uninstall one of them")
             else:
                 yield Finding(what, "ok", f"{packages} ({plugins[0].place})")
 
