@@ -37,9 +37,10 @@ COMMANDS: dict[
     "sample-two-cycles": "annotate data/sample --judges recorded:data/recordings --cycles 2",
     "zelo": f"{_ASKED} --config votes.yaml",
     "graded": f"{_ASKED} --protocol graded --repeats 2",
-    "lean": f"{_ASKED} --protocol lean",
-    "auto": f"{_ASKED} --protocol auto",
-    "zelo-graded": f"{_ASKED} --protocol zelo+graded",
+    "zelo-calls": (
+        f"{_ASKED} --protocol auto --calls-per-document 5",
+        f"{_ASKED} --calls-per-document 5",
+    ),
     "best-of": f"{_ASKED} --protocol best-of",
     "best-of-random": f"{_ASKED} --protocol best-of --order random",
     "samre": f"{_ASKED} --protocol samre --document-limit 3",

@@ -109,7 +109,7 @@ def write_graded(out, queries=5, documents=4, judges=JUDGES, repeats=1, say="", 
 def write_both(out, say=""):
     """Battles put on one scale by a grade of each of two documents of a query."""
     results = results_of(out, [pool_of((3, 1, 1), f"{say}q{i}") for i in range(2)])
-    write_run(out, results, protocol="zelo+graded")
+    write_run(out, results, protocol="zelo", calls_per_document=2)
     scores = pq.read_table(out / "scores.parquet").to_pylist()
     shifts = [(1.0, 0.4), (float("nan"),) * 2]
     rows = [
@@ -121,7 +121,6 @@ def write_both(out, say=""):
     why = (("covered",), (), f"{say}because", "key")
     grades = [Grade(f"{say}q0", f"d{i}", JUDGES[i], 3 - i, *why) for i in range(2)]
     pq.write_table(table_of(grades, Grade), out / "grades.parquet")
-    pq.write_table(table_of(list(RATERS), Rater), out / "raters.parquet")
     write_report(str(out))
 
 

@@ -16,8 +16,8 @@ from zelo_ray.engine.batch.harvest import Harvester
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.protocols import advance, load_protocol, zelo, zelo_graded
-from zelo_ray.protocols.criteria import CriteriaGrading, grading_by
+from zelo_ray.protocols import advance, load_protocol, zelo
+from zelo_ray.protocols.grading import CriteriaGrading, grading_by
 from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import Disabled, StopReason
@@ -42,18 +42,18 @@ def carried(fakes):
     return Counter(e["custom_id"] for e in fakes.journal if e["endpoint"] == "line")
 
 
-def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
-    job = {"judges": ("openai", "gemini"), "protocol": "zelo+graded"}
+def test_a_run_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
+    job = {"judges": ("openai", "gemini"), "calls_per_document": 3}
     (gemini,) = build_panel(("gemini",), {}, environ)
     gone = {gemini.name: Disabled(StopReason.FATAL, "no such model")}
     (away,) = send_away(POOLS, tmp_path, environ, disabled=gone, **job).values()
     assert away.stopped == ""
     panel, options = away.job
-    rounds = [zelo_graded.rounds(pool, panel, options) for pool in POOLS]
+    rounds = [zelo.rounds(pool, panel, options) for pool in POOLS]
     steps = [advance(each, Ledger(str(tmp_path)), gone) for each in rounds]
     assert not any(step.missing for step in steps)
     grades = [each for step in steps for each in step.judgments if isinstance(each, Grade)]
-    assert len(grades) == sum(min(5, len(pool.documents)) for pool in POOLS)
+    assert len(grades) == sum(len(pool.documents) for pool in POOLS)
 
 
 @pytest.mark.parametrize("provider", THREE)
@@ -187,14 +187,18 @@ def test_lines_that_fail_end_as_calls_that_fail(fakes, environ, tmp_path, provid
 
 
 @pytest.mark.parametrize(
-    ("protocol", "bad", "recorded"),
+    ("job", "bad", "recorded"),
     [
-        ("criteria", {"relevance": {"reason": "none", "grade": 7}}, "CriteriaGrading:relevance,"),
-        ("listwise-votes", {"order": [1, 1, 2]}, "GroupOrder:3"),
+        (
+            {"protocol": "graded", "criteria": ("right", "new")},
+            {"right": {"reason": "none", "grade": 7}},
+            "CriteriaGrading:right,new",
+        ),
+        ({"protocol": "listwise-votes"}, {"order": [1, 1, 2]}, "GroupOrder:3"),
     ],
 )
 def test_answers_are_checked_by_the_model_of_their_own_requests(
-    environ, tmp_path, protocol, bad, recorded
+    environ, tmp_path, job, bad, recorded
 ):
     pools = [pool_of(range(3), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
     with Fakes(["openai"], judge=lambda *_: bad) as fakes:
@@ -202,7 +206,7 @@ def test_answers_are_checked_by_the_model_of_their_own_requests(
         with pytest.MonkeyPatch.context() as patch:
             for name, value in mine.items():
                 patch.setenv(name, value)
-            given = {"judges": ("openai:gpt-6-luna",), "protocol": protocol, "limits": {}}
+            given = {"judges": ("openai:gpt-6-luna",), "limits": {}, **job}
             away = send_away(pools, tmp_path, mine, **given)["openai"]
     assert {row.status for row in away.books} == {"invalid"}
     assert {row.final for row in away.books} == {True, False}, "each was asked again"

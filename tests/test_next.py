@@ -158,13 +158,13 @@ def test_judges_that_gave_nothing_are_known_by_results(tmp_path):
 
 def test_the_best_protocol_is_asked_as_it_was_compared():
     """Out of the same ledger, and not under the cap that each protocol had."""
-    own = {"protocol": "lean", "rings": 3, "instructions": "For us.", "max_usd": 5, "ledger": "w"}
+    own = {"protocol": "zelo", "cycles": 3, "instructions": "For us.", "max_usd": 5, "ledger": "w"}
     best = options_of(inputs=("p",), **own)
     for typed, told in (("--instructions=our words.md", "our words.md"), ("--seed=1", "For us.")):
         words = next_step.after_compare_protocols("w", best, ["compare-protocols", typed])
         assert shlex.split(words) == [
-            *("zelo-ray", "annotate", "p", "--out", "w-lean", "--ledger", "w"),
-            *("--instructions", told, "--dry-run", "--protocol", "lean", "--rings", "3"),
+            *("zelo-ray", "annotate", "p", "--out", "w-zelo", "--ledger", "w"),
+            *("--instructions", told, "--dry-run", "--cycles", "3"),
         ]
 
 

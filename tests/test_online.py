@@ -97,14 +97,14 @@ def test_a_run_that_is_repeated_asks_nothing(fakes, environ, tmp_path):
         assert tally == Tally(known=REQUESTS, queries=1)
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "zelo+graded"])
-def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol):
+@pytest.mark.parametrize("fields", [{}, {"calls_per_document": 3}])
+def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, fields):
     """A run that goes on counts what each judge said, though pools wait for the other."""
     pools = graded_pools(8)
-    options, panel = two_speeds(tmp_path, protocol=protocol)
+    options, panel = two_speeds(tmp_path, **fields)
     planned = Counter()
     for pool in pools:
-        planned.update(find_protocol(protocol).count(pool, panel, options))
+        planned.update(zelo.count(pool, panel, options))
     ask_apart(pools, options, panel, enough=70)
     before = Counter(row.judge for row in read_rows(str(tmp_path)))
 
@@ -117,7 +117,7 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol
         for name, tally in ask_apart(pools, options, panel, **told).items():
             sweeps[name][sweep] = tally
         ledger = Ledger(str(tmp_path))
-        rounds = [find_protocol(protocol).rounds(pool, panel, options) for pool in pools]
+        rounds = [zelo.rounds(pool, panel, options) for pool in pools]
         if not any(advance(each, ledger).missing for each in rounds):
             break
     after = {name: sum_over_sweeps(each) for name, each in sweeps.items()}

@@ -168,7 +168,7 @@ def test_options_that_cannot_be_are_refused():
 
 
 @pytest.mark.parametrize(
-    "protocol", ["zelo", "graded", "lean", "best-of", "samre", "baseline-strong", "baseline-weak"]
+    "protocol", ["zelo", "graded", "best-of", "samre", "baseline-strong", "baseline-weak"]
 )
 def test_judges_are_told_and_asked_to_name_passages(protocol):
     long = replace(pool_of().documents[0], content=f"{FILLER} {ANSWER}")

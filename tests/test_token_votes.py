@@ -110,9 +110,8 @@ def test_reasoned_votes_are_asked_as_before():
     assert len({request.key for request in asked}) == 3
 
 
-@pytest.mark.parametrize("protocol", ["lean", "auto", "zelo+graded"])
-def test_battles_of_other_protocols_are_of_one_token_too(protocol):
-    requests = first_round(protocol=protocol, **TOKEN)
+def test_battles_beside_grades_are_of_one_token_too():
+    requests = first_round(calls_per_document=3, **TOKEN)
     battles = [request for request in requests if len(request.documents) == 2]
     assert battles
     assert all(request.response_model is LetterVote for request in battles)
@@ -290,7 +289,7 @@ def test_an_estimate_knows_that_an_answer_is_one_token():
     assert reasoned.output_tokens > 100 * 15
     assert (token.has_batch, reasoned.has_batch) == (False, True)
     assert token.online.expected < reasoned.online.expected / 3
-    both = forecast(protocol="lean", **TOKEN)  # grades, and votes of one token
+    both = forecast(calls_per_document=2, **TOKEN)  # grades, and votes of one token
     assert both.left < both.output_tokens < 250 * both.left
 
 

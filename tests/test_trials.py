@@ -231,7 +231,7 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
     assert [getattr(plan, "order", None) for plan in each.values()] == [None, None, "random"]
     assert unused_by_all(given, each) == []
     assert unused_by_all(given, ["zelo"]) == ["order", "rounds"]
-    assert {*plans()[1]} == {*PROTOCOLS} - {"zelo+graded", "auto", "criteria"}
+    assert {*plans()[1]} == {*PROTOCOLS}
     for wrong in (("zelo", "graded", "zelo"), ("nonsense",)):
         with pytest.raises(OptionError):
             plans(protocols=wrong)

@@ -186,12 +186,12 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
     assert told.lines[0].endswith("worked examples left out")
     assert len(told.lines) == 1
     words = ("--dry-run", "--human", labels, "--anchors", examples, "--protocols")
-    assert cli.main(["compare-protocols", *own, *words, "zelo", "lean"]) == 0
+    assert cli.main(["compare-protocols", *own, *words, "baseline-weak", "graded"]) == 0
     said = capsys.readouterr()
     assert "6 pairs of the query" in said.err
     assert said.out.count("requests about 1 query") == 2
-    assert cli.main(["compare-protocols", *own, *words, "zelo"]) == 0
-    assert "about 2 queries" in capsys.readouterr().out, "zelo shows no examples"
+    assert cli.main(["compare-protocols", *own, *words, "baseline-weak"]) == 0
+    assert "about 2 queries" in capsys.readouterr().out, "it shows no examples"
     assert not (folder / "out").exists()
     assert collect_items(options, options.out, told, options.protocols).left_out
 

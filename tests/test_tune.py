@@ -212,7 +212,7 @@ def test_each_value_is_a_candidate_that_differs_in_one_thing(tmp_path):
         try_judges=[JUDGE, OTHER],
         try_protocols=["zelo"],
         candidates={
-            "both": {"judges": [JUDGE, OTHER], "pooling": "median"},
+            "both": {"judges": [JUDGE, OTHER], "pooling": "thurstone"},
             "twin": {"instructions": tmp_path / "strict.txt"},
         },
     )
@@ -223,14 +223,14 @@ def test_each_value_is_a_candidate_that_differs_in_one_thing(tmp_path):
         ("instructions 2", "instructions Be mild to all of them."),
         (f"judge {OTHER}", f"judges {OTHER}"),
         ("protocol zelo", "protocol zelo"),
-        ("both", f"judges {JUDGE} {OTHER}; pooling median"),
+        ("both", f"judges {JUDGE} {OTHER}; pooling thurstone"),
     ]
     left_out = make_candidates(options)[1]
     assert [note.partition(" is ")[0] for note in left_out] == [f"judge {JUDGE}", "twin"]
     assert [plan.protocol for plan in plans] == ["graded"] * 4 + ["zelo", "graded"]
     told = [plan.instructions for plan in plans[:3]]
     assert told == [None, "Be strict with this.", "Be mild to all of them."]
-    assert plans[5].pooling == "median"
+    assert plans[5].pooling == "thurstone"
     assert {plan.ledger for plan in plans} == {"out"}
     assert len({each.folder for each in candidates}) == 6
 

@@ -240,14 +240,14 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     covariance = np.linalg.pinv((curvature + curvature.T) / 2 * times.sum(), hermitian=True)
     panel = np.array([name != anchor for name in ratings.judges])
     traits = _traits(parameters, given, panel)
-    rises = np.stack(
-        [
-            _traits((found.x + step).reshape(parameters.shape), given, panel)
-            - _traits((found.x - step).reshape(parameters.shape), given, panel)
-            for step in np.eye(found.x.size) * _NUDGE
-        ]
-    ) / (2 * _NUDGE)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # a judge that grades at random has an infinite spread
+        rises = np.stack(
+            [
+                _traits((found.x + step).reshape(parameters.shape), given, panel)
+                - _traits((found.x - step).reshape(parameters.shape), given, panel)
+                for step in np.eye(found.x.size) * _NUDGE
+            ]
+        ) / (2 * _NUDGE)
         errors = np.sqrt(np.maximum(np.einsum("etj,ef,ftj->tj", rises, covariance, rises), 0))
     weights = _weights(parameters, given, panel)
     raters = tuple(
