@@ -1,0 +1,325 @@
+"""Means set right by people's grades, where it is known how these were drawn."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import set_in_file, write_qrels
+from tests.labelling import sample
+from zelo_ray.engine.learning import read_human_grades
+from zelo_ray.errors import InputError
+from zelo_ray.files.tables import table_of
+from zelo_ray.fitting.corrected import _variance, correct_means
+from zelo_ray.protocols.graded import GradedOptions, learn
+from zelo_ray.records import Grade
+
+QUERIES, DOCUMENTS = 30, 20
+
+
+def graded(seed, queries=QUERIES):
+    """Queries that are easy or hard, and a panel that is mild or harsh by query."""
+    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+    query = np.repeat(np.arange(queries), DOCUMENTS)
+    latent = rng.normal(0, 0.6, queries)[query] + rng.normal(size=len(query))
+    error = rng.normal(0.2, 0.5, queries)[query] + rng.normal(0, 0.4, len(query))
+    human, panel = (np.digitize(x, [0.2, 0.9, 1.5]) * 1.0 for x in (latent, latent + error))
+    return panel, human, query
+
+
+def only(human, asked):
+    return np.where(asked, human, np.nan)
+
+
+def shares_of(panel, human, query=None, probability=None, frame=None):
+    """The corrected means; without queries each document is one."""
+    query = np.arange(len(panel)) if query is None else query
+    return correct_means(panel, None, human, query, probability, frame=frame)[0]
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return graded(99, 5000)[1].mean()
+
+
+# What may correct
+
+
+def test_labels_of_which_nobody_knows_how_they_were_drawn_correct_nothing():
+    panel, human, query = graded(1)
+    rng = np.random.default_rng(0)
+    top = np.argsort(np.argsort(-panel)) < 100
+    for asked in (top, rng.random(len(human)) < 0.3, query == query[0] + (panel > 1)):
+        means, (note,) = correct_means(panel, None, only(human, asked), query)
+        assert "nothing says with which probabilities" in note
+        assert np.isnan([(row.mean, row.low, row.high) for row in means]).all()
+        assert means[0].panel == pytest.approx(panel.mean())
+        assert means[0].humans == asked.sum()
+
+
+@pytest.mark.parametrize("queries", [0, 6, 12, QUERIES])
+def test_whole_queries_are_taken_and_said_with_few_of_them(queries):
+    panel, human, query = graded(2)
+    for chance in (None, np.ones(len(panel))):
+        means, notes = correct_means(panel, None, only(human, query < queries), query, chance)
+        assert math.isfinite(means[0].mean)
+        assert len(notes) == (queries in (6, 12))
+        for note in notes:
+            assert f"all documents of {queries} of 30 queries" in note
+            assert ("few" in note) == (queries == 6)
+
+
+def test_probabilities_must_show_that_all_documents_could_be_drawn():
+    rng = np.random.default_rng(4)
+    panel, human, query = graded(rng)
+    quarter = np.where(np.arange(len(panel)) % 4 == 0, 0.5, 0.0)
+    by_panel = np.where(panel >= 2, 0.3, 0.15)
+    most = np.where(np.arange(len(panel)) % 5 > 0, by_panel, 0.0)
+    whole = {"frame": len(panel)}
+    for chance, more, says in (
+        (quarter, {}, "by their probabilities they represent"),
+        (most, {"frame": 480}, "only 480 of 600"),
+        (most, {}, "do not show that all 600"),
+        (by_panel, {}, "do not show that all 600"),
+        (by_panel, whole, ""),
+        (np.full(len(panel), 0.2), {}, ""),
+    ):
+        seen = only(human, rng.random(len(human)) < chance)
+        means, notes = correct_means(panel, None, seen, query, chance, **more)
+        assert [says in note for note in notes] == [True] * bool(says)
+        assert math.isnan(means[0].mean) == bool(says)
+
+
+# What it comes to
+
+
+def by_hand(panel, human):
+    """Prediction-powered inference, written out."""
+    asked = ~np.isnan(human)
+    y, f, u = human[asked], panel[asked], panel[~asked]
+    n, rest = len(y), len(u)
+    trust = np.cov(y, f, ddof=0)[0, 1] / ((1 + n / rest) * np.concatenate([f, u]).var(ddof=1))
+    trust = min(max(trust, 0), 1)
+    mean = trust * u.mean() + (y - trust * f).mean()
+    return mean, np.sqrt(trust**2 * u.var(ddof=1) / rest + (y - trust * f).var(ddof=1) / n)
+
+
+@pytest.mark.parametrize(("humans", "quantile"), [(60, 2.0010), (200, 1.9720)])  # Student's
+def test_means_and_intervals_by_hand(humans, quantile):
+    rng = np.random.default_rng(1)
+    human = rng.choice(4, 1000, p=[0.5, 0.2, 0.2, 0.1]).astype(float)
+    panel = np.clip(human + rng.choice([-1, 0, 0, 1, 1], 1000), 0, 3)
+    human[rng.permutation(1000)[humans:]] = np.nan
+    rows = shares_of(panel, human)
+    assert [row.measure for row in rows] == ["grade", ">=1", ">=2", ">=3"]
+    for grade, row in enumerate(rows):
+        said = (panel >= grade) * 1.0 if grade else panel
+        true = only(human >= grade, ~np.isnan(human)) if grade else human
+        mean, error = by_hand(said, true)
+        assert (row.panel, row.documents, row.humans) == (pytest.approx(said.mean()), 1000, humans)
+        assert row.mean == pytest.approx(mean)
+        assert row.high - row.mean == pytest.approx(quantile * error, rel=1e-4)
+        assert row.mean - row.low == pytest.approx(quantile * error, rel=1e-4)
+
+
+def test_the_variance_of_a_mean_of_queries_is_the_textbooks():
+    """And of two means whose parts go against each other in every query it is none below 0."""
+    values = np.random.default_rng(0).normal(size=12)
+    one = values, np.ones(12), np.arange(12)
+    assert _variance(one) == pytest.approx(values.var(ddof=1) / 12)
+    assert _variance(one, (1 - values, *one[1:])) == pytest.approx(0)
+    assert _variance(one, one) == pytest.approx(4 * values.var(ddof=1) / 12)
+
+
+@pytest.mark.parametrize("design", ["documents", "queries", "by what the panel likes"])
+def test_intervals_hold_the_mean_of_queries_such_as_these(design, truth):
+    held, naive, means, trials = 0, 0, [], 150
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        panel, human, query = graded(rng)
+        chance = np.where(panel >= 2, 0.6, 0.15) if "panel" in design else np.full(600, 0.25)
+        asked = rng.random(600) < chance
+        if design == "queries":
+            asked, chance = np.isin(query, rng.permutation(QUERIES)[:8]), None
+        seen = only(human, asked)
+        row = shares_of(panel, seen, query, chance, frame=None if chance is None else 600)[0]
+        plain = shares_of(panel, seen)[0]
+        held += row.low < truth < row.high
+        naive += plain.low < truth < plain.high
+        means.append(row.mean)
+    assert 0.9 < held / trials < 0.995
+    assert naive < held
+    assert np.mean(means) == pytest.approx(truth, abs=0.03)
+
+
+def test_parts_of_a_query_that_go_against_each_other_give_an_interval():
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(200):
+        first = rng.random(20) < 0.5
+        true = np.stack([first, np.where(rng.random(20) < 0.9, ~first, first)], axis=1) * 1.0
+        panel = np.where(rng.random((20, 2)) < 0.95, true, 1 - true)
+        human = np.full((20, 2), np.nan)
+        asked = np.arange(20), rng.integers(0, 2, 20)
+        human[asked] = true[asked]
+        query = np.repeat(np.arange(20), 2)
+        row = shares_of(panel.ravel(), human.ravel(), query, np.full(40, 0.5))[1]
+        held += row.low <= 0.5 <= row.high
+    assert held >= 0.9 * 200
+
+
+def test_no_labels_few_labels_and_all_labels():
+    panel, human, query = graded(0)
+    for row in shares_of(panel, only(human, query < 0), query):
+        assert row.mean == row.panel
+        assert np.isnan([row.low, row.high]).all()
+    for queries in (1, 4, 5):
+        rows = shares_of(panel, only(human, query < queries), query)
+        assert [math.isfinite(row.low) for row in rows] == [queries == 5] * 4
+        assert all(math.isfinite(row.mean) for row in rows)
+    whole = shares_of(panel, human, query)
+    assert [whole[0].mean, whole[2].mean] == pytest.approx([human.mean(), (human >= 2).mean()])
+    assert math.isnan(shares_of(np.array([]), np.array([]))[0].mean)
+
+
+def test_labels_that_are_all_alike_leave_it_open_how_many_are_not():
+    """Bounds for 0 of 5 and of 50 as tables of exact binomial intervals have them."""
+    panel = np.zeros(100)
+    for humans, bound in ((5, 0.5218), (50, 0.0711), (100, 0.0362)):
+        human = only(0.0, np.arange(100) < humans)
+        for row, top in zip(shares_of(panel, human), (3, 1, 1, 1), strict=True):
+            wanted = (0, 0, pytest.approx(top * bound, abs=3e-4))
+            assert (row.mean, row.low, row.high) == wanted
+        *_, most = shares_of(panel, human + 3)
+        assert (most.mean, most.low, most.high) == (1, pytest.approx(1 - bound, abs=1e-4), 1)
+    alike = only(np.zeros(400), np.arange(400) < 100)  # of five queries that says little
+    few = shares_of(np.zeros(400), alike, np.arange(400) // 20)[1]
+    assert few.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=0.06)
+
+
+def test_a_panel_that_is_right_wherever_people_looked_may_err_elsewhere():
+    panel = np.where(np.arange(1000) % 4 == 0, 1.0, 0.0)
+    panel[:8] = [0, 1] * 4
+    row = shares_of(panel, only(panel, np.arange(1000) < 8))[1]
+    assert row.low < row.mean - 0.2
+    assert row.high > row.mean + 0.2
+
+
+@pytest.mark.parametrize("humans", [5, 60])
+def test_intervals_of_a_rare_grade_hold_it(humans):
+    held, trials = 0, 200
+    for seed in range(trials):
+        human = np.random.default_rng(seed).choice(4, 300, p=[0.9, 0.04, 0.04, 0.02]).astype(float)
+        *_, row = shares_of(human, only(human, np.arange(300) < humans))
+        held += row.low <= 0.02 <= row.high
+    assert held / trials > 0.93
+
+
+# In a run
+
+
+def learned(panel, human, query, **more):
+    names = [f"q{q:02}" for q in query]
+    docs = [f"d{i:04}" for i in range(len(query))]
+    rows = [
+        Grade(q, d, judge, int(grade), (), (), "", "")
+        for judge in ("a", "b", "c")
+        for q, d, grade in zip(names, docs, panel, strict=True)
+    ]
+    asked = np.isfinite(human)
+    people = {
+        "query_id": pa.array(names).filter(pa.array(asked)),
+        "doc_id": pa.array(docs).filter(pa.array(asked)),
+        "relevance": human[asked],
+        **{name: column[asked] for name, column in more.items()},
+    }
+    options = GradedOptions(inputs=("pools",), out="out", judges=("offline",))
+    return learn({"grades": table_of(rows, Grade), "human": pa.table(people)}, options)
+
+
+def test_a_run_says_why_its_means_are_not_set_right():
+    panel, human, query = graded(5)
+    seen = only(human, np.arange(len(human)) % 20 == 0)
+    chance = np.full(len(panel), 0.05)
+    for more, says in (
+        ({}, "nothing says"),
+        ({"probability": chance, "frame": np.full(len(panel), 599)}, "only 599 of 600"),
+        ({"probability": chance, "frame": np.full(len(panel), 600)}, ""),
+    ):
+        found = learned(panel, seen, query, **more)
+        refused = [note for note in found.notes if "cannot correct" in note]
+        assert [says in note for note in refused] == [True] * bool(says)
+        assert all(math.isnan(share.mean) == bool(says) for share in found.shares)
+        assert found.shares[0].humans == 30
+
+
+def test_a_run_keeps_how_often_people_say_what_its_judges_say():
+    panel, human, query = graded(6)
+    rows = {(r.about, r.scale, r.level): r for r in learned(panel, human, query).consensus}
+    whole = rows["grades", "0-3", "unanimous"]  # three copies always agree
+    assert (whole.share, whole.items) == (1, len(panel))
+    assert whole.same == pytest.approx((panel == human).mean())
+    assert ("orders", "", "unanimous") in rows
+
+
+def people_in(path):
+    options = GradedOptions(inputs=("pools",), out="o", judges=("offline",), human=str(path))
+    return read_human_grades(options).sort_by("doc_id").to_pydict()
+
+
+def test_people_are_one_by_their_median_and_probabilities_are_kept(tmp_path):
+    path = tmp_path / "labels.csv"
+    lines = ["q,d1,ann,3,.5", "q,d1,bob,1,.5", "q,d2,ann,2,.25", "q,d1,cy,2,.5", "q,d2,bob,1,.25"]
+    path.write_text("\n".join(["query_id,doc_id,person,grade,probability", *lines]) + "\n")
+    assert people_in(path) == {
+        "query_id": ["q", "q"],
+        "doc_id": ["d1", "d2"],
+        "relevance": [2, 2],  # of 1.5 the even one
+        "probability": [0.5, 0.25],
+    }
+    answers = [("ann", "d0", 3.0), ("ann", "d1", 0.0)]
+    drawn = sample(tmp_path, [0.9, 0.1, 0.2, 0.0], [2.0, 1.0, 0.5, 0.0], answers)
+    assert people_in(drawn)["frame"] == [3, 3]
+
+
+def test_people_grade_from_0_to_3(tmp_path):
+    path = tmp_path / "some.qrels"
+    path.write_text("q 0 d1 -1\nq 0 d2 3\n")
+    assert people_in(path)["relevance"] == [0, 3]
+    path.write_text("q 0 d1 4\n")
+    with pytest.raises(InputError, match="4 is not a grade from 0 to 3"):
+        people_in(path)
+    table = pa.table({"query_id": ["q"], "doc_id": ["d"], "score": [1.5]})
+    pq.write_table(table, tmp_path / "scores.parquet")
+    with pytest.raises(InputError, match="not a grade from 0 to 3"):
+        people_in(tmp_path / "scores.parquet")
+
+
+@pytest.mark.parametrize("source", ["run", "panel=run/scores.parquet"])
+def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, source, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    human = np.random.default_rng(7).integers(0, 4, 60)
+    (tmp_path / "run").mkdir()
+    rows = {"query_id": [f"q{i % 6}" for i in range(60)], "doc_id": [f"d{i}" for i in range(60)]}
+    grades = pa.table({**rows, "judge": ["a"] * 60, "grade": human[::-1]})
+    scores = pa.table({**rows, "score": human.astype(float), "grade": human})
+    for name, table in (("grades", grades), ("scores", scores)):
+        pq.write_table(table, f"run/{name}.parquet")
+    for name, kept in (("all", range(60)), ("half", range(30)), ("rest", range(30, 60))):
+        write_qrels(
+            tmp_path / f"{name}.qrels", [g if i in kept else None for i, g in enumerate(human)]
+        )
+    for calibrating, measuring, says in (
+        ("half.qrels", "all.qrels", "run: 30 documents of all.qrels"),
+        ("half.qrels", "rest.qrels", ""),
+        ("gone/all.qrels", "all.qrels", "unknown whether"),
+        (None, "all.qrels", ""),
+    ):
+        options = {"protocol": "graded", "human": calibrating}
+        record = {"options": options, "finished": True}
+        (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+        _, lines = say(source, "--human", measuring, *set_in_file(resamples=0))
+        told = [line for line in lines if "calibrated that run" in line]
+        assert [says in line for line in told] == [True] * bool(says)
