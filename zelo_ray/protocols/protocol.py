@@ -275,6 +275,6 @@ class Protocol(Ranker):
 
     @property
     def noun(self) -> str:
-        """Return the noun for one judgment; "judgment" if there are several kinds."""
-        nouns = {kind.noun for kind in self.counted.values()}
+        """Return the noun for one judgment; "judgment" if there are several kinds in every run."""
+        nouns = {kind.noun for kind in self.counted.values() if not kind.optional}
         return nouns.pop() if len(nouns) == 1 else "judgment"

@@ -78,7 +78,7 @@ class TruthRun:
         protocol, queries = self.protocol, pc.unique(truth["query_id"]).to_pylist()
         tables = {
             name: _of_judges(read_table(self.out, name, _columns(kind)), judges)
-            for name, kind in protocol.judgments.items()
+            for name, kind in _kinds_written(self.out, protocol).items()
         }
         pools = _judgments_by_query(tables, protocol, queries)
         learned = None
@@ -116,11 +116,18 @@ def find_truth_run(truth: str) -> TruthRun | None:
     return TruthRun(out, protocol, options, tuple(sorted(_judges(out, protocol, run))))
 
 
+def _kinds_written(out: str, protocol: Protocol) -> dict[str, Judgments]:
+    """Return the kinds of judgments that a run has; only optional ones may lack a table."""
+    there = list_directory(out) or ()
+    kinds = protocol.judgments.items()
+    return {n: kind for n, kind in kinds if f"{n}.parquet" in there or not kind.optional}
+
+
 def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
     """Return the judges of the stored judgments; if these are gone, those that were asked."""
     names = set[str]()
     try:
-        for name in protocol.counted:
+        for name in _kinds_written(out, protocol).keys() & protocol.counted.keys():
             names |= {*pc.unique(read_table(out, name, ["judge"])["judge"]).to_pylist()}
     except (InputError, KeyError):
         names = set()

@@ -75,7 +75,8 @@ def _tiles(results: AnnotateResults) -> Iterator[tuple[str, str]]:
     summary, unit = results.summary, results.unit
     scored, documents = f"{summary.scored:,}", f"{summary.documents:,}"
     yield "documents scored", scored if scored == documents else f"{scored} of {documents}"
-    yield f"{results.protocol.noun}s", f"{summary.judgments:,}"
+    noun = results.protocol.noun if len(results.kinds) < 2 else "judgment"
+    yield f"{noun}s", f"{summary.judgments:,}"
     yield "standard error", _in(summary.std_error, unit)
     yield results.error_about_people, _in(summary.truth_error, unit)
     for name, count in (
