@@ -93,7 +93,7 @@ def test_the_users_examples_come_from_a_file_or_a_url(tmp_path):
     for place in ("law", str(tmp_path / "mine.yaml"), "memory://anchors/mine.yaml"):
         assert main([*command, place]) == 0
     assert main([*command, "memory://anchors/none.yaml"]) == 2
-    command[command.index("graded")] = "zelo"
+    command[command.index("graded")] = "best-of"
     assert main([*command, "law"]) == 2
 
 

@@ -94,23 +94,29 @@ def grades_of(judge, order, rng):
         yield Grade(query_id, doc, judge, min(3, max(0, grade)), (), (), "", "key")
 
 
-GIVE = {"zelo": votes_of, "graded": grades_of}
+GIVE = {"zelo": (votes_of,), "graded": (grades_of,), "zelo and grades": (votes_of, grades_of)}
 
 
-def write_truth(out, protocol, judges):
+def write_truth(out, way, judges):
     """What `annotate` leaves, by the protocol itself; ``judges``: by name, the order each sees."""
     out.mkdir(exist_ok=True)
+    protocol, *more = way.split(" and ")
     own, rng = load_protocol(protocol), random.Random(0)
-    options = own.options(inputs=("in.jsonl",), out=str(out), protocol=protocol)
-    given = [one for judge, order in judges.items() for one in GIVE[protocol](judge, order, rng)]
-    [table] = own.judgments
-    rows = table_of(given, own.judgments[table].record)
-    pq.write_table(rows, out / f"{table}.parquet")
-    pools = [[one for one in given if one.query_id == query_id] for query_id in QUERIES]
-    wanted = own.learned_from(options)
-    learned = own.learn({table: rows}, options) if wanted else None
+    fields = {"calls_per_document": 5} if more else {}
+    options = own.options(inputs=("in.jsonl",), out=str(out), protocol=protocol, **fields)
+    kinds = [
+        [one for judge, order in judges.items() for one in give(judge, order, rng)]
+        for give in GIVE[way]
+    ]
+    tables = {}
+    for rows in kinds:
+        (name,) = (name for name, kind in own.judgments.items() if kind.record is type(rows[0]))
+        tables[name] = table_of(rows, type(rows[0]))
+        pq.write_table(tables[name], out / f"{name}.parquet")
+    pools = [[one for rows in kinds for one in rows if one.query_id == query] for query in QUERIES]
+    learned = own.learn(tables, options) if own.learned_from(options) else None
     scores = [score for fit in own.fit(pools, options, learned) for score in fit.scores]
-    pq.write_table(table_of(scores, own.score.record), out / "scores.parquet")
+    pq.write_table(table_of(scores, own.scores_of(options).record), out / "scores.parquet")
     record = {"kind": "annotate", "finished": True, "options": options.model_dump(mode="json")}
     write_json(str(out), "run.json", record)
     return str(out)
@@ -124,16 +130,17 @@ def as_rows(table):
 THREE = {GPT: "abcdef", CLAUDE: "fedcba", GEMINI: "fedcab"}
 
 
-@pytest.mark.parametrize(("protocol", "table"), [("zelo", "votes"), ("graded", "grades")])
-def test_labels_without_a_judge_are_those_of_the_others(tmp_path, protocol, table):
-    out, other = write_truth(tmp_path / "three", protocol, THREE), tmp_path / "two"
+@pytest.mark.parametrize("way", GIVE)
+def test_labels_without_a_judge_are_those_of_the_others(tmp_path, way):
+    out, other = write_truth(tmp_path / "three", way, THREE), tmp_path / "two"
     truth, run = read_qrels(out), find_truth_run(f"{out}/scores.parquet")
     assert run.judges == tuple(sorted(THREE))
     assert as_rows(run.labels_without((), truth)) == as_rows(truth)
     rest = as_rows(run.labels_without([GPT], truth))
-    whole = pq.read_table(f"{out}/{table}.parquet")
-    write_truth(other, protocol, {name: THREE[name] for name in (CLAUDE, GEMINI)})
-    pq.write_table(whole.filter(pc.not_equal(whole["judge"], GPT)), other / f"{table}.parquet")
+    write_truth(other, way, {name: THREE[name] for name in (CLAUDE, GEMINI)})
+    for path in {*other.glob("*.parquet")} - {other / "scores.parquet"}:
+        whole = pq.read_table(f"{out}/{path.name}")
+        pq.write_table(whole.filter(pc.not_equal(whole["judge"], GPT)), path)
     assert rest == as_rows(find_truth_run(str(other)).labels_without((), truth)) != as_rows(truth)
     with pytest.raises(InseparableError, match="no judge"):
         run.labels_without(THREE, truth)
@@ -154,22 +161,17 @@ def test_what_cannot_be_told_apart_is_refused(tmp_path):
     assert find_truth_run(out) is None
 
 
-@pytest.mark.parametrize("order", ["input", "zelo"])
-def test_tournaments_are_told_apart_where_each_judge_has_its_own(tmp_path, order):
+def test_tournaments_are_told_apart(tmp_path):
     contests, winners, _ = rows_of_tournaments()
     for name, rows, record in (("contests", contests, Contest), ("winners", winners, Winner)):
         pq.write_table(table_of(rows, record), tmp_path / f"{name}.parquet")
-    options = {"protocol": "best-of", "inputs": ["in.jsonl"], "out": "out", "order": order}
+    options = {"protocol": "best-of", "inputs": ["in.jsonl"], "out": "out"}
     write_json(str(tmp_path), "run.json", {"kind": "annotate", "options": options})
     truth = pa.table({"query_id": ["q0"] * 3, "doc_id": list("abc")})
     run = find_truth_run(str(tmp_path))
-    if order == "zelo":
-        with pytest.raises(InseparableError, match="independently"):
-            run.labels_without(["j1"], truth)
-    else:
-        assert run.judges == ("j1", "j2")
-        labels = run.labels_without(["j1"], truth).to_pylist()
-        assert max(labels, key=lambda row: row["relevance"])["doc_id"] == "a"
+    assert run.judges == ("j1", "j2")
+    labels = run.labels_without(["j1"], truth).to_pylist()
+    assert max(labels, key=lambda row: row["relevance"])["doc_id"] == "a"
 
 
 # What only they support

@@ -302,7 +302,7 @@ def test_a_file_that_changes_is_read_again(tmp_path):
 def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
     models = (*load_protocol(THUMBS).response_models, *load_protocol("zelo").response_models)
     names = [response_model_name(model) for model in (*models, order_of(3))]
-    assert names == ["own_thumbs.Thumbing", "Preference", "LetterVote", "Order:3"]
+    assert names == ["own_thumbs.Thumbing", "Preference", "LetterVote", "Grading", "Order:3"]
 
 
 def test_results_of_a_protocol_that_is_gone_or_raises(tmp_path):

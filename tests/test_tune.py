@@ -281,7 +281,7 @@ def test_criteria_of_a_candidate_are_read_from_their_file(tmp_path):
     place = tmp_path / "criteria.txt"
     place.write_text("relevance=2: it answers\nclarity: it is clear\n")
     for criteria in (str(place), [str(place)]):
-        changed = {"x": {"protocol": "criteria", "criteria": criteria}}
+        changed = {"x": {"criteria": criteria}}
         plan = planned(tune(protocol="graded", candidates=changed))[1][1]
         assert plan.criteria == ("relevance=2: it answers", "clarity: it is clear")
 
