@@ -83,8 +83,7 @@ def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) ->
     games = count_games(battles, by_size=by_size)
     query = np.repeat(np.arange(len(games.sizes)), games.sizes)
     graded = marks.sum(axis=1) > 0
-    graders = max(1, len(judges))
-    usual, ridge = np.tile(_USUAL, graders), _PULL / graders**2
+    usual, ridge = np.tile(_USUAL, len(judges)), _PULL / max(1, len(judges)) ** 2
     apart = _centred(marks, query, graded)[graded]
     square, worth, sd = apart.T @ apart, usual, 1.0
     for _ in range(_SWEEPS if graded.any() else 0):
@@ -98,7 +97,7 @@ def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) ->
         sd = float(np.sqrt((missed + _SHARE * _WIDTH**2) / (1 + _SHARE)))
         if max(np.abs(worth - before[0]).max(), abs(sd - before[1])) < _NEAR:
             break
-    return GradeWorth(tuple(judges), worth.reshape(graders, GRADES), sd, by_size)
+    return GradeWorth(tuple(judges), worth.reshape(len(judges), GRADES), sd, by_size)
 
 
 def fit_with_grades(

@@ -191,6 +191,7 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloOptions) -> Learned:
         f"of {options.calls_per_document:g} calls a document, {counted(grades, 'grade')} by "
         f"different judges and {counted(rings, 'ring')} of battles were asked"
     )
+    tables = {"grades": table_of([], Grade), **tables}  # without one there is no table
     judges = sorted(pc.unique(tables["grades"]["judge"]).to_pylist())
     votes, marks = _some(tables, tables["votes"]["query_id"])
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in marks])
