@@ -1,0 +1,252 @@
+"""zelo with so many calls a document: judges grade first, and battles take the rest."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+import pytest
+
+from tests import builders
+from tests.builders import Shelf, judge_of, lines_of, play, pool_of, rows_of, truly
+from zelo_ray.commands import load as load_command
+from zelo_ray.commands.explain import explain
+from zelo_ray.engine import learning
+from zelo_ray.engine.build_results import build_results
+from zelo_ray.engine.write_results import write_results
+from zelo_ray.errors import OptionError
+from zelo_ray.files.storage import write_json
+from zelo_ray.files.tables import table_of
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.protocols import advance, graded, zelo
+from zelo_ray.records import Document, Failure, Grade, Pool, Vote
+
+FIVE = tuple(judge_of(f"openai:{name}") for name in ("one", "two", "three", "four", "five"))
+PANEL = FIVE[:3]
+WORTHS = [(7 * place) % 25 / 8 for place in range(25)]
+POOL = pool_of(WORTHS)
+CASES = [(calls, judges) for calls in range(2, 9) for judges in range(1, 6)]
+
+options_of = partial(builders.options_of, calls_per_document=4)
+
+
+def asked(pool=POOL, panel=PANEL, say=truly, shelf=None, **fields):
+    """How it ends, and all that was asked."""
+    step, rounds = play(zelo, options_of(**fields), pool, panel, say, shelf)
+    return step, [request for each in rounds for request in each]
+
+
+def tables_of(steps):
+    judgments = [row for step in steps for row in step.judgments]
+    tables = {"failures": table_of([row for step in steps for row in step.failures], Failure)}
+    for name, kind in (("votes", Vote), ("grades", Grade)):
+        tables[name] = table_of([row for row in judgments if isinstance(row, kind)], kind)
+    return tables
+
+
+def scored(steps, **fields):
+    options = options_of(**fields)
+    learned = zelo.learn(tables_of(steps), options)
+    return zelo.fit([step.judgments for step in steps], options, learned), learned
+
+
+def silent(*names):
+    """A judge that tells the truth, but for those that refuse."""
+    return lambda request: ("", "refused") if request.judge.model in names else truly(request)
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(("calls", "judges"), CASES)
+def test_each_document_is_graded_by_different_judges_and_battles_take_the_rest(calls, judges):
+    _, requests = asked(panel=FIVE[:judges], calls_per_document=calls)
+    grades = Counter((r.documents[0].id, r.judge.name) for r in requests if len(r.documents) == 1)
+    battles = [frozenset(d.id for d in r.documents) for r in requests if len(r.documents) == 2]
+    each = min(judges, calls - 1)
+    assert set(grades.values()) == {1}
+    assert Counter(doc_id for doc_id, _ in grades) == dict.fromkeys(
+        (d.id for d in POOL.documents), each
+    )
+    assert len(battles) == len({*battles}) == (calls - each) * 25
+    by_judge = Counter(request.judge.name for request in requests)
+    assert max(by_judge.values()) < 1.6 * min(by_judge.values())
+
+
+@pytest.mark.parametrize(("calls", "judges"), CASES)
+def test_no_more_is_asked_than_counted_and_than_the_calls_whoever_answers(calls, judges):
+    for documents in (0, 1, 2, 3, 13):
+        pool, panel = pool_of([1] * documents), FIVE[:judges]
+        most = zelo.count(pool, panel, options_of(calls_per_document=calls))
+        for name in (None, *(judge.model for judge in panel)):
+            _, requests = asked(pool, panel, silent(name), calls_per_document=calls)
+            assert Counter(request.judge.name for request in requests) <= Counter(most)
+        assert sum(most.values()) <= calls * documents
+
+
+def test_its_questions_are_those_of_graded_and_of_zelo_so_that_one_ledger_serves_all():
+    _, requests = asked(calls_per_document=5)
+    others = (graded, {"protocol": "graded"}), (zelo, {"cycles": 2, "votes": "one"})
+    for size, (protocol, fields) in enumerate(others, 1):
+        rounds = protocol.rounds(POOL, PANEL, builders.options_of(**fields))
+        keys = {request.key for request in advance(rounds, Shelf()).missing}
+        assert keys == {request.key for request in requests if len(request.documents) == size}
+
+
+def test_the_order_of_documents_and_judges_asks_nothing_else():
+    turned = replace(POOL, documents=tuple(Random(1).sample(POOL.documents, 25)))
+    first, second = asked()[1], asked(turned, PANEL[::-1])[1]
+    assert {request.key for request in first} == {request.key for request in second}
+
+
+def test_a_new_document_costs_its_grades_and_its_battles():
+    shelf = Shelf()
+    asked(shelf=shelf)
+    before = len(shelf.replies)
+    asked(pool_of([*WORTHS, 2.2]), shelf=shelf)
+    assert 4 <= len(shelf.replies) - before <= 8
+
+
+def test_what_goes_together():
+    given = {"inputs": ["in.jsonl"], "out": "out", "judges": ["offline"]}
+    assert load_command("annotate", {**given, "calls_per_document": 4}).protocol == "zelo"
+    for more in ({"cycles": 3}, {"repeats": 2}):
+        with pytest.raises(OptionError, match=f"either {next(iter(more))} or calls_per_document"):
+            load_command("annotate", {**given, "calls_per_document": 4, **more})
+    with pytest.raises(OptionError, match="calls"):
+        load_command("annotate", {**given, "calls_per_document": 1})
+
+
+# What it comes to
+
+
+@pytest.mark.parametrize("names", [(), ("three",), ("three", "one")])
+def test_a_run_says_what_was_asked_whoever_answered(names):
+    _, learned = scored([asked(say=silent(*names))[0]])
+    assert "3 grades by different judges and 1 ring" in learned.notes[0]
+    _, learned = scored([asked(say=silent(*names), calls_per_document=6)[0]], calls_per_document=6)
+    assert "3 grades by different judges and 3 rings" in learned.notes[0]
+
+
+def test_before_grades_are_weighed_there_are_no_scores():
+    step, _ = asked()
+    assert zelo.fit([step.judgments], options_of()) == [Fit()]
+
+
+def test_scores_order_as_the_judges_see_it():
+    pools = [pool_of(WORTHS, f"q{number}") for number in range(5)]
+    fits, _ = scored([asked(pool)[0] for pool in pools])
+    for fit in fits:
+        scores = {score.doc_id: score.score for score in fit.scores}
+        ordered = sorted(range(25), key=lambda place: WORTHS[place])
+        ups = [
+            scores[f"d{b}"] > scores[f"d{a}"] for a, b in zip(ordered, ordered[5:], strict=False)
+        ]
+        assert len(scores) == 25
+        assert sum(ups) >= 15
+        assert all(score.absolute_error > score.std_error for score in fit.scores)
+
+
+def test_no_bit_of_a_query_depends_on_company_or_order():
+    steps = [asked(pool_of(WORTHS, f"q{number}"))[0] for number in range(4)]
+    together, learned = scored(steps)
+    turned = [Random(3).sample(step.judgments, len(step.judgments)) for step in steps[::-1]]
+    assert zelo.fit(turned, options_of(), learned)[::-1] == together
+    assert [zelo.fit([step.judgments], options_of(), learned)[0] for step in steps] == together
+
+
+def test_copies_of_a_text_have_one_score():
+    texts = [1.0] * 12 + [0.0, 0.5, 1.5, 2.0, 2.5, 3.0]
+    documents = (Document(f"d{n:02}", f"text [worth={worth:.9f}]") for n, worth in enumerate(texts))
+    step, _ = asked(Pool("q", "what?", tuple(documents)))
+    ((fit,), _) = scored([step])
+    scores = {score.doc_id: score for score in fit.scores}
+    assert len(scores) == 18
+    assert Counter(scores[f"d{n:02}"].score for n in range(12)).most_common(1)[0][1] >= 10
+
+
+def parts_that_never_met(request):
+    """Of documents of two kinds only those of one kind are compared."""
+    odd = [int(document.id[1:]) % 2 for document in request.documents]
+    return ("", "refused") if len({*odd}) > 1 else truly(request)
+
+
+def ungraded(request):
+    return ("", "refused") if len(request.documents) == 1 else truly(request)
+
+
+def test_grades_link_what_battles_do_not():
+    step, _ = asked(say=parts_that_never_met)
+    other, _ = asked(pool_of(WORTHS, "q2"))
+    ((fit, _), _) = scored([step, other])
+    assert len(fit.scores) == 25
+    battles = [row for row in step.judgments if isinstance(row, Vote)]
+    assert zelo.fit([battles], builders.options_of())[0].reason.code == "disconnected"
+
+
+def test_a_query_without_battles_is_ordered_by_its_grades():
+    def only_grades(request):
+        return truly(request) if len(request.documents) == 1 else ("", "refused")
+
+    ((fit,), _) = scored([asked(say=only_grades)[0]])
+    grade = {f"d{place}": round(worth) for place, worth in enumerate(WORTHS)}
+    given = [grade[score.doc_id] for score in fit.scores]
+    assert given == sorted(given, reverse=True)
+    assert {score.comparisons for score in fit.scores} == {0}
+
+
+def test_a_query_without_grades_has_scores_but_no_absolute_ones():
+    steps = [asked(say=ungraded)[0], asked(pool_of(WORTHS, "q2"))[0]]
+    ((fit, _), _) = scored(steps)
+    assert len(fit.scores) == 25
+    assert all(math.isnan(score.absolute_score) for score in fit.scores)
+
+
+# As files
+
+
+def run(out, pools, say=truly, **fields):
+    """Both passes, as a job makes them."""
+    options, shelf, lines = options_of(out=str(out), **fields), Shelf(), lines_of(pools)
+    for pool in pools:
+        play(zelo, options, pool, PANEL, say, shelf)
+
+    def build(learned=None):
+        blocks = [build_results(lines, PANEL, options, shelf, learned=learned)]
+        return write_results(blocks, options, judgments_only=learned is None)
+
+    write_json(str(out), "run.json", {"options": options.model_dump(mode="json")})
+    return learning.learn_and_score(build(), options, learning.read_human_grades(options), build)
+
+
+def test_a_run_has_votes_grades_and_absolute_scores(tmp_path):
+    summary = run(tmp_path, [pool_of(WORTHS, f"q{number}") for number in range(3)])
+    assert (summary.scored, summary.ungraded, summary.failures) == (75, 0, 0)
+    assert [len(rows_of(tmp_path, name)) for name in ("votes", "grades")] == [75, 225]
+    assert {"absolute_score", "absolute_error"} <= {*rows_of(tmp_path, "scores")[0]}
+    told = explain(str(tmp_path), "q1", "d1")
+    assert "; absolute " in told
+    assert "grade" in told
+
+
+def test_a_run_whose_grades_all_fail_is_scored_by_battles(tmp_path):
+    (tmp_path / "calls").mkdir()
+    summary = run(tmp_path / "calls", [POOL], ungraded, calls_per_document=2)
+    assert (summary.scored, summary.ungraded) == (25, 1)
+    assert "no absolute score" in explain(str(tmp_path / "calls"), "q1", "d0")
+
+
+def test_human_grades_tell_how_far_scores_lie_from_people(tmp_path):
+    pools = [pool_of(WORTHS, f"q{number}") for number in range(3)]
+    human = tmp_path / "human.txt"
+    rows = [(p.query_id, d.id, place % 4) for p in pools for place, d in enumerate(p.documents)]
+    human.write_text("".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in rows))
+    for name in ("plain", "taught"):
+        (tmp_path / name).mkdir()
+    plain = run(tmp_path / "plain", pools)
+    taught = run(tmp_path / "taught", pools, human=str(human))
+    assert taught.is_truth_error_learned
+    assert taught.truth_error != plain.truth_error
+    scores = [rows_of(tmp_path / name, "scores") for name in ("plain", "taught")]
+    assert [row["score"] for row in scores[0]] == [row["score"] for row in scores[1]]
