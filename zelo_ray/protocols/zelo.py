@@ -156,6 +156,8 @@ def _battles(
 
 def _graders(pool: Pool, panel: Sequence[Judge], doc_id: str, options: ZeloOptions) -> list[Judge]:
     """Return the judges that grade a document: from the one after those of its ring pairs on."""
+    if len(pool.documents[: options.document_limit]) < PROTOCOL.min_documents:
+        return []
     grades, rings = options.first_round(len(panel))
     first = first_turn(options.seed, pool.query_id, doc_id) + rings
     return [judge_in_turn(panel, first + turn) for turn in range(grades)]
