@@ -1,14 +1,14 @@
 """Documents of one text in a query are one opponent: an answer on them counts once."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from tests.builders import judge_of, options_of, play, truly
-from tests.test_lean import tables_of
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.protocols import load_protocol
+from zelo_ray.protocols import zelo
 from zelo_ray.records import Document, Pool, Vote
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
@@ -83,28 +83,17 @@ def test_a_pool_of_copies_alone_still_has_scores_of_all(pool):
     assert set(by_document(fits)) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "lean"])
-def test_copies_in_a_pool_have_one_score_and_others_fewer_comparisons(protocol):
+def test_copies_in_a_pool_have_one_score_and_others_fewer_comparisons():
     """Twelve of eighteen documents are one text."""
     worths = [1.0] * 12 + [0.0, 0.5, 1.5, 2.0, 2.5, 3.0]
-    documents = tuple(
-        Document(f"d{n:02}", f"text [worth={worth:.9f}]") for n, worth in enumerate(worths)
-    )
-    kind, options = load_protocol(protocol), options_of(protocol=protocol)
-    step, _ = play(kind, options, Pool("q", "what?", documents), PANEL, truly)
-    votes = [row for row in step.judgments if isinstance(row, Vote)]
-    assert len({row.key for row in votes}) < len(votes)
-    learned = kind.learn(tables_of([step]), options) if protocol == "lean" else None
+    documents = (Document(f"d{n:02}", f"text [worth={x:.9f}]") for n, x in enumerate(worths))
+    step, _ = play(zelo, options_of(), Pool("q", "what?", tuple(documents)), PANEL, truly)
     keyless = [replace(row, key="") for row in step.judgments]
     scores, before = (
-        by_document(kind.fit([rows], options, learned)) for rows in (step.judgments, keyless)
+        by_document(zelo.fit([rows], options_of())) for rows in (step.judgments, keyless)
     )
-    assert len(scores) == 18
-    met = [f"d{n:02}" for n in range(12)]
-    most = max(met, key=lambda doc_id: scores[doc_id].comparisons)
-    together = [d for d in met if scores[d].comparisons == scores[most].comparisons]
-    assert len(together) >= 10
-    assert len({scores[doc_id].score for doc_id in together}) == 1
     assert sorted(score.rank for score in scores.values()) == [*range(1, 19)]
+    met = Counter((scores[f"d{n:02}"].score, scores[f"d{n:02}"].comparisons) for n in range(12))
+    assert met.most_common(1)[0][1] >= 10
     others = [f"d{n}" for n in range(12, 18)]
     assert sum(scores[d].comparisons for d in others) < sum(before[d].comparisons for d in others)
