@@ -93,21 +93,3 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, tmp_path, monkeyp
         worth = [(worth_in(d), d["score"]) for d in json.loads(line)["documents"]]
         by_worth = [score for _, score in sorted(worth)]
         assert by_worth == sorted(by_worth)
-
-
-@pytest.mark.nightly
-def test_both_ways_together_spend_five_grades_a_query(run, tmp_path):
-    path = tmp_path / "pools.jsonl"
-    crash.write_pools(path, QUERIES, 8)
-    with crash.fakes(tmp_path) as environ:
-        run(path, tmp_path / "out", environ, "--protocol", "zelo+graded", "--cycles", "2")
-    votes, grades = rows_of(tmp_path / "out", "votes"), rows_of(tmp_path / "out", "grades")
-    assert len(crash.journal(tmp_path)) == len(votes) + len(grades)
-    assert set(Counter(row["query_id"] for row in grades).values()) == {5}
-    scores = rows_of(tmp_path / "out", "scores")
-    assert len(scores) == QUERIES * 8
-    shifts = {row["query_id"]: row["absolute_score"] - row["score"] for row in scores}
-    for row in scores:
-        assert row["absolute_score"] - row["score"] == pytest.approx(shifts[row["query_id"]])
-        assert row["absolute_error"] > row["std_error"]
-    assert len({round(shift, 6) for shift in shifts.values()}) > 1

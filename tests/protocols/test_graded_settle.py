@@ -17,7 +17,6 @@ from tests.builders import (
     results_of,
     rows_of,
     seen_worth,
-    verdict,
 )
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine import learning
@@ -26,8 +25,8 @@ from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import read_table
-from zelo_ray.fitting import calibration
-from zelo_ray.protocols import advance, graded, zelo_graded
+from zelo_ray.fitting import grades as fits
+from zelo_ray.protocols import advance, graded
 from zelo_ray.reasons import UnscoredReason
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
@@ -57,17 +56,22 @@ def run(out, pools, say=lambda request: None, **fields):
     return first, write_results(blocks, options)
 
 
-def test_the_first_pass_leaves_the_scores_of_an_earlier_run_alone(tmp_path):
+def test_the_first_pass_leaves_scores_of_grades_alone_and_takes_others_away(tmp_path):
     pools = [pool_of()]
-    run(tmp_path, pools)
-    names = ("scores.parquet", "annotated.jsonl")
-    before = [(tmp_path / name).read_bytes() for name in names]
-    options = options_of(out=str(tmp_path), protocol="graded")
-    shelf = answers(pools, options, lambda request: None)
-    write_results(
-        [build_results(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True
-    )
-    assert [(tmp_path / name).read_bytes() for name in names] == before
+    for name in ("graded", "battles"):
+        out = tmp_path / name
+        out.mkdir()
+        run(out, pools) if name == "graded" else results_of(out, pools)
+        names = [f for f in ("scores.parquet", "annotated.jsonl") if (out / f).exists()]
+        before = [(out / name).read_bytes() for name in names]
+        options = options_of(out=str(out), protocol="graded")
+        shelf = answers(pools, options, lambda request: None)
+        blocks = [build_results(lines_of(pools), PANEL, options, shelf)]
+        write_results(blocks, options, judgments_only=True)
+        if name == "graded":
+            assert [(out / name).read_bytes() for name in names] == before
+        else:
+            assert {path.name for path in out.iterdir()} == {"grades.parquet", "failures.parquet"}
 
 
 def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbours(tmp_path):
@@ -106,7 +110,7 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
     def fail(*args, **fields):
         raise ArithmeticError("it did not converge")
 
-    monkeypatch.setattr(calibration, "learn", fail)
+    monkeypatch.setattr(fits, "learn_panel", fail)
     with pytest.raises(Stopped, match="all replies are kept, and pooling: mean"):
         run(tmp_path, [pool_of()], pooling="thurstone")
     for fields in ({}, {"pooling": "mean"}):
@@ -126,48 +130,9 @@ def test_grades_explain_a_document(tmp_path):
     assert text.count("covers: how") == text.count("misses: why; when") == 2
     assert "\x1b" not in text
     assert "gemini:three on d2: refused (because)" in text
-    run(tmp_path / "plain", [pool_of()], pooling="median")
+    run(tmp_path / "plain", [pool_of()])
     told = explain(str(tmp_path / "plain"), "q1", "d3")
-    assert "(score 3.00, about people ± 1.05), rank 1" in told
-
-
-def test_a_query_of_failures_alone_is_explained(tmp_path):
-    def say(request):
-        return "filtered" if "lost?" in request.user else None
-
-    run(tmp_path, [pool_of(), pool_of(query_id="lost", query="lost?")], say)
-    (tmp_path / "run.json").write_text(
-        '{"summary": {"unscored": {"lost": {"code": "low coverage", "message": "only 0 of 12"}}}}'
-    )
-    text = explain(str(tmp_path), "lost", "d0")
-    assert "\n\nd0: no score, as only 0 of 12" in text
-    assert text.count("filtered (because)") == 3
-
-
-def test_scores_of_another_protocol_do_not_outlive_the_first_pass(tmp_path):
-    pools = [pool_of()]
-    results_of(tmp_path, pools)
-    options = options_of(out=str(tmp_path), protocol="graded")
-    shelf = answers(pools, options, lambda request: None)
-    write_results(
-        [build_results(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True
-    )
-    assert {path.name for path in tmp_path.iterdir()} == {"grades.parquet", "failures.parquet"}
-
-
-def test_grades_that_fail_take_no_scores_of_battles(tmp_path):
-    options, shelf = options_of(out=str(tmp_path), protocol="zelo+graded"), Shelf()
-    pool = pool_of((0, 1))
-    while missing := advance(zelo_graded.rounds(pool, PANEL[:1], options), shelf).missing:
-        for request in missing:
-            pair = len(request.documents) == 2
-            shelf.put(request, verdict(0.5) if pair else "", "ok" if pair else "refused")
-    blocks = [build_results(lines_of([pool]), PANEL[:1], options, shelf, learned=graded.Measured())]
-    summary = write_results(blocks, options)
-    write_json(str(tmp_path), "run.json", {"options": {"protocol": "zelo+graded"}})
-    assert (summary.scored, summary.failures, summary.ungraded) == (2, 2, 1)
-    assert summary.unscored == {}
-    assert "no absolute score" in explain(str(tmp_path), "q1", "d0")
+    assert "(score 3.00 ± 0.00, about people ± 1.00), rank 1" in told
 
 
 def test_numbers_that_json_does_not_know_are_null(tmp_path):
