@@ -159,9 +159,7 @@ class CompareProtocolsOptions(PeopleComparingOptions):
 
     usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
 
-    protocols: tuple[str, ...] = option(
-        (), JUDGING, "protocols to compare; without it, all but zelo+graded, auto and criteria"
-    )
+    protocols: tuple[str, ...] = option((), JUDGING, "protocols to compare; without it, all")
     max_usd: float | None = option(None, MONEY, "dollars that each protocol may cost", gt=0)
 
 

@@ -12,9 +12,6 @@ from zelo_ray.options import AnnotateOptions, CommandOptions, JudgingOptions
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 from zelo_ray.records import first_error
 
-_NOT_ALONE = frozenset({"zelo+graded", "auto", "criteria"})
-"""Not compared by default: scores of the first are those of zelo, the second is lean's plan anew,
-and criteria ask something else."""
 _OWN = {
     *("blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "protocol"),
     *("corpus", "queries", "columns"),
@@ -24,7 +21,7 @@ _OWN = {
 
 def protocols_to_compare(options: CompareProtocolsOptions) -> tuple[str, ...]:
     """Return the names of the protocols to compare."""
-    return options.protocols or tuple(name for name in PROTOCOLS if name not in _NOT_ALONE)
+    return options.protocols or tuple(PROTOCOLS)
 
 
 def make_plans(

@@ -42,7 +42,7 @@ from zelo_ray.names import split_name
 from zelo_ray.records import Pool
 
 _UNJUDGED_DEPTH = 10
-_ONE_SCALE = "give the --out of annotate --protocol zelo+graded, lean, auto or graded"
+_ONE_SCALE = "give the --out of annotate --calls-per-document 4, or --protocol graded"
 
 
 class WrittenSummary(str):
