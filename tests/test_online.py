@@ -33,7 +33,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows, writing
 from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.tally import Tally, sum_over_sweeps
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols import Progress, advance, find_protocol, zelo
+from zelo_ray.protocols import Progress, advance, zelo
 from zelo_ray.providers import PROVIDERS, Provider, Retry, RetryKind, build_panel
 from zelo_ray.records import Answer, Usage
 

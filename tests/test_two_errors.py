@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import options_of, parsed, pool_of, results_of, write_run
+from tests.builders import parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.convert import convert
@@ -19,7 +19,6 @@ from zelo_ray.evaluation.measures import Truth
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.tables import table_of
 from zelo_ray.memory import as_options
-from zelo_ray.protocols import shared_error
 from zelo_ray.protocols.protocol import describe_errors
 from zelo_ray.records import AbsoluteScore, Score
 
@@ -40,15 +39,6 @@ def test_a_line_on_a_score_names_both_errors_where_they_are_known():
     assert describe_errors(replace(score, std_error=float("nan"))) == ""
 
 
-def test_the_page_and_explain_tell_both(run):
-    write_report(str(run))
-    page = page_of(run)
-    assert ABOUT_PEOPLE in page.words("queries")
-    assert "more calls do not reduce" in page.words("scores")
-    assert page.packed[0, "documents"][0][6]["truth_error"] > page.packed[0, "documents"][0][3]
-    assert ABOUT_PEOPLE in explain(str(run), "q1", "d1").split("\n\n")[2].splitlines()[0]
-
-
 def test_without_a_label_of_people_the_error_about_them_is_called_assumed(run):
     """On terminal and page, in --json, and by explain; with labels nowhere."""
     for learned in (False, True):
@@ -62,16 +52,7 @@ def test_without_a_label_of_people_the_error_about_them_is_called_assumed(run):
         assert ("error about people" in tiles) is learned
         for words in (page.words("scores"), page.words("queries"), told):
             assert ("assumed" in words) is not learned
-
-
-@pytest.mark.parametrize(("grades", "is_learned"), [((0, 3, 1, 2), True), ((2, 2, 2, 2), False)])
-def test_labels_that_order_nothing_leave_the_error_assumed(grades, is_learned):
-    ids = {"query_id": ["q"] * 4, "doc_id": [*"abcd"]}
-    scores = pa.table({**ids, "score": [-1.0, 1.0, 0.0, 0.0], "std_error": [0.5] * 4})
-    human = pa.table({**ids, "relevance": [float(grade) for grade in grades]})
-    learned = shared_error.learn({"scores": scores, "human": human}, options_of(human="labels"))
-    assert (learned.shared is not None) is is_learned
-    assert learned.notes
+        assert ABOUT_PEOPLE in told
 
 
 def truth_of(table, folder):
