@@ -309,7 +309,7 @@ def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
     first = json.loads(lines[0])["documents"]
     assert [d["score"] for d in first] == [0.9, 0.5, 0.1]
     assert all("input_score" in d for d in first)
-    annotated = measure(tmp_path / "out" / "annotated" / "worse.jsonl", paid, "nDCG(dcg='zelo')@10")
+    annotated = measure(tmp_path / "out" / "annotated" / "worse.jsonl", paid, "zelo_nDCG@10")
     assert len(annotated) == 6
 
 

@@ -12,7 +12,7 @@ from tests.test_bakeoff import QUERIES, all_like, contest_of, entry_of, truth_of
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.report.gate import gate_lines
 from zelo_ray.errors import OptionError, Stopped
-from zelo_ray.evaluation.regression_gate import decide_gate, limits, queries_needed
+from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
 from zelo_ray.options import load_options
 from zelo_ray.options.bakeoff import BakeoffOptions
 

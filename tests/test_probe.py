@@ -190,7 +190,7 @@ def shifts_of(by_query, judge="a", probe="length", original=1.0):
 
 
 def measured(rows, missing=None):
-    return measure_shifts(rows, missing or {}, top=3.0, resamples=500, seed=1)
+    return measure_shifts(rows, missing or {}, top=3.0)
 
 
 def test_the_figures_of_a_judge_by_hand():

@@ -45,8 +45,8 @@ class OrderAgreement:
 
     A is ``others`` for the mean of all judges but B. ``tau_ap`` reads B's leaderboard from the top.
     Intervals are 95%, over samples of queries, and rough. Of all ``pairs`` of runs, ``discordant``
-    are in the opposite order. By A's labels ``told`` pairs differ significantly (randomisation
-    test, p < .05 after Holm's correction); of these, ``apart`` are discordant.
+    are in the opposite order. By A's labels ``told`` pairs differ significantly (p < .05
+    after Holm's correction); of these, ``apart`` are discordant.
     """
 
     rater_a: str
@@ -119,15 +119,13 @@ class _Leaderboard:
             where = self.rater, [*self.runs][i], str(self.measure)
             yield LeaderboardPlace(*where, float(means[i]), place, len(self.query_ids))
 
-    def distinct(self, options: AgreeOptions) -> NDArray[np.bool_]:
+    def distinct(self) -> NDArray[np.bool_]:
         """Return which pairs of runs the labels tell apart, in `itertools.combinations` order."""
         if self._distinct is None:  # most often all judges graded the same, and meet the same board
             comparisons = compare_pairs(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
                 [*self.runs],
-                resamples=max(100, options.resamples),
                 confidence=0.95,
-                seed=options.seed,
             )
             self._distinct = np.array([comparison.p_holm < _SURE for comparison in comparisons])
         return self._distinct
@@ -190,7 +188,7 @@ def _compare_orders(
     for tau in (tau_b, tau_ap):
         value = float(tau(*means))
         taus.append((value, *tau_interval(value, tau(*sampled), queries)))
-    against, distinct = discordant(*means), first.distinct(options)
+    against, distinct = discordant(*means), first.distinct()
     return OrderAgreement(
         *(first.rater, second.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),

@@ -174,7 +174,7 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
     for which, table in (("old", old), ("new", new)):
         if Truth(table).kind == "scores":
             notes.append(
-                f"the {which} labels are scores in logits: nDCG(dcg='zelo')@10 suits them, and "
+                f"the {which} labels are scores in logits: zelo_nDCG@10 suits them, and "
                 f"--{'positive' if which == 'old' else 'relevant'} is in logits, too"
             )
     return notes

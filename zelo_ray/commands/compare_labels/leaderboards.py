@@ -110,9 +110,7 @@ def compare_leaderboards(
     contests = [
         evaluate_rankers(
             *({str(measure): table}, answered, rankers),
-            resamples=resamples,
             confidence=_CONFIDENCE,
-            seed=seed,
         )
         for table in values
     ]

@@ -80,9 +80,7 @@ def build_report(source: Source, record: Record) -> Report:
         notes=record["notes"],
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} compare-protocols: people "
-            f"{without_credentials(options['human'])}, seed {options['seed']}, "
-            f"{options['resamples']:,} resamples "
-            "of queries."
+            f"{without_credentials(options['human'])}, seed {options['seed']}."
         ),
     )
 

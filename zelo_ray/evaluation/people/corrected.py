@@ -17,9 +17,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.people.frame import Frame, Ints
-
-Floats = NDArray[np.float64]
+from zelo_ray.evaluation.people.frame import Frame
+from zelo_ray.evaluation.ranking import Floats, Ints
 
 FOLDS = 10
 """Folds of the queries, each predicted from the labels of the others."""

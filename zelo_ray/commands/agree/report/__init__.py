@@ -118,7 +118,7 @@ def _made(record: Mapping[str, Any]) -> str:
     options = record["options"]
     return (
         f"zelo-ray {record['versions']['zelo-ray']} agree: {options['levels']} grades, seed "
-        f"{options['seed']}, {options['resamples']:,} resamples of queries."
+        f"{options['seed']}."
     )
 
 

@@ -15,7 +15,6 @@ from zelo_ray.commands.agree.report.results import (
 )
 from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
 from zelo_ray.evaluation.agreement.votes import CHANCE
-from zelo_ray.evaluation.measures.titles import title_measure
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
@@ -279,10 +278,10 @@ def systems_section(tables: AgreementTables) -> Section | None:
         for row in orders
     ]
     note = (
-        f"{counted(orders[0]['runs'], 'run')} by {title_measure(orders[0]['measure'])}, against "
+        f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against "
         f"their order by {whom}, on what both graded. Opposite order: pairs of runs in the "
-        f"opposite order, of all, and of those that differ significantly by {whom} (randomisation "
-        "test, p < .05, Holm). Intervals are rough."
+        f"opposite order, of all, and of those that differ significantly by {whom} (p < .05, "
+        "Holm). Intervals are rough."
     )
     parts.append(
         ReportTable(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet")

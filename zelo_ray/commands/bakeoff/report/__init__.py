@@ -108,7 +108,7 @@ def _made(run: Mapping[str, Any]) -> str:
     return (
         f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
         f"{without_credentials(options['truth'])}, seed {options['seed']}, "
-        f"{options['resamples']:,} resamples, {labels}."
+        f"{labels}."
     )
 
 
