@@ -95,7 +95,7 @@ def draw(folder: str, documents: int, queries: int, bias: float, number: int) ->
     panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
     write_tables(folder, {"grades": table_of(asyncio.run(ask(protocol, panel, plan)), Grade)})
     judgments, missing = read_judgments(JudgedGrades(folder), sample.pairs, [JUDGE])
-    return measure_shifts(judgments, missing, top=3.0, resamples=1000, seed=number)
+    return measure_shifts(judgments, missing, top=3.0)
 
 
 def measure(documents: int, queries: int, bias: float, draws: int) -> str:

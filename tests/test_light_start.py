@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from zelo_ray.commands import COMMANDS
-from zelo_ray.evaluation import agreement
+from zelo_ray.evaluation import coefficients
 from zelo_ray.options import agree
 from zelo_ray.protocols import PROTOCOLS, TABLES, load_protocol, options_of
 
@@ -54,6 +54,6 @@ def test_a_job_is_imported_without_what_it_may_not_need(what):
 
 
 def test_what_help_lists_is_what_there_is():
-    assert tuple(agreement.COEFFICIENTS) == agree.COEFFICIENTS
+    assert tuple(coefficients.COEFFICIENTS) == agree.COEFFICIENTS
     assert all(load_protocol(name).options is options_of(name) for name in PROTOCOLS)
     assert {table for name in PROTOCOLS for table in load_protocol(name).tables} == TABLES

@@ -27,8 +27,7 @@ from zelo_ray.commands.probe.report import describe_too_few, warn_of_shifts
 from zelo_ray.commands.probe.sample import draw_documents, draw_sample
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.probes import PROBES, Subject, load_probe
-from zelo_ray.evaluation.probes.injection import WORDINGS
+from zelo_ray.evaluation.probes import PROBES, WORDINGS, Subject, load_probe
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.options.comparing import ProbeOptions
 from zelo_ray.protocols import load_protocol

@@ -25,7 +25,7 @@ from zelo_ray.commands.agree.raters import measure_raters
 from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import choose_coefficients
+from zelo_ray.evaluation.coefficients import choose_coefficients
 from zelo_ray.files.inputs import note_public
 from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.files.rows import open_source

@@ -61,8 +61,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
     ]
     leaderboards = None
     if runs:
-        chance = {"resamples": options.resamples, "seed": options.seed}
-        leaderboards = compare_leaderboards(old, new, runs, measure, **chance)
+        leaderboards = compare_leaderboards(old, new, runs, measure)
     labels = {"old": _grades(options.old, old), "new": _grades(options.new, new)}
     cuts = _cuts(labels, options)
     for side, flag in _CUTS.items():

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from zelo_ray.commands.drift.judgments import SharedJudgments, read_shared
 from zelo_ray.errors import OptionError
-from zelo_ray.evaluation.agreement import kappa
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.significance import Floats, holm, paired_test
 from zelo_ray.files.run_record import find_owner
 from zelo_ray.files.storage import write_json
@@ -201,10 +201,10 @@ def _kappa(old: Floats, new: Floats, *, votes: bool) -> float:
     values = np.stack([old, new])
     steps = (np.sign(values) if votes else np.rint(values)).astype(np.int64)
     steps -= steps.min()
-    size = int(steps.max()) + 1
-    table = np.zeros((size, size))
+    table = np.zeros((steps.max() + 1, steps.max() + 1))
     np.add.at(table, (steps[0], steps[1]), 1.0)
-    return float(kappa.values(table, "nominal" if votes else "quadratic")) if size > 1 else np.nan
+    coefficient = COEFFICIENTS["kappa" if votes else "kappa-quadratic"]
+    return float(coefficient.of({"confusion": table}))
 
 
 def tables_of(found: Drift) -> dict[str, pa.Table]:

@@ -14,7 +14,7 @@ import scipy
 
 from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.evaluation.agreement.estimates import estimate_share
+from zelo_ray.evaluation.agreement import estimate_share
 from zelo_ray.evaluation.significance import TIE, Floats, paired_test
 
 LEVEL, POWER = 0.05, 0.8
@@ -130,8 +130,6 @@ def measure_gain(
     half: str,
     *,
     measure: Measure = "concordance",
-    resamples: int,
-    seed: int,
     tested: bool,
 ) -> Gain:
     """Measure by how much a candidate agrees more with people than another.
@@ -146,11 +144,8 @@ def measure_gain(
         as_it_is: the name of the other.
         half: of the queries, for the result.
         measure: what is compared.
-        resamples: how many samples of queries, and of signs, are drawn.
-        seed: all chance follows from it.
         tested: whether the test is made.
     """
-    chance = {"resamples": resamples, "seed": seed}
     credit, credit_as_it_is = (
         credit_pairs(items, verdicts[name], measure) for name in (candidate, as_it_is)
     )
@@ -166,7 +161,7 @@ def measure_gain(
 
     apart, pairs = sums(credit - credit_as_it_is), sums(np.ones(len(items)))
     total = max(1.0, float(pairs.sum()))
-    difference = estimate_share(apart, pairs, **chance)
+    difference = estimate_share(apart, pairs)
     p = nan
     if tested:
         p = float(paired_test(apart[np.newaxis], 0.95).p[0])

@@ -11,8 +11,7 @@ from zelo_ray.commands.agree.leaderboards import LeaderboardPlace, OrderAgreemen
 from zelo_ray.commands.agree.report import biases, coefficients, consensus, people
 from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
 from zelo_ray.commands.agree.report.warnings import rank_agreement_warnings
-from zelo_ray.evaluation.agreement.coefficients import Agreement, ConfusionCell
-from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.evaluation.agreement import Agreement, ConfusionCell, Difference
 from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Consensus
