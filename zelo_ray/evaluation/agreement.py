@@ -44,10 +44,9 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One coefficient of two raters, or of a panel, whose name is ``rater_a`` (B is "" then).
+    """One coefficient, with its 95% interval, of two raters, or of the panel ``rater_a`` (B is "").
 
-    ``scale`` is such as ``0-3``, or ``>=2`` for grades binarised there; ``low`` and ``high`` are
-    its 95% interval over samples of queries. ``items`` and ``queries`` count what it is based on.
+    ``scale`` is such as ``0-3``, or ``>=2`` for grades binarised there.
     """
 
     rater_a: str
@@ -75,11 +74,9 @@ class ConfusionCell:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference in agreement with people between A and B, on what all three judged.
+    """The difference between A's and B's agreement with people, on what all three judged.
 
-    ``value_a`` and ``value_b`` are the coefficients of each with the people; ``low`` and ``high``
-    are the 95% interval of their difference. ``relative`` is the change from B to A in per cent,
-    NaN where ``value_b`` is not above 0. ``scale`` is as in `Agreement`.
+    ``relative`` is the change from B to A in per cent, NaN where ``value_b`` is not above 0.
     """
 
     rater_a: str
@@ -98,10 +95,7 @@ class Difference:
 
 @lru_cache(maxsize=4)
 def draw_samples(queries: int) -> Floats:
-    """Return weights of queries, [1 + samples, queries]: all alike, and then those of samples.
-
-    They are the same for all figures of as many queries.
-    """
+    """Return weights of queries, [1 + samples, queries]: all alike, and then those of samples."""
     rng = np.random.default_rng(queries)
     drawn = [rng.integers(0, queries, queries) for _ in range(SAMPLES if queries else 0)]
     counts = [np.ones(queries), *(np.bincount(each, minlength=queries) for each in drawn)]
@@ -127,13 +121,7 @@ def estimate_values(values: Floats, queries: int) -> Estimate:
 
 
 def estimate(tables: Floats, known: NDArray[np.bool_], of: Callable[[Floats], Floats]) -> Estimate:
-    """Estimate a function of sums over queries.
-
-    Args:
-        tables: the terms to sum, [queries, ...].
-        known: which queries have data, [queries].
-        of: from [samples, ...] to [samples].
-    """
+    """Estimate a function of sums of tables, [queries, ...], over the queries that are known."""
     rows = tables[known]
     if not len(rows):
         return Estimate(nan, nan, nan, 0)
@@ -162,14 +150,13 @@ def measure_agreement(
 
     Args:
         ratings: the judgments of all raters.
-        panels: raters that are measured together, by the panel's name; panels of fewer than three
-            are skipped, as they add nothing to the pairs.
+        panels: raters that are measured together, by the panel's name; smaller ones are skipped.
         coefficients: by name.
         thresholds: grades from which a judgment counts as positive, in addition to the whole scale.
 
     Returns:
-        Coefficients by pair (the rater that comes first in the ratings is A), then by panel; scales
-        and coefficients in the order given. Confusions of the same pairs and scales, zeros too.
+        Coefficients by pair (the rater that comes first in the ratings is A), then by panel.
+        Confusions of the same pairs and scales, zeros too.
     """
     agreed, confused, cuts = list[Agreement](), list[ConfusionCell](), [*thresholds]
     for a, b in combinations(range(len(ratings.raters)), 2):
@@ -242,16 +229,8 @@ def compare_agreement(
 ) -> list[Difference]:
     """Compare raters by their agreement with one that counts as the truth.
 
-    Args:
-        ratings: the judgments of all raters.
-        human: the rater that counts as the truth.
-        pairs: raters to compare, A and B.
-        coefficients: by name; those of many raters are skipped.
-        thresholds: as in `measure_agreement`.
-
-    Returns:
-        By pair, scale and coefficient, in the order given; NaN, of no items, for two raters that
-        judged nothing in common with the people.
+    Arguments are as in `measure_agreement`; ``human`` is the rater that counts as the truth. Two
+    raters that judged nothing in common with the people have NaN, of no items.
     """
     rows, asked = list[Difference](), _for(coefficients, "many")
     for pair in pairs:

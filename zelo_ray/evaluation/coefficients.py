@@ -3,17 +3,10 @@
 Every coefficient compares how far judgments of one item are apart with how far they would be by
 chance. Tables add up over queries, so a bootstrap over queries is a matrix product.
 
-Conventions, for every coefficient:
-
-* Two raters are compared on the items (query_id, doc_id) that both judged, and more raters on those
-  that at least two of them judged. An item with one judgment is also left out of the agreement
-  expected by chance.
-* If all judgments are of one grade, every coefficient but the percent agreement is NaN, since
-  agreement beyond chance is undefined. MCC is NaN as soon as one of the two raters gives one grade
-  throughout, where kappa is 0.
-* Several grades of a rater for an item count as their median; of two middle ones as their
-  mean, where a half goes to the even grade.
-* The categories are those of the scale, used or not.
+Two raters are compared on the items that both judged, and more raters on those that at least two of
+them judged. If all judgments are of one grade, every coefficient but the percent agreement is NaN;
+MCC is NaN as soon as one of the two gives one grade throughout, where kappa is 0. The categories
+are those of the scale, used or not.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -184,15 +177,10 @@ class Counts(NamedTuple):
 
 
 def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> RatingMatrix:
-    """Build a matrix of grades; several grades of a rater for an item become one.
+    """Build a matrix from columns query_id, doc_id, judge and grade, with items in their order.
 
-    Args:
-        grades: query_id, doc_id, judge and grade, from 0 to ``levels`` - 1.
-        levels: how many grades there are.
-        weights: of the first rows, which are all of one rater; None: not weighted.
-
-    Returns:
-        Raters in the order in which they first appear; items by query_id and doc_id.
+    Several grades of a rater for an item become their median, of two middle ones their mean, where
+    a half goes to the even grade. ``weights`` are of the first rows, which are all of one rater.
     """
     raters, rater = _encode(grades["judge"])
     queries, documents = (_rank(grades[name]) for name in ("query_id", "doc_id"))

@@ -74,10 +74,9 @@ def decide_gate(
         measure: the name of the measure.
         margin: the largest loss of the measure that does not matter.
         confidence: of each limit.
-        drawn: for each draw of the labels, metrics of shape [rankers, queries].
-        estimate: the source of the values: the panel, people, or the corrected panel.
-        labelled: for each ranker, how many queries have labels of people that distinguish it from
-            the baseline; None where the values are not based on such labels.
+        drawn: for each draw of the labels, metrics like ``values``.
+        estimate: the source of the values.
+        labelled: by ranker, how many queries have labels of people that tell it from the baseline.
     """
     base = rankers.index(baseline)
     metrics = np.where(answered, values, np.nan)

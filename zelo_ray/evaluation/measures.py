@@ -1,26 +1,12 @@
 """Measures of how well runs order the documents of a truth, query by query.
 
-    truth = Truth(qrels)
-    ranking = rank_run(truth, run)
+    ranking = rank_run(Truth(qrels), run)
     metrics = evaluate(parse_measures(["nDCG@10", "AP(rel=2)", "R@20"]), ranking)
 
-Measures are written as in ir_measures, and where it or trec_eval has the same measure, the
-metrics are equal. A new measure is a row of ``MEASURES``; or one of the user's own,
-``my_module:MEASURE@10`` or ``path/to/file.py:MEASURE``; or one that an installed package declares
-in ``zelo_ray.measures``.
-
-Conventions, for every measure:
-
-* The queries are those of the truth. One that the run lacks gets 0 (trec_eval -c), except where
-  the truth alone leaves the measure undefined; queries that only the run has are counted and left
-  out. A query without a relevant document gets 0.
-* An unjudged document is not relevant, and keeps its place in the ranking. Negative
-  relevance is not relevant and gains nothing.
-* Ideal orders and numbers of relevant documents are those of all judged documents of the query,
-  returned or not.
-* Two documents are tied where their scores are equal as 32-bit floats, which is what trec_eval
-  compares. The greater doc_id comes first, byte by byte; Pairs counts a tie half.
-* Pairs is NaN for a query without two documents that differ in relevance.
+Measures are written as in ir_measures, and where it or trec_eval has the same measure, the metrics
+are equal. A new one is a row of ``MEASURES``; or the user's own, ``my_module:MEASURE@10`` or
+``path/to/file.py:MEASURE``; or one that an installed package declares in ``zelo_ray.measures``.
+``docs/measures.md`` has the conventions on missing queries, unjudged documents and ties.
 """
 
 import ast
@@ -38,23 +24,7 @@ from zelo_ray.evaluation.ranking import Block, Floats, Ints, Ranking, Truth, ran
 from zelo_ray.names import did_you_mean
 from zelo_ray.plugins import add_installed, find_installed, load_installed, load_plugin
 
-__all__ = [
-    "MEASURES",
-    "Linear",
-    "Lists",
-    "Measure",
-    "MeasureKind",
-    "Parameter",
-    "Ranking",
-    "Truth",
-    "default_measures",
-    "evaluate",
-    "linear_of",
-    "load_measure",
-    "parse_measure",
-    "parse_measures",
-    "rank_run",
-]
+__all__ = ["Linear", "Lists", "MeasureKind", "Parameter", "Ranking", "Truth", "rank_run"]
 
 REQUIRED: Any = object()
 """The default of a parameter that has none."""
@@ -362,16 +332,12 @@ _BY_WORD = {name.lower(): name for name in MEASURES} | {
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Parse measures, without duplicates; raise `OptionError` if a text is not a measure."""
+    """Parse measures, without duplicates."""
     return tuple(dict.fromkeys(parse_measure(text) for text in texts))
 
 
 def parse_measure(text: str) -> Measure:
-    """Parse a measure, such as ``nDCG@10`` or ``AP(rel=2)@100``.
-
-    Raises:
-        OptionError: there is no such measure; the message, one line, lists those that exist.
-    """
+    """Parse a measure, such as ``AP(rel=2)@100``; raise `OptionError` if there is no such one."""
     name, arguments = _split(text)
     if name not in MEASURES and name not in find_installed("measures"):
         name = _BY_WORD.get(name.lower(), name)
@@ -386,7 +352,7 @@ def parse_measure(text: str) -> Measure:
     for unknown in arguments.keys() - kind.parameters.keys():
         choices = ", ".join(kind.parameters) or "none"
         raise OptionError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
-    parameters = []
+    parameters = list[tuple[str, Hashable]]()
     for key, parameter in kind.parameters.items():
         value = arguments.get(key, parameter.default)
         if value is REQUIRED:
@@ -430,11 +396,7 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def load_measure(name: str) -> MeasureKind:
-    """Return a kind of measure by its name, or a plug-in; imported when first used.
-
-    Raises:
-        OptionError: nothing has that name, or it is not a measure.
-    """
+    """Return a kind of measure by its name, or a plug-in, or raise `OptionError`."""
     if name in MEASURES:
         return MEASURES[name]
     if ":" in name:
@@ -451,17 +413,13 @@ def load_measure(name: str) -> MeasureKind:
 def evaluate(
     measures: Sequence[Measure], ranking: Ranking, relevance: ArrayLike | None = None
 ) -> Floats:
-    """Compute the metrics of one run.
+    """Compute the metrics of one run, [measures, queries], to 12 decimals.
 
     Args:
         measures: what to measure.
         ranking: the run, ranked against its truth.
-        relevance: [rows] or [draws, rows], in the order of the truth's table, instead of the
-            truth's own. The ranking is reused, so draws cost little.
-
-    Returns:
-        [measures, queries], to 12 decimals, queries in the order of ``truth.query_ids``; with
-        draws [draws, measures, queries].
+        relevance: instead of the truth's own, [rows of the truth]; or [draws, rows], for metrics
+            [draws, measures, queries]. The ranking is reused, so draws cost little.
 
     Raises:
         OptionError: a measure of the user's own fails.
@@ -505,11 +463,7 @@ def _parameters(measure: Measure, kind: MeasureKind) -> dict[str, Any]:
 
 
 def linear_of(measure: Measure) -> Linear:
-    """Return a measure as a sum of discounts times gains, which people's labels can correct.
-
-    Raises:
-        OptionError: it is not linear in the labels.
-    """
+    """Return a measure as a sum of discounts times gains; raise `OptionError` if it is not one."""
     kind = load_measure(measure.name)
     if kind.linear is None:
         names = ", ".join(name for name, other in MEASURES.items() if other.linear)

@@ -52,27 +52,18 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class ProbeKind:
-    """A kind of probe.
-
-    Attributes:
-        name: as users write it.
-        does: what it changes, after "the same document".
-        change: returns the changed text; a pure function. None: nothing is changed; two documents
-            are shown in both orders.
-        wrong: the direction of a shift that is a fault: ``up``, a higher judgment of the changed
-            copy, or ``either``.
-        up: what a judge does whose judgments move up, after its name.
-        down: the same if they move down.
-        advice: what helps, without a full stop.
-    """
+    """A kind of probe: what it changes (after "the same document"), and what that may show."""
 
     name: str
     does: str
     change: Callable[[Subject], str] | None
-    wrong: Literal["up", "either"]
+    """returns the changed text; None: nothing is changed, two documents are shown in both orders"""
     up: str
+    """what a judge does whose judgments of the changed copy are higher, after its name"""
     down: str
     advice: str
+    wrong: Literal["up", "either"] = "up"
+    """the direction of a shift that is a fault"""
 
 
 def _stuff(subject: Subject) -> str:
@@ -90,7 +81,6 @@ _KINDS = (
         name="length",
         does="with its text said twice",
         change=lambda subject: f"{subject.text}\n\n{subject.text}",
-        wrong="up",
         up="finds a document more relevant if it says everything twice",
         down="finds a document less relevant if it says everything twice",
         advice="Say in --instructions that length and repetition do not count",
@@ -110,7 +100,6 @@ _KINDS = (
         name="stuffing",
         does="with the query's words put into it",
         change=_stuff,
-        wrong="up",
         up="finds a document more relevant if the query's words are put into it",
         down="finds a document less relevant if the query's words are put into it",
         advice=(
@@ -122,7 +111,6 @@ _KINDS = (
         name="injection",
         does="with an instruction to the judge in it",
         change=lambda subject: f"{subject.luck.choice(WORDINGS)}\n\n{subject.text}",
-        wrong="up",
         up="obeys documents that tell it how to judge them",
         down="finds a document less relevant if it tells how it should be judged",
         advice=(
@@ -136,7 +124,6 @@ _KINDS = (
         name="popularity",
         does="with a line that calls it popular or from a source of repute",
         change=lambda subject: f"{subject.luck.choice(_PRAISE)}\n\n{subject.text}",
-        wrong="up",
         up="finds a document more relevant if it is said to be popular or of repute",
         down="finds a document less relevant if it is said to be popular or of repute",
         advice=(

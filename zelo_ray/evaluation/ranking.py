@@ -50,7 +50,7 @@ class Truth:
         keys = self.query * max(1, len(self._documents)) + documents.indices.to_numpy()
         self._order = np.argsort(keys, kind="stable")
         self._sorted = keys[self._order]
-        _refuse_repeated(self._sorted, self._order, queries, self.doc_ids, "is judged twice")
+        _refuse_repeated(self._sorted, self._order, queries, self.doc_ids, " is judged twice")
         _refuse_strange(self.relevance, queries, self.doc_ids, "relevance")
 
     @cached_property
@@ -162,7 +162,7 @@ def rank_run(truth: Truth, run: pa.Table) -> Ranking:
     codes = documents.indices.to_numpy()[entries].astype(np.int64)
     keys = query * max(1, len(documents.dictionary)) + codes
     by_key = np.argsort(keys, kind="stable")
-    _refuse_repeated(keys[by_key], entries[by_key], query_ids, doc_ids, "is ranked twice")
+    _refuse_repeated(keys[by_key], entries[by_key], query_ids, doc_ids, " is ranked twice")
     limit = np.finfo(np.float32).max
     singles = np.clip(scores[entries], -limit, limit).astype(np.float32)
     order = np.lexsort((-singles, query))
@@ -246,7 +246,7 @@ def _refuse_repeated(keys: Ints, rows: Ints, query_ids: Any, doc_ids: Any, what:
     repeated = np.flatnonzero(keys[1:] == keys[:-1])
     if repeated.size:
         name = _name(query_ids, doc_ids, int(rows[repeated[0] + 1]))
-        raise InputError(f"{name} {what}")
+        raise InputError(f"{name}{what}")
 
 
 def _refuse_strange(values: Floats, query_ids: Any, doc_ids: Any, what: str) -> None:

@@ -7,7 +7,7 @@ for each ranker (or pair of rankers) and a column for each query, with NaN where
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -147,14 +147,10 @@ def evaluate_rankers(
     Args:
         values: by measure, metrics of shape [rankers, queries]; NaN: not defined for that query.
         answered: which queries each ranker answered, [rankers, queries].
-        rankers: names of the runs.
+        rankers: names of the runs; of two, the one named first is A.
         confidence: chance with which an interval is to hold the true value.
         drawn: for each draw of the labels, metrics by the same measures; they give ``p_labels``.
         uncompared: measures that get means only.
-
-    Returns:
-        Means by measure and ranker, and comparisons by measure and pair, in the order given: the
-        ranker named first is A. ``p_holm`` is corrected over all comparisons.
     """
     means = []
     for measure, table in values.items():
@@ -194,46 +190,27 @@ def compare_pairs(
     cannot give a false alarm. Wins, ties and losses are 0 where labels correct the metrics: those
     of a single query mean little.
     """
-    shares = iter(_share_above(values, drawn, np.triu_indices(len(rankers), 1)))
+    shares = _share_above(values, drawn)
     found = list[Comparison]()
     for measure, table in values.items():
         for a in range(len(rankers) - 1):  # in blocks, for there may be many queries
             apart = table[a] - table[a + 1 :]
             apart[np.abs(apart) <= TIE] = 0.0
-            test = (
-                paired_test(apart, confidence)
-                if labelled is None
-                else student_test(apart, confidence, labelled[measure][a, a + 1 :])
-            )
-            with np.errstate(invalid="ignore"):
-                mean_a, mean_b = (
-                    np.where(np.isnan(apart), 0.0, side).sum(axis=1) / test.queries
-                    for side in (table[a], table[a + 1 :])
-                )
-            wins, ties, losses = (
-                mask.sum(axis=1).tolist() for mask in (apart > 0, apart == 0, apart < 0)
-            )
-            for n, ranker in enumerate(rankers[a + 1 :]):
-                comparison = Comparison(
-                    run_a=rankers[a],
-                    run_b=ranker,
-                    measure=measure,
-                    mean_a=float(mean_a[n]),
-                    mean_b=float(mean_b[n]),
-                    difference=float(test.mean[n]),
-                    low=float(test.low[n]),
-                    high=float(test.high[n]),
-                    p=float(test.p[n]),
-                    p_holm=1.0,
-                    p_better=float(test.chance_above[n]),
-                    p_labels=next(shares),
-                    queries=int(test.queries[n]),
-                    wins=wins[n],
-                    ties=ties[n],
-                    losses=losses[n],
-                    estimate=estimate,
-                )
-                found.append(comparison)
+            if labelled is None:
+                test = paired_test(apart, confidence)
+            else:
+                test = student_test(apart, confidence, labelled[measure][a, a + 1 :])
+            sides = (np.where(np.isnan(apart), np.nan, side) for side in (table[a], table[a + 1 :]))
+            means = [student_test(side, confidence).mean for side in sides]
+            unknown = np.ones(len(apart))  # p_holm, as yet
+            statistics = (test.mean, test.low, test.high, test.p, unknown, test.chance_above)
+            signs = [mask.sum(axis=1) for mask in (apart > 0, apart == 0, apart < 0)]
+            columns = (*means, *statistics, shares[measure][a, a + 1 :], test.queries, *signs)
+            rows: Any = zip(*(column.tolist() for column in columns), strict=True)
+            found += [
+                Comparison(rankers[a], ranker, measure, *(*row, estimate))
+                for ranker, row in zip(rankers[a + 1 :], rows, strict=True)
+            ]
     tested = [n for n, row in enumerate(found) if row.wins + row.losses and not isnan(row.p)]
     for n, p in zip(tested, holm(np.array([found[n].p for n in tested])).tolist(), strict=True):
         found[n] = replace(found[n], p_holm=p)
@@ -243,19 +220,21 @@ def compare_pairs(
 
 
 def _share_above(
-    values: Mapping[str, Floats],
-    drawn: Iterable[Mapping[str, Floats]],
-    pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
-) -> list[float]:
-    """Return the share of draws with A above B on their common queries, by measure and pair."""
+    values: Mapping[str, Floats], drawn: Iterable[Mapping[str, Floats]]
+) -> dict[str, Floats]:
+    """Return the share of draws with A above B on their common queries, [rankers, rankers]."""
     known = {name: (~np.isnan(table)).astype(np.float64) for name, table in values.items()}
-    count, above = 0, np.zeros((len(known), len(pairs[0])))
-    for count, draw in enumerate(drawn, 1):  # noqa: B007 - how many there were
-        for place, (name, mask) in enumerate(known.items()):
+    above = {name: list[Floats]() for name in values}
+    for draw in drawn:
+        for name, mask in known.items():
             sums = (np.nan_to_num(draw[name]) * mask) @ mask.T
-            apart = (sums - sums.T)[pairs] / np.maximum(mask @ mask.T, 1)[pairs]
-            above[place] += np.where(np.abs(apart) <= TIE, 0.5, apart > 0)
-    return (above / count if count else np.full_like(above, np.nan)).ravel().tolist()
+            apart = (sums - sums.T) / np.maximum(mask @ mask.T, 1)
+            above[name].append(np.where(np.abs(apart) <= TIE, 0.5, apart > 0))
+    unknown = [np.full((len(table), len(table)), np.nan) for table in values.values()]
+    return {
+        name: np.mean(above[name] or [nothing], axis=0)
+        for name, nothing in zip(values, unknown, strict=True)
+    }
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:

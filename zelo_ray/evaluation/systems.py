@@ -56,11 +56,7 @@ def estimate_taus(first: Floats, second: Floats) -> tuple[Estimate, Estimate]:
     so that close systems change places by chance, and the taus of samples lie too low together,
     some wholly below the value. Samples of the 43 queries of TREC DL 2019 with 37 runs, taken as
     the truth, were held by .60 to .98 of such intervals, and by .31 to .98 of unmoved ones: it is a
-    rough guide.
-
-    Args:
-        first: metrics, [systems, queries]; NaN counts as 0.
-        second: the same by other labels.
+    rough guide. Metrics are [systems, queries]; NaN counts as 0.
     """
     systems, queries = first.shape
     weights = draw_samples(queries)
@@ -84,11 +80,7 @@ def estimate_taus(first: Floats, second: Floats) -> tuple[Estimate, Estimate]:
 
 
 def discordant(first: Floats, second: Floats) -> NDArray[np.bool_]:
-    """Return which pairs of systems two leaderboards order in opposite ways; ties do not count.
-
-    Returns:
-        Of shape [pairs], in the order of `itertools.combinations`.
-    """
+    """Return which pairs of systems two leaderboards order in opposite ways, [pairs]."""
     i, j = np.triu_indices(len(first), 1)
     return np.asarray(_signs(first[i] - first[j]) * _signs(second[i] - second[j]) < 0)
 

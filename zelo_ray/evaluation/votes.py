@@ -56,13 +56,11 @@ class VoteTable:
 
 
 def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTable:
-    """Encode votes as numbers.
+    """Encode votes, with the columns of `records.Vote`, as numbers.
 
-    Args:
-        votes: columns of `records.Vote`: query_id, doc_id_a, doc_id_b, judge, preference, swapped;
-            the last may be null where the order is not known. Where several people count as one
-            judge, a column rater holds the person.
-        query_ids: all queries in the order to use; None: as they appear.
+    ``swapped`` may be null where the order is not known. Where several people count as one judge, a
+    column ``rater`` holds the person. ``query_ids`` are all queries in the order to use; None: as
+    they appear.
     """
     names, query = _encode(votes["query_id"])
     if query_ids is not None:
@@ -117,13 +115,9 @@ def reduce_repeats(votes: VoteTable, *, lenient: bool = False) -> VoteTable:
     """Reduce the votes of each rater on each row to one, by majority.
 
     A row is a pair in one order of presentation; if that is unknown, the order in which the votes
-    name the documents counts.
-
-    Args:
-        votes: the votes.
-        lenient: reduce the votes in both orders to one, too. If one order has a winner and the
-            other a tie, the winner counts; with different winners it is a tie (as in JudgeBench:
-            Tan et al. 2024, arXiv:2410.12784).
+    name the documents counts. If ``lenient``, the votes in both orders become one, too: if one
+    order has a winner and the other a tie, the winner counts; with different winners it is a tie
+    (as in JudgeBench: Tan et al. 2024, arXiv:2410.12784).
     """
     order = np.where(votes.shown != 0, votes.shown, votes.named)
     shape = (len(votes.judges), int(votes.rater.max(initial=0)) + 1, len(votes.pairs) or 1, 2)
@@ -145,13 +139,10 @@ def count_votes(votes: VoteTable, judge: int) -> Ints:
 
 
 def judge_verdicts(votes: VoteTable) -> Floats:
-    """Return each judge's verdict on each pair from all its votes: 1, 0, -1 as `VoteTable.sign`.
+    """Return each judge's verdict on each pair, [judges, pairs], as `VoteTable.sign`.
 
-    The most frequent outcome counts; if no single outcome has the most votes, as when the winner
-    changes with the order, it is a tie.
-
-    Returns:
-        Of shape [judges, pairs]; NaN where a judge gave no vote.
+    The most frequent outcome of its votes counts; if no single outcome has the most votes, as when
+    the winner changes with the order, it is a tie. NaN where a judge gave no vote.
     """
     return np.stack(
         [most_frequent_sign(count_votes(votes, judge)) for judge in range(len(votes.judges))]
@@ -165,24 +156,17 @@ def panel_verdicts(verdicts: Floats) -> Floats:
 
 
 def count_first_shown(votes: VoteTable) -> Ints:
-    """Count votes by the result of the document shown first: lost, tied, won.
-
-    Returns:
-        Of shape [judges, queries, 3]; votes whose order is unknown are left out.
-    """
+    """Count the results of what was shown first: lost, tied, won, [judges, queries, 3]."""
     mask = votes.shown != 0
     outcome = (votes.sign * votes.shown)[mask] + 1
     return _count(votes, votes.judge[mask], votes.pairs[votes.pair[mask], 0], outcome)
 
 
 def count_both_orders(votes: VoteTable) -> Ints:
-    """Count pairs that a judge saw in both orders: same winner, other winner, one tie.
+    """Count pairs seen in both orders, [judges, queries, 3]: same winner, other winner, one tie.
 
     Several votes in one order count by majority, as in `judge_verdicts`. A tie in both orders
     counts as the same winner: the judge was consistent.
-
-    Returns:
-        Of shape [judges, queries, 3].
     """
     cells = votes.judge * len(votes.pairs) + votes.pair
     orders = [votes.shown == order for order in (1, -1)]
@@ -202,17 +186,10 @@ def _count(votes: VoteTable, judge: Ints, query: Ints, outcome: Ints) -> Ints:
 
 
 def count_circular(votes: VoteTable, verdicts: Floats) -> Ints:
-    """Count triples of documents with all pairs judged: circular, in order, with a tie.
+    """Count triples of documents by one judge's verdicts: circular, in order, with a tie.
 
-    A triple is circular if each document beats one of the others. A triple with a tie is ambiguous
-    and is counted separately.
-
-    Args:
-        votes: the votes.
-        verdicts: one judge's verdict on each pair, [pairs]; NaN where there is none.
-
-    Returns:
-        Of shape [queries, 3].
+    Of shape [queries, 3], of triples with all pairs judged. One is circular if each document beats
+    one of the others; one with a tie is ambiguous.
     """
     counts = np.zeros((len(votes.query_ids), 3), np.int64)
     places = np.flatnonzero(~np.isnan(verdicts))
@@ -236,16 +213,12 @@ def count_circular(votes: VoteTable, verdicts: Floats) -> Ints:
 
 
 def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None = None) -> Floats:
-    """Count, by query, how often two judges' votes on the same pair have which signs.
+    """Count how often two judges' votes on a pair have which signs, [queries, 3, 3].
 
     On each pair, every vote of the judge with more votes counts once, in equal shares against the
     votes of the other. So a judge's vote is compared with that of every person, as in FastChat
     (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), where people are one judge
-    here; and n votes against m do not count n times m. `confusion` takes one verdict per judge.
-    ``weights`` are of the pairs.
-
-    Returns:
-        Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
+    here; and n votes against m do not count n times m. ``weights`` are of the pairs.
     """
     first, second = count_votes(votes, one), count_votes(votes, other)
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
@@ -259,16 +232,7 @@ def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None =
 
 
 def confusion(votes: VoteTable, one: Floats, other: Floats) -> Ints:
-    """Count, by query, how often two judges' verdicts on the same pair have which signs.
-
-    Args:
-        votes: the votes.
-        one: verdicts of `judge_verdicts`, or of `panel_verdicts`, [pairs].
-        other: another's.
-
-    Returns:
-        Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
-    """
+    """Count how often two judges' verdicts on a pair have which signs, [queries, 3, 3]."""
     mask = ~np.isnan(one) & ~np.isnan(other)
     at = [votes.pairs[mask, 0], *((side[mask] + 1).astype(np.int64) for side in (one, other))]
     shape = (len(votes.query_ids), 3, 3)
@@ -281,11 +245,8 @@ def verdict_ratings(
 ) -> RatingMatrix:
     """Build ratings from raters' verdicts on pairs: `B_BETTER`, `TIE` or `A_BETTER`.
 
-    Args:
-        votes: the votes; its queries are in the order of their ids.
-        verdicts: theirs, from `judge_verdicts`, [raters, pairs].
-        orientation: from `find_orientation`, [pairs].
-        weights: of the pairs that the first rater judged, [pairs]; None: not weighted.
+    The queries of ``votes`` are in the order of their ids, and ``orientation`` is that of
+    `find_orientation`. ``weights`` are of the pairs that the first rater judged.
     """
     of_a = np.nan_to_num(verdicts * orientation)
     grades = np.where(np.isnan(verdicts), -1, of_a + 1).astype(np.int16)
@@ -296,10 +257,7 @@ def find_orientation(votes: VoteTable, people: pa.Table) -> Ints:
     """Return the document of each pair that people name A: 1 the first by id, -1 the second.
 
     Of shape [pairs]. If they name any pair in both orders, A has no meaning, and it is always 1.
-
-    Args:
-        votes: those of the people come first.
-        people: their votes.
+    The votes of the people come first in ``votes``.
     """
     direction = np.where(pc.less(people["doc_id_a"], people["doc_id_b"]).to_numpy(), 1, -1)
     pair = votes.pair[: len(direction)]
@@ -312,11 +270,7 @@ def find_orientation(votes: VoteTable, people: pa.Table) -> Ints:
 def agreement_with_people(
     ratings: RatingMatrix, coefficients: Mapping[str, Coefficient]
 ) -> list[Agreement]:
-    """Measure how well each rater agrees with the people, the first rater.
-
-    Returns:
-        By rater, scale (`WITH_TIES`, `A_OR_NOT`, `DECIDED`) and coefficient.
-    """
+    """Measure how well each rater agrees with the people, the first rater, on all three scales."""
     found = list[Agreement]()
     for row in range(1, len(ratings.raters)):
         two = ratings.choose([0, row])

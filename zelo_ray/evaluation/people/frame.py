@@ -71,10 +71,6 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     linear in people's labels: it is then a gain on the panel's scale, not people's own nDCG. Once
     every document is labelled, `Frame.divided_by` and `ideals_by_people` make it that.
 
-    Args:
-        measure: one that is linear in the labels.
-        rankings: of every ranker, against one truth.
-
     Raises:
         OptionError: the measure is not linear in the labels.
     """
@@ -86,9 +82,8 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     doc_ids = pa.concat_arrays(documents).dictionary_encode()
     names, codes = doc_ids.dictionary, doc_ids.indices.to_numpy().astype(np.int64)
     query = np.concatenate(queries)
-    keys, first, row = np.unique(
-        query * max(1, len(names)) + codes, return_index=True, return_inverse=True
-    )
+    keys = query * max(1, len(names)) + codes
+    keys, first, row = np.unique(keys, return_index=True, return_inverse=True)
     ranker = np.repeat(np.arange(len(parts)), [len(part) for part in queries])
     weight = np.zeros((len(parts), len(keys)))
     weight[ranker, row] = np.concatenate(discounts)
@@ -156,11 +151,7 @@ def ideals_by_people(
 ) -> Floats | None:
     """Return the ideals of people's own labels, [queries]; None where a document lacks a label.
 
-    Args:
-        frame: of a measure that is divided by an ideal.
-        truth: what the panel judged.
-        ids: the query's and the document's, of each labelled document, [labels].
-        gains: of their labels, [labels].
+    ``ids`` are of the query and the document of each label, and ``gains`` are its own, [labels].
     """
     if len(ids) < len(truth.query):
         return None

@@ -20,15 +20,9 @@ _STEPS = 2.0**53
 
 
 def priorities(query_ids: Iterable[str], doc_ids: Iterable[str], size: Floats, seed: int) -> Floats:
-    """Return the documents' priorities for a sample, the highest first; 0 for a size of 0.
+    """Return the documents' priorities, [rows]: the highest are drawn first; 0 for a size of 0.
 
     A document of a query has the same random number in every bake-off.
-
-    Args:
-        query_ids: [rows].
-        doc_ids: [rows].
-        size: [rows], not negative.
-        seed: of the random numbers.
     """
     chances = [
         _chance(f"{seed}:{len(query_id)}:{query_id}:{doc_id}")
@@ -72,17 +66,15 @@ class ErrorForecast:
     """The standard error of a difference now, and with more labels."""
 
     error: float
-    """the standard error now"""
     least: float
-    """the error with every document labelled, which comes from the differences between queries"""
+    """with every document labelled: what comes from the differences between queries"""
     most: int
     """the number of documents that a label could help with"""
     labels: int | None
-    """labels to add to reach ``aim``; None: see ``never``"""
+    """labels to add to reach ``aim``; None: unknown, or ``never``"""
     aim: float
     never: bool = False
-    """whether no number of labels reaches ``aim``; if false without ``labels``, it is still
-    unknown"""
+    """whether no number of labels reaches ``aim``"""
 
 
 def forecast_error(
