@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zelo_ray.errors import OptionError
-from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.evaluation.ranking import Floats, Ints, encode_texts
 from zelo_ray.names import did_you_mean
 
 Kind = Literal["confusion", "by_items", "by_ratings"]
@@ -182,7 +182,7 @@ def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> 
     Several grades of a rater for an item become their median, of two middle ones their mean, where
     a half goes to the even grade. ``weights`` are of the first rows, which are all of one rater.
     """
-    raters, rater = _encode(grades["judge"])
+    raters, rater = encode_texts(grades["judge"])
     queries, documents = (_rank(grades[name]) for name in ("query_id", "doc_id"))
     width = int(documents.max(initial=0)) + 1
     pairs, item = np.unique(queries * width + documents, return_inverse=True)
@@ -238,14 +238,7 @@ def count_panel(ratings: RatingMatrix, rows: Sequence[int]) -> Counts:
     return Counts({"by_items": by_items, "by_ratings": by_ratings}, len(several))
 
 
-def _encode(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
-    """Return the texts of a column as they first appear, and each row's place among them."""
-    encoded = pa.concat_arrays(column.chunks or [pa.array([], pa.string())]).dictionary_encode()
-    places = encoded.indices.to_numpy(zero_copy_only=False)
-    return encoded.dictionary.to_pylist(), places.astype(np.int64)
-
-
 def _rank(column: pa.ChunkedArray) -> Ints:
     """Return each row's place among the sorted texts of a column."""
-    texts, codes = _encode(column)
+    texts, codes = encode_texts(column)
     return np.argsort(np.argsort(np.array(texts, dtype=object)))[codes]

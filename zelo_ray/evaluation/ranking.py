@@ -81,18 +81,18 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some queries of a truth and a run; rows are those of the truth, -1 is none."""
+    """Some queries of a truth and a run: matrices of rows of the truth, where -1 is none.
+
+    ``queries`` are their places in the truth, and ``retrieved`` how many documents the run has.
+    ``rows`` has the document at each rank, ``judged`` all judged ones in the order of their levels,
+    and ``level`` the first rank, from 0, of those that are tied with each of them.
+    """
 
     queries: Ints
-    """their places among the truth's queries, [queries]"""
     retrieved: Ints
-    """how many documents the run has, [queries]"""
     rows: Ints
-    """the row of the document at each rank, [queries, ranks]"""
     judged: Ints
-    """the rows of all judged documents in the order of their levels, [queries, judged]"""
     level: Ints
-    """the first rank, from 0, of those tied with each judged document, [queries, judged]"""
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,15 @@ def _pad(flat: Ints, counts: Ints, queries: Ints) -> Ints:
 
 def _count_up(counts: Ints) -> Ints:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def encode_texts(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
+    """Return the texts of a column as they first appear, and each row's place among them."""
+    encoded = pa.concat_arrays(
+        column.chunks or [pa.array([], pa.string())]
+    ).dictionaryencode_texts()
+    places = encoded.indices.to_numpy(zero_copy_only=False)
+    return encoded.dictionary.to_pylist(), places.astype(np.int64)
 
 
 def read_texts(table: pa.Table, name: str) -> Any:

@@ -182,13 +182,11 @@ def compare_pairs(
     source of the metrics. With fewer than 5 common queries the interval and ``p_better`` are NaN.
 
     Errors of labels are part of the variance between queries, so ``p`` includes them. ``p_labels``
-    is the share of the draws of ``drawn`` in which A's mean over these very queries is above B's,
-    ties as half: it shows whether other answers of the judges could reverse the result. The two
-    must not be multiplied or mixed: draws are independent of the runs and shrink every difference.
+    is the share of the draws in which A's mean over these very queries is above B's, ties as half.
+    The two must not be mixed: draws are independent of the runs and shrink every difference.
 
-    Holm's correction counts the pairs that differ on any query: if all differences are 0, the test
-    cannot give a false alarm. Wins, ties and losses are 0 where labels correct the metrics: those
-    of a single query mean little.
+    Holm's correction counts the pairs that differ on any query. Wins, ties and losses are 0 where
+    labels correct the metrics: those of a single query mean little.
     """
     shares = _share_above(values, drawn)
     found = list[Comparison]()
@@ -238,12 +236,10 @@ def _share_above(
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Draw possible true labels, [rows], given the estimated labels and their errors.
+    """Draw possible true labels, [rows], from the nearly normal posterior that scores are of.
 
-    Scores are the maximum of a posterior, and their errors Laplace's (see
-    ``zelo_ray.fitting.bradley_terry``): the posterior is nearly normal with that mean and standard
-    deviation, and labels are drawn from it. Correlations between the scores of a query are left
-    out, since only the errors are stored. A label whose error is NaN is exact.
+    Correlations between the scores of a query are left out, since only the errors are stored. A
+    label whose error is NaN is exact.
     """
     errors, rng = np.nan_to_num(std_error), np.random.default_rng([2, seed % 2**64])
     for _ in range(draws):

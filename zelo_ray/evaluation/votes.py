@@ -20,7 +20,7 @@ from zelo_ray.evaluation.agreement import (
     scale_name,
 )
 from zelo_ray.evaluation.coefficients import Coefficient, RatingMatrix
-from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.evaluation.ranking import Floats, Ints, encode_texts
 
 CHANCE = 0.25
 """The share of circular triples if every pair is decided by the toss of a coin: two of the eight
@@ -35,24 +35,24 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 
 @dataclass(frozen=True, slots=True)
 class VoteTable:
-    """Votes as numbers. A pair is two documents of a query, in the order of their ids."""
+    """Votes as numbers; a pair is two documents of a query, in the order of their ids.
+
+    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote, [votes],
+    there are the places of its judge and its pair; the sign, which is 1 if the pair's first
+    document is better, -1 if the second is, and 0 for a tie; the document that was shown first (1,
+    -1, or 0 where that is unknown); the one that is named A; and the person who cast it, where
+    people count as one judge.
+    """
 
     query_ids: list[str]
     judges: list[str]
     pairs: Ints
-    """places of the query and of its two documents, [pairs, 3]"""
     judge: Ints
-    """the judge of each vote, [votes]"""
     pair: Ints
-    """the pair of each vote, [votes]"""
     sign: Ints
-    """1: the first document of the pair is better, -1: the second, 0: a tie, [votes]."""
     shown: Ints
-    """1: the first document of the pair was shown first, -1: the second, 0: unknown, [votes]."""
     named: Ints
-    """1: the row has the first document of the pair as A, -1: the second, [votes]."""
     rater: Ints
-    """the person who cast it, where people count as one judge; a number, [votes]"""
 
 
 def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTable:
@@ -62,7 +62,7 @@ def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTab
     column ``rater`` holds the person. ``query_ids`` are all queries in the order to use; None: as
     they appear.
     """
-    names, query = _encode(votes["query_id"])
+    names, query = encode_texts(votes["query_id"])
     if query_ids is not None:
         place = {name: i for i, name in enumerate(query_ids)}
         query = np.array([place[name] for name in names], dtype=np.int64)[query]
@@ -72,11 +72,11 @@ def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTab
     named = np.where(a < b, 1, -1)
     triples = np.stack([query, np.minimum(a, b), np.maximum(a, b)], axis=1)
     pairs, pair = np.unique(triples, axis=0, return_inverse=True)
-    judges, judge = _encode(votes["judge"])
+    judges, judge = encode_texts(votes["judge"])
     swapped = pc.cast(votes["swapped"], pa.int64()).fill_null(-1).to_numpy()
     rater = np.zeros(len(votes), np.int64)
     if "rater" in votes.column_names:
-        rater = _encode(pc.fill_null(votes["rater"], ""))[1]
+        rater = encode_texts(pc.fill_null(votes["rater"], ""))[1]
     return VoteTable(
         query_ids=names if query_ids is None else query_ids,
         judges=judges,
@@ -89,11 +89,6 @@ def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTab
         named=named,
         rater=rater,
     )
-
-
-def _encode(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
-    encoded = column.combine_chunks().dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
 
 
 def most_frequent_sign(counts: Ints) -> Floats:

@@ -28,24 +28,23 @@ query without relevant documents would outweigh all others."""
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The documents within a measure's depth of any ranker, [rows]."""
+    """The documents within a measure's depth of any ranker, [rows].
+
+    ``query`` is the place of each row in ``query_ids``, those of the truth; ``weight`` what a gain
+    of 1 adds to a ranker's metric of the query, [rankers, rows]; ``panel`` the panel's grade, NaN
+    if unjudged; ``ideal`` what gains are divided by (``weight`` includes it), [queries];
+    ``answered`` is [rankers, queries].
+    """
 
     measure: Measure
     linear: Linear
     query_ids: list[str]
-    """of the truth, [queries]"""
     query: Ints
-    """the place of each row's query in them, [rows]"""
     doc_ids: list[str]
-    """[rows]"""
     weight: Floats
-    """what a gain of 1 adds to a ranker's metric of the query, [rankers, rows]"""
     panel: Floats
-    """the panel's grade, [rows]; NaN if unjudged"""
     ideal: Floats
-    """what gains are divided by, [queries]; ``weight`` includes it"""
     answered: NDArray[np.bool_]
-    """[rankers, queries]"""
 
     def by_query(self, values: Floats) -> Floats:
         """Sum over the documents of each query: [rankers, rows] to [rankers, queries]."""
