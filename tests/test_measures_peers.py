@@ -159,52 +159,6 @@ def test_ir_measures_writes_measures_alike(text):
     assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text
 
 
-@pytest.mark.nightly
-@settings(max_examples=10, deadline=None)
-@given(SEEDS)
-def test_ranx(seed):
-    """On runs without ties, which it breaks by their place in its input.
-
-    It refuses runs with other queries than the truth, so that all are there and no more. Its nDCG
-    leaves out a query's grades below its level, 1, which gain nothing anyway.
-    """
-    import numba
-
-    numba.config.DISABLE_JIT = True  # compiled, ranx takes two minutes to begin
-    import ranx  # which reads the setting as it is imported
-
-    truth, run = contest(seed, complete=True)
-    del run["stranger"]
-    rng = np.random.default_rng(seed)
-    run = {
-        q: dict(zip(r, rng.permutation(99)[: len(r)] / 8.0, strict=True)) for q, r in run.items()
-    }
-    run = {q: {**docs, "unjudged": 3.03} for q, docs in run.items()}
-    names = {
-        "ndcg@5": "nDCG@5",
-        "ndcg": "nDCG",
-        "ndcg_burges@5": "nDCG(dcg='exp-log2')@5",
-        "map": "AP",
-        "map@4-l2": "AP(rel=2)@4",
-        "mrr@3": "RR@3",
-        "precision@3-l2": "P(rel=2)@3",
-        "recall@6": "R@6",
-    }
-    theirs = ranx.evaluate(
-        ranx.Qrels(truth),
-        ranx.Run(run),
-        list(names),
-        return_mean=False,
-        make_comparable=False,
-        threads=1,
-    )
-    ours = metrics_of(names.values(), truth, run)
-    for name, text in names.items():
-        # ranx orders queries by their ids.
-        for query_id, value in zip(sorted(truth), theirs[name], strict=True):
-            assert ours[text][query_id] == pytest.approx(value, abs=1e-9), (text, query_id)
-
-
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sampled_from([None, 1, 3, 10]))
 def test_scikit_learn(seed, cutoff):

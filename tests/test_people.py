@@ -31,7 +31,6 @@ from zelo_ray.evaluation.people.corrected import (
 from zelo_ray.evaluation.people.frame import (
     build_frame,
     label_sizes,
-    panel_grades,
     select_correctable,
 )
 from zelo_ray.evaluation.people.sampling import (
@@ -71,12 +70,6 @@ def test_a_panel_without_relevant_documents_does_not_make_one_label_worth_all():
     frame = build_frame(parse_measure("nDCG@10"), {"a": rank_run(truth, run)})
     assert metrics_by_panel(frame).tolist() == [[0.0]]
     assert metrics_by_people(frame, np.array([3.0, 0.0]), np.ones(2)) == pytest.approx(3.0)
-
-
-def test_scores_of_a_panel_are_chances_on_the_scale_of_grades():
-    rows = [("q", "a", -40.0), ("q", "b", 0.0), ("q", "c", 40.0), ("q", "d", 0.5)]
-    found = panel_grades(Truth(table("relevance", zip(*rows, strict=True))))
-    assert found == pytest.approx([0.0, 1.5, 3.0, 3 / (1 + math.exp(-0.5))])
 
 
 def test_measures_that_people_can_correct():
@@ -284,19 +277,6 @@ def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
             )
             found.append((one - other).mean())
     assert np.std(spread[False]) < 0.9 * np.std(spread[True])
-
-
-def test_queries_that_people_grade_alike_throughout_leave_nothing_undefined():
-    """No scatter within a query: one label of it tells of all others, and of none where alone."""
-    frame, _, _ = framed(queries=20, documents=12, error=0.5)
-    gain = np.where(np.arange(len(frame.query)) % 3 > 0, 1.0 + frame.query % 2, np.nan)
-    gain[frame.query == 4] = np.nan
-    gain[np.flatnonzero(frame.query == 4)[0]] = 2.0
-    frame = replace(frame, panel=np.ones(len(gain)))
-    told = predict_gains(frame, gain)
-    assert np.isfinite(told).all()
-    several = frame.query != 4
-    assert told[several] == pytest.approx((1.0 + frame.query % 2)[several], abs=0.02)
 
 
 # --- what more labels would bring

@@ -220,7 +220,7 @@ def encode_texts(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """Return the texts of a column as they first appear, and each row's place among them."""
     encoded = pa.concat_arrays(
         column.chunks or [pa.array([], pa.string())]
-    ).dictionaryencode_texts()
+    ).dictionary_encode()
     places = encoded.indices.to_numpy(zero_copy_only=False)
     return encoded.dictionary.to_pylist(), places.astype(np.int64)
 
