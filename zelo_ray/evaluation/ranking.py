@@ -218,9 +218,7 @@ def _count_up(counts: Ints) -> Ints:
 
 def encode_texts(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """Return the texts of a column as they first appear, and each row's place among them."""
-    encoded = pa.concat_arrays(
-        column.chunks or [pa.array([], pa.string())]
-    ).dictionary_encode()
+    encoded = pa.concat_arrays(column.chunks or [pa.array([], pa.string())]).dictionary_encode()
     places = encoded.indices.to_numpy(zero_copy_only=False)
     return encoded.dictionary.to_pylist(), places.astype(np.int64)
 

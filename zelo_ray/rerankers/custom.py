@@ -266,4 +266,6 @@ def with_version(judge: Judge, plugin: Any, run_id: str) -> Judge:
     return Judge(judge.provider, name, options=options, transport={"place": None})
 
 
-PROVIDER = Provider(connect=Custom, options={"arguments": {}, "version": None}, free=True)
+PROVIDERS = {
+    "custom": Provider(connect=Custom, options={"arguments": {}, "version": None}, free=True)
+}
