@@ -16,7 +16,7 @@ from zelo_ray.files.tables import table_of
 from zelo_ray.options import Price
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Mean
-from zelo_ray.rerankers.query_costs import QueryCost, sum_replies
+from zelo_ray.rerankers.ranking import QueryCost, sum_replies
 
 JUDGE = judge_of("openai:gpt-6-luna")
 OPTIONS = BakeoffOptions(truth="none", out="out", resamples=200)

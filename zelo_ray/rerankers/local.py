@@ -39,10 +39,7 @@ class LoadedModel:
 
 
 def _use_all_cores(device: Any) -> None:
-    """Let torch use all cores if the model runs on the CPU; call it in the computing process.
-
-    Actors reserve no CPU, since most of them only wait, so Ray limits them to one thread each.
-    """
+    """Let torch use all cores: Ray limits actors, most of which only wait, to one thread each."""
     if device.type == "cpu":
         import torch  # noqa: PLC0415 - seconds, paid where it is used
 
@@ -50,11 +47,7 @@ def _use_all_cores(device: Any) -> None:
 
 
 def fingerprint_of(judge: Judge) -> str | None:
-    """Return a hash of a model's files by name, size and time; None without a folder.
-
-    Raises:
-        PanelError: the model is written as a path that does not exist.
-    """
+    """Return a hash of a model's files by name, size and time; None if it is no path."""
     folder = Path(judge.model).expanduser()
     if folder.is_dir():
         files = sorted(path for path in folder.rglob("*") if path.is_file())

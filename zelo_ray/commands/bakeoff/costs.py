@@ -9,7 +9,7 @@ from zelo_ray.commands.bakeoff.outcome import Floats, MeasuredRanker
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.records import Mean
-from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import QueryCost
 
 _SAMPLES, _CELLS = 1000, 2**20
 """Samples of queries, and how many of their values are in memory at once."""

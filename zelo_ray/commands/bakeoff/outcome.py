@@ -16,7 +16,7 @@ from zelo_ray.evaluation.measures import Measure, Ranking, Truth
 from zelo_ray.evaluation.people.sampling import ErrorForecast
 from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.records import Comparison, Mean, Status
-from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import QueryCost
 
 Floats = NDArray[np.float64]
 SampleDesign = Literal["drawn", "complete", "queries"]
