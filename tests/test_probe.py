@@ -220,7 +220,7 @@ def test_holm_counts_all_judges_and_probes():
 
 
 def test_the_detectable_shift_is_that_of_a_power_analysis():
-    """A randomisation test of few queries finds a little less than a t test."""
+    """It is a little more than that, by the normal approximation."""
     for n, tests in ((20, 1), (50, 4), (200, 12)):
         means = np.random.default_rng(n).normal(0, 0.7, n)
         effect = TTestPower().solve_power(nobs=n, alpha=0.05 / tests, power=0.8)
