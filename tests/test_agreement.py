@@ -127,13 +127,6 @@ def test_binarised_is_as_if_the_judges_had_said_yes_and_no():
             assert value == pytest.approx(each.value, abs=1e-12, nan_ok=True)
 
 
-def test_an_item_with_one_judgment_changes_nothing():
-    grades = random_grades(40, 4, 0.5)
-    several = grades[(~np.isnan(grades)).sum(axis=1) > 1]
-    assert len(several) < len(grades)
-    assert of_all(grades) == pytest.approx(of_all(several), abs=1e-12)
-
-
 def test_all_of_one_grade_is_undefined_but_for_the_percentage():
     for raters in (2, 3):
         found = of_all([[2] * raters] * 8)
@@ -229,19 +222,3 @@ def test_a_figure_that_is_undefined_in_many_samples_has_no_interval():
     values[6] = np.nan
     assert np.isnan(estimate_values(values, 20).low)
     assert np.isnan(estimate_values(values[:1], 20).low)
-
-
-def test_confusions_add_up():
-    ratings = ratings_of(table_of_matrix(random_grades(50, 3, 0.2)), 4)
-    found, confused = measure_agreement(
-        ratings, {}, {"kappa": COEFFICIENTS["kappa"]}, thresholds=[2]
-    )
-    for each in found:
-        cells = [
-            c
-            for c in confused
-            if (c.rater_a, c.rater_b, c.scale) == (each.rater_a, each.rater_b, each.scale)
-        ]
-        assert sum(c.items for c in cells) == each.items
-        assert len(cells) == (16 if each.scale == "0-3" else 4)
-    assert count_pair(ratings, 0, 1).binarise(2).items == count_pair(ratings, 0, 1).items

@@ -348,10 +348,6 @@ def test_what_is_no_measure_is_told_in_one_line(written, complaint):
     assert "\n" not in str(told.value)
 
 
-def test_a_measure_named_twice_counts_once():
-    assert [str(m) for m in parse_measures(["AP", "MAP", "P@3", "AP(rel=1)"])] == ["AP", "P@3"]
-
-
 @pytest.mark.parametrize(
     ("relevance", "kind", "measured"),
     [

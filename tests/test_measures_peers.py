@@ -157,36 +157,3 @@ def of_ir_measures(texts, truth, run):
 )
 def test_ir_measures_writes_measures_alike(text):
     assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text
-
-
-@settings(max_examples=40, deadline=None)
-@given(SEEDS, st.sampled_from([None, 1, 3, 10]))
-def test_scikit_learn(seed, cutoff):
-    """It averages over ties, so the run has none; it knows only complete rankings."""
-    from sklearn.metrics import ndcg_score
-
-    truth, run = contest(seed, complete=True, levels=10**9)
-    at = "" if cutoff is None else f"@{cutoff}"
-    written = [f"nDCG{at}", f"nDCG(dcg='exp-log2'){at}", f"zelo_nDCG{at}"]
-    ours = metrics_of(written, truth, run)
-    for query_id, grades in truth.items():
-        relevance = np.array(list(grades.values()), float)
-        scores = [[run[query_id][d] for d in grades]]
-        gains = (relevance, 2**relevance - 1, np.tanh(relevance / 2))
-        for text, gain in zip(written, gains, strict=True):
-            value = ndcg_score([gain], scores, k=cutoff)
-            assert ours[text][query_id] == pytest.approx(value, abs=1e-9)
-
-
-@settings(max_examples=40, deadline=None)
-@given(SEEDS)
-def test_pairs_of_a_binary_truth_is_the_area_under_the_roc_curve(seed):
-    from sklearn.metrics import roc_auc_score
-
-    truth, run = contest(seed, complete=True, high=2, levels=3)
-    ours = metrics_of(["Pairs"], truth, run)["Pairs"]
-    for query_id, grades in truth.items():
-        scores = [run[query_id][d] for d in grades]
-        if len(set(grades.values())) == 2:
-            value = roc_auc_score(list(grades.values()), scores)
-            assert ours[query_id] == pytest.approx(value, abs=1e-9)
