@@ -124,7 +124,6 @@ def test_what_cannot_be_compared_is_refused(place, words):
     for error, changed in (
         (InputError, [*words[:2], "--new", place / "other.qrels"]),
         (OptionError, ["--old", "nosuch://a", *words[2:]]),
-        (OptionError, [*words]),
         (OptionError, [*words, "--relevant", "nan"]),
         (OptionError, [*words, "--positive", "inf"]),
         (OptionError, [*words, "--measure", "nothing"]),
