@@ -30,8 +30,8 @@ from benchmarks.lean import figures, fits
 from benchmarks.lean.designs import cycle_asks, cycle_scores, ring_asks
 from benchmarks.lean.recorded import Battlefield, read_grades
 from benchmarks.lean.worlds import World
-from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
+from zelo_ray.evaluation.systems import estimate_taus
 from zelo_ray.files.judgments import read_runs
 from zelo_ray.fitting.battles import Battles, Floats
 from zelo_ray.fitting.games import count_games
@@ -181,14 +181,8 @@ class Systems:
     def compare(self, labels: Sequence[Floats]) -> str:
         """Tau and tau-AP of the runs' means, and pairs told apart rightly and wrongly."""
         theirs = self.measured(labels)
-        queries = theirs.shape[1]
-        drawn = np.random.default_rng(0).integers(queries, size=(RESAMPLES, queries))
-        cells = []
-        for of in (tau_b, tau_ap):
-            value = float(of(self.by_people.mean(axis=1), theirs.mean(axis=1)))
-            sampled = of(self.by_people[:, drawn].mean(axis=2).T, theirs[:, drawn].mean(axis=2).T)
-            low, high = tau_interval(value, sampled, queries)
-            cells.append(f"{value:.3f} [{low:.3f}, {high:.3f}]")
+        taus = estimate_taus(self.by_people, theirs)
+        cells = [f"{tau.value:.3f} [{tau.low:.3f}, {tau.high:.3f}]" for tau in taus]
         right, wrong = apart(self.by_people, theirs)
         return " | ".join([*cells, str(right), str(wrong)])
 

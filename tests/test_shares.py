@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import set_in_file, write_qrels
+from tests.builders import write_qrels
 from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.calibration.corrected_shares import _variance, estimate_shares
 from zelo_ray.fitting.calibration.sampling_check import check_sampling
@@ -266,7 +266,7 @@ def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, sourc
     ):
         options = {"protocol": "graded", "human": calibrating}
         (run / "run.json").write_text(json.dumps({"options": options, "finished": True}))
-        _, lines = say(source, "--human", measuring, *set_in_file(resamples=0))
+        _, lines = say(source, "--human", measuring)
         told = [line for line in lines if "calibrated that run" in line]
         assert len(told) == (seen > 0)
         says = "unknown whether" if seen == 60 else f"run: {seen} documents of {measuring}"
