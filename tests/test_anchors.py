@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zelo_ray.protocols.with_people import without_example_queries
 
 from tests.builders import judge_of, options_of, pool_of
 from zelo_ray.cli import main
@@ -21,7 +22,6 @@ from zelo_ray.protocols import anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grade_requests
 from zelo_ray.protocols.shared_error import learn as learn_shared
-from zelo_ray.protocols.with_people import without_example_queries
 from zelo_ray.records import CODE_PLACEHOLDER
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import product
 
 import pytest
+from zelo_ray.protocols.auto import AutoOptions
 
 from tests import builders
 from tests.builders import judge_of, pool_of, truly
@@ -13,7 +14,6 @@ from zelo_ray.commands import load as load_command
 from zelo_ray.errors import OptionError
 from zelo_ray.files.tables import table_of
 from zelo_ray.protocols import auto
-from zelo_ray.protocols.auto import AutoOptions
 from zelo_ray.records import Failure
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))

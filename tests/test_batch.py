@@ -5,6 +5,7 @@ import socket
 from collections import Counter
 
 import pytest
+from zelo_ray.protocols.criteria import CriteriaGrading, grading_by
 
 from tests import builders
 from tests.builders import THREE, ask, key_for, pool_of, send_away
@@ -17,7 +18,6 @@ from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, load_protocol, zelo, zelo_graded
-from zelo_ray.protocols.criteria import CriteriaGrading, grading_by
 from zelo_ray.protocols.listwise import order_of
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import Disabled, StopReason

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import binom, norm
-
 from zelo_ray.fitting.calibration import Ratings, compute_posterior, learn, model, thurstone
 from zelo_ray.fitting.calibration.likelihood import SLIP
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from zelo_ray.fitting.calibration import (
     Ratings,
     disagreement,
@@ -20,6 +19,7 @@ from zelo_ray.fitting.calibration import (
     round_grades,
     typical_variance,
 )
+
 from zelo_ray.records import Share
 
 

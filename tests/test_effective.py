@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from zelo_ray.fitting.calibration import Ratings
+
 from zelo_ray.fitting.effective_judges import (
     effective_number,
     effective_number_by_people,

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+from zelo_ray.protocols.anchor_order import describe_shift, estimate_shift
 
 from zelo_ray.protocols import graded
-from zelo_ray.protocols.anchor_order import describe_shift, estimate_shift
 from zelo_ray.protocols.anchors import shuffle_grades
 from zelo_ray.protocols.graded import GradedOptions
 from zelo_ray.protocols.grading import example_order

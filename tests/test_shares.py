@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from zelo_ray.fitting.calibration.corrected_shares import _variance, estimate_shares
+from zelo_ray.fitting.calibration.sampling_check import check_sampling
 
 from tests.builders import write_qrels
 from zelo_ray.files.tables import table_of
-from zelo_ray.fitting.calibration.corrected_shares import _variance, estimate_shares
-from zelo_ray.fitting.calibration.sampling_check import check_sampling
 from zelo_ray.protocols.graded import GradedOptions, learn
 from zelo_ray.records import Grade
 
