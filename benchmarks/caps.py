@@ -31,7 +31,7 @@ BATCH_SECONDS = ("--batch-seconds", "2")
 GROWING = ("--output", "20", "--output-later", "2000", "--output-turn", "90")
 BY_KIND = {  # tokens of an answer by a field that it has; "": it has none
     "samre": {"": 20, "relevance": 1500},
-    "zelo+graded": {"preference": 20, "grade": 1500},
+    "zelo": {"preference": 20, "grade": 1500},
 }
 FAULTS = (
     *("500:rate=0.06", "429:rate=0.04,retry_after=0.1"),
@@ -95,8 +95,8 @@ ATTACKS = (
         documents=2,
     ),
     Attack(
-        *("zelo+graded: short votes, long grades", "batch", 0.05, by_kind("zelo+graded")),
-        *(("--protocol", "zelo+graded"), ONE),
+        *("4 calls a document: short votes, long grades", "batch", 0.05, by_kind("zelo")),
+        *(("--calls-per-document", "4"), ONE),
     ),
     Attack(ONE_BYTE, "online", 0.3, DEARLY, text=english),
     Attack(ONE_BYTE, "batch", 0.05, DEARLY, (), ONE, 100, english),

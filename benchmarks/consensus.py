@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from benchmarks.data import published
 from benchmarks.panels import Recorded, draw_panels, load, read_grades
-from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
+from zelo_ray.evaluation.votes import encode_votes, judge_verdicts
 from zelo_ray.files.judges import read_all_judgments
-from zelo_ray.fitting.calibration.consensus import (
+from zelo_ray.fitting.consensus import (
     ALL,
     LEVELS,
     ORDERS,

@@ -23,15 +23,12 @@ import numpy as np
 from scipy.special import betaincinv, ndtr
 
 from benchmarks.data import published
-from zelo_ray.evaluation.paired import PairedRows
-from zelo_ray.evaluation.randomisation import randomisation_test
-from zelo_ray.evaluation.significance import Floats, bootstrap_means, chance_above, holm
+from zelo_ray.evaluation.significance import Floats, StudentTest, holm, mean_metrics, paired_test
 
 SIZES = (25, 43, 200)
 CONTESTS, FAMILIES, QUERIES = 4000, 2000, 200_000
 PAIRS = 20  # of runs
 BLUR = 0.05  # standard deviation of what is added to a topic's metric
-OPTIONS = {"resamples": 5000, "seed": 0}
 
 Margin = tuple[float, float, float, float]
 MARGINS: dict[str, Margin] = {
@@ -89,10 +86,9 @@ def blurred(pair: Floats, rng: np.random.Generator) -> Floats:
     return np.clip(found + rng.normal(0, BLUR, found.shape), 0, 1)
 
 
-def held(values: Floats, truth: float) -> Floats:
+def held(found: StudentTest, truth: float) -> Floats:
     """Which rows have an interval that holds the true mean."""
-    _, low, high = bootstrap_means(values, confidence=0.95, **OPTIONS)
-    return (low <= truth) & (truth <= high)
+    return (found.low <= truth) & (truth <= found.high)
 
 
 def figures(turns: list[Floats], queries: int) -> Floats:
@@ -104,10 +100,11 @@ def figures(turns: list[Floats], queries: int) -> Floats:
         sample = population[:, rng.integers(0, population.shape[1], size)]
         truth = population.mean(axis=1)
         apart, true_difference = sample[0] - sample[1], truth[0] - truth[1]
-        alarms = randomisation_test(PairedRows(apart - true_difference), **OPTIONS) <= 0.05
-        chance = chance_above(apart - true_difference)
-        beyond = (chance < 0.05) | (chance > 0.95)
-        found.append([held(sample[0], truth[0]), held(apart, true_difference), alarms, beyond])
+        test = paired_test(apart - true_difference, 0.95)
+        beyond = (test.chance_above < 0.05) | (test.chance_above > 0.95)
+        means, differences = mean_metrics(sample[0], 0.95), paired_test(apart, 0.95)
+        inside = [held(means, truth[0]), held(differences, true_difference)]
+        found.append([*inside, test.p <= 0.05, beyond])
     return np.concatenate(found, axis=1).mean(axis=1)
 
 
@@ -118,8 +115,8 @@ def families(queries: int) -> tuple[float, float]:
     sample = normal[:, rng.integers(0, QUERIES, (FAMILIES, queries))]
     measures = [give(margin, sample) for margin in list(MARGINS.values())[:3]]
     pairs = [*combinations(range(5), 2)]
-    gaps = [PairedRows(values[a] - values[b]) for values in measures for a, b in pairs]
-    p = np.stack([randomisation_test(gap, **OPTIONS) for gap in gaps], axis=1)
+    gaps = [values[a] - values[b] for values in measures for a, b in pairs]
+    p = np.stack([paired_test(gap, 0.95).p for gap in gaps], axis=1)
     corrected = np.apply_along_axis(holm, 1, p)
     return (p <= 0.05).any(axis=1).mean(), (corrected <= 0.05).any(axis=1).mean()
 

@@ -82,8 +82,7 @@ JOBS = {
     "zelo, online": Job(),
     "zelo, batch": Job(("--mode", "batch", *set_in_file(batch_poll=0.5)), enqueued=30_000),
     "samre": Job(("--protocol", "samre"), queries=50, documents=2),
-    "zelo+graded": Job(("--protocol", "zelo+graded")),
-    "lean": Job(("--protocol", "lean", "--until-loss", "0"), documents=14),
+    "zelo, 4 calls a document": Job(("--calls-per-document", "4"), documents=14),
     "bake-off": Job(
         ("--rerankers", MODEL, "original", "bm25"),
         *(90, 8, (MODEL,), "bakeoff"),

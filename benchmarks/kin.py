@@ -33,7 +33,7 @@ from zelo_ray.files.judgments import read_runs
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
 
-OPTIONS = BakeoffOptions(truth="-", out="-", measures=("nDCG@10",), resamples=2000, label_draws=0)
+OPTIONS = BakeoffOptions(truth="-", out="-", measures=("nDCG@10",), label_draws=0)
 LEXICAL = (
     (offline.bm25, offline.bm25_share),
     (offline.likelihood, offline.likelihood_share),

@@ -3,40 +3,34 @@
     python -m benchmarks.panels [--panels 100]
 
 It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. First, on
-judges that are simulated: how often 95% intervals hold the truth. Then, on recorded grades without
-the humans: the likelihood of grades of queries that were left out of the fit, and how well a rule
-that makes one grade of a posterior agrees with the judges outside the panel. Then the agreement
-with humans: Cohen's kappa, quadratic kappa and Krippendorff's ordinal alpha, of panels of 3 (means
-over panels drawn by chance) and of all, with differences to the lower median and their 95%
-intervals over resampled queries; the same with human labels as anchor, judged on the other items;
-Kendall's tau of 37 runs under human and panel labels; and how often intervals hold human grades.
-A few minutes of one core.
+judges that are simulated: how often 95% intervals hold the truth. Then, on recorded grades, the
+agreement with humans: Cohen's kappa, quadratic kappa and Krippendorff's ordinal alpha, of panels of
+3 (means over panels drawn by chance) and of all, with differences to the rounded mean and their 95%
+intervals over resampled queries; the same with human labels as anchor, judged on the other items,
+and how often intervals hold human grades. A few minutes of one core.
 """
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import krippendorff
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.data import published
-from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
-from zelo_ray.files.judgments import read_runs
-from zelo_ray.fitting.calibration import (
-    Posterior,
+from zelo_ray.fitting.grades import (
+    Floats,
+    Ints,
     Ratings,
-    compute_posterior,
-    learn,
-    majority,
-    median,
+    calibrate,
+    learn_panel,
+    mean,
+    median_and_majority,
+    round_grades,
 )
-from zelo_ray.fitting.calibration.ratings import Floats, Ints
 
 LEVELS, DRAWS, Z = 4, 1000, 1.959964
 HUMAN = "human"
@@ -66,7 +60,7 @@ class Recorded:
             unit, grade = np.append(unit, labelled), np.append(grade, self.human[labelled])
             place = np.append(place, np.full(len(labelled), len(panel)))
             names.append(HUMAN)
-        return Ratings(unit, place, grade, items, tuple(names), levels=LEVELS)
+        return Ratings(unit, place, grade.astype(np.float64), items, tuple(names))
 
 
 def load(name: str, judges: list[Path], qrels: Path) -> Recorded:
@@ -132,10 +126,13 @@ def check_coefficients(data: Recorded) -> None:
 
 def words(data: Recorded, panel: Iterable[int]) -> dict[str, Ints]:
     ratings = data.ratings(panel)
-    found = {"median (lower)": np.floor(median(ratings)).astype(np.int64)}
-    found["majority"] = majority(ratings)
-    found["calibrated"] = compute_posterior(learn(ratings), ratings).grade
-    return found
+    median, majority = median_and_majority(ratings)
+    return {
+        "rounded mean": round_grades(mean(ratings)),
+        "median (lower)": np.floor(median).astype(np.int64),
+        "majority": majority,
+        "thurstone": round_grades(calibrate(learn_panel(ratings), ratings)[0]),
+    }
 
 
 def draw_panels(data: Recorded, size: int, count: int) -> list[Ints]:
@@ -144,7 +141,7 @@ def draw_panels(data: Recorded, size: int, count: int) -> list[Ints]:
 
 
 def agreement(data: Recorded, panels: list[Ints]) -> None:
-    """Print means over panels, and differences to the median."""
+    """Print means over panels, and differences to the mean."""
     tables: dict[str, list[Floats]] = {}
     for panel in panels:
         each = {j: confusions(data, data.grades[:, j]) for j in panel}
@@ -153,7 +150,7 @@ def agreement(data: Recorded, panels: list[Ints]) -> None:
         best = max(each, key=lambda j: float(coefficients(each[j].sum(0))[1]))
         tables.setdefault("best judge, as humans tell", []).append(each[best])
         tables.setdefault("mean judge", []).append(np.stack([*each.values()]))
-    print_differences(tables, "median (lower)")
+    print_differences(tables, "rounded mean")
 
 
 def print_differences(tables: dict[str, list[Floats]], beside: str) -> None:
@@ -189,14 +186,13 @@ def anchored(data: Recorded, panels: list[Ints], seeds: int) -> None:
             panel = panels[seed % len(panels)]
             found = words(data, panel)
             both = data.ratings(panel, labelled)
-            model = learn(both, HUMAN)
-            posterior = compute_posterior(model, both)
-            found["calibrated and anchored"] = posterior.grade
+            grade, sd, _ = calibrate(learn_panel(both, HUMAN), both)
+            found["thurstone, anchored"] = round_grades(grade)
             for name, said in found.items():
                 tables.setdefault(name, []).append(confusions(data, said, kept))
-            held.append(intervals_hold(data, posterior, kept))
+            held.append(intervals_hold(data, (grade, sd), kept))
         print(f"\n{data.name}: {labels} human labels, panels of {len(panels[0])}, {seeds} draws\n")
-        print_differences(tables, "median (lower)")
+        print_differences(tables, "rounded mean")
         wide, mean = np.mean(held, axis=0)
         print(
             f"\n95% intervals of the anchored grade that hold the human's: {wide:.3f}; "
@@ -205,72 +201,27 @@ def anchored(data: Recorded, panels: list[Ints], seeds: int) -> None:
 
 
 def intervals_hold(
-    data: Recorded, posterior: Posterior, kept: NDArray[np.bool_]
+    data: Recorded, found: tuple[Floats, Floats], kept: NDArray[np.bool_]
 ) -> tuple[float, float]:
     """Share of grades within 1.96 sd, and half a grade for rounding; and the bias of the mean."""
-    apart = (posterior.grade_mean - data.human)[kept]
-    within = np.abs(apart) < Z * posterior.grade_sd[kept] + 0.5
+    grade, sd = found
+    apart = (grade - data.human)[kept]
+    within = np.abs(apart) < Z * sd[kept] + 0.5
     return float(within.mean()), float(apart.mean())
 
 
-# what was chosen without the humans
+# intervals on judges that are simulated
 
 
-def held_out(data: Recorded, panels: list[Ints]) -> None:
-    """Log likelihood of a grade on queries that were left out of the fit."""
-    rng = np.random.default_rng(2)
-    fold = rng.permutation(int(data.query.max()) + 1)[data.query] % 5
-    total, grades = 0.0, 0
-    for panel in panels:
-        ratings = data.ratings(panel)
-        for out in range(1 if len(panel) > 10 else 5):
-            left = fold[ratings.unit] == out
-            posterior = compute_posterior(learn(part(ratings, ~left)), part(ratings, left))
-            total += float(np.nansum(posterior.log_likelihood))
-            grades += int(left.sum())
-    print(f"| {data.name}, {len(panels[0])} judges | {total / grades:.4f} |")
-
-
-def part(ratings: Ratings, kept: NDArray[np.bool_]) -> Ratings:
-    return replace(
-        ratings, unit=ratings.unit[kept], judge=ratings.judge[kept], grade=ratings.grade[kept]
-    )
-
-
-def rules(data: Recorded, panels: list[Ints]) -> None:
-    """Mean agreement with the judges that are not of the panel."""
-    found: dict[str, list[Floats]] = {}
-    for panel in panels:
-        ratings = data.ratings(panel)
-        posterior = compute_posterior(learn(ratings), ratings)
-        above = np.pad(posterior.at_least, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
-        choices = {
-            "rounded mean": posterior.grade,
-            "median": (posterior.at_least > 0.5).sum(axis=1),
-            "mode": (above[:, :-1] - above[:, 1:]).argmax(axis=1),
-        }
-        others = [j for j in range(len(data.judges)) if j not in panel]
-        for name, said in choices.items():
-            tables = [
-                confusions(replace(data, human=data.grades[:, j]), said).sum(0) for j in others
-            ]
-            found.setdefault(name, []).append(coefficients(np.stack(tables)).mean(0))
-    for name, values in found.items():
-        cells = " | ".join(f"{v:.3f}" for v in np.mean(values, axis=0))
-        print(f"| {data.name} | {name} | {cells} |")
-
-
-def simulated(
-    units: int, cuts: Floats, severity: Floats, slopes: Floats, seed: int
-) -> tuple[Floats, Ratings]:
-    """True latents, and the grades of judges with normal errors."""
+def simulated(units: int, cuts: Floats, severity: Floats, slopes: Floats, seed: int) -> Ratings:
+    """The grades of judges with normal errors."""
     rng = np.random.default_rng(seed)
     latent = rng.normal(size=units)
     seen = latent[:, None] + rng.normal(size=(units, len(slopes))) / slopes
     grade = (seen[:, :, None] > cuts + severity[:, None]).sum(axis=2)
     unit, place = np.indices(grade.shape).reshape(2, -1)
     names = tuple(f"j{j}" for j in range(len(slopes)))
-    return latent, Ratings(unit, place, grade.ravel(), units, names)
+    return Ratings(unit, place, grade.ravel().astype(np.float64), units, names)
 
 
 def true_severity(cuts: Floats, severity: Floats, slopes: Floats) -> Floats:
@@ -282,71 +233,24 @@ def true_severity(cuts: Floats, severity: Floats, slopes: Floats) -> Floats:
     return (density * (own - panel)).sum(axis=1) / density.sum(axis=1)
 
 
-def coverage(repeats: int = 400) -> None:
+def coverage(repeats: int = 100) -> None:
     """How often intervals hold the truth where the model is right."""
     cuts, severity = np.array([-0.3, 0.5, 1.3]), np.array([-0.4, 0.0, 0.1, 0.3])
     slopes = np.array([0.7, 1.0, 1.5, 2.5])
     true = true_severity(cuts, severity, slopes)
-    print("| units | queries | severity | spread | latent | largest bias of severity, of spread |")
-    print("|---:|---:|---:|---:|---:|---|")
-    for units, queries in ((200, 10), (1000, 5), (1000, 50)):
-        held: list[Floats] = []
-        off: list[Floats] = []
+    print("| units | severity | spread | largest bias of severity, of spread |")
+    print("|---:|---:|---:|---|")
+    for units in (200, 1000):
+        far, held = [], []
         for seed in range(repeats):
-            latent, ratings = simulated(units, cuts, severity, slopes, seed)
-            model = learn(ratings, clusters=np.arange(units) * queries // units)
-            found = np.array(
-                [[r.severity, r.severity_error, r.spread, r.spread_error] for r in model.raters]
-            )
-            far = np.stack([found[:, 0] - true, found[:, 2] - 1 / slopes])
-            inside = np.abs(far) < Z * found[:, [1, 3]].T
-            posterior = compute_posterior(model, ratings)
-            latents = np.abs(posterior.mean - latent) < Z * posterior.sd
-            held.append(np.array([*inside.mean(axis=1), latents.mean()]))
-            off.append(far)
+            raters = learn_panel(simulated(units, cuts, severity, slopes, seed)).raters
+            off = np.array([[r.severity, r.spread] for r in raters]).T - [true, 1 / slopes]
+            errors = np.array([[r.severity_error, r.spread_error] for r in raters]).T
+            far.append(off)
+            held.append((np.abs(off) < Z * errors).mean(axis=1))
         shares = " | ".join(f"{share:.3f}" for share in np.mean(held, axis=0))
-        bias = np.abs(np.mean(off, axis=0)).max(axis=1)
-        print(f"| {units} | {queries} | {shares} | {bias[0]:.3f}, {bias[1]:.3f} |", flush=True)
-
-
-# leaderboards
-
-
-def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
-    """Kendall's tau between mean nDCG@10 of runs under human and under panel labels."""
-    tables = [*read_runs(map(str, sorted(runs.glob("*.run")))).values()]
-    measures = parse_measures(["nDCG@10"])
-
-    def means(labels: NDArray[np.number]) -> Floats:
-        truth = Truth(
-            pa.table(
-                {
-                    "query_id": [query_id for query_id, _ in data.items],
-                    "doc_id": [doc_id for _, doc_id in data.items],
-                    "relevance": np.asarray(labels, dtype=np.float64),
-                    "std_error": np.full(len(labels), np.nan),
-                }
-            )
-        )
-        return np.array([np.nanmean(evaluate(measures, rank_run(truth, run))) for run in tables])
-
-    human = means(data.human)
-
-    def tau(labels: NDArray[np.number]) -> float:
-        return float(kendalltau(human, means(labels)).statistic)
-
-    alone = [tau(data.grades[:, j]) for j in range(len(data.judges))]
-    print(f"| single judges: mean, best | {np.mean(alone):.3f}, {max(alone):.3f} |")
-    for each in (panels, [np.arange(len(data.judges))]):
-        found: dict[str, list[float]] = {}
-        for panel in each:
-            ratings = data.ratings(panel)
-            said: dict[str, NDArray[np.number]] = dict(words(data, panel))
-            said["posterior mean"] = compute_posterior(learn(ratings), ratings).grade_mean
-            for name, labels in said.items():
-                found.setdefault(name, []).append(tau(labels))
-        for name, values in found.items():
-            print(f"| {len(each[0])} judges: {name} | {np.mean(values):.3f} |", flush=True)
+        bias = np.abs(np.mean(far, axis=0)).max(axis=1)
+        print(f"| {units} | {shares} | {bias[0]:.3f}, {bias[1]:.3f} |", flush=True)
 
 
 def main() -> None:
@@ -366,22 +270,12 @@ def main() -> None:
     check_coefficients(recorded[0])
     print("95% intervals that hold the truth, of simulated judges\n")
     coverage()
-    print("\nLog likelihood of a grade on queries left out\n\n| panel | |\n|---|---:|")
-    for data in recorded:
-        held_out(data, few[data.name][:5])
-        held_out(data, [np.arange(len(data.judges))])
-    print("\nAgreement with judges outside the panel\n\n| | rule | kappa | quadratic | alpha |")
-    print("|---|---|---:|---:|---:|")
-    for data in recorded:
-        rules(data, few[data.name][:40])
     for data in recorded:
         for panels in (few[data.name], [np.arange(len(data.judges))]):
             print(f"\n{data.name}: {len(panels)} panel(s) of {len(panels[0])}\n")
             agreement(data, panels)
         anchored(data, few[data.name], seeds=20)
         anchored(data, [np.arange(len(data.judges))], seeds=4)
-    print("\nDL 2019: tau of 37 runs under human and panel labels\n\n| labels | tau |\n|---|---:|")
-    leaderboards(recorded[1], second / "runs_top10", few["DL 2019"][:10])
 
 
 if __name__ == "__main__":

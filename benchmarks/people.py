@@ -8,7 +8,7 @@ by the ideal of the panel's. Printed by panel and number of labels:
 
 * coverage and width of the panel alone, people alone, whole queries corrected, and corrected by
   documents that the tool draws: by Student's t, which the tool reports where there are labels, and
-  by the bootstrap; then what the same figures are as people's own nDCG@10, which they are not
+  by t over all queries; then what the same figures are as people's own nDCG@10, which they are not
   called: coverage of its difference, and the slope of the mean differences on the true ones;
 * the labels needed until the standard error is 1.25 times that with all labels (median of pairs);
 * A/A: false alarms (p < .05) where the two runs' lists are exchanged by chance, query by query, and
@@ -41,18 +41,17 @@ from zelo_ray.evaluation.people.corrected import (
     metrics_by_people,
 )
 from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
-from zelo_ray.evaluation.people.sampling_design import (
+from zelo_ray.evaluation.people.sampling import (
     Floats,
     inclusion_probabilities,
     sample_threshold,
 )
-from zelo_ray.evaluation.people.student_tests import student_intervals
-from zelo_ray.evaluation.significance import bootstrap_means
+from zelo_ray.evaluation.significance import student_test
 from zelo_ray.files.judgments import read_runs
 
 LABELS = (50, 100, 200, 400)
 NEEDED = (30, 60, 100, 150, 200, 250, 300, 400, 500, 600, 800)
-FACTOR, LEVEL, RESAMPLES = 1.25, 0.05, 5000
+FACTOR, LEVEL = 1.25, 0.05
 PANELS = {
     "good": ("gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "llama3.3-70b_4prompts_graded"),
     "weak": ("llama3-8b_4prompts_graded",),
@@ -152,12 +151,10 @@ def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator)
                 rows.append(apart(estimate(sample, drawn)))
                 queries.append(len(np.unique(sample.frame.query[~np.isnan(drawn[0])])))
         found, wanted, own = np.stack(rows), contest.truth.mean(), contest.own.mean()
-        _, low, high = bootstrap_means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
-        both = zip(found, queries, strict=True)
-        ends = [student_intervals(row[np.newaxis], np.array([n]), 0.95)[:2] for row, n in both]
-        lower, upper = np.array(ends)[:, :, 0].T
-        lower, upper = np.where(np.isnan(lower), [low, high], [lower, upper])
-        within = (low <= wanted) & (wanted <= high)
+        plain, labelled = (student_test(found, 0.95, n) for n in (None, np.array(queries)))
+        lower = np.where(np.isnan(labelled.low), plain.low, labelled.low)
+        upper = np.where(np.isnan(labelled.low), plain.high, labelled.high)
+        within = (plain.low <= wanted) & (wanted <= plain.high)
         holds, holds_own = ((lower <= true) & (true <= upper) for true in (wanted, own))
         products = found.mean(axis=1) * own, np.full(len(found), own**2)
         figures = (holds, upper - lower, within, holds_own, *products)
@@ -243,7 +240,7 @@ def p_of(sample: Contest, drawn: Drawn) -> float:
     rows = ~np.isnan(drawn[0]) & (apart(sample.frame.weight) != 0)
     queries = len(np.unique(sample.frame.query[rows])) if rows.sum() >= FEWEST else 0
     difference = apart(by_documents(sample, drawn))[np.newaxis]
-    return float(student_intervals(difference, np.array([queries]), 0.95)[2][0])
+    return float(student_test(difference, 0.95, np.array([queries])).p[0])
 
 
 def contests_of(
@@ -328,7 +325,7 @@ def main() -> None:
             given.folder or published() / "trec_dl19", judges, given.pairs, given.seed
         )
         print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")
-        print("  whose word                 labels  holds  width (bootstrap) (own: holds, slope)")
+        print("  whose word                 labels  holds  width (of t) (own: holds, slope)")
         coverage(contests, given.trials, rng())
         print(f"labels until the error is {FACTOR} times that with all of them")
         needed(contests, 2 * given.trials, rng())

@@ -87,7 +87,7 @@ def draw(folder: str, documents: int, queries: int, bias: float, number: int) ->
     """The figures of one sample."""
     place = Path(folder) / "input.jsonl"
     write_pools(place, queries, number)
-    given: dict[str, Any] = {"documents": documents, "seed": number, "resamples": 1000}
+    given: dict[str, Any] = {"documents": documents, "seed": number}
     options = ProbeOptions(inputs=(str(place),), out=folder, **given)
     sample = draw_sample(options, choose_probes(options)[0], [str(place)], folder)
     plan, protocol = make_plan(options, sample.place), load_protocol("graded")
@@ -95,7 +95,7 @@ def draw(folder: str, documents: int, queries: int, bias: float, number: int) ->
     panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
     write_tables(folder, {"grades": table_of(asyncio.run(ask(protocol, panel, plan)), Grade)})
     judgments, missing = read_judgments(JudgedGrades(folder), sample.pairs, [JUDGE])
-    return measure_shifts(judgments, missing, top=3.0, resamples=1000, seed=number)
+    return measure_shifts(judgments, missing, top=3.0)
 
 
 def measure(documents: int, queries: int, bias: float, draws: int) -> str:

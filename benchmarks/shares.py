@@ -20,14 +20,12 @@ import numpy as np
 
 from benchmarks.data import published
 from benchmarks.panels import Recorded, load
-from zelo_ray.fitting.calibration import Ratings, median
-from zelo_ray.fitting.calibration.corrected_shares import estimate_shares
-from zelo_ray.fitting.calibration.ratings import Floats, Ints
-from zelo_ray.fitting.calibration.sampling_check import check_sampling
+from zelo_ray.fitting.corrected import correct_means
+from zelo_ray.fitting.grades import Floats, Ints, Ratings, median_and_majority
 
-TOP = 4
+TOP, DRAWN = 4, "random documents"
 DESIGNS = {
-    "random documents": (50, 200, 500),
+    DRAWN: (50, 200, 500),
     "whole queries": (5, 10, 20),
     f"top {TOP} a query": (TOP,),
 }
@@ -68,7 +66,7 @@ def simulated(rng: np.random.Generator, queries: int = 60, documents: int = 40) 
 
 def recorded(data: Recorded, panel: Iterable[int]) -> Labelled:
     ratings: Ratings = data.ratings(panel)
-    said = np.floor(median(ratings))
+    said = np.floor(median_and_majority(ratings)[0])
     parts = [data.query == number for number in range(int(data.query.max()) + 1)]
     return Labelled(
         data.name, [said[p] for p in parts], [data.human[p].astype(np.float64) for p in parts]
@@ -80,7 +78,7 @@ def ask(
 ) -> Floats:
     """The human grades of documents that are labelled; NaN of the others."""
     panel, human, query = run
-    if design == "random documents":
+    if design == DRAWN:
         asked = np.isin(np.arange(len(human)), rng.permutation(len(human))[:many])
     elif design == "whole queries":
         asked = np.isin(query, rng.permutation(int(query.max()) + 1)[:many])
@@ -96,23 +94,21 @@ def ask(
 def measure(data: Labelled, design: str, many: int, draws: int) -> None:
     """Print coverage of the mean grade and of the shares."""
     rng = np.random.default_rng(1)
-    held = {True: np.zeros(4), False: np.zeros(4)}
-    width = {True: 0.0, False: 0.0}
-    kept = 0
+    held, width, refused = np.zeros(4), 0.0, 0
     for _ in range(draws):
         panel, human, query = data.run(rng)
         seen = ask(design, many, (panel, human, query), rng)
-        kept += check_sampling(panel, seen, query).sound
-        for clustered in held:
-            rows = estimate_shares(panel, seen, query=query if clustered else None)
-            low, high = np.array([(row.low, row.high) for row in rows]).T
-            held[clustered] += (low <= data.truth) & (data.truth <= high)
-            width[clustered] += high[0] - low[0]
-    cells = [f"{1 - kept / draws:.3f}"]
-    for clustered in (True, False):
-        grade, *others = held[clustered] / draws
+        drawn = np.full(len(human), many / len(human)) if design == DRAWN else None
+        rows, _ = correct_means(panel, None, seen, query, drawn, frame=len(human))
+        low, high = np.array([(row.low, row.high) for row in rows]).T
+        refused += bool(np.isnan(low[0]))
+        held += (low <= data.truth) & (data.truth <= high)
+        width += high[0] - low[0]
+    cells = [f"{refused / draws:.3f}"]
+    if not refused:
+        grade, *others = held / draws
         cells += [f"{grade:.3f}", ", ".join(f"{each:.3f}" for each in others)]
-        cells += [f"{width[clustered] / draws:.2f}"]
+        cells += [f"{width / draws:.2f}"]
     print(f"| {data.name} | {many} {design} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -130,7 +126,6 @@ def main() -> None:
         panel = np.random.default_rng(0).choice(len(data.judges), 3, replace=False)
         sets.append(recorded(data, panel))
     heads = ["refused", "mean grade", "shares >=1, >=2, >=3", "width"]
-    heads += [f"{head}, if independent" for head in heads[1:]]
     print(f"| set | labels | {' | '.join(heads)} |")
     print("|---|---|" + "---:|" * len(heads))
     for each in sets:

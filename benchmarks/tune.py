@@ -25,10 +25,9 @@ from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune.candidates import AS_IT_IS
 from zelo_ray.commands.tune.choice import Gain, choose, credit_pairs, measure_gain
 from zelo_ray.commands.tune.halves import FIRST, half_of
-from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE
+from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 
 Verdicts = dict[str, list[int]]
-RESAMPLES = 1000
 SPLITS = 40
 DEPTH = 20  # documents of a query
 CANDIDATES, QUERIES, PAIRS = 8, 50, 15
@@ -71,17 +70,13 @@ def tuned(
     one: tuple[list[Item], Verdicts],
     two: tuple[list[Item], Verdicts],
     as_it_is: str,
-    resamples: int,
 ) -> tuple[Gain, Gain] | None:
     """Choose on the first half; return the gains on both; None if what is as it is was chosen."""
     names = [as_it_is, *(name for name in one[1] if name != as_it_is)]
     chosen = choose(one[0], {name: one[1][name] for name in names})
     if chosen == as_it_is:
         return None
-    first, second = (
-        measure_gain(*half, chosen, as_it_is, "", resamples=resamples, seed=0, tested=True)
-        for half in (one, two)
-    )
+    first, second = (measure_gain(*half, chosen, as_it_is, "", tested=True) for half in (one, two))
     return first, second
 
 
@@ -102,7 +97,7 @@ def by_chance_splits(title: str, items: list[Item], verdicts: Verdicts) -> None:
         first = set(names[rng.permutation(len(names))[: len(names) // 2]].tolist())
         one, two = halves(items, verdicts, first)
         for as_it_is in rng.permutation([*verdicts])[:5].tolist():
-            found = tuned(one, two, as_it_is, 200)
+            found = tuned(one, two, as_it_is)
             rows += [found] if found else []
             kept += found is None
     seen, held_out = (np.array([pair[n].difference for pair in rows]) for n in (0, 1))
@@ -124,7 +119,7 @@ def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) ->
     queries_of_half = len(first), len({item.query_id for item in items} - first)
     shares = {name: np.nanmean(credit_pairs(items, row)) for name, row in verdicts.items()}
     median = sorted(shares, key=lambda name: float(shares[name]))[len(shares) // 2]
-    found = tuned(*halves(items, verdicts, first), median, RESAMPLES)
+    found = tuned(*halves(items, verdicts, first), median)
     if found is None:
         print(f"{title}: {median} is as it is, and was chosen")
         return
@@ -153,7 +148,7 @@ def equals(draws: int, candidates: int) -> None:
     names = [AS_IT_IS, *(f"candidate {n}" for n in range(1, candidates))]
     counts = {"second half": [0, 0, 0], "same half": [0, 0, 0]}
     optimism = []
-    for draw in range(draws):
+    for _ in range(draws):
         hard = rng.normal(0.8, 0.8, 2 * QUERIES)  # of each query, shared by all candidates
         own = rng.normal(0, 0.4, (candidates, 2 * QUERIES))
         chance = 1 / (1 + np.exp(-(hard + own)))
@@ -167,9 +162,7 @@ def equals(draws: int, candidates: int) -> None:
         for title, half in (("second half", two), ("same half", one)):
             if chosen == AS_IT_IS:
                 continue
-            gain = measure_gain(
-                *half, chosen, AS_IT_IS, "", resamples=RESAMPLES, seed=draw, tested=True
-            )
+            gain = measure_gain(*half, chosen, AS_IT_IS, "", tested=True)
             counts[title][0] += gain.is_better
             counts[title][1] += gain.is_worse
             counts[title][2] += 1
@@ -187,7 +180,7 @@ def guesses(draws: int) -> None:
     rng = np.random.default_rng(2)
     items = made_up_items(QUERIES)
     found = {"concordance": [0, 0], "agreement": [0, 0]}
-    for draw in range(draws):
+    for _ in range(draws):
         known = rng.random(len(items)) < 0.6
         ties = np.where(known, A_BETTER, TIE)
         guessed = np.where(known | (rng.random(len(items)) < 0.5), A_BETTER, B_BETTER)
@@ -196,8 +189,6 @@ def guesses(draws: int) -> None:
             gain = measure_gain(
                 *(items, verdicts, "guesses", AS_IT_IS, ""),
                 measure=measure,
-                resamples=RESAMPLES,
-                seed=draw,
                 tested=True,
             )
             counts[0] += gain.is_better

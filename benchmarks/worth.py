@@ -1,6 +1,7 @@
 """Which way of judging is worth its calls: order of documents and of systems, by calls a document.
 
-    python -m benchmarks.worth [--picture FILE.svg] [--panels 6]
+    python -m benchmarks.worth [--picture FILE.svg] [--panels 6] [--fit prior|panel]
+    python -m benchmarks.worth --compare-fits 10    # the prior of grades less the learned panel
 
 It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Three tables:
 
@@ -27,13 +28,14 @@ import pyarrow as pa
 from benchmarks.data import published
 from benchmarks.lean import figures, fits
 from benchmarks.lean.designs import cycle_asks, cycle_scores, ring_asks
-from benchmarks.lean.plans import Plan, play
 from benchmarks.lean.recorded import Battlefield, read_grades
 from benchmarks.lean.worlds import World
-from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
+from zelo_ray.evaluation.systems import estimate_taus
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.battles import Battles, Floats
+from zelo_ray.fitting.games import count_games
+from zelo_ray.fitting.grade_worth import fit_with_grades, learn_grade_worth
 
 RESAMPLES = 1000
 JUDGES = ("gpt-4o_umbrela", "gpt-4_umbrela", "llama3.3-70b_4prompts")
@@ -75,7 +77,34 @@ def query_ids(field: Battlefield) -> list[str]:
     return [votes[0].query_id for votes in field.votes]
 
 
-def recorded_ways(field: Battlefield, grades: Sequence[Floats], seed: int) -> Iterator[Way]:
+# scores of battles and grades
+
+
+def by_panel(votes: Battles, marks: fits.Graded | None) -> list[Floats]:
+    """Scores by the learned panel."""
+    return fits.believe(votes, marks, fits.learn(votes, marks)).means
+
+
+def by_prior(votes: Battles, marks: fits.Graded | None) -> list[Floats]:
+    """Scores by Bradley-Terry with a prior of grades; without grades as zelo has them."""
+    sizes = np.array([len(ids) for ids in votes.documents])
+    starts = np.cumsum(sizes) - sizes
+    shares = np.zeros((int(sizes.sum()), len(votes.judges) * 4))
+    if marks is not None:
+        np.add.at(shares, (starts[marks.query] + marks.document, marks.judge * 4 + marks.grade), 1)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
+    worth = learn_grade_worth(votes, shares, votes.judges)
+    scores = fit_with_grades(count_games(votes, by_size=worth.by_size), shares, worth)[0]
+    return np.split(scores, starts[1:])
+
+
+Fit = Callable[[Battles, fits.Graded | None], list[Floats]]
+FITS: dict[str, Fit] = {"prior": by_prior, "panel": by_panel}
+
+
+def recorded_ways(
+    field: Battlefield, grades: Sequence[Floats], fit: Fit, seed: int
+) -> Iterator[Way]:
     """Ways of judging, from one call a document to all recorded battles."""
     yield Way("1 judge's grade", 1, [said[0] for said in grades])
     yield Way("2 judges' grades, mean", 2, [said[:2].mean(axis=0) for said in grades])
@@ -84,14 +113,11 @@ def recorded_ways(field: Battlefield, grades: Sequence[Floats], seed: int) -> It
     for battles in (0.5, 1.0, 2.0, None):
         votes = field.battles(battles, seed)
         asked = 2 * len(votes.query) / sum(map(len, field.pools))
-        alone = fits.believe(votes, None, fits.learn(votes, None))
-        yield Way("battles", asked, alone.means)
-        both = fits.believe(votes, field.grades, fits.learn(votes, field.grades))
-        yield Way("1 grade + battles", 1 + asked, both.means)
+        yield Way("battles", asked, fit(votes, None))
+        yield Way("1 grade + battles", 1 + asked, fit(votes, field.grades))
         several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
         marks = fits.Graded(*_columns(grades))
-        belief = fits.believe(several, marks, fits.learn(several, marks))
-        yield Way("3 grades + battles", 3 + asked, belief.means)
+        yield Way("3 grades + battles", 3 + asked, fit(several, marks))
 
 
 def _columns(grades: Sequence[Floats]) -> Floats:
@@ -155,14 +181,8 @@ class Systems:
     def compare(self, labels: Sequence[Floats]) -> str:
         """Tau and tau-AP of the runs' means, and pairs told apart rightly and wrongly."""
         theirs = self.measured(labels)
-        queries = theirs.shape[1]
-        drawn = np.random.default_rng(0).integers(queries, size=(RESAMPLES, queries))
-        cells = []
-        for of in (tau_b, tau_ap):
-            value = float(of(self.by_people.mean(axis=1), theirs.mean(axis=1)))
-            sampled = of(self.by_people[:, drawn].mean(axis=2).T, theirs[:, drawn].mean(axis=2).T)
-            low, high = tau_interval(value, sampled, queries)
-            cells.append(f"{value:.3f} [{low:.3f}, {high:.3f}]")
+        taus = estimate_taus(self.by_people, theirs)
+        cells = [f"{tau.value:.3f} [{tau.low:.3f}, {tau.high:.3f}]" for tau in taus]
         right, wrong = apart(self.by_people, theirs)
         return " | ".join([*cells, str(right), str(wrong)])
 
@@ -185,7 +205,7 @@ def gains_of(way: Way) -> list[Floats]:
     return [scores if graded else 1 / (1 + np.exp(-scores)) for scores in way.scores]
 
 
-def show_recorded(folder: Path) -> dict[str, list[tuple[float, float]]]:
+def show_recorded(folder: Path, fit: Fit) -> dict[str, list[tuple[float, float]]]:
     """Print both tables of DL 2019; return nDCG@10 by way and calls, for the picture."""
     field = Battlefield()
     grades = graded_field(field, folder)
@@ -193,7 +213,7 @@ def show_recorded(folder: Path) -> dict[str, list[tuple[float, float]]]:
     points: dict[str, list[tuple[float, float]]] = {}
     print("| way | calls a document | nDCG@10 | pairs in order | tau | tau-AP | apart | wrongly |")
     print("|---|---:|---|---|---|---|---:|---:|")
-    for way in recorded_ways(field, grades, seed=0):
+    for way in recorded_ways(field, grades, fit, seed=0):
         good, order = order_of_documents(way.scores, field.people)
         cells = [f"{way.calls:.1f}", mean_interval(good), mean_interval(order)]
         print("|", way.name, "|", *(f"{cell} |" for cell in cells), end=" ")
@@ -230,38 +250,31 @@ def zelo(cycles: int) -> Callable[[World], tuple[float, Floats]]:
     return played
 
 
-def lean(plan: Plan) -> Callable[[World], tuple[float, Floats]]:
+def zelo_by_calls(calls: int, fit: Fit) -> Callable[[World], tuple[float, Floats]]:
+    """As `zelo --calls-per-document` plans it: grades by judges in turn, and rings of battles."""
+
     def played(world: World) -> tuple[float, Floats]:
-        outcome = play(world, plan, seed=0)
-        return outcome.calls, outcome.scores
+        queries, judges, documents = world.grades.shape
+        grades = max(1, min(calls - 1, judges))
+        asks = ring_asks(queries, documents, judges, rings=calls - grades, audits=0, seed=0)
+        query, judge, place = (axis.ravel() for axis in np.indices(world.grades.shape))
+        asked = (judge - query - place) % judges < grades
+        columns = (query, place, judge, world.grades.ravel())
+        marks = fits.Graded(*(column[asked] for column in columns))
+        scores = np.stack(fit(world.answer(asks), marks))
+        return grades + len(asks) / queries / documents, scores
 
     return played
 
 
-def grades_and_ring(world: World) -> tuple[float, Floats]:
-    """Every judge grades every document, and one ring of battles."""
-    queries, judges, documents = world.grades.shape
-    asks = ring_asks(queries, documents, judges, rings=1, audits=0, seed=0)
-    votes = world.answer(asks)
-    query, judge, place = (axis.ravel() for axis in np.indices(world.grades.shape))
-    marks = fits.Graded(query, place, judge, world.grades.ravel())
-    scores = fits.believe(votes, marks, fits.learn(votes, marks)).scores
-    return judges + len(asks) / queries / documents, scores
-
-
-PLAYED: dict[str, Callable[[World], tuple[float, Floats]]] = {
-    "graded: 1 judge in turn": lambda world: (1.0, _in_turn(world)),
-    "graded: mean of 3": lambda world: (3.0, world.grades.mean(axis=1)),
-    "graded: median of 3": lambda world: (3.0, np.median(world.grades, axis=1)),
-    "lean, 2 calls": lean(Plan(2, 1, audits=0)),
-    "lean, 3 calls": lean(Plan(3, 2, audits=0)),
-    "lean, 4 calls": lean(Plan(4, 2, rounds=1)),
-    "lean, 6 calls": lean(Plan(6, 4, rounds=1)),
-    "lean, 3 grades and 1 ring": grades_and_ring,
-    "zelo, 3 calls": zelo(1),
-    "zelo, 6 calls": zelo(2),
-    "zelo, 12 calls": zelo(4),
-}
+def played_ways(fit: Fit) -> dict[str, Callable[[World], tuple[float, Floats]]]:
+    return {
+        "graded: 1 judge in turn": lambda world: (1.0, _in_turn(world)),
+        "graded: mean of 3": lambda world: (3.0, world.grades.mean(axis=1)),
+        "graded: median of 3": lambda world: (3.0, np.median(world.grades, axis=1)),
+        **{f"zelo --calls-per-document {n}": zelo_by_calls(n, fit) for n in (2, 3, 4, 5, 6)},
+        **{f"zelo, {3 * cycles} calls": zelo(cycles) for cycles in (1, 2, 4)},
+    }
 
 
 def _in_turn(world: World) -> Floats:
@@ -291,7 +304,7 @@ def panels_of(count: int) -> dict[str, list[tuple[str, ...]]]:
     return {"good": drawn(GOOD), "one good, two weak": drawn(GOOD, WEAK), "weak": drawn(WEAK)}
 
 
-def show_played(folder: Path, panels: int) -> None:
+def show_played(folder: Path, panels: int, fit: Fit) -> None:
     """Print the table of panels of three, by how good they are."""
     kinds = panels_of(panels)
     print(f"\n| {panels} panels of three each | calls | {' | '.join(kinds)} |")
@@ -300,7 +313,7 @@ def show_played(folder: Path, panels: int) -> None:
     calls: dict[str, float] = {}
     for drawn in kinds.values():
         worlds = [world_of(folder, panel, 25, seed) for seed, panel in enumerate(drawn)]
-        for name, way in PLAYED.items():
+        for name, way in played_ways(fit).items():
             good, order = [], []
             for world in worlds:
                 calls[name], scores = way(world)
@@ -309,6 +322,46 @@ def show_played(folder: Path, panels: int) -> None:
             found.setdefault(name, []).append(f"{np.mean(good):.3f}/{np.mean(order):.3f}")
     for name, cells in found.items():
         print(f"| {name} | {calls[name]:.1f} | {' | '.join(cells)} |")
+
+
+# the prior of grades beside the learned panel
+
+
+def compare_fits(folder: Path, draws: int) -> None:
+    """Print by how much the prior is better, with 95% intervals over queries."""
+    print("| battles or grades of | nDCG@10 | pairs in order |\n|---|---|---|", flush=True)
+    field = Battlefield()
+    marks = fits.Graded(*_columns(graded_field(field, folder / "trec_dl19")))
+    for battles in (0.5, 1.0, 2.0):
+        apart = []
+        for seed in range(draws):
+            votes = field.battles(battles, seed)
+            several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
+            new, old = (
+                order_of_documents(fit(several, marks), field.people)
+                for fit in (by_prior, by_panel)
+            )
+            apart.append(np.array(new) - np.array(old))
+        _show_apart(f"DL 2019, {battles} battles a document", np.mean(apart, axis=0))
+    for kind, panels in panels_of(2).items():
+        for seed, panel in enumerate(panels):
+            world = world_of(folder / "llmjudge2024", panel, 25, seed)
+            for calls in (3, 4, 5):
+                found = [zelo_by_calls(calls, fit)(world)[1] for fit in (by_prior, by_panel)]
+                good = [figures.ndcg(scores, world.truth) for scores in found]
+                order = [figures.in_order(scores, world.truth) for scores in found]
+                apart_of = np.array([good[0] - good[1], order[0] - order[1]])
+                queries = apart_of.reshape(2, 4, -1).mean(axis=1)  # each is drawn four times
+                _show_apart(f"LLMJudge, {kind} {seed}, {calls} calls", queries)
+
+
+def _show_apart(name: str, apart: Floats) -> None:
+    wide = 1.96 * apart.std(axis=1, ddof=1) / apart.shape[1] ** 0.5
+    cells = [
+        f"{mean:+.4f} [{mean - half:+.4f}, {mean + half:+.4f}]"
+        for mean, half in zip(apart.mean(axis=1), wide, strict=True)
+    ]
+    print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def draw(points: dict[str, list[tuple[float, float]]], place: Path) -> None:
@@ -333,12 +386,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--panels", type=int, default=6)
+    parser.add_argument("--fit", choices=FITS, default="prior")
+    parser.add_argument("--compare-fits", type=int, metavar="DRAWS")
     flags = parser.parse_args()
-    points = show_recorded(published() / "trec_dl19")
+    if flags.compare_fits:
+        compare_fits(published(), flags.compare_fits)
+        return
+    fit = FITS[flags.fit]
+    points = show_recorded(published() / "trec_dl19", fit)
     if flags.picture:
         draw(points, flags.picture)
     if flags.panels:
-        show_played(published() / "llmjudge2024", flags.panels)
+        show_played(published() / "llmjudge2024", flags.panels, fit)
 
 
 if __name__ == "__main__":

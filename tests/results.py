@@ -6,7 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow.parquet as pq
 
-from tests.builders import pool_of, results_of, set_in_file, write_run
+from tests.builders import pool_of, results_of, write_run
 from tests.hills import by_judge
 from tests.test_report import EVIL
 from tests.test_trials import ITEMS, outcome_of
@@ -144,7 +144,7 @@ def agree(folder, *words):
         grades = np.where(errs, rng.integers(0, 4, len(truth)), truth)
         write_qrels(folder / "judges" / f"{name}.txt", grades)
     given = [folder / "judges", "--human", write_qrels(folder / "people.qrels", truth)]
-    given += [*words, *set_in_file(resamples=100), "--out", folder / "out"]
+    given += [*words, "--out", folder / "out"]
     assert cli.main(["agree", *map(str, given)]) == 0
 
 
@@ -180,7 +180,7 @@ def compare_labels(folder):
         ]
         places.append(folder / f"{run}.run")
         places[-1].write_text("".join(lines))
-    words = [*places, *set_in_file(resamples=200), "--out", folder / "out"]
+    words = [*places, "--out", folder / "out"]
     assert cli.main(["compare-labels", *map(str, words)]) == 0
 
 
@@ -189,8 +189,7 @@ def write_comparison(out, notes=()):
     outcome = outcome_of()
     write_outcome(str(out), outcome)
     record = {
-        "options": {"human": f"s3://user:secret@host/{EVIL}", "seed": 0, "resamples": 500}
-        | {"max_usd": 1.5},
+        "options": {"human": f"s3://user:secret@host/{EVIL}", "seed": 0} | {"max_usd": 1.5},
         "versions": {"zelo-ray": "1"},
         "items": len(ITEMS),
         "queries": 8,

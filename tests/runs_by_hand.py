@@ -23,7 +23,7 @@ from tests.results import compare_labels, write_both, write_comparison
 from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.commands import report_of_kind
 from zelo_ray.commands.report import RECORDS as FILES
-from zelo_ray.evaluation.regression_gate import GateDecision
+from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.files.storage import write_json
 from zelo_ray.reports.document import CommandResult, make_document
 

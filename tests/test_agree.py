@@ -10,23 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import agreement_of, set_in_file, write_lines, write_qrels
+from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
 from zelo_ray.command_options import Scale, parse_scales
 from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
-from zelo_ray.evaluation.agreement.differences import differences
-from zelo_ray.evaluation.agreement.intervals import draw_samples, interval
-from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
-from zelo_ray.evaluation.agreement.votes import cross_votes, encode_votes, judge_verdicts
+from zelo_ray.evaluation import agreement
+from zelo_ray.evaluation.agreement import compare_agreement, draw_samples, estimate_values
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.votes import cross_votes, encode_votes, judge_verdicts, reduce_repeats
 from zelo_ray.files.judges import map_grades, read_all_judgments
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Contest, GradedScore, Verdict
-
-NONE = set_in_file(resamples=0)
-FEW = set_in_file(resamples=100)
 
 
 def figures(results, table="agreement", column="value"):
@@ -44,7 +40,7 @@ def test_published_kappas_and_alphas_of_33_judges(tmp_path, published):
     words = [folder / "submissions", "--human", folder / "llmjudge_test_qrel_idx.txt"]
     with pytest.raises(InputError, match=r"RMITIR-llama70B.txt:\d+: the grade 5 is not in 0 to 3"):
         agreement_of(*words)
-    asked = ("--coefficients", "kappa", "alpha-ordinal", "--clip", *FEW)
+    asked = ("--coefficients", "kappa", "alpha-ordinal", "--clip")
     results = agreement_of(*words, *asked)
     found, wrong = figures(results), []
     with (folder / "published_agreement.csv").open() as file:
@@ -101,10 +97,10 @@ def test_fastchats_own_counts(tmp_path, published):
             write_lines(tmp_path / f"{name}.jsonl", [row for row in each if row["turn"] == turn])
             for name, each in rows.items()
         )
-        report = agreement_of(gpt4, "--human", human, "--people", "expert*", *FEW).report
+        report = agreement_of(gpt4, "--human", human, "--people", "expert*").report
         assert [row[2] for row in report.table("outcomes").rows[2:]] == counts
     sources = [folder / "gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    table = agreement_of(*sources, *FEW).report.table("outcomes")
+    table = agreement_of(*sources).report.table("outcomes")
     assert [row[2] for row in table.rows] == [
         *("1,219 of 1,814", "953 of 1,078", "2,220 of 3,355", "1,823 of 2,129")
     ]
@@ -137,12 +133,11 @@ def test_judges_are_ranked_by_agreement_with_people(three):
 
 
 def test_only_what_is_asked(three):
-    asked = ("--thresholds", 2, "--coefficients", "mcc", "fleiss", *NONE)
+    asked = ("--thresholds", 2, "--coefficients", "mcc", "fleiss")
     rows = agreement_of(*three, *asked).agreement
     scales = {(row["coefficient"], row["scale"]) for row in rows}
     assert scales == {*product(("mcc", "fleiss"), ("0-3", ">=2"))}
-    assert all(np.isnan(row["low"]) for row in rows)
-    rows = agreement_of(*three, "--thresholds", *NONE).agreement
+    rows = agreement_of(*three, "--thresholds").agreement
     assert {row["scale"] for row in rows} == {"0-3"}
 
 
@@ -171,7 +166,7 @@ def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
     pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
     found = []
     for more in ([], [f"panel={tmp_path / 'scores.parquet'}"]):
-        results = agreement_of(*more, *three, *FEW)
+        results = agreement_of(*more, *three)
         alone = {(row["judge"], row["against"]): row["value"] for row in results.grading}
         found.append(figures(results) | alone)
     before, after = found
@@ -185,7 +180,6 @@ def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
         (2, [good, "--levels", "1"]),
         (2, [good, "--thresholds", "4"]),
         (2, [good, "--coefficients", "kapa"]),
-        (2, [good, *set_in_file(resamples=99)]),
         (2, [good, "--human", "nowhere://x"]),
         (2, [good, "--people", "expert*"]),
         (1, [good]),
@@ -248,8 +242,8 @@ def test_judges_meet_on_the_common_scale(tmp_path):
         for name, rows in (("judges", judges), ("human", human))
     )
     for results in (
-        agreement_of(path, "--human", human, "--scale", "x:shifted=1-4", "wide=0-5", *NONE),
-        agree(path, human=human, scale={"x:shifted": "1-4", "wide": "0-5"}, resamples=0),
+        agreement_of(path, "--human", human, "--scale", "x:shifted=1-4", "wide=0-5"),
+        agree(path, human=human, scale={"x:shifted": "1-4", "wide": "0-5"}),
     ):
         found = figures(results)
         assert found["human", "x:shifted", "0-3", "kappa"] == 1
@@ -290,7 +284,7 @@ def of_coefficient(name, one, other, levels):
     return krippendorff.alpha(both, level_of_measurement="nominal", value_domain=range(levels))
 
 
-def test_differences_are_those_of_brute_force():
+def test_differences_are_those_of_brute_force(monkeypatch):
     rng = np.random.default_rng(7)
     queries = np.repeat(np.arange(12), 6)
     truth = rng.integers(0, 3, len(queries))
@@ -300,13 +294,14 @@ def test_differences_are_those_of_brute_force():
     grades[rng.random(grades.shape) < 0.15] = -1
     ratings = RatingMatrix(("people", "good", "poor"), grades.astype(np.int16), queries, 3)
     named = {name: COEFFICIENTS[name] for name in ("agreement", "kappa", "alpha-nominal", "mcc")}
-    pairs, chance = [("good", "poor")], {"resamples": 20, "seed": 3}
-    found = differences(ratings, "people", pairs, named, thresholds=[2], **chance)
+    monkeypatch.setattr(agreement, "SAMPLES", 50)
+    agreement.draw_samples.cache_clear()
+    found = compare_agreement(ratings, "people", [("good", "poor")], named, thresholds=[2])
     scales = [(each.scale, each.coefficient) for each in found]
     assert scales == [*product(("0-2", ">=2"), named)]
     common = np.flatnonzero((grades >= 0).all(axis=0))
     _, place = np.unique(queries[common], return_inverse=True)
-    weights = draw_samples(place.max() + 1, 20, 3).astype(int)
+    weights = draw_samples(place.max() + 1)[:51].astype(int)
     for one in found:
         cut = grades[:, common] >= 2 if one.scale == ">=2" else grades[:, common]
         levels = 2 if one.scale == ">=2" else 3
@@ -320,15 +315,17 @@ def test_differences_are_those_of_brute_force():
         expected = (a, b, a - b, 100 * (a - b) / b)
         assert (one.value_a, one.value_b, one.difference, one.relative) == pytest.approx(expected)
         sampled = [np.subtract(*apart(np.repeat(every, row[place]))) for row in weights]
-        assert (one.low, one.high) == pytest.approx(interval(np.array(sampled), len(weights[0])))
+        expected = estimate_values(np.array(sampled), len(weights[0]))
+        assert (one.low, one.high) == pytest.approx((expected.low, expected.high))
         assert (one.items, one.queries) == (len(common), place.max() + 1)
+    agreement.draw_samples.cache_clear()
 
 
 def test_a_difference_that_is_not_known():
     grades = np.array([[0, 2, 0, -1], [0, 2, 2, -1], [2, 0, 2, 1], [-1, -1, -1, 1]], np.int16)
     ratings = RatingMatrix(("people", "a", "b", "alone"), grades, np.arange(4), 3)
     named, pairs = {"kappa": COEFFICIENTS["kappa"]}, [("a", "b"), ("a", "alone")]
-    first, second = differences(ratings, "people", pairs, named, resamples=100, seed=0)
+    first, second = compare_agreement(ratings, "people", pairs, named)
     assert first.value_b < 0 < first.difference
     assert np.isnan([first.relative, first.low, first.high]).all()  # three queries, and below 0
     assert (second.items, second.queries) == (0, 0)
@@ -362,7 +359,7 @@ def test_outcomes_are_those_of_others(tmp_path, both_ways):
     people += [line("q0", WORDS[2 - truth[0]], "bob", a="c0", b="d0")] * both_ways
     judges = write_lines(tmp_path / "judges.jsonl", rows)
     human = write_lines(tmp_path / "people.jsonl", people)
-    results, checked = agreement_of(judges, "--human", human, *FEW), 0
+    results, checked = agreement_of(judges, "--human", human), 0
     for row in results.outcomes:
         if both_ways and row["scale"].startswith("votes"):
             continue  # there is one more
@@ -382,7 +379,7 @@ def test_outcomes_are_those_of_others(tmp_path, both_ways):
     pairs = {(row["rater_a"], row["rater_b"]) for row in results.differences}
     assert pairs == {("good", "fair"), ("good", "poor"), ("fair", "poor")}
     assert [row[0].text for row in results.report.table("outcomes").rows[:3]] == [*said]
-    alone = agreement_of(judges, *FEW)
+    alone = agreement_of(judges)
     assert str(alone.pairs) == str(results.pairs), "people are no judge of the panel"
     assert str(alone.voting) == str(results.voting)
     assert not [*alone.outcomes]
@@ -402,7 +399,7 @@ def vote(query_id, preference, judge, a="x", b="y", **more):
 def same_words(folder, people, judges, *options):
     """Agreement with people by scale: how often the same, of how many."""
     paths = [write_lines(folder / f"{n}.jsonl", r) for n, r in (("p", people), ("j", judges))]
-    results = agreement_of(paths[1], "--human", paths[0], *NONE, *options)
+    results = agreement_of(paths[1], "--human", paths[0], *options)
     rows = [row for row in results.outcomes if row["coefficient"] == "agreement"]
     return {row["scale"]: (round(row["value"] * row["items"], 6), row["items"]) for row in rows}
 
@@ -436,7 +433,7 @@ def test_of_several_people_who_grade_the_median_counts(tmp_path):
     rows = [f"q,{doc_id},{who},{grade:g}" for who, doc_id, grade in answers]
     table.write_text("\n".join(["query_id,doc_id,person,grade", *rows]) + "\n")
     for human in (place, table):
-        results = agreement_of(judge, "--human", human, *NONE)
+        results = agreement_of(judge, "--human", human)
         for column, value in (("value", 1), ("items", 2)):
             assert figures(results, column=column)["human", "j", "0-3", "agreement"] == value
 
@@ -485,7 +482,7 @@ def test_lenient_goes_by_the_word_in_each_order(tmp_path):
     rows += [vote(q, A, "two", swapped=swapped) for q in "abc" for swapped in (False, True)]
     path = write_lines(tmp_path / "votes.jsonl", rows)
     for rule, same in (("tie", 0), ("lenient", 1)):
-        found = figures(agreement_of(path, "--both-orders", rule, *NONE), "pairs")
+        found = figures(agreement_of(path, "--both-orders", rule), "pairs")
         assert found["one", "two", "0-2", "agreement"] == same
 
 

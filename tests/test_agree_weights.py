@@ -15,7 +15,8 @@ from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.measured import measure
 from zelo_ray.commands.compare_protocols.people import Item, read_people
 from zelo_ray.commands.tune.choice import choose, measure_gain
-from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
+from zelo_ray.evaluation.agreement import measure_agreement
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.files.labels import PersonsAnswer
 
 QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
@@ -65,12 +66,11 @@ def write_sample(out, people, sizes, seed, drawn=DRAWN, answered=None):
     return str(out)
 
 
-def agreed(tmp_path, human, resamples=200):
+def agreed(tmp_path, human):
     options = AgreeOptions(
         sources=(str(tmp_path / "judges.parquet"),),
         human=human,
         coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
-        resamples=resamples,
     )
     return agreeing.agree(options)
 
@@ -103,7 +103,7 @@ def test_a_drawn_sample_says_what_all_documents_say(tmp_path):
     """Over eight draws: no bias in any figure, and the interval holds that of all documents."""
     people, judges, sizes = world(0)
     write_judges(tmp_path / "judges.parquet", judges)
-    true = figures_of(agreed(tmp_path, write_qrels(tmp_path / "all.parquet", people), 0))
+    true = figures_of(agreed(tmp_path, write_qrels(tmp_path / "all.parquet", people)))
     found, held = {name: [] for name in true}, []
     for seed in range(8):
         sample = write_sample(tmp_path / f"sample-{seed}", people, sizes, seed)
@@ -118,14 +118,14 @@ def test_a_drawn_sample_says_what_all_documents_say(tmp_path):
         assert abs(np.mean(values) - true[name]["value"]) < 4 * error + 0.01, name
     assert np.mean(held) > 0.9
     plain = write_qrels(tmp_path / "plain.parquet", people, np.where(sizes > 0.5, 1.0, 0.0))
-    off = figures_of(agreed(tmp_path, plain, 0))["judge-0", "0-3", "agreement"]["value"]
+    off = figures_of(agreed(tmp_path, plain))["judge-0", "0-3", "agreement"]["value"]
     assert off < true["judge-0", "0-3", "agreement"]["value"] - 0.2, "where judges differ"
 
 
 def test_equal_chances_and_judges_alone_are_as_ever(tmp_path):
     people, judges, sizes = world(1)
     write_judges(tmp_path / "judges.parquet", judges)
-    of = partial(agreed, tmp_path, resamples=0)
+    of = partial(agreed, tmp_path)
     one = of(write_qrels(tmp_path / "plain.parquet", people))
     same = of(write_qrels(tmp_path / "half.parquet", people, np.full(people.shape, 0.5)))
     assert str(figures_of(one)) == str(figures_of(same)), "also where an end is NaN"
@@ -182,7 +182,7 @@ def test_whole_weights_count_as_so_many_items(levels):
     grades = rng.integers(0, levels, (3, 48)).astype(np.int16)
     weights = rng.integers(1, 5, 48)
     raters, repeated = ("human", "a", "b"), np.repeat(np.arange(48), weights)
-    settings = {"thresholds": [2], "resamples": 50, "seed": 0}
+    settings = {"thresholds": [2]}
     rows, _ = measure_agreement(
         RatingMatrix(raters, grades, queries, levels, weights.astype(float)),
         {"all": raters},
@@ -213,9 +213,9 @@ def test_protocols_and_candidates_are_compared_by_weighted_pairs():
         "rare": [2 if item.weight > 1 else 0 for item in items],
     }
     assert choose(items, words) == "rare"
-    gain = measure_gain(items, words, "rare", "usual", "first", resamples=50, seed=0, tested=True)
+    gain = measure_gain(items, words, "rare", "usual", "first", tested=True)
     assert (gain.value, gain.as_it_is) == pytest.approx((8 / 11, 3 / 11))
-    outcome = measure(items, words, {"usual": {}, "rare": {}}, Bill(), resamples=50, seed=0)
+    outcome = measure(items, words, {"usual": {}, "rare": {}}, Bill())
     assert outcome.best == "rare"
     shares = {trial.protocol: trial.figures["agreement"].value for trial in outcome.trials}
     assert shares == pytest.approx({"usual": 3 / 11, "rare": 8 / 11})

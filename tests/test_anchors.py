@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import judge_of, options_of, pool_of, set_in_file
+from tests.builders import judge_of, options_of, pool_of
 from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
 from zelo_ray.protocols import anchors, graded
@@ -200,13 +200,12 @@ def test_agree_leaves_that_query_out(say, tmp_path, monkeypatch):
     rows = [f"{r['query_id']} 0 {r['doc_id']} {r['relevance']}\n" for r in human.to_pylist()]
     Path("people.txt").write_text("".join(rows))
     Path("few.txt").write_text("".join(rows[-4:]))
-    quick = set_in_file(resamples=0)
     for options, queries in ((USUAL, 31), (OWN, 30)):
         record = {"options": options.model_dump(mode="json")}
         Path("out/run.json").write_text(json.dumps(record))
-        status, _ = say("out", "--human", "people.txt", *quick, "--out", f"told-{queries}")
+        status, _ = say("out", "--human", "people.txt", "--out", f"told-{queries}")
         counts = json.loads(Path(f"told-{queries}/agree.json").read_text())["counts"]
         assert (status, counts["human"]["queries"]) == (0, queries)
     assert say("out", "--human", "few.txt")[0] == 1, "no others are left"
-    _, lines = say("out/grades.parquet", "people=people.txt", *quick)
+    _, lines = say("out/grades.parquet", "people=people.txt")
     assert any("'even'" in line for line in lines), "who is a rater by name is measured there"

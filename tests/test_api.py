@@ -165,7 +165,7 @@ def test_every_function_takes_a_file_of_all_that_it_needs(paid, run, tmp_path):
         (annotate, f"inputs: {shard}\nout: {paid}\njudges: [offline]\n"),
         (explain, f"run: {paid}\nquery: q1\n"),
         (fit, f"source: {tmp_path}/votes.csv\n"),
-        (agree, f"sources: [{paid}]\nresamples: 0\n"),
+        (agree, f"sources: [{paid}]\n"),
         (drift, f"old: {paid}\nnew: {paid}\n"),
         (compare_labels, f"old: {tmp_path}/q.qrels\nnew: {tmp_path}/q.qrels\n"),
         (prompt, f"out: {paid}\njudges: [offline]\n"),
@@ -277,7 +277,7 @@ def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
     assert contest.leaderboard.to_pandas().ranker[0] == "itself"
     lines = (tmp_path / "annotated" / "worse.jsonl").read_text().splitlines()
     assert [d["score"] for d in json.loads(lines[0])["documents"]] == [0.9, 0.5, 0.1]
-    assert len(measure(tmp_path / "annotated" / "worse.jsonl", paid, "nDCG(dcg='zelo')@10")) == 6
+    assert len(measure(tmp_path / "annotated" / "worse.jsonl", paid, "zelo_nDCG@10")) == 6
 
 
 def test_votes_become_scores_as_in_a_run_and_what_has_none_is_named(run):
@@ -312,7 +312,7 @@ def test_raters_agree_and_labels_differ_as_the_commands_say(tmp_path):
         for n in range(40)
         for judge, step in (("anna", 1), ("ben", 5))
     ]
-    told = agree(rows, out=tmp_path / "a", coefficients=["kappa"], resamples=200, progress=None)
+    told = agree(rows, out=tmp_path / "a", coefficients=["kappa"], progress=None)
     assert told.agreement.to_pandas().low.notna().all()
     assert repr(told).startswith(repr(load_run(tmp_path / "a")))
     new = {q: {"d0": 3, "d1": 0, "d2": 1} for q in QRELS}

@@ -16,10 +16,10 @@ from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.files.tables import table_of
 from zelo_ray.options import Price
 from zelo_ray.records import Mean
-from zelo_ray.rerankers.query_costs import QueryCost, sum_replies
+from zelo_ray.rerankers.ranking import QueryCost, sum_replies
 
 JUDGE = judge_of("openai:gpt-6-luna")
-OPTIONS = BakeoffOptions(truth="none", out="out", resamples=200)
+OPTIONS = BakeoffOptions(truth="none", out="out")
 
 
 def summed(*rounds, prices=None):

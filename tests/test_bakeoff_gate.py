@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.builders import set_in_file
 from tests.test_bakeoff import QUERIES, all_like, contest_of, entry_of, truth_of
 from zelo_ray.cli import main
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.report.gate import gate_lines
 from zelo_ray.errors import OptionError, Stopped
-from zelo_ray.evaluation.regression_gate import decide_gate, limits, queries_needed
+from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
 from zelo_ray.options import load_options
 
 OPTIONS = {"measure": "m", "confidence": 0.95}
@@ -162,9 +161,7 @@ def files(tmp_path):
 
 def bakeoff(out, runs, baseline):
     words = ["bakeoff", "--truth", str(out.parent / "qrels"), "--runs", *runs, "--out", str(out)]
-    return main(
-        [*words, "--baseline", baseline, "--measures", "nDCG@10", *set_in_file(resamples=200)]
-    )
+    return main([*words, "--baseline", baseline, "--measures", "nDCG@10"])
 
 
 def test_exit_status_record_and_page(files, tmp_path, capsys):

@@ -106,7 +106,7 @@ def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
         "kind": "bakeoff",
         "run_id": "20261101T000000Z-abc",
         "versions": {"zelo-ray": "1.2.3"},
-        "options": {"confidence": 0.95, "truth": place, "seed": 7, "resamples": 10_000},
+        "options": {"confidence": 0.95, "truth": place, "seed": 7},
         "summary": summary | summed,
         "contrasts": [contrast],
     }

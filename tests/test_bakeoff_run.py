@@ -105,7 +105,6 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
         "reranker_options": {"squared": {"power": 2.0}},
         "limits": {"cohere:rerank-v5.0-pro": {"rpm": 200, "concurrency": 1}},
         "slices": ["domain"],
-        "resamples": 1000,
     }
     server.journal.clear()
     environ = environment(server, VOYAGE_API_KEY="a-wrong-key")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from tests.builders import parsed, rows_of, set_in_file, write_lines
+from tests.builders import parsed, rows_of, write_lines
 from zelo_ray.cli import main
 from zelo_ray.commands.compare_labels import compare_labels
 from zelo_ray.commands.compare_labels.contradictions import find_contradictions
@@ -124,7 +124,6 @@ def test_what_cannot_be_compared_is_refused(place, words):
     for error, changed in (
         (InputError, [*words[:2], "--new", place / "other.qrels"]),
         (OptionError, ["--old", "nosuch://a", *words[2:]]),
-        (OptionError, [*words, *set_in_file(resamples=5)]),
         (OptionError, [*words, "--relevant", "nan"]),
         (OptionError, [*words, "--positive", "inf"]),
         (OptionError, [*words, "--measure", "nothing"]),
@@ -228,7 +227,7 @@ def test_dl19_under_gpt4s_labels(published):
     folder = published / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
-    record, tables = compared(*labels, "--runs", *runs, *set_in_file(resamples=500))
+    record, tables = compared(*labels, "--runs", *runs)
     assert record["counts"]["queries"] == 43
     means = {row["run"]: row for row in tables["leaderboards"]}
     assert round(means["idst_bert_p1"]["old"], 4) == 0.7645

@@ -57,7 +57,7 @@ def write(folder, name, rows, record):
 
 
 def found(old, new, **options):
-    return drift(DriftOptions(old=old, new=new, **{"resamples": 500, **options}))
+    return drift(DriftOptions(old=old, new=new, **options))
 
 
 def moves(drifted):
@@ -153,7 +153,7 @@ def test_all_tests_of_judges_are_corrected_together():
     assert min(one.p_holm for one in judges) == pytest.approx(min(1, 12 * smallest))
     all_best = grades("best", lambda judge, grade, rng: 3)
     assert {(judge, "level") for judge in JUDGES} <= moves(found(all_best, grades("old")))
-    drifted = found(grades("old"), all_best, resamples=100)
+    drifted = found(grades("old"), all_best)
     assert {(judge, "level") for judge in JUDGES} <= moves(drifted)
 
 
@@ -234,7 +234,7 @@ def test_another_question_is_noted_and_other_ways_to_ask_are_not():
 
 def test_from_python_and_the_command_line():
     old, new = grades("old"), grades("new", lambda judge, grade, rng: grade - (judge == "ben"))
-    judged, out = zelo_ray.drift(old, new, resamples=500), Path("out")
+    judged, out = zelo_ray.drift(old, new), Path("out")
     assert (judged.moved, judged.complete) == (True, True)
     assert judged.drift.to_pandas().judge.unique().tolist() == [*JUDGES, PANEL]
     assert main(["drift", old, old]) == 0

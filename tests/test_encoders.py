@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import warnings
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tests.fakes.rerank import rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
-from zelo_ray.providers import RERANKERS, Settings, build_panel, load_provider
+from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import build_rankers, local
 
@@ -128,7 +127,7 @@ def test_all_cores_compute(folders, kind, name):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        import_module(RERANKERS[kind])._load(arm.judge)
+        getattr(local, f"_load_{kind.replace('-', '_')}")(arm.judge)
         assert torch.get_num_threads() == os.cpu_count()
     finally:
         torch.set_num_threads(before)

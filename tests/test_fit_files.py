@@ -112,7 +112,7 @@ PQ, AB = {"winner": "p", "loser": "q"}, {"a": "p", "b": "q"}
         ),
         (AB | {"winner": "p", "preference": 1}, {}, "both say who won"),
         (PQ, {"columns": {"a": "z"}}, "no file has a column 'z'"),
-        (PQ, {"columns": {"z": "loser"}}, "'z=loser' is not ROLE=NAME; roles are"),
+        (PQ, {"columns": {"z": "loser"}}, "'z=loser' is not ROLE=NAME"),
         (PQ, {"columns": ["loser"]}, "is not ROLE=NAME"),
         (PQ | {"loser": "p"}, {}, ":1: 'p' is compared with itself"),
         (PQ | {"loser": ""}, {}, ":1: has no loser"),

@@ -192,7 +192,7 @@ def contest_of(tmp_path):
 def guarded(truth, arms, judges=(), run=None, families=None, baseline=None):
     """The outcome, and the significance of each two arms."""
     entries = [entry_of(name, dict.fromkeys(QUERIES, order)) for name, order in arms.items()]
-    options = options_of(measures=("nDCG@3",), resamples=500, baseline=baseline)
+    options = options_of(measures=("nDCG@3",), baseline=baseline)
     outcome = measure(truth, entries, options, {})
     overlap = find_family_overlap(judges, {name: name for name in arms}, families or {})
     guard_against_self_preference(outcome, overlap, run, options)
@@ -272,7 +272,7 @@ def test_report_page_and_record_say_so(tmp_path):
         )
         for name, order in runs.items()
     }
-    few = {"resamples": 500, "label_draws": 20, "progress": None}
+    few = {"label_draws": 20, "progress": None}
     results = bakeoff(truth=truth, runs=frames, out=str(out), **few)
     assert all(name in results.report.banner for name in ("openai:gpt-5", GPT_4, GPT))
     assert CLAUDE not in results.report.banner

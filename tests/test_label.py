@@ -19,7 +19,7 @@ from zelo_ray.commands.label.candidates import Candidates, find_wording
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.errors import InputError, LockError, OptionError
-from zelo_ray.evaluation.people.sampling_design import inclusion_probabilities, sample_threshold
+from zelo_ray.evaluation.people.sampling import inclusion_probabilities, sample_threshold
 from zelo_ray.files.labels import PersonsAnswer, read_labels
 from zelo_ray.options import load_options
 

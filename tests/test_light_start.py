@@ -7,7 +7,7 @@ import pytest
 
 from zelo_ray import command_options
 from zelo_ray.commands import COMMANDS
-from zelo_ray.evaluation import agreement
+from zelo_ray.evaluation import coefficients
 from zelo_ray.protocols import PROTOCOLS, TABLES, load_protocol, options_of
 
 ARRAYS = {"numpy", "pyarrow", "pandas", "scipy"}
@@ -46,6 +46,6 @@ def test_an_import_brings_nothing_that_it_may_not_need(module):
 
 
 def test_what_help_lists_is_what_there_is():
-    assert tuple(agreement.COEFFICIENTS) == command_options.COEFFICIENTS
+    assert tuple(coefficients.COEFFICIENTS) == command_options.COEFFICIENTS
     assert all(load_protocol(name).options is options_of(name) for name in PROTOCOLS)
     assert {table for name in PROTOCOLS for table in load_protocol(name).tables} == TABLES

@@ -2,21 +2,19 @@
 
 import math
 import pickle
-import re
-from itertools import combinations, groupby, permutations, product
+from functools import partial
+from itertools import combinations
 from operator import eq, gt
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from tests.contests import metrics_of, qrels_of, run_of
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation import measures
+from zelo_ray.evaluation import measures, ranking
 from zelo_ray.evaluation.measures import (
     MEASURES,
     Truth,
@@ -25,25 +23,18 @@ from zelo_ray.evaluation.measures import (
     parse_measure,
     parse_measures,
     rank_run,
-    ranking,
 )
-from zelo_ray.evaluation.measures.titles import describe_measures, title_measure, title_measures
 
+OWN = (
+    *("zelo_nDCG@2", "nDCG(dcg='exp-log2')@3", "R(k_gt=2)@2", "R(k_gt=3)@4", "RBP(rel=1)"),
+    *("RBP(p=0.5,rel=2)@3", "Grade@3", "ERR(max_rel=2)@2", "Pairs"),
+)
+"""Measures that no other library has as they are here; test_measures_peers has the others."""
 EVERY = (
-    *(
-        "nDCG",
-        "nDCG@3",
-        "nDCG(dcg='exp-log2')@3",
-        "nDCG(dcg='zelo')@2",
-        "nDCG(gains={1:0,2:5})@3",
-        "AP",
-        "AP(rel=2)@3",
-        "RR",
-    ),
-    *("RR(rel=2)@2", "R@2", "R(rel=2)@3", "R(k_gt=2)@2", "R(k_gt=3)@4", "P@3", "P(rel=2)@2"),
-    *("RBP(rel=1)", "RBP(p=0.5,rel=2)@3", "Grade@3", "Success@2", "Success(rel=2)@4"),
-    *("Rprec", "Rprec(rel=2)", "ERR", "ERR@3", "ERR(max_rel=2)@2"),
-    *("Judged", "Judged@3", "RBO(p=0.9)", "RBO(p=0.5)", "Tau", "Pairs"),
+    *OWN,
+    *("nDCG", "nDCG@3", "AP", "AP(rel=2)@3", "RR", "RR(rel=2)@2", "R@2", "R(rel=2)@3", "P@3"),
+    *("P(rel=2)@2", "Success@2", "Success(rel=2)@4", "Rprec", "Rprec(rel=2)", "ERR", "ERR@3"),
+    *("Judged", "Judged@3"),
 )
 
 
@@ -62,48 +53,21 @@ def gain(dcg, relevance):
     return relevance if dcg == "log2" else 2**relevance - 1
 
 
-def ndcg(order, grades, cutoff, dcg="log2", gains=None):
-    def gain_of(grade):
-        if gains is None:
-            return gain(dcg, grade)
-        whole, by_grade = math.floor(grade), dict(gains.by_grade)
-        low, high = (by_grade.get(g, g) for g in (whole, whole + 1))
-        return max(0, low + (grade - whole) * (high - low))
-
+def ndcg(order, grades, cutoff, dcg="log2"):
     def dcg_of(gains):
         return sum(g / math.log2(i + 2) for i, g in enumerate(gains[:cutoff]))
 
-    best = dcg_of(sorted((gain_of(r) for r in grades.values()), reverse=True))
-    return dcg_of([gain_of(grades.get(d, 0)) for d in order]) / best if best else 0.0
+    best = dcg_of(sorted((gain(dcg, r) for r in grades.values()), reverse=True))
+    return dcg_of([gain(dcg, grades.get(d, 0)) for d in order]) / best if best else 0.0
 
 
 def relevant(grades, rel):
     return {d for d, r in grades.items() if r >= rel}
 
 
-def average_precision(order, grades, cutoff, rel=1):
-    good, total = relevant(grades, rel), 0.0
-    for i, d in enumerate(order[:cutoff]):
-        if d in good:
-            total += len(good & set(order[: i + 1])) / (i + 1)
-    return total / len(good) if good else 0.0
-
-
-def reciprocal_rank(order, grades, cutoff, rel=1):
-    return next((1 / i for i, d in enumerate(order[:cutoff], 1) if d in relevant(grades, rel)), 0.0)
-
-
-def precision(order, grades, cutoff, rel=1):
-    return len(relevant(grades, rel) & set(order[:cutoff])) / cutoff
-
-
-def recall(order, grades, cutoff, rel=1, k_gt=None):
-    found = set(order[:cutoff])
-    if k_gt is None:
-        good = relevant(grades, rel)
-        return len(good & found) / len(good) if good else 0.0
-    # The most favourable of all ways in which the truth can put its best k.
-    k = min(k_gt, len(grades))
+def recall(order, grades, cutoff, k_gt):
+    """The most favourable of all ways in which the truth can put its best k."""
+    found, k = set(order[:cutoff]), min(k_gt, len(grades))
     border = sorted(grades.values(), reverse=True)[k - 1]
     above, tied = ({d for d, r in grades.items() if op(r, border)} for op in (gt, eq))
     best = (above | set(chosen) for chosen in combinations(tied, k - len(above)))
@@ -119,15 +83,6 @@ def mean_grade(order, grades, cutoff):
     return sum(max(0, grades.get(d, 0)) for d in order[:cutoff]) / cutoff
 
 
-def success(order, grades, cutoff, rel=1):
-    return float(bool(relevant(grades, rel) & set(order[:cutoff])))
-
-
-def r_precision(order, grades, _cutoff, rel=1):
-    count = len(relevant(grades, rel))
-    return precision(order, grades, count, rel) if count else 0.0
-
-
 def expected_reciprocal_rank(order, grades, cutoff, max_rel=4):
     """Chapelle et al. 2009, algorithm 2."""
     value, goes_on = 0.0, 1.0
@@ -136,45 +91,6 @@ def expected_reciprocal_rank(order, grades, cutoff, max_rel=4):
         value += goes_on * satisfied / rank
         goes_on *= 1 - satisfied
     return value
-
-
-def judged(order, grades, cutoff):
-    top = order[:cutoff]
-    return sum(d in grades for d in top) / len(top) if top else 0.0
-
-
-def orders(scores):
-    """All orders of documents by score, descending, and within ties in every way."""
-    by_score = sorted(scores, key=lambda d: -scores[d])
-    groups = [list(group) for _, group in groupby(by_score, key=lambda d: scores[d])]
-    for parts in product(*(permutations(group) for group in groups)):
-        yield [d for part in parts for d in part]
-
-
-def rbo_ext(a, b, p):
-    """Webber, Moffat & Zobel 2010, equation 32, as it stands there."""
-    short, long = sorted((a, b), key=len)
-    s, n = len(short), len(long)
-    if not s:
-        return 0.0
-    x = [len(set(short[:d]) & set(long[:d])) for d in range(n + 1)]
-    first = sum(x[d] / d * p**d for d in range(1, n + 1))
-    second = sum(x[s] * (d - s) / (s * d) * p**d for d in range(s + 1, n + 1))
-    return (1 - p) / p * (first + second) + ((x[n] - x[s]) / n + x[s] / s) * p**n
-
-
-def rbo(order, grades, _cutoff, p):
-    values = [rbo_ext(order, other, p) for other in orders(grades)]
-    return sum(values) / len(values)
-
-
-def tau(scores, grades):
-    both = sorted(scores.keys() & grades.keys())
-    if len(set(grades.values())) < 2:
-        return math.nan
-    if len({scores[d] for d in both}) < 2 or len({grades[d] for d in both}) < 2:
-        return 0.0
-    return kendalltau([scores[d] for d in both], [grades[d] for d in both]).statistic
 
 
 def pairs(scores, grades):
@@ -191,25 +107,18 @@ def pairs(scores, grades):
 
 OF_ORDER = {
     "nDCG": ndcg,
-    "AP": average_precision,
-    "RR": reciprocal_rank,
-    "P": precision,
+    "zelo_nDCG": partial(ndcg, dcg="zelo"),
     "R": recall,
     "RBP": rank_biased_precision,
     "Grade": mean_grade,
-    "Success": success,
-    "Rprec": r_precision,
     "ERR": expected_reciprocal_rank,
-    "Judged": judged,
-    "RBO": rbo,
 }
-OF_SCORES = {"Tau": tau, "Pairs": pairs}
 
 
 def by_hand(text, grades, scores):
     measure = parse_measure(text)
-    if measure.name in OF_SCORES:
-        return OF_SCORES[measure.name](scores, grades)
+    if measure.name == "Pairs":
+        return pairs(scores, grades)
     name, parameters = measure.name, dict(measure.parameters)
     order = sorted(scores, key=lambda d: (scores[d], d.encode()), reverse=True)
     return OF_ORDER[name](order, grades, measure.cutoff, **parameters)
@@ -231,23 +140,12 @@ RUNS = st.dictionaries(
 
 @settings(max_examples=60, deadline=None)
 @given(TRUTHS, RUNS)
-def test_every_measure_is_what_its_definition_says(truth, run):
-    found = metrics_of(EVERY, truth, run)
+def test_own_measures_are_what_their_definitions_say(truth, run):
+    found = metrics_of(OWN, truth, run)
     for text, by_query in found.items():
         for query_id, value in by_query.items():
             expected = by_hand(text, truth[query_id], run.get(query_id, {}))
             assert value == pytest.approx(expected, abs=1e-10, nan_ok=True), (text, query_id)
-
-
-@pytest.mark.parametrize("text", EVERY)
-def test_long_lists_keep_their_digits(text):
-    rng = np.random.default_rng(7)
-    names = [f"d{i:03}" for i in range(120)]
-    scores = dict(zip(names[:100], rng.permutation(100).astype(float), strict=True))
-    scores |= {names[0]: -1.0, names[50]: -1.0, names[60]: 97.5, names[61]: 97.5}
-    grades = {name: float(rng.normal()) for name in names[30:]} | dict.fromkeys(names[:2], 2.5)
-    value = metric_of(text, grades, scores)
-    assert value == pytest.approx(by_hand(text, grades, scores), abs=1e-10)
 
 
 def test_a_query_is_measured_alike_whatever_stands_beside_it(monkeypatch):
@@ -289,13 +187,6 @@ def test_draws_of_the_labels_are_measured_as_truths_of_their_own(monkeypatch):
     np.testing.assert_allclose(drawn[3], again, atol=1e-12)
 
 
-@pytest.mark.parametrize("bad", [[1.0], [[1.0]], [np.nan, 1.0], [[[1.0, 2.0]]]])
-def test_other_labels_must_fit_the_truth(bad):
-    ranked = rank_run(Truth(qrels_of({"q": {"a": 1, "b": 0}})), run_of({"q": {"a": 1}}))
-    with pytest.raises(ValueError, match="relevance must be finite, of shape"):
-        evaluate(parse_measures(["AP"]), ranked, bad)
-
-
 # --- ties
 
 
@@ -334,8 +225,7 @@ def test_a_missing_query_is_worth_nothing_under_every_measure():
 
 def test_what_the_truth_leaves_undefined_is_undefined_for_every_run():
     for run in ({}, {"q": {"a": 1.0, "b": 2.0}}):
-        values = metrics_of(["Tau", "Pairs", "nDCG", "AP"], {"q": {"a": 0, "b": 0}}, run)
-        assert math.isnan(values["Tau"]["q"])
+        values = metrics_of(["Pairs", "nDCG", "AP"], {"q": {"a": 0, "b": 0}}, run)
         assert math.isnan(values["Pairs"]["q"])
         assert values["nDCG"]["q"] == values["AP"]["q"] == 0.0
 
@@ -372,35 +262,14 @@ def test_runs_that_contradict_themselves_are_refused():
         rank_run(truth, qrels_of({"q": {"a": 1}}))
 
 
-def test_columns_may_come_in_other_types_and_pieces():
-    truth = pa.table(
-        {
-            "query_id": pa.chunked_array([["q"], ["q"]]).dictionary_encode(),
-            "doc_id": pa.array(["a", "b"], pa.large_string()),
-            "relevance": pa.array([1, 0], pa.int32()),
-        }
-    )
-    run = pa.table({"query_id": ["q"], "doc_id": ["a"], "score": pa.array([1.0], pa.float32())})
-    assert evaluate(parse_measures(["AP"]), rank_run(Truth(truth), run)).tolist() == [[1.0]]
-
-
 # --- gains
 
 
-def test_exponential_gains_do_not_overflow():
-    """2^10000 is no float; the ratio of two such gains is."""
-    grades = {"a": 10_000.0, "b": 9_999.0, "c": 0.0}
-    value = metric_of("nDCG(dcg='exp-log2')", grades, {"a": 1, "b": 2, "c": 3})
-    assert value == pytest.approx(
-        (0.5 / math.log2(3) + 1 / math.log2(4)) / (1 + 0.5 / math.log2(3))
-    )
-    assert metric_of("nDCG(dcg='zelo')", grades, {"a": 1, "b": 2, "c": 3}) < 1
-
-
-def test_tiny_exponential_gains_keep_their_digits():
-    grades = {"a": 1e-12, "b": 3e-12}
-    value = metric_of("nDCG(dcg='exp-log2')@1", grades, {"a": 2, "b": 1})
-    assert value == pytest.approx(1 / 3, rel=1e-9)
+def test_gains_that_are_too_large_for_a_number_are_refused():
+    grades, run = {"a": 10_000.0, "b": 9_999.0, "c": 0.0}, {"a": 1, "b": 2, "c": 3}
+    with pytest.raises(OptionError, match="too large"):
+        metric_of("nDCG(dcg='exp-log2')", grades, run)
+    assert metric_of("zelo_nDCG", grades, run) < 1
 
 
 # --- words
@@ -420,8 +289,6 @@ def test_tiny_exponential_gains_keep_their_digits():
         ("AP(rel=1)", "AP"),
         ("AP(rel=2.0)@100", "AP(rel=2)@100"),
         ("nDCG(cutoff=10)", "nDCG@10"),
-        ("nDCG(gains={3: 7, 2: 3, 1: 1})@10", "nDCG(gains={2:3,3:7})@10"),
-        ("nDCG(gains={0:0,1:1})@10", "nDCG@10"),
         ("RPrec(rel=2)", "Rprec(rel=2)"),
         ("ERR(max_rel=4)@20", "ERR@20"),
         ("P(cutoff=10,rel=0.5)", "P(rel=0.5)@10"),
@@ -456,25 +323,22 @@ def test_a_measure_is_read_and_written(written, canonical):
         ("nDCG@1.5", "a cutoff is a whole number from 1, not 1.5"),
         ("nDCG@True", "a cutoff is a whole number from 1, not True"),
         ("P", "P needs a cutoff, such as P@10"),
-        ("Tau@10", "Tau has no cutoff"),
+        ("Pairs@10", "Pairs has no cutoff"),
         ("Success", "Success needs a cutoff, such as Success@10"),
         ("Rprec@10", "Rprec has no cutoff"),
         ("ERR(max_rel=0)@10", "max_rel is a whole number from 1 to 50, not 0"),
-        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has dcg, gains"),
-        ("nDCG(gains={1:-1})@10", "gains is a gain from 0 for some whole grades, such as"),
-        ("nDCG(gains={0:1})@10", "(a grade below 1 has none), not {0: 1}"),
-        ("nDCG(gains={2:1},dcg='exp-log2')@10", "dcg and gains exclude each other"),
-        ("Tau(x=1)", "Tau has no parameter 'x'; it has none"),
-        ("nDCG(dcg='exp')", "dcg is log2 or exp-log2 or zelo, not 'exp'"),
-        ("nDCG(dcg=[])", "dcg is log2 or exp-log2 or zelo"),
+        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has dcg"),
+        ("Pairs(x=1)", "Pairs has no parameter 'x'; it has none"),
+        ("nDCG(dcg='exp')", "dcg is log2 or exp-log2, not 'exp'"),
+        ("nDCG(dcg=[])", "dcg is log2 or exp-log2"),
         ("AP(rel='2')", "rel is the least relevance "),
         ("AP(rel='2')", "as relevant, a number, not '2'"),
         ("AP(rel=True)", "not True"),
         ("AP(rel=1e999)", "not inf"),
         ("R(k_gt=0)@10", "k_gt is a whole number from 1, not 0"),
         ("R(k_gt=5,rel=2)@10", "rel and k_gt exclude each other"),
-        ("RBO", "RBO needs p, a number between 0 and 1"),
-        ("RBO(p=1)", "p is a number between 0 and 1, not 1"),
+        ("RBP", "RBP needs rel, the least relevance"),
+        ("RBP(p=1,rel=1)", "p is a number between 0 and 1, not 1"),
     ],
 )
 def test_what_is_no_measure_is_told_in_one_line(written, complaint):
@@ -484,20 +348,12 @@ def test_what_is_no_measure_is_told_in_one_line(written, complaint):
     assert "\n" not in str(told.value)
 
 
-def test_a_measure_named_twice_counts_once():
-    assert [str(m) for m in parse_measures(["AP", "MAP", "P@3", "AP(rel=1)"])] == ["AP", "P@3"]
-
-
-def test_every_measure_is_tried_here():
-    assert {parse_measure(text).name for text in EVERY} == set(MEASURES)
-
-
 @pytest.mark.parametrize(
     ("relevance", "kind", "measured"),
     [
-        ([1.5, -0.5], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
+        ([1.5, -0.5], "scores", "zelo_nDCG@10 Pairs R(k_gt=5)@10 Judged@10"),
         ([2.9, 0.1], "grades", "nDCG@10 AP(rel=1.5) RR(rel=1.5)@10 R(rel=1.5)@20 Judged@10"),
-        ([-5, 3], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
+        ([-5, 3], "scores", "zelo_nDCG@10 Pairs R(k_gt=5)@10 Judged@10"),
         ([0, 3], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),
         ([-2, 4], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),
         ([0, 2], "grades", "nDCG@10 AP RR@10 R@20 Judged@10"),
@@ -509,60 +365,3 @@ def test_the_measures_fit_the_truth(relevance, kind, measured):
     truth = Truth(qrels_of({"q": dict(zip("ab", relevance, strict=True))}))
     assert truth.kind == kind
     assert " ".join(str(m) for m in default_measures(truth)) == measured
-
-
-def test_the_documented_call_runs():
-    text = (Path(__file__).parents[1] / "zelo_ray/evaluation/measures" / "__init__.py").read_text()
-    example = re.search(r"query by query\.\n\n((?:    .+\n)+)", text)[1]
-    names = {
-        "Truth": Truth,
-        "rank": rank_run,
-        "parse_measures": parse_measures,
-        "evaluate": evaluate,
-    }
-    names |= {"qrels": qrels_of({"q": {"a": 2, "b": 0}}), "run": run_of({"q": {"a": 1.0}})}
-    exec(re.sub("(?m)^    ", "", example), names)
-    assert names["metrics"].tolist() == [[1.0], [1.0], [1.0]]
-
-
-def test_measures_are_titled_as_people_write_them():
-    names = ["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"]
-    titles = title_measures(names)
-    assert list(titles.values()) == ["nDCG(dcg='zelo')@10", "Pairs", "R@10", "Judged@10"]
-    assert describe_measures(titles) == [
-        "nDCG(dcg='zelo')@10: gains are from zELO scores.",
-        "R@10: the 5 most relevant documents of a query count.",
-    ]
-    titles = title_measures(["nDCG@10", "AP(rel=2)", "RR(rel=2)@10", "R(rel=2)@20"])
-    assert list(titles.values()) == ["nDCG@10", "AP", "RR@10", "R@20"]
-    assert describe_measures(titles) == ["AP, RR@10, R@20: documents are relevant from 2 on."]
-    assert title_measure("R(k_gt=5)@10").startswith("R@10 (")
-
-
-def test_two_measures_of_one_report_never_have_one_name():
-    names = ["R(k_gt=5)@10", "R(rel=2)@10", "AP(rel=2)"]
-    assert list(title_measures(names).values()) == [*names[:2], "AP"]
-
-
-@pytest.mark.parametrize("gains", ["zelo", "exp-log2"])
-def test_measures_of_other_gains_never_have_one_name(gains):
-    """Nor where one report shows one, and another the other."""
-    other = f"nDCG(dcg='{gains}')@10"
-    assert title_measures([other])[other] == other
-    assert title_measures(["nDCG@10"]) == {"nDCG@10": "nDCG@10"}
-    assert title_measure(other).startswith(f"{other} (gains are")
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["RBP(p=0.5,rel=2)@10"],  # no words for p
-        ["nDCG(gains={1:0,2:1,3:7})@10"],
-        ["no_such_module:MEASURE@10"],
-    ],
-)
-def test_a_measure_keeps_parameters_that_tell_it_apart_or_have_no_words(names):
-    titles = title_measures(names)
-    assert list(titles.values()) == names
-    assert describe_measures(titles) == []
-    assert title_measure(names[0]) == names[0]

@@ -4,7 +4,7 @@ import json
 from collections import Counter, defaultdict
 
 from benchmarks.mt_bench import main, read_fastchat, read_llamahub, read_turns
-from tests.builders import agreement_of, set_in_file
+from tests.builders import agreement_of
 from zelo_ray.files.pools import LineLimits, read_lines
 
 
@@ -46,11 +46,7 @@ def test_rows_of_llamahub_are_pools_and_votes_of_agree(tmp_path):
     votes = tmp_path / "votes.jsonl"
     read = [json.loads(line)["preference"] for line in votes.read_text().splitlines()]
     assert read == [-1, 0, 1]
-    assert (
-        agreement_of(votes, "--human", votes, *set_in_file(resamples=0))
-        .report.table("outcomes")
-        .rows
-    )
+    assert agreement_of(votes, "--human", votes).report.table("outcomes").rows
 
 
 def test_the_rows_that_are_drawn_are_those_of_the_post(tmp_path):

@@ -40,7 +40,7 @@ def test_it_is_checked_as_the_others_are():
         ("tests.own.first:metrics@10", "must be a MeasureKind, not function"),
         ("tests/own/none.py:MEASURE@10", "cannot be imported: FileNotFoundError"),
         ("nowhere:MEASURE", "cannot be imported: ModuleNotFoundError"),
-        ("nDGC@10", "'nDGC' (did you mean 'nDCG'?); there are nDCG, AP"),
+        ("nDGC@10", "'nDGC' (did you mean 'nDCG'?); there are nDCG"),
         ("tests.own.first:(1)", "is not a measure"),
     ],
 )

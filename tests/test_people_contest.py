@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tests.builders import rows_of, set_in_file
+from tests.builders import rows_of
 from tests.contests import framed, world
 from zelo_ray import bakeoff
 from zelo_ray.cli import main
@@ -60,7 +60,7 @@ class Contest:
         """Run it; return the exit status, what it records of people, and of the gate."""
         files = [str(self.folder / f"{name}.run") for name in runs]
         words = ["bakeoff", "--truth", str(self.folder / truth), "--runs", *files]
-        words += ["--measures", *measures, *set_in_file(resamples=200), "--out", str(self.out)]
+        words += ["--measures", *measures, "--out", str(self.out)]
         human = () if labels is None else ("--human", str(labels))
         status = main([*words, *human, *more])
         summary = json.loads((self.out / "run.json").read_text())["summary"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import options_of, set_in_file
+from tests.builders import options_of
 from zelo_ray.cli import main
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.errors import OptionError
@@ -96,7 +96,7 @@ def test_the_same_command_is_logged_into_the_same_run_and_another_is_not(store):
     _, (again,) = tracked_runs()
     assert again.info.run_id == first.info.run_id
     assert again.data.metrics["nDCG_10/a/panel"] < first.data.metrics["nDCG_10/a/panel"]
-    main([*BAKEOFF, "--track", "mlflow", *set_in_file(resamples=200)])
+    main([*BAKEOFF, "--track", "mlflow"])
     assert len(tracked_runs()[1]) == 2
 
 

@@ -53,7 +53,6 @@ def folder(tmp_path):
         "judge_options": {JUDGE: {"noise": 0.5}},
         "prices": {JUDGE: {"input": 2.0, "output": 8.0}},
         "out": str(tmp_path / "out"),
-        "resamples": 200,
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     return tmp_path

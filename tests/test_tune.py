@@ -29,15 +29,14 @@ from zelo_ray.commands.tune.job import announce
 from zelo_ray.commands.tune.outcome import chosen_options
 from zelo_ray.commands.tune.runs import CandidateRuns
 from zelo_ray.errors import InputError, OptionError, PanelError
-from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
-from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.reports.progress.events import SilentWatch
 
-CHANCE = {"resamples": 1000, "seed": 0}
 JUDGE, OTHER = "simulated:judge", "simulated:other"
 A, B = A_BETTER, B_BETTER
 
@@ -59,7 +58,7 @@ def items_of(queries, pairs):
 
 def gain_of(items, new, as_it_is, *, tested=True, measure="concordance"):
     words = {"new": new, AS_IT_IS: as_it_is}
-    how = {"measure": measure, "tested": tested, **CHANCE}
+    how = {"measure": measure, "tested": tested}
     return measure_gain(items, words, "new", AS_IT_IS, SECOND, **how)
 
 
@@ -119,7 +118,7 @@ def test_the_gain_is_the_difference_of_compare_protocols():
     query = np.array([int(item.query_id[1:]) for item in items])
     ratings = RatingMatrix(("human", "new", AS_IT_IS), grades, query, 3)
     only = {"agreement": COEFFICIENTS["agreement"]}
-    rows = compare_raters(ratings, ("new", AS_IT_IS), only, **CHANCE)
+    rows = compare_raters(ratings, ("new", AS_IT_IS), only)
     [same] = [row for row in rows if row.scale == WITH_TIES]
     ours = (gain.value, gain.as_it_is, gain.difference, gain.low, gain.high)
     theirs = (same.value_a, same.value_b, same.difference, same.low, same.high)

@@ -102,7 +102,6 @@ def folder(tmp_path, model):
         "judge_options": {judge: {"max_output_tokens": 300}},
         "try_instructions": [str(tmp_path / "lazy.txt")],
         "out": str(tmp_path / "out"),
-        "resamples": 300,
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     return tmp_path

@@ -251,7 +251,7 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
         ...     for n in range(24)
         ...     for judge, step in (("anna", 1), ("ben", 5))
         ... ]
-        >>> result = agree(rows, coefficients=["agreement"], resamples=0, progress=None)
+        >>> result = agree(rows, coefficients=["agreement"], progress=None)
         >>> float(result.agreement.to_pandas().value[0])
         1.0
     """
@@ -287,7 +287,7 @@ def drift(old: Any = None, new: Any = None, **options: Any) -> Results:
     Args:
         old: results of `annotate`, their directory or URL, or their grades or votes.
         new: later ones on the same pools.
-        **options: those of ``zelo-ray drift``: ``out``, ``columns``, ``resamples``, ``seed``.
+        **options: those of ``zelo-ray drift``: ``out``, ``columns``.
 
     Returns:
         ``drift`` and ``changes``; ``record["moved"]`` says whether any judge changed.

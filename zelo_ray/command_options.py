@@ -26,7 +26,6 @@ from zelo_ray.options import (
     Place,
     Prices,
     ReadingOptions,
-    Resamples,
     Runs,
     Seed,
     Tables,
@@ -128,7 +127,6 @@ class BakeoffOptions(AskingOptions):
         None, MEASURING, "the ranker that none may be worse than (else status 4)", min_length=1
     )
     margin: float = option(0.01, MEASURING, "with baseline: the largest tolerable loss", ge=0)
-    resamples: Resamples = 10_000
     label_draws: int = option(200, MEASURING, "samples of labels with errors", flag=False, ge=0)
     confidence: float = option(0.95, MEASURING, "confidence of intervals", flag=False, gt=0, lt=1)
     write_annotated: bool = option(False, FILES, "write the pools with each ranker's scores, too")
@@ -151,7 +149,6 @@ class PeopleComparingOptions(JudgingOptions):
 
     human: Place = option(..., FILES, "people's labels: votes on pairs of documents, or qrels")
     people: People = None
-    resamples: Resamples = 1000
 
 
 class CompareProtocolsOptions(PeopleComparingOptions):
@@ -203,7 +200,6 @@ class ProbeOptions(JudgingOptions):
     probes: tuple[str, ...] = option((), OTHERS, "length, order, stuffing, injection, popularity")
     documents: int = option(100, OTHERS, "documents that are changed, over all queries", ge=1)
     fail_above: float = option(0.0, OTHERS, "exit status 4 if a shift is surely larger", ge=0)
-    resamples: Resamples = 10_000
 
 
 _LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
@@ -224,8 +220,6 @@ class CompareLabelsOptions(ReadingOptions):
     measure: str = option("nDCG@10", MEASURING, "for both, as ir_measures writes it")
     positive: float | None = option(None, MEASURING, f"the old {_CUT}")
     relevant: float | None = option(None, MEASURING, f"the new {_CUT}")
-    resamples: Resamples = 10_000
-    seed: Seed = 0
 
 
 class DriftOptions(ReadingOptions):
@@ -237,8 +231,6 @@ class DriftOptions(ReadingOptions):
     old: Place = option(..., FILES, "an earlier --out of annotate, or any grades or votes")
     new: Place = option(..., FILES, "a later one on the same pools")
     out: Tables = None
-    resamples: Resamples = 10_000
-    seed: Seed = 0
 
 
 # --- people ---------------------------------------------------------------------------------------
@@ -250,7 +242,6 @@ COEFFICIENTS = (
 )
 """Names in `zelo_ray.evaluation.agreement.COEFFICIENTS`, which help lists without numpy."""
 _MOST_GRADES = 100
-_FEWEST = 100
 """With fewer samples the ends of an interval would be the outermost ones."""
 
 
@@ -297,9 +288,6 @@ class AgreeOptions(ReadingOptions):
     )
     human: Place | None = option(None, FILES, "people's judgments: such a file, or qrels")
     people: People = None
-    pools: tuple[Place, ...] = option(
-        (), FILES, "texts, to measure length bias: pools, collections, or a corpus by doc_id"
-    )
     runs: Runs = ()
     criterion: str | None = option(None, FILES, "grades by this criterion alone", min_length=1)
     out: Tables = None
@@ -320,18 +308,11 @@ class AgreeOptions(ReadingOptions):
     )
     trust: float = option(0.97, MEASURING, "agreement from which a panel is trusted", gt=0.5, lt=1)
     measure: str = option("nDCG@10", MEASURING, "measure of the runs")
-    resamples: int = option(1000, MEASURING, "samples of queries; 0 for none", flag=False, ge=0)
-    seed: Seed = 0
 
     @property
     def positive_thresholds(self) -> tuple[int, ...]:
         """Return the lowest positive grades of the binary scales."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
-
-    @property
-    def interval_settings(self) -> dict[str, int]:
-        """Return the settings of intervals, as keywords."""
-        return {"resamples": self.resamples, "seed": self.seed}
 
     @field_validator("scale", mode="before")
     @classmethod
@@ -343,8 +324,6 @@ class AgreeOptions(ReadingOptions):
     @model_validator(mode="after")
     def _scales_make_sense(self) -> Self:
         parse_scales(self.scale)
-        if 0 < self.resamples < _FEWEST:
-            raise ValueError(f"resamples: must be 0 (no intervals) or at least {_FEWEST}")
         if not all(1 <= cut < self.levels for cut in self.positive_thresholds):
             raise ValueError(f"thresholds: must be from 1 to {self.levels - 1}")
         return self

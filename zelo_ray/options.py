@@ -294,9 +294,6 @@ class Price(StrictModel):
 
 # Options that several commands have.
 Seed = Annotated[int, option(..., RUNNING, "determines every random choice")]
-Resamples = Annotated[
-    int, option(..., MEASURING, "samples of queries, for intervals", flag=False, ge=100)
-]
 People = Annotated[
     str | None, option(..., FILES, "only raters whose name matches, such as expert*", min_length=1)
 ]

@@ -907,7 +907,7 @@ class Mean:
 class Comparison:
     """Two runs compared on the queries that both answered: how far A is above B, and p-values.
 
-    ``p`` is of the two-sided paired randomisation test; ``p_holm`` is corrected over the whole
+    ``p`` is of a two-sided paired t-test; ``p_holm`` is corrected over the whole
     table; ``p_better`` is the probability that A's mean over all queries of this kind is above
     B's, given these; ``p_labels`` the share of draws of the labels in which it is so on these
     queries, NaN where labels have no errors. ``kin`` names the model families of judges without

@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 
 from benchmarks.lean.worlds import Asks, names_of
-from tests.games import bradley_terry
 from zelo_ray.fitting.battles import Battles, Floats
-from zelo_ray.fitting.bradley_terry import CHUNK_CELLS
+from zelo_ray.fitting.bradley_terry import fit_games
+from zelo_ray.fitting.games import Games
 from zelo_ray.fitting.pairs import Pair, ring_pairs
 
 Row = tuple[int, int, int, int]
@@ -48,11 +48,12 @@ def wins_of(votes: Battles) -> Floats:
 
 
 def fitted(wins: Floats, prior_sd: float = 2.5) -> tuple[Floats, Floats]:
-    """Scores and errors, a few queries at a time."""
-    step = max(1, CHUNK_CELLS // wins.shape[1] ** 2)
-    fits = [bradley_terry(wins[i : i + step], prior_sd) for i in range(0, len(wins), step)]
-    scores, errors = (np.concatenate(parts) for parts in zip(*fits, strict=True))
-    return scores, errors
+    """Scores and errors by matrices of wins, of shape [queries, documents, documents]."""
+    query, i, j = np.nonzero(np.triu(wins + wins.swapaxes(1, 2), 1))
+    sizes = np.full(len(wins), wins.shape[1])
+    games = Games(query, i, j, wins[query, i, j], wins[query, j, i], sizes)
+    scores, errors = fit_games(games, prior_sd)
+    return scores.reshape(wins.shape[:2]), errors.reshape(wins.shape[:2])
 
 
 def ring_asks(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import pool_of, reply_to, results_of, set_in_file, small_disk, write_run
+from tests.builders import pool_of, reply_to, results_of, small_disk, write_run
 from tests.files.reading import (
     POOLS,
     as_parquet,
@@ -170,7 +170,7 @@ def results(tmp_path_factory):
         ["agree", labels],
     ):
         out = str(root / words[0].partition("-")[0])
-        assert cli.main([*words, *set_in_file(resamples=100), "--out", out]) == 0
+        assert cli.main([*words, "--out", out]) == 0
     return root
 
 

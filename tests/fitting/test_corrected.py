@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import set_in_file, write_qrels
+from tests.builders import write_qrels
 from tests.labelling import sample
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.errors import InputError
@@ -320,6 +320,6 @@ def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, sourc
         options = {"protocol": "graded", "human": calibrating}
         record = {"options": options, "finished": True}
         (tmp_path / "run" / "run.json").write_text(json.dumps(record))
-        _, lines = say(source, "--human", measuring, *set_in_file(resamples=0))
+        _, lines = say(source, "--human", measuring)
         told = [line for line in lines if "calibrated that run" in line]
         assert [says in line for line in told] == [True] * bool(says)

@@ -234,7 +234,7 @@ def test_agreement_is_measured_by_criterion(tmp_path):
     pq.write_table(pa.table({"query_id": ["q1"], "doc_id": ["d0"], "grade": [1]}), other)
 
     def measured(criterion, human=human, **fields):
-        given = {"sources": [str(tmp_path)], "human": str(human), "resamples": 0, **fields}
+        given = {"sources": [str(tmp_path)], "human": str(human), **fields}
         return agree(load_options(AgreeOptions, {"criterion": criterion, **given}))
 
     for criterion, value in (("relevance", 1.0), ("freshness", 0.0)):

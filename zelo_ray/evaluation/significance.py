@@ -1,45 +1,133 @@
 """Compute intervals, tests and probabilities for a bake-off, from metrics per query.
 
 The queries are the sample: intervals are about other samples of such queries. Every table has a row
-for each ranker (or pair of rankers) and a column for each query, with NaN where a ranker has no
-metric for a query. All rows are resampled together, so that rankers and measures stay paired. The
-same seed and the same order of queries give the same numbers, whatever other rankers there are.
+for each ranker (or pair of rankers) and a column for each query, with NaN where there is no metric.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
-from typing import Any
+from dataclasses import replace
+from math import isnan
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_intervals, bootstrap_means
-from zelo_ray.evaluation.paired import Indices, PairedRows
-from zelo_ray.evaluation.randomisation import holm, randomisation_test_for_many
-from zelo_ray.evaluation.resampling import (
-    TIE,
-    Counts,
-    Floats,
-    count_of,
-    mean_of,
-    random_stream,
-    row_slices,
-)
-from zelo_ray.records import Comparison, Mean
+from zelo_ray.records import Comparison, Estimate, Mean
 
-__all__ = [
-    "FEWEST",
-    "TIE",
-    "Counts",
-    "Floats",
-    "bootstrap_means",
-    "chance_above",
-    "compare_pairs",
-    "evaluate_rankers",
-    "holm",
-    "label_draws",
-]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FEWEST = 5
+"""With fewer queries no interval is given."""
+TIE = 1e-12
+"""Metrics and means that differ by less are equal: they are of the order of 1, so the difference is
+rounding, which depends on the order of summation."""
+FEW = 16
+"""With fewer differences other than 0, all signs are enumerated: at most 32,768 cases."""
+
+
+class StudentTest(NamedTuple):
+    """Means of rows, with intervals and two-sided p for a true mean of 0: [rows] each."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    queries: Ints
+
+    @property
+    def chance_above(self) -> Floats:
+        """Return the chance that the true mean is above 0, with a flat prior; NaN as ``low``."""
+        chance = np.where(self.mean > 0, 1 - self.p / 2, self.p / 2)
+        return np.where(np.isnan(self.low), np.nan, chance)
+
+
+def student_test(values: Floats, confidence: float, labelled: Ints | None = None) -> StudentTest:
+    """Estimate the mean of each row, and test whether it is 0, by Student's t over queries.
+
+    Args:
+        values: [rows, queries]; NaN is left out.
+        confidence: chance with which an interval is to hold the true mean.
+        labelled: for values that people's labels correct, how many queries have labels that bear on
+            the row, [rows]. They give the degrees of freedom: a query without such a label is no
+            evidence of how labels vary.
+
+    Returns:
+        Intervals and p are NaN without `FEWEST` queries (with labels, if given).
+    """
+    known = ~np.isnan(values)
+    queries = known.sum(axis=1)
+    free = queries - 1 if labelled is None else np.minimum(queries, labelled) - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(values, axis=1) / queries
+        squares = np.where(known, values - mean[:, np.newaxis], 0.0) ** 2
+        error = np.sqrt(squares.sum(axis=1) / (queries - 1) / queries)
+        mean[np.abs(mean) <= TIE] = 0.0
+        error[error <= TIE] = 0.0
+        t = np.where(mean == 0, 0.0, mean / error)
+        half = scipy.special.stdtrit(free, (1 + confidence) / 2) * error
+    low, high, p = (
+        np.where(free >= FEWEST - 1, of, np.nan)
+        for of in (mean - half, mean + half, 2 * scipy.special.stdtr(free, -np.abs(t)))
+    )
+    return StudentTest(mean, low, high, p, queries)
+
+
+def paired_test(differences: Floats, confidence: float) -> StudentTest:
+    """Test differences by Student's t, and few or equal ones by their signs, too.
+
+    Where all differences are equal, or fewer than 16 are not 0, t trusts a spread that it cannot
+    know (five equal differences have p 0). Then p is the larger one of t and of the exact test of
+    signs, under which each difference could as well have had the other sign (Fisher 1935, The
+    Design of Experiments, section 21), and an interval that p contradicts reaches to 0. Without
+    `FEWEST` queries p is that of the signs.
+    """
+    found = student_test(differences, confidence)
+    _, low, high, p, _ = found
+    counts = np.abs(np.nan_to_num(differences)) > TIE
+    with np.errstate(invalid="ignore"):
+        equal = np.nanmax(differences, axis=1, initial=-np.inf) - TIE <= np.nanmin(
+            differences, axis=1, initial=np.inf
+        )
+    for row in np.flatnonzero((counts.sum(axis=1) < FEW) | equal):
+        p[row] = np.fmax(p[row], _test_signs(differences[row, counts[row]]))
+        if p[row] > 1 - confidence:
+            low[row], high[row] = np.minimum(low[row], 0), np.maximum(high[row], 0)
+    return found
+
+
+def _test_signs(values: Floats) -> float:
+    """Return the two-sided p over all signs of values that are not 0."""
+    if not len(values):
+        return 1.0
+    if len(values) >= FEW:  # all are equal, and no other signs are as far out
+        return float(2.0 ** (1 - len(values)))
+    sums = values[:1]  # and its mirror image, which need not be computed
+    for value in values[1:]:
+        sums = np.concatenate([sums + value, sums - value])
+    return float((np.abs(sums) >= abs(sums[0]) - TIE * len(values)).mean())
+
+
+def mean_metrics(values: Floats, confidence: float) -> StudentTest:
+    """Return the mean of each row of metrics; intervals of values in [0, 1] stay there."""
+    found, known = student_test(values, confidence), np.nan_to_num(values)
+    low = np.where((known >= 0).all(axis=1), np.maximum(found.low, 0), found.low)
+    high = np.where((known <= 1).all(axis=1), np.minimum(found.high, 1), found.high)
+    return found._replace(low=low, high=high)
+
+
+def holm(p: Floats) -> Floats:
+    """Correct p values for the number of tests: any false alarm has at most the chance alpha.
+
+    The step-down procedure of Holm (1979, Scand. J. Statist. 6:65), which holds however the tests
+    depend on each other. Of any shape [tests].
+    """
+    order = np.argsort(p)
+    scaled = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty(p.size)
+    adjusted[order] = np.minimum(scaled, 1.0)
+    return adjusted
 
 
 def evaluate_rankers(
@@ -47,9 +135,7 @@ def evaluate_rankers(
     answered: NDArray[np.bool_],
     rankers: Sequence[str],
     *,
-    resamples: int,
     confidence: float,
-    seed: int,
     drawn: Iterable[Mapping[str, Floats]] = (),
     uncompared: Collection[str] = (),
 ) -> tuple[list[Mean], list[Comparison]]:
@@ -60,147 +146,116 @@ def evaluate_rankers(
 
     Args:
         values: by measure, metrics of shape [rankers, queries]; NaN: not defined for that query.
-        answered: which queries each ranker answered, of shape [rankers, queries].
-        rankers: names of the runs.
-        resamples: how many samples of queries, and of signs, are drawn.
+        answered: which queries each ranker answered, [rankers, queries].
+        rankers: names of the runs; of two, the one named first is A.
         confidence: chance with which an interval is to hold the true value.
-        seed: all chance follows from it.
-        drawn: for each draw of the labels, metrics by the same measures, of shape [rankers,
-            queries]; they give ``p_labels``.
+        drawn: for each draw of the labels, metrics by the same measures; they give ``p_labels``.
         uncompared: measures that get means only.
-
-    Returns:
-        Means by measure and ranker, and comparisons by measure and pair, in the order given: the
-        ranker named first is A. ``p_holm`` is corrected over all comparisons.
     """
-    table = np.concatenate([*values.values()])
-    numbers = bootstrap_means(table, resamples=resamples, confidence=confidence, seed=seed)
-    names = [(ranker, measure) for measure in values for ranker in rankers]
-    rows = zip(*numbers, count_of(table), strict=True)
-    averages = [Mean(*name, *_plain(row)) for name, row in zip(names, rows, strict=True)]
+    means = []
+    for measure, table in values.items():
+        found = mean_metrics(table, confidence)
+        columns = (found.mean, found.low, found.high, found.queries)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        means += [Mean(ranker, measure, *row) for ranker, row in zip(rankers, rows, strict=True)]
     common = {
         name: np.where(answered, metrics, np.nan)
         for name, metrics in values.items()
         if name not in uncompared
     }
-    return averages, compare_pairs(
-        common, rankers, resamples=resamples, confidence=confidence, seed=seed, drawn=drawn
-    )
+    return means, compare_pairs(common, rankers, confidence=confidence, drawn=drawn)
 
 
 def compare_pairs(
     values: Mapping[str, Floats],
     rankers: Sequence[str],
     *,
-    resamples: int,
     confidence: float,
-    seed: int,
     drawn: Iterable[Mapping[str, Floats]] = (),
+    labelled: Mapping[str, Ints] | None = None,
+    estimate: Estimate = "panel",
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Arguments are as in `evaluate_rankers`, except that NaN also marks queries that a ranker did not
-    answer. With fewer than 5 common queries the interval and ``p_better`` are NaN.
+    Arguments are as in `evaluate_rankers`, but NaN also marks queries that a ranker did not answer;
+    ``labelled`` is by measure, [rankers, rankers], as `student_test` takes it, and ``estimate`` the
+    source of the metrics. With fewer than 5 common queries the interval and ``p_better`` are NaN.
 
-    ``p_better`` is the probability that A's mean over the population of such queries is above B's,
-    by Student's t. Errors of labels are part of the variance between queries, so it includes them.
-    ``p_labels`` is the share of the draws of ``drawn`` in which A's mean over these very queries is
-    above B's: it shows whether other answers of the judges could reverse the result. The two must
-    not be multiplied or mixed: draws are independent of the runs and shrink every difference.
+    Errors of labels are part of the variance between queries, so ``p`` includes them. ``p_labels``
+    is the share of the draws in which A's mean over these very queries is above B's, ties as half.
+    The two must not be mixed: draws are independent of the runs and shrink every difference.
 
-    Holm's correction counts the pairs that differ on any query: if all differences are 0, the test
-    cannot give a false alarm.
+    Holm's correction counts the pairs that differ on any query. Wins, ties and losses are 0 where
+    labels correct the metrics: those of a single query mean little.
     """
-    pairs = np.array([*combinations(range(len(rankers)), 2)], dtype=np.intp).reshape(-1, 2)
-    names = [(rankers[a], rankers[b], measure) for measure in values for a, b in pairs]
-    if not names:
-        return []
-    tables = [*values.values()]
-    rows = PairedRows.of_pairs(tables, pairs)
-    mean_a, mean_b, difference, p_better, count, *signs = _described(rows)
-    differ = signs[0] + signs[-1] > 0
-    p = randomisation_test_for_many(rows, int(differ.sum()), resamples=resamples, seed=seed)
-    corrected = np.ones(len(p))
-    corrected[differ] = holm(p[differ])
-    low, high = bootstrap_intervals(
-        rows, count, resamples=resamples, confidence=confidence, seed=seed
-    )
-    differences = (_among(tables, [draw[name] for name in values], pairs) for draw in drawn)
-    p_labels = _share_above(differences, len(rows))
-    numbers = (mean_a, mean_b, difference, low, high, p, corrected, p_better, p_labels, count)
-    records = zip(*numbers, *signs, strict=True)
-    return [Comparison(*name, *_plain(row)) for name, row in zip(names, records, strict=True)]
+    shares = _share_above(values, drawn)
+    found = list[Comparison]()
+    for measure, table in values.items():
+        for a in range(len(rankers) - 1):  # in blocks, for there may be many queries
+            apart = table[a] - table[a + 1 :]
+            apart[np.abs(apart) <= TIE] = 0.0
+            if labelled is None:
+                test = paired_test(apart, confidence)
+            else:
+                test = student_test(apart, confidence, labelled[measure][a, a + 1 :])
+            sides = (np.where(np.isnan(apart), np.nan, side) for side in (table[a], table[a + 1 :]))
+            means = [student_test(side, confidence).mean for side in sides]
+            unknown = np.ones(len(apart))  # p_holm, as yet
+            statistics = (test.mean, test.low, test.high, test.p, unknown, test.chance_above)
+            signs = [mask.sum(axis=1) for mask in (apart > 0, apart == 0, apart < 0)]
+            columns = (*means, *statistics, shares[measure][a, a + 1 :], test.queries, *signs)
+            rows: Any = zip(*(column.tolist() for column in columns), strict=True)
+            found += [
+                Comparison(rankers[a], ranker, measure, *(*row, estimate))
+                for ranker, row in zip(rankers[a + 1 :], rows, strict=True)
+            ]
+    tested = [n for n, row in enumerate(found) if row.wins + row.losses and not isnan(row.p)]
+    for n, p in zip(tested, holm(np.array([found[n].p for n in tested])).tolist(), strict=True):
+        found[n] = replace(found[n], p_holm=p)
+    if labelled is None:
+        return found
+    return [replace(row, wins=0, ties=0, losses=0) for row in found]
+
+
+def _share_above(
+    values: Mapping[str, Floats], drawn: Iterable[Mapping[str, Floats]]
+) -> dict[str, Floats]:
+    """Return the share of draws with A above B on their common queries, [rankers, rankers]."""
+    known = {name: (~np.isnan(table)).astype(np.float64) for name, table in values.items()}
+    above = {name: list[Floats]() for name in values}
+    for draw in drawn:
+        for name, mask in known.items():
+            sums = (np.nan_to_num(draw[name]) * mask) @ mask.T
+            apart = (sums - sums.T) / np.maximum(mask @ mask.T, 1)
+            above[name].append(np.where(np.abs(apart) <= TIE, 0.5, apart > 0))
+    unknown = [np.full((len(table), len(table)), np.nan) for table in values.values()]
+    return {
+        name: np.mean(above[name] or [nothing], axis=0)
+        for name, nothing in zip(values, unknown, strict=True)
+    }
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Draw possible true labels, given the estimated labels and their errors.
+    """Draw possible true labels, [rows], from the nearly normal posterior that scores are of.
 
-    Scores are the maximum of a posterior, and their errors Laplace's (see
-    ``zelo_ray.fitting.bradley_terry``): the posterior is nearly normal with that mean and standard
-    deviation, and labels are drawn from it. Correlations between the scores of a query are left
-    out, since only the errors are stored.
-
-    Args:
-        relevance: of shape [rows].
-        std_error: of shape [rows]; NaN: the label is exact.
-        draws: how many.
-        seed: all chance follows from it, and from the order of the rows.
-
-    Yields:
-        Labels, of shape [rows].
+    Correlations between the scores of a query are left out, since only the errors are stored. A
+    label whose error is NaN is exact.
     """
-    errors = np.nan_to_num(std_error)
-    rng = random_stream(seed, "labels")
+    errors, rng = np.nan_to_num(std_error), np.random.default_rng([2, seed % 2**64])
     for _ in range(draws):
         yield relevance + errors * rng.standard_normal(len(relevance))
 
 
-def chance_above(differences: Floats) -> Floats:
-    """Return the chance that a row's true mean is above 0, by Student's t with a flat prior.
-
-    Args:
-        differences: of shape [rows, queries]; NaN is left out.
-
-    Returns:
-        Of shape [rows]; NaN with fewer than 5 queries.
-    """
-    count, mean = count_of(differences), mean_of(differences)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.nansum((differences - mean[:, np.newaxis]) ** 2, axis=1) / (count - 1)
-        t = np.where(np.abs(mean) <= TIE, 0.0, mean / np.sqrt(spread / count))
-    chance: Floats = np.where(count < FEWEST, np.nan, scipy.special.stdtr(count - 1, t))
-    return chance
+def share_intervals(share: Floats, count: Floats | Ints) -> tuple[Floats, Floats]:
+    """Return the 95% intervals of shares, each out of ``count`` (Wilson 1927, JASA 22:209)."""
+    z = 1.959964
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    reach = share * (1 - share) / count + z * z / (4 * count * count)
+    half = z / (1 + z * z / count) * np.sqrt(reach)
+    return middle - half, middle + half
 
 
-def _described(rows: PairedRows) -> Sequence[Any]:
-    """Return, by row: means of A, B and A - B, ``p_better``, queries, wins, ties, losses."""
-    blocks = []
-    for part in row_slices(len(rows), rows.queries):
-        apart = rows.values(part)
-        sides = [np.where(np.isnan(apart), np.nan, side) for side in rows.sides(part)]
-        means_of = [mean_of(table) for table in (*sides, apart)]
-        signs = [mask.sum(axis=1) for mask in (apart > 0, apart == 0, apart < 0)]
-        blocks.append([*means_of, chance_above(apart), count_of(apart), *signs])
-    return [np.concatenate(column) for column in zip(*blocks, strict=True)]
-
-
-def _among(tables: Sequence[Floats], drawn: Sequence[Floats], pairs: Indices) -> Floats:
-    """Return mean differences under drawn labels, on the queries that are compared, [rows]."""
-    metrics = [
-        np.where(np.isnan(table), np.nan, draw) for table, draw in zip(tables, drawn, strict=True)
-    ]
-    rows, once = PairedRows.of_pairs(metrics, pairs), np.ones((1, tables[0].shape[1]))
-    under, part = rows.apply_weights(once, counted=True), slice(0, len(rows))
-    with np.errstate(invalid="ignore"):
-        differences: Floats = rows.sums(part, under) / rows.counts(part, under)
-    return differences[:, 0]
-
-
-def _share_above(draws: Iterable[Floats], rows: int) -> Floats:
-    """Return the share of draws with a row's mean above 0, ties as half; NaN without a draw."""
-    above = [np.where(np.abs(m) <= TIE, 0.5, m > 0) for m in draws]
-    return np.mean(above, axis=0) if above else np.full(rows, np.nan)
-
-
-def _plain(row: Iterable[np.generic]) -> list[Any]:
-    return [number.item() for number in row]
+def share_interval(part: float, total: float) -> tuple[float, float]:
+    """Return the 95% interval of one share, ``part`` of ``total``."""
+    low, high = share_intervals(np.array(part / total), np.array(total))
+    return float(low), float(high)

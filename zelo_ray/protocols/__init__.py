@@ -64,6 +64,7 @@ __all__ = [
     "protocol_names",
     "protocol_of_record",
     "recorded_options",
+    "recorded_scores",
     "refine_options",
 ]
 
@@ -173,6 +174,15 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
         raise TypeError("options are no mapping")
     fields = {name: value for name, value in options.items() if name in kind.model_fields}
     return kind.model_validate(fields, context=RECORDED)
+
+
+def recorded_scores(record: Mapping[str, Any]) -> ScoreKind:
+    """Return the kind of the scores of a run, by its record."""
+    protocol = protocol_of_record(record)
+    try:
+        return protocol.scores_of(recorded_options(record))
+    except (KeyError, TypeError, ValueError):
+        return protocol.score
 
 
 def _refuse_unknown_options(*_: object) -> Rounds:

@@ -34,16 +34,14 @@ PROMPTLESS_PROVIDERS = frozenset({"offline", "simulated", "recorded", *ENCODERS}
 """Providers whose judges get query and documents, and do not read the prompt."""
 
 RERANKERS = {
-    "zeroentropy": "zelo_ray.rerankers.zeroentropy",
-    "cohere": "zelo_ray.rerankers.cohere",
-    "voyage": "zelo_ray.rerankers.voyage",
-    "jina": "zelo_ray.rerankers.jina",
-    "rerank": "zelo_ray.rerankers.server",
-    "cross-encoder": "zelo_ray.rerankers.cross_encoder",
-    "bi-encoder": "zelo_ray.rerankers.bi_encoder",
+    **dict.fromkeys(
+        ("zeroentropy", "cohere", "voyage", "jina", "rerank"), "zelo_ray.rerankers.hosted"
+    ),
+    "cross-encoder": "zelo_ray.rerankers.local",
+    "bi-encoder": "zelo_ray.rerankers.local",
     "custom": "zelo_ray.rerankers.custom",
 }
-"""Providers of rerankers, which cannot be on a panel, but for `ENCODERS`."""
+"""Modules with the providers of rerankers; of these only `ENCODERS` can be on a panel, too."""
 
 
 def is_own_provider(name: str) -> bool:
@@ -87,8 +85,12 @@ def load_provider(name: str) -> Provider:
     Raises:
         PanelError: nothing has that name, or it is not a provider.
     """
-    if module := PROVIDERS.get(name) or RERANKERS.get(name):
-        provider: Provider = import_module(module).PROVIDER
+    provider: Provider
+    if name in PROVIDERS:
+        provider = import_module(PROVIDERS[name]).PROVIDER
+        return provider
+    if name in RERANKERS:
+        provider = import_module(RERANKERS[name]).PROVIDERS[name]
         return provider
     installed = load_installed("providers", name, Provider, PanelError)
     if installed or (installed := load_installed("rerankers", name, Provider, PanelError)):

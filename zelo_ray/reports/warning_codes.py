@@ -156,16 +156,6 @@ class WarningCode(Enum):
         "a vote in one order is worth little",
         "Count pairs in both orders only, or replace it by another model",
     )
-    LENGTH_BIAS = (
-        50,
-        "grading",
-        "{judge} grades {side} documents higher{beside}: {span} grades for each doubling of length",
-        "length counts where content should",
-        (
-            "Show less of long documents (--document-tokens), say in the rubric that length does "
-            "not count, or use another model"
-        ),
-    )
     # judges that are probed
     JUDGE_IS_MOVED = (
         60,

@@ -48,6 +48,8 @@ _HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
 _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
 _WHOLE = 2**40  # tokens; more than any document has
 _PROMPTED = 2000  # tokens of a document in a prompt, by default
+_OF_JUDGES = ("limits", "prices", "api_key_env")
+"""Options that users give by the names of rankers, and judges get by their own."""
 _LABEL = re.compile(r"[^:/=@]+")
 _KNOWN = (
     *(_ORIGINAL, *_LEXICAL),
@@ -76,10 +78,7 @@ def build_rankers(
 ) -> tuple[BakeoffRanker, ...]:
     """Build the rankers of a job, checked as far as possible without any call.
 
-    Args:
-        options: the job's.
-        environ: the environment variables that hold keys.
-        run_id: this run: scores of a reranker without a version are valid for it only.
+    Scores of a reranker without a version are valid for this run (``run_id``) only.
 
     Raises:
         PanelError: a reranker or an option is unknown, or a reranker is named twice, cannot be
@@ -95,17 +94,14 @@ def build_rankers(
                 f"reranker {label} is named twice; write NAME={spec} to tell them apart"
             )
         specs[label] = spec
-    names = ("reranker_options", "num_gpus")
-    ranker_options = {name: getattr(options, name) for name in names}
-    refuse_unknown_names("reranker", specs, {**_options_by_ranker(options), **ranker_options})
+    names = (*_OF_JUDGES, "reranker_options", "num_gpus")
+    refuse_unknown_names("reranker", specs, {name: getattr(options, name) for name in names})
     rankers = []
     for name, spec in specs.items():
         ranker = _ranker(name, spec, options.reranker_options.get(name, {}))
-        if ranker.judge is not None:
-            ranker = replace(
-                ranker, judge=_prepare_judge(ranker, ranker.judge, options, environ, run_id)
-            )
-        rankers.append(ranker)
+        if judge := ranker.judge:
+            judge = _prepare_judge(ranker, judge, options, environ, run_id)
+        rankers.append(replace(ranker, judge=judge))
     _refuse_duplicates(rankers)
     _refuse_unpriced(rankers, options)
     return tuple(rankers)
@@ -114,25 +110,18 @@ def build_rankers(
 def asking_options(ranker: BakeoffRanker, options: BakeoffOptions) -> AnnotateOptions:
     """Return the options for asking one ranker, with the user's own under its judge's name."""
     judge = ranker.judge.name if ranker.judge else ""
-    ranker_options = {
-        name: {judge: by_ranker[ranker.name]} if ranker.name in by_ranker else {}
-        for name, by_ranker in _options_by_ranker(options).items()
-    }
     shared = {name: getattr(options, name) for name in AskingOptions.model_fields}
+    for name in _OF_JUDGES:
+        given = getattr(options, name).get(ranker.name)
+        shared[name] = {} if given is None else {judge: given}
     shown = options.document_tokens or (_PROMPTED if ranker.protocol in _BY_MODEL else _WHOLE)
     return AnnotateOptions(
-        **{**shared, **ranker_options},
+        **shared,
         inputs=("-",),
         protocol=ranker.protocol,
         judges=(judge,) if judge else (),
         document_tokens=shown,
     )
-
-
-def _options_by_ranker(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
-    """Return the options that users give by the names of rankers."""
-    names = ("limits", "prices", "api_key_env")
-    return {name: getattr(options, name) for name in names}
 
 
 def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
@@ -162,8 +151,9 @@ def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
         raise PanelError(
             f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
         )
-    near = did_you_mean(head, [known.partition(":")[0] for known in _known()])
-    raise PanelError(f"unknown reranker {spec!r}{near}; there are {', '.join(_known())}")
+    known = add_installed(_KNOWN, "rerankers")
+    near = did_you_mean(head, [name.partition(":")[0] for name in known])
+    raise PanelError(f"unknown reranker {spec!r}{near}; there are {', '.join(known)}")
 
 
 def _is_callable(provider: str, model: str) -> bool:
@@ -172,11 +162,6 @@ def _is_callable(provider: str, model: str) -> bool:
         return provider == "custom"
     installed = load_installed("rerankers", provider, object, PanelError)
     return bool(model) if installed is None else not isinstance(installed, Provider)
-
-
-def _known() -> list[str]:
-    """List the rerankers, those of installed packages included."""
-    return add_installed(_KNOWN, "rerankers")
 
 
 def _with_model(judge: Judge) -> Judge:
@@ -204,11 +189,15 @@ def _prepare_judge(
         try:
             scorer = custom.load_reranker(judge)
         except PanelError as error:
-            raise PanelError(f"{error}; there are {', '.join(_known())}") from None
+            known = ", ".join(add_installed(_KNOWN, "rerankers"))
+            raise PanelError(f"{error}; there are {known}") from None
         custom.check_reranker(judge, scorer)
         return custom.with_version(judge, scorer, run_id)
     if ranker.protocol == "rerank" and not is_own_provider(judge.provider):
-        refuse_wrong_options(ranker.name, judge)
+        try:
+            _OptionValues.model_validate(judge.options)
+        except ValidationError as error:
+            raise PanelError(f"{ranker.name}: reranker_options: {first_error(error)}") from None
     key = find_key(judge, asking_options(ranker, options).api_key_env, environ)
     connect(judge, Settings(key, judge.base_url))
     if judge.provider == "offline":  # what it computes may change with the package
@@ -229,9 +218,7 @@ def _refuse_duplicates(rankers: list[BakeoffRanker]) -> None:
 
 
 def _refuse_unpriced(rankers: list[BakeoffRanker], options: BakeoffOptions) -> None:
-    if options.max_usd is None:
-        return
-    for ranker in rankers:
+    for ranker in rankers if options.max_usd is not None else ():
         if ranker.judge is None:
             continue
         if find_unpriced([ranker.judge], asking_options(ranker, options).prices):
@@ -244,7 +231,7 @@ def _refuse_unpriced(rankers: list[BakeoffRanker], options: BakeoffOptions) -> N
 
 
 class _OptionValues(BaseModel):
-    """The values of all options of built-in rerankers; each module's PROVIDER lists its own."""
+    """The values of all options of built-in rerankers; each provider lists its own."""
 
     model_config = ConfigDict(strict=True)
 
@@ -259,19 +246,3 @@ class _OptionValues(BaseModel):
     latency: Literal["fast", "slow"] | None = None
     device: str | None = None
     revision: str | None = None
-
-
-def refuse_wrong_options(name: str, judge: Judge) -> None:
-    """Check the values of a built-in reranker's options.
-
-    Args:
-        name: the ranker, for the error.
-        judge: with all its options.
-
-    Raises:
-        PanelError: an option has a wrong value.
-    """
-    try:
-        _OptionValues.model_validate(judge.options)
-    except ValidationError as error:
-        raise PanelError(f"{name}: reranker_options: {first_error(error)}") from None

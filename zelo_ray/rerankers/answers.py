@@ -18,17 +18,9 @@ _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = "") -> Answer:
-    """Build an answer from scores in the documents' order.
+    """Build an answer from an iterable of scores in the order of so many documents.
 
-    Args:
-        scores: an array, a tensor, or any iterable of ``count`` numbers in the documents' order,
-            None for a missing one. A mapping or a set has no order, and is invalid.
-        count: how many documents were sent.
-        usage: what the call used.
-        model: the model that answered.
-
-    Returns:
-        The scores as JSON; an invalid answer unless there is a finite number for each document.
+    It is invalid unless there is a finite number for each. A mapping or a set has no order.
     """
     used = usage or Usage()
     plain = scores.tolist() if hasattr(scores, "tolist") else scores
@@ -56,35 +48,12 @@ def _fault(scores: Sequence[Any], count: int) -> str:
     return f"a score of {infinite[0]}" if infinite else ""
 
 
-def order_scores(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any] | str:
-    """Return scores in the order of the documents, since servers sort them.
-
-    Args:
-        rows: one for each document, with its ``index`` and its score under ``key``.
-        key: the name of the score.
-        count: how many documents were sent.
-
-    Returns:
-        The scores, with None for a document without one; or the reason why the rows are invalid.
-    """
-    scores: dict[int, Any] = {}
-    for row in rows:
-        index = row["index"]
-        if type(index) is not int or not 0 <= index < count:
-            return f"a score for document {index!r} of {count}"
-        if index in scores:
-            return f"two scores for document {index}"
-        scores[index] = row[key]
-    return [scores.get(index) for index in range(count)]
-
-
 def failed_answer(error: BaseException, texts: Sequence[str] = ()) -> Answer:
     """Build the answer of a local reranker that raised an error, in one short line.
 
-    Args:
-        error: the error. HTTP libraries put whole URLs, and so keys, into their messages.
-        texts: the query and the documents: one that the message repeats is replaced by [text], and
-            a message that repeats part of one is left out.
+    HTTP libraries put whole URLs, and so keys, into their messages, which are hidden. One of the
+    ``texts`` that the message repeats is replaced by [text], and a message that repeats part of one
+    is left out.
     """
     keys = [v for name, v in os.environ.items() if any(s in name.upper() for s in _SECRETS)]
     message = str(error)

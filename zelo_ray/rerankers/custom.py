@@ -1,11 +1,9 @@
 """A reranker of the user's own: ``module:Class``, ``module:function``, ``path/to/file.py:Class``.
 
 One of an installed package has the plain name that is declared in ``zelo_ray.rerankers``. From
-Python an object in memory is pickled into a file, whose path is the name. See `Reranker`. A class
-is created with the ranker's options in the process that asks it; a function gets them as keyword
-arguments. If ``score`` is asynchronous, many queries are scored at once; a plain one runs in a
-thread for one query after another, since few models and tokenizers are thread-safe. One that takes
-a single argument gets a `RerankerInput`. An error that it raises is a failure of that query.
+Python an object in memory is pickled into a file, whose path is the name. An asynchronous ``score``
+has many queries at once; a plain one runs in a thread for one query after another, since few models
+and tokenizers are thread-safe.
 """
 
 import asyncio
@@ -62,11 +60,7 @@ class RerankerInput(NamedTuple):
 
 
 class Custom:
-    """Connection to the users' own rerankers, which it creates in this process.
-
-    Args:
-        settings: with the timeout of a call.
-    """
+    """Connection to the users' own rerankers, which it creates in this process."""
 
     def __init__(self, settings: Settings) -> None:
         self._seconds = settings.timeout
@@ -137,11 +131,7 @@ class Custom:
 
 
 def make_scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
-    """Return a judge's reranker as a function of a query and documents.
-
-    Raises:
-        PanelError: it cannot be created, or takes other arguments.
-    """
+    """Return a judge's reranker as a function of a query and documents, or raise `PanelError`."""
     arguments = judge.options["arguments"]
     try:
         made = plugin(**arguments) if inspect.isclass(plugin) else plugin
@@ -160,13 +150,9 @@ def make_scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
 
 
 def check_reranker(judge: Judge, plugin: Any) -> None:
-    """Check a user's reranker as far as possible without creating it.
+    """Check a user's reranker as far as possible without creating it, or raise `PanelError`.
 
-    A class may load weights that fit only into its actor, or open a client that needs an event
-    loop.
-
-    Raises:
-        PanelError: it takes other arguments, or has no ``score``.
+    A class may load weights that fit only into its actor, or open a client that needs a loop.
     """
     if not inspect.isclass(plugin):
         make_scorer(judge, plugin)
@@ -182,29 +168,26 @@ def check_reranker(judge: Judge, plugin: Any) -> None:
 
 def _takes_one(call: Callable[..., Any], *before: Any, **named: Any) -> bool:
     """Tell whether a reranker takes a query and its documents as one argument."""
-    try:
-        takes = inspect.signature(call)
-    except ValueError:  # some callables not written in Python have none
-        return False
-    fits = []
-    for arguments in (("query", ["document"]), (RerankerInput("query", ["document"]),)):
+
+    def fits(*arguments: Any) -> bool:
         try:
-            takes.bind(*before, *arguments, **named)
-            fits.append(True)
-        except TypeError:
-            fits.append(False)
-    return fits == [False, True]
+            inspect.signature(call).bind(*before, *arguments, **named)
+        except (TypeError, ValueError):  # some callables not written in Python have no signature
+            return False
+        return True
+
+    return not fits("query", ["document"]) and fits(RerankerInput("query", ["document"]))
 
 
 def _with_one_argument(score: Callable[..., Any]) -> Callable[..., Any]:
     """Return a scorer of a query and documents that hands them over as a `RerankerInput`."""
-    if inspect.iscoroutinefunction(score):
+    if not inspect.iscoroutinefunction(score):
+        return lambda query, documents, **options: score(RerankerInput(query, documents), **options)
 
-        async def ask(query: str, documents: list[str], **options: Any) -> Any:
-            return await score(RerankerInput(query, documents), **options)
+    async def ask(query: str, documents: list[str], **options: Any) -> Any:
+        return await score(RerankerInput(query, documents), **options)
 
-        return ask
-    return lambda query, documents, **options: score(RerankerInput(query, documents), **options)
+    return ask
 
 
 def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
@@ -233,11 +216,7 @@ def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def load_reranker(judge: Judge) -> Any:
-    """Load the class, function or object that a judge's name refers to.
-
-    Raises:
-        PanelError: it cannot be imported.
-    """
+    """Load the class, function or object that a judge's name refers to, or raise `PanelError`."""
     place = str(judge.options.get("place") or judge.model)
     try:
         if place.endswith(PACKED):
@@ -266,4 +245,6 @@ def with_version(judge: Judge, plugin: Any, run_id: str) -> Judge:
     return Judge(judge.provider, name, options=options, transport={"place": None})
 
 
-PROVIDER = Provider(connect=Custom, options={"arguments": {}, "version": None}, free=True)
+PROVIDERS = {
+    "custom": Provider(connect=Custom, options={"arguments": {}, "version": None}, free=True)
+}

@@ -24,7 +24,7 @@ from zelo_ray.records import (
     nested_object,
     parse_count,
 )
-from zelo_ray.rerankers.answers import answer_of, order_scores
+from zelo_ray.rerankers.answers import answer_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -35,14 +35,31 @@ _FILTERED = (498,)  # Cohere: a text contains a blocked word
 _SEARCH = 100  # documents that Cohere counts as one search
 
 
-def result_rows(body: Any) -> Any:
-    """Return the rows from where most servers put them."""
+def _fields(judge: Judge, documents: list[str]) -> dict[str, Any]:  # noqa: ARG001 - others have options
+    return {"documents": documents, "top_n": len(documents)}
+
+
+def _rows(body: Any) -> Any:
     return body["results"]
 
 
-def total_tokens(body: Any) -> Usage:
+def _tokens(fields: Mapping[str, Any]) -> Usage:
+    return Usage(input_tokens=parse_count(fields.get("total_tokens")))
+
+
+def _total_tokens(body: Any) -> Usage:
     """Return the tokens from where most servers report them; rerankers write none."""
-    return Usage(input_tokens=parse_count(nested_object(body, "usage").get("total_tokens")))
+    return _tokens(nested_object(body, "usage"))
+
+
+def _billed_units(body: Any) -> Usage:
+    """Return the units that Cohere bills; its schema has search units as a decimal number."""
+    billed = nested_object(body, "meta", "billed_units")
+    units = billed.get("search_units")
+    searches = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
+    return Usage(
+        input_tokens=parse_count(billed.get("input_tokens")), searches=parse_count(searches)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +72,21 @@ class Shape:
     base_url: str
     url_variable: str
     """the environment variable that holds another base URL"""
-    build_body: Callable[[Judge, str, list[str]], dict[str, Any]]
-    """returns the fields of a request for a query and its documents"""
+    fields: Callable[[Judge, list[str]], dict[str, Any]] = _fields
+    """returns the fields of a request for some documents, beside the model and the query"""
     path: str = "/rerank"
-    read_rows: Callable[[Any], Any] = result_rows
+    read_rows: Callable[[Any], Any] = _rows
     """returns the part of a response that has a row for each document"""
     score: str = "relevance_score"
     """the name of the score in a row"""
-    read_usage: Callable[[Any], Usage] = total_tokens
-    """returns the usage that a response reports"""
+    read_usage: Callable[[Any], Usage] = _total_tokens
 
 
 class Hosted:
-    """A connection to one server.
-
-    Args:
-        settings: its key and base URL.
-        shape: its request and response format.
-
-    Raises:
-        Fatal: there is no key, or the key is malformed.
-    """
+    """A connection to one server."""
 
     def __init__(self, settings: Settings, shape: Shape) -> None:
+        """Raise `Fatal` if there is no key, or the key is malformed."""
         at = (shape.provider, shape.keys, shape.base_url, shape.url_variable)
         self._settings, self._shape = resolve_settings(settings, *at), shape
         self._session: aiohttp.ClientSession | None = None
@@ -122,9 +131,10 @@ class Hosted:
     async def _post(
         self, session: "aiohttp.ClientSession", judge: Judge, query: str, documents: list[str]
     ) -> tuple[str, Mapping[str, str]]:
-        body = self._shape.build_body(judge, query, documents)
+        shape = self._shape
+        body = {"model": judge.model, "query": query, **shape.fields(judge, documents)}
         async with session.post(
-            f"{(self._settings.base_url or '').rstrip('/')}{self._shape.path}",
+            f"{(self._settings.base_url or '').rstrip('/')}{shape.path}",
             data=json.dumps(body, ensure_ascii=False).encode(),
             headers={"Content-Type": "application/json"},
             allow_redirects=False,  # the key must not reach another server
@@ -133,16 +143,6 @@ class Hosted:
             if response.status // 100 != 2:
                 raise _Unsuccessful(response.status, text, response.headers)
             return text, response.headers
-
-
-def billed_units(body: Any) -> Usage:
-    """Return the units that Cohere bills; its schema has search units as a decimal number."""
-    billed = nested_object(body, "meta", "billed_units")
-    units = billed.get("search_units")
-    searches = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
-    return Usage(
-        input_tokens=parse_count(billed.get("input_tokens")), searches=parse_count(searches)
-    )
 
 
 def build_hosted_provider(shape: Shape, options: Mapping[str, Any] = {}, **fields: Any) -> Provider:
@@ -164,7 +164,6 @@ class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fau
 
 
 def _fault(error: Exception) -> Fault | None:
-    """Return the fault in an unsuccessful response."""
     if isinstance(error, _Unsuccessful):
         return read_fault(error.text, error.status, error.headers)
     return None
@@ -180,7 +179,116 @@ def _read(shape: Shape, count: int, body: Any) -> Answer:
         usage = replace(usage, searches=math.ceil(count / _SEARCH))
     model = body.get("model") if isinstance(body, dict) else ""
     name = model if isinstance(model, str) else ""
-    scores = order_scores(shape.read_rows(body), shape.score, count)
-    if isinstance(scores, str):
-        return Answer("invalid", "", usage, name, scores)
-    return answer_of(scores, count, usage, name)
+    scores: dict[int, Any] = {}  # by the place of the document, since servers sort them
+    for row in shape.read_rows(body):
+        index = row["index"]
+        if type(index) is not int or not 0 <= index < count:
+            why = f"a score for document {index!r} of {count}"
+            return Answer("invalid", "", usage, name, why)
+        if index in scores:
+            return Answer("invalid", "", usage, name, f"two scores for document {index}")
+        scores[index] = row[shape.score]
+    return answer_of([scores.get(index) for index in range(count)], count, usage, name)
+
+
+def _rows_of_any(body: Any) -> Any:
+    """Return the rows, from a list or from ``results``, with their scores under one name."""
+    rows = body if isinstance(body, list) else body["results"]
+    return [{"score": row.get("relevance_score", row.get("score")), **row} for row in rows]
+
+
+def _usage_of_any(body: Any) -> Usage:
+    """Return the usage that most servers report, or the one that gateways to Cohere report."""
+    usage = _billed_units(body)
+    return usage if usage != Usage() else _total_tokens(body)
+
+
+def _given(judge: Judge, option: str) -> dict[str, Any]:
+    value = judge.options[option]
+    return {option: value} if value else {}
+
+
+_SHAPES = (
+    Shape(
+        provider="zeroentropy",
+        keys=("ZEROENTROPY_API_KEY",),
+        base_url="https://api.zeroentropy.dev/v1",
+        url_variable="ZEROENTROPY_BASE_URL",
+        path="/models/rerank",
+        fields=lambda judge, texts: {**_fields(judge, texts), **_given(judge, "latency")},
+        read_usage=lambda body: _tokens(nested_object(body)),
+    ),
+    Shape(  # it charges for search units: a query with up to 100 documents
+        provider="cohere",
+        keys=("CO_API_KEY", "COHERE_API_KEY"),
+        base_url="https://api.cohere.com",
+        url_variable="CO_API_URL",
+        path="/v2/rerank",
+        fields=lambda judge, texts: {
+            **_fields(judge, texts),
+            **_given(judge, "max_tokens_per_doc"),
+        },
+        read_usage=_billed_units,
+    ),
+    Shape(
+        provider="voyage",
+        keys=("VOYAGE_API_KEY",),
+        base_url="https://api.voyageai.com/v1",
+        url_variable="VOYAGE_BASE_URL",
+        fields=lambda judge, texts: {
+            "documents": texts,
+            "top_k": len(texts),
+            "truncation": judge.options["truncation"],
+        },
+        read_rows=lambda body: body["data"],
+    ),
+    Shape(
+        provider="jina",
+        keys=("JINA_API_KEY",),
+        base_url="https://api.jina.ai/v1",
+        url_variable="JINA_BASE_URL",
+        fields=lambda judge, texts: {**_fields(judge, texts), "return_documents": False},
+    ),
+    Shape(
+        provider="rerank",
+        keys=(),
+        base_url="",
+        url_variable="",
+        fields=lambda judge, texts: {
+            judge.options["documents_field"]: texts,
+            "top_n": len(texts),
+            **judge.options["extra_body"],
+        },
+        read_rows=_rows_of_any,
+        score="score",
+        read_usage=_usage_of_any,
+    ),
+)
+_FIELDS: dict[str, dict[str, Any]] = {
+    "zeroentropy": {
+        "models": ("zerank-2",),
+        "options": {"latency": None},  # "fast" or "slow", which have limits of their own
+        "transport": {"latency": None},
+        "rates": {"rpm": 1000},
+    },
+    "cohere": {
+        "models": ("rerank-v5.0-pro",),
+        "options": {"max_tokens_per_doc": None},  # longer ones are cut; None: the server's 4,096
+        "rates": {"rpm": 1000},
+    },
+    "voyage": {
+        "models": ("rerank-3",),
+        "options": {"truncation": False},  # true: the server silently cuts long texts
+        "rates": {"rpm": 2000, "tpm": 2_000_000},
+    },
+    "jina": {"models": ("jina-reranker-v3",), "rates": {"rpm": 100}},
+    # extra_body: more fields of the request, such as raw_scores or truncate
+    "rerank": {"options": {"documents_field": "documents", "extra_body": {}}},
+}
+PROVIDERS = {
+    shape.provider: build_hosted_provider(shape, **_FIELDS[shape.provider]) for shape in _SHAPES
+}
+"""The providers of hosted rerankers. ``rerank`` is any server with the usual endpoint, as of vLLM:
+``rerank:MODEL@http://host:8000/v1`` posts to ``http://host:8000/v1/rerank``. For
+text-embeddings-inference set ``{documents_field: texts, documents: 32}``: its field has another
+name, and by default it accepts 32 documents at once."""

@@ -38,11 +38,8 @@ class LoadedModel:
     device: str
 
 
-def use_all_cores(device: Any) -> None:
-    """Let torch use all cores if the model runs on the CPU; call it in the computing process.
-
-    Actors reserve no CPU, since most of them only wait, so Ray limits them to one thread each.
-    """
+def _use_all_cores(device: Any) -> None:
+    """Let torch use all cores: Ray limits actors, most of which only wait, to one thread each."""
     if device.type == "cpu":
         import torch  # noqa: PLC0415 - seconds, paid where it is used
 
@@ -50,11 +47,7 @@ def use_all_cores(device: Any) -> None:
 
 
 def fingerprint_of(judge: Judge) -> str | None:
-    """Return a hash of a model's files by name, size and time; None without a folder.
-
-    Raises:
-        PanelError: the model is written as a path that does not exist.
-    """
+    """Return a hash of a model's files by name, size and time; None if it is no path."""
     folder = Path(judge.model).expanduser()
     if folder.is_dir():
         files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -67,12 +60,7 @@ def fingerprint_of(judge: Judge) -> str | None:
 
 
 class Local:
-    """Connection to local models, which compute in a thread, so that the event loop stays free.
-
-    Args:
-        load: loads a judge's model. It is called in the thread, once for each judge.
-        slope: turns a difference of two scores into a preference, if the judge's options say none.
-    """
+    """Connection to local models, which are loaded and compute in a thread of their own."""
 
     def __init__(self, load: Callable[[Judge], LoadedModel], slope: float = 1.0) -> None:
         self._load, self._thread = load, ThreadPoolExecutor(1, "encoder")
@@ -141,13 +129,56 @@ def _warm(model: LoadedModel) -> LoadedModel:
     return model
 
 
-def encoder_provider(load: Callable[[Judge], LoadedModel], slope: float) -> Provider:
-    """Build a provider of encoders, whose models are loaded in a thread at the first request.
+def _load_cross_encoder(judge: Judge) -> LoadedModel:
+    """Load a model that reads query and document together, and gives one number.
 
-    Args:
-        load: loads a judge's model.
-        slope: by which the difference of two scores becomes a preference, its tanh.
+    The score is the model's logit: a sigmoid would round those of very good documents to 1.
     """
+    from sentence_transformers import CrossEncoder  # noqa: PLC0415 - seconds, paid where it is used
+    from torch.nn import Identity  # noqa: PLC0415 - paid where it is used
+
+    model = CrossEncoder(
+        str(Path(judge.model).expanduser()),
+        max_length=judge.options["max_length"],
+        activation_fn=Identity(),
+        **_place(judge),
+    )
+    _use_all_cores(model.device)
+
+    def score(query: str, documents: list[str]) -> Any:
+        pairs = [(query, document) for document in documents]
+        return model.predict(pairs, **_how(judge))
+
+    return LoadedModel(score, str(model.device))
+
+
+def _load_bi_encoder(judge: Judge) -> LoadedModel:
+    """Load a model that embeds the query and each document; their similarity is the score."""
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, paid where used
+
+    model = SentenceTransformer(str(Path(judge.model).expanduser()), **_place(judge))
+    if judge.options["max_length"]:
+        model.max_seq_length = judge.options["max_length"]
+    _use_all_cores(model.device)
+
+    def score(query: str, documents: list[str]) -> Any:
+        # Both methods use the prompts that the model was trained with, if it has any.
+        queries = model.encode_query([query], **_how(judge))
+        return model.similarity(queries, model.encode_document(documents, **_how(judge)))[0]
+
+    return LoadedModel(score, str(model.device))
+
+
+def _place(judge: Judge) -> dict[str, Any]:
+    return {name: judge.options[name] for name in ("device", "revision", "trust_remote_code")}
+
+
+def _how(judge: Judge) -> dict[str, Any]:
+    return {"batch_size": judge.options["block_size"], "show_progress_bar": False}
+
+
+def _provider(load: Callable[[Judge], LoadedModel], slope: float) -> Provider:
+    """Build a provider of encoders, whose models are loaded in a thread at the first request."""
 
     def connect(_: Settings) -> Connection:
         if find_spec("sentence_transformers") is None:
@@ -169,3 +200,10 @@ def encoder_provider(load: Callable[[Judge], LoadedModel], slope: float) -> Prov
         concurrency=2,  # one is computed while one waits
         free=True,
     )
+
+
+PROVIDERS = {
+    "cross-encoder": _provider(_load_cross_encoder, slope=0.5),  # the tanh of half is logistic
+    "bi-encoder": _provider(_load_bi_encoder, slope=10.0),  # cosines: .1 is a clear difference
+}
+"""The providers of encoders, with the slope by whose tanh a difference becomes a preference."""

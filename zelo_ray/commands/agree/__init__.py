@@ -26,7 +26,7 @@ from zelo_ray.commands.agree.raters import measure_raters
 from zelo_ray.commands.agree.verdicts import measure_verdicts
 from zelo_ray.commands.agree.voting import measure_voting
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import choose_coefficients
+from zelo_ray.evaluation.coefficients import choose_coefficients
 from zelo_ray.files.inputs import note_public
 from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.files.rows import open_source
@@ -91,7 +91,7 @@ def agree(options: AgreeOptions) -> MeasuredAgreement:
     verdicts = leave_out_examples(verdicts, options)
     notes = (
         *verdicts.notes,
-        *note_public([*named_places(options), *options.pools]),
+        *note_public(named_places(options)),
         *_note_weights(verdicts),
         *note_seen_labels(verdicts, options),
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zelo_ray.evaluation.agreement.estimates import Estimate
+from zelo_ray.evaluation.agreement import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.commands.agree.pair_votes import collect_pair_votes
-from zelo_ray.evaluation.agreement import ratings_of
+from zelo_ray.evaluation.coefficients import ratings_of
 from zelo_ray.files.judges import HUMAN, AllJudgments
 from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.consensus import grade_consensus, vote_consensus

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.errors import OptionError
-from zelo_ray.evaluation.agreement.intervals import draw_samples
-from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank_run
 from zelo_ray.evaluation.significance import compare_pairs
+from zelo_ray.evaluation.systems import discordant, estimate_taus
 from zelo_ray.files.candidates import describe_doubts
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.files.judgments import read_runs
@@ -45,8 +44,8 @@ class OrderAgreement:
 
     A is ``others`` for the mean of all judges but B. ``tau_ap`` reads B's leaderboard from the top.
     Intervals are 95%, over samples of queries, and rough. Of all ``pairs`` of runs, ``discordant``
-    are in the opposite order. By A's labels ``told`` pairs differ significantly (randomisation
-    test, p < .05 after Holm's correction); of these, ``apart`` are discordant.
+    are in the opposite order. By A's labels ``told`` pairs differ significantly (p < .05
+    after Holm's correction); of these, ``apart`` are discordant.
     """
 
     rater_a: str
@@ -78,9 +77,7 @@ def measure_leaderboards(verdicts: AllJudgments, options: AgreeOptions) -> Measu
         boards = _build_leaderboards(verdicts, options, runs)
         notes = describe_doubts(runs, parse_measure(options.measure).cutoff)
         placed = [line for board in boards.values() for line in board.rows()]
-        orders = [
-            order for pair in _pairs(boards, verdicts) if (order := _compare_orders(*pair, options))
-        ]
+        orders = [order for pair in _pairs(boards, verdicts) if (order := _compare_orders(*pair))]
         if HUMAN in boards:
             missing = [*_note_partial_labels(orders, verdicts.judges, len(boards[HUMAN].labels))]
     tables = {
@@ -119,15 +116,13 @@ class _Leaderboard:
             where = self.rater, [*self.runs][i], str(self.measure)
             yield LeaderboardPlace(*where, float(means[i]), place, len(self.query_ids))
 
-    def distinct(self, options: AgreeOptions) -> NDArray[np.bool_]:
+    def distinct(self) -> NDArray[np.bool_]:
         """Return which pairs of runs the labels tell apart, in `itertools.combinations` order."""
         if self._distinct is None:  # most often all judges graded the same, and meet the same board
             comparisons = compare_pairs(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
                 [*self.runs],
-                resamples=max(100, options.resamples),
                 confidence=0.95,
-                seed=options.seed,
             )
             self._distinct = np.array([comparison.p_holm < _SURE for comparison in comparisons])
         return self._distinct
@@ -174,23 +169,15 @@ def _mean(labels: pa.Table) -> pa.Table:
     return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
 
 
-def _compare_orders(
-    first: _Leaderboard, second: _Leaderboard, options: AgreeOptions
-) -> OrderAgreement | None:
+def _compare_orders(first: _Leaderboard, second: _Leaderboard) -> OrderAgreement | None:
     items = first.labels.select(_ITEM).join(second.labels, _ITEM, join_type="left semi")
     if not len(items) or len(first.runs) < 2:
         return None
     first, second = first.restricted_to(items), second.restricted_to(items)
     queries = len(first.query_ids)
     tables = [np.nan_to_num(board.values) for board in (first, second)]
-    weights = draw_samples(queries, options.resamples, options.seed)
-    means = [table.mean(axis=1) for table in tables]
-    sampled = [weights @ table.T / queries for table in tables]
-    taus = []
-    for tau in (tau_b, tau_ap):
-        value = float(tau(*means))
-        taus.append((value, *tau_interval(value, tau(*sampled), queries)))
-    against, distinct = discordant(*means), first.distinct(options)
+    taus = [(tau.value, tau.low, tau.high) for tau in estimate_taus(*tables)]
+    against, distinct = discordant(*(table.mean(axis=1) for table in tables)), first.distinct()
     return OrderAgreement(
         *(first.rater, second.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),

@@ -7,10 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import AgreeOptions
-from zelo_ray.evaluation.agreement.counts import Floats, RatingMatrix
-from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
-from zelo_ray.evaluation.agreement.pairs import find_orientation, verdict_ratings
-from zelo_ray.evaluation.agreement.votes import Ballots, encode_votes, judge_verdicts
+from zelo_ray.evaluation.coefficients import RatingMatrix
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.votes import (
+    VoteTable,
+    encode_votes,
+    find_orientation,
+    judge_verdicts,
+    reduce_repeats,
+    verdict_ratings,
+)
 from zelo_ray.files.judges import AllJudgments, weights_of
 
 
@@ -22,8 +28,8 @@ class PairVotes:
     with the weights of the pairs.
     """
 
-    ballots: Ballots
-    without_repeats: Ballots
+    ballots: VoteTable
+    without_repeats: VoteTable
     verdicts: Floats
     ratings: RatingMatrix
 

@@ -4,13 +4,8 @@ import pyarrow as pa
 
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
-from zelo_ray.evaluation.agreement import (
-    COEFFICIENTS,
-    Agreement,
-    ConfusionCell,
-    measure_agreement,
-    ratings_of,
-)
+from zelo_ray.evaluation.agreement import Agreement, ConfusionCell, measure_agreement
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, ratings_of
 from zelo_ray.files.judges import HUMAN, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import table_of
 
@@ -26,8 +21,6 @@ def measure_raters(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredTab
         {PANEL: verdicts.panel, WITH_HUMAN: (HUMAN, *verdicts.panel) if people else ()},
         {name: COEFFICIENTS[name] for name in options.coefficients},
         thresholds=options.positive_thresholds,
-        resamples=options.resamples,
-        seed=options.seed,
     )
     tables = {
         "agreement": table_of(coefficients, Agreement),

@@ -7,18 +7,18 @@ import numpy as np
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.measured_tables import MeasuredTables
 from zelo_ray.commands.agree.pair_votes import collect_pair_votes
-from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
-from zelo_ray.evaluation.agreement.counts import Floats
-from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.estimates import estimate_share
-from zelo_ray.evaluation.agreement.pairs import (
+from zelo_ray.evaluation.agreement import Agreement, Difference, estimate_share
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.votes import (
     VOTES,
     VOTES_DECIDED,
     WITH_TIES,
+    VoteTable,
     agreement_with_people,
     compare_raters,
+    cross_votes,
 )
-from zelo_ray.evaluation.agreement.votes import Ballots, cross_votes
 from zelo_ray.files.judges import HUMAN, AllJudgments
 from zelo_ray.files.tables import table_of
 
@@ -34,11 +34,11 @@ def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredT
         pair_votes = collect_pair_votes(verdicts, options)
         ratings = pair_votes.ratings
         agreed = [
-            *agreement_with_people(ratings, _NAMED, **options.interval_settings),
-            *_by_votes(pair_votes.without_repeats, ratings.weights, options),
+            *agreement_with_people(ratings, _NAMED),
+            *_by_votes(pair_votes.without_repeats, ratings.weights),
         ]
         judges = _best_first(agreed)
-        apart = compare_raters(ratings, judges, _NAMED, **options.interval_settings)
+        apart = compare_raters(ratings, judges, _NAMED)
         missing = [*_note_unmatched(verdicts, agreed)]
     elif len(verdicts.votes) and len(verdicts.human):
         missing = [f"judges voted, but {HUMAN} graded both documents of each pair alike"]
@@ -49,14 +49,14 @@ def measure_verdicts(verdicts: AllJudgments, options: AgreeOptions) -> MeasuredT
     return MeasuredTables(tables, missing)
 
 
-def _by_votes(cast: Ballots, weights: Floats | None, options: AgreeOptions) -> Iterator[Agreement]:
+def _by_votes(cast: VoteTable, weights: Floats | None) -> Iterator[Agreement]:
     """Yield each judge's agreement with the people, vote by vote."""
     for row, judge in enumerate(cast.judges[1:], 1):
         table, plain = cross_votes(cast, 0, row, weights), cross_votes(cast, 0, row)
         for scale, part in ((VOTES, slice(None)), (VOTES_DECIDED, slice(None, None, 2))):
             counts = table[:, part, part]
             same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
-            agreement = estimate_share(same, totals, **options.interval_settings)
+            agreement = estimate_share(same, totals)
             ends = (agreement.value, agreement.low, agreement.high)
             items = round(float(plain[:, part, part].sum()))
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, agreement.queries)

@@ -92,9 +92,7 @@ def measure(
         values,
         answered,
         rankers,
-        resamples=options.resamples,
         confidence=options.confidence,
-        seed=options.seed,
         drawn=drawn(compared),
         uncompared={str(m) for m in measures if m.of_labels or m not in compared},
     )

@@ -7,13 +7,12 @@ import numpy as np
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import Floats, MeasuredRanker
-from zelo_ray.evaluation.bootstrap import FEWEST
-from zelo_ray.evaluation.resampling import chunk_sizes, random_stream
+from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.records import Mean
-from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import QueryCost
 
-_RESAMPLES = 1000
-"""Samples of queries at most: more would not show in the digits of a time."""
+_SAMPLES, _CELLS = 1000, 2**20
+"""Samples of queries, and how many of their values are in memory at once."""
 
 
 def _percentile(share: float) -> Callable[[Floats], Floats]:
@@ -60,9 +59,11 @@ def _interval(
     values: Floats, figure: Callable[[Floats], Floats], options: BakeoffOptions
 ) -> tuple[float, float]:
     """Return the percentile interval of a figure over samples of the queries."""
-    stream, samples = random_stream(options.seed, "queries"), list[Floats]()
-    for size in chunk_sizes(min(options.resamples, _RESAMPLES), 2 * len(values)):
-        samples.append(figure(values[stream.integers(0, len(values), (size, len(values)))]))
+    stream, samples = np.random.default_rng(options.seed % 2**64), list[Floats]()
+    step = max(1, _CELLS // len(values))
+    for start in range(0, _SAMPLES, step):
+        size = (min(step, _SAMPLES - start), len(values))
+        samples.append(figure(values[stream.integers(0, len(values), size)]))
     tail = 50 * (1 - options.confidence)
     low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])
     return float(low), float(high)

@@ -21,7 +21,7 @@ from zelo_ray.files.pools import Line, annotate_line
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.tables import ResultsWriter, schema_of, table_of
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
-from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import QueryCost
 
 _ODD = re.compile(r"[^\w.+-]+")
 

@@ -1,14 +1,13 @@
 """Decide for each ranker of a bake-off whether it may replace the baseline."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from math import nan
 from typing import Any
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats
 from zelo_ray.errors import Stopped
-from zelo_ray.evaluation.regression_gate import GateDecision, decide_gate
+from zelo_ray.evaluation.gate import GateDecision, decide_gate
+from zelo_ray.evaluation.people.frame import by_grades
 
 
 def decide_gates(
@@ -54,11 +53,11 @@ def decide_gates(
 def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
     """Say that people's labels correct a measure that is not the gate's; empty if they do.
 
-    If the truth is zELO scores, people's grades correct nDCG in place of nDCG(dcg='zelo').
+    If the truth is zELO scores, people's grades correct nDCG in place of zelo_nDCG.
     """
     leading, corrected = outcome.measures[0], people.measures[0]
     corrected = (people.on_panel_scale or {}).get(corrected, corrected)
-    if corrected in (str(leading), str(replace(leading, parameters=()))):
+    if corrected in (str(leading), str(by_grades(leading))):
         return ""
     return f"people's labels correct {corrected}, not {leading}: name it first in --measures"
 
@@ -74,12 +73,5 @@ def _undecided(
         estimate="corrected" if outcome.people else "panel",
         margin=options.margin,
         confidence=options.confidence,
-        verdict="not enough data",
         reason=why,
-        difference=nan,
-        low=nan,
-        high=nan,
-        labels=nan,
-        queries=0,
-        enough=0,
     )

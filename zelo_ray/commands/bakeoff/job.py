@@ -65,8 +65,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
-from zelo_ray.rerankers.query_costs import QueryCost
-from zelo_ray.rerankers.ranking import costs_in, query_fields
+from zelo_ray.rerankers.ranking import QueryCost, costs_in, query_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from zelo_ray.commands.bakeoff.model_families import FamilyOverlap
 from zelo_ray.engine.ledger import Damaged
+from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
-from zelo_ray.evaluation.people.error_forecast import ErrorForecast
-from zelo_ray.evaluation.people.frame import Ints
-from zelo_ray.evaluation.regression_gate import GateDecision
+from zelo_ray.evaluation.people.sampling import ErrorForecast
+from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.records import Comparison, Mean, Status
-from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import QueryCost
 
 Floats = NDArray[np.float64]
 SampleDesign = Literal["drawn", "complete", "queries"]

@@ -20,7 +20,6 @@ from zelo_ray.commands.bakeoff.outcome import (
 from zelo_ray.commands.bakeoff.significance import ALPHA
 from zelo_ray.commands.label.people_agreement import compare_people, describe_agreement
 from zelo_ray.evaluation.measures import Measure, Truth
-from zelo_ray.evaluation.people.correctable_measures import on_panel_scale, select_correctable
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import (
     correct_metrics,
@@ -29,16 +28,17 @@ from zelo_ray.evaluation.people.corrected import (
     metrics_by_people,
     predict_gains,
 )
-from zelo_ray.evaluation.people.error_forecast import forecast_error
 from zelo_ray.evaluation.people.frame import (
     TOP,
     Frame,
-    Ints,
     build_frame,
     ideals_by_people,
     label_sizes,
+    on_panel_scale,
+    select_correctable,
 )
-from zelo_ray.evaluation.people.student_tests import compare_with_labels
+from zelo_ray.evaluation.people.sampling import forecast_error
+from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.evaluation.significance import FEWEST, compare_pairs
 from zelo_ray.files.labels import PeoplesLabels, ids_in_table
 from zelo_ray.files.wording import counted
@@ -332,19 +332,13 @@ def _compare_estimates(
     comparisons = list[Comparison]()
     for estimate, tables in values.items():
         common = {name: np.where(outcome.answered, of, np.nan) for name, of in tables.items()}
-        if estimate != "graded" and common:
-            comparisons += compare_with_labels(
-                common, outcome.ranker_names, telling, options.confidence, estimate
-            )
-        elif common:
-            rows = compare_pairs(
-                common,
-                outcome.ranker_names,
-                resamples=options.resamples,
-                confidence=options.confidence,
-                seed=options.seed,
-            )
-            comparisons += [replace(row, estimate=estimate) for row in rows]
+        comparisons += compare_pairs(
+            common,
+            outcome.ranker_names,
+            confidence=options.confidence,
+            labelled=None if estimate == "graded" else telling,
+            estimate=estimate,
+        )
     return comparisons
 
 

@@ -17,8 +17,8 @@ from zelo_ray.commands.bakeoff.outcome import (
 from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
 from zelo_ray.errors import InputError, Stopped
+from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.evaluation.measures import Truth
-from zelo_ray.evaluation.regression_gate import GateDecision
 from zelo_ray.records import Comparison
 
 Judges = frozenset[str]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from math import isnan
 
-from zelo_ray.evaluation.regression_gate import LABELS_SURE
+from zelo_ray.evaluation.gate import LABELS_SURE
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.records import Comparison
 

@@ -7,7 +7,7 @@ import numpy as np
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Slice
 from zelo_ray.commands.bakeoff.thresholds import find_threshold
-from zelo_ray.evaluation.significance import bootstrap_means
+from zelo_ray.evaluation.significance import mean_metrics
 
 DIFFICULTY = "difficulty (by result)"
 RELEVANT = "relevant documents (by truth)"
@@ -34,16 +34,11 @@ def compute_slices(
         for value in _in_order({label for label in labels if label}):
             chosen = np.array([label == value for label in labels])
             for measure, values in outcome.values.items():
-                mean, low, high = bootstrap_means(
-                    values[:, chosen],
-                    resamples=options.resamples,
-                    confidence=options.confidence,
-                    seed=options.seed,
-                )
-                ends = zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)
-                counts = (~np.isnan(values[:, chosen])).sum(axis=1).tolist()
-                for ranker, three, count in zip(outcome.ranker_names, ends, counts, strict=True):
-                    yield Slice(name, value, ranker, measure, *three, count)
+                means = mean_metrics(values[:, chosen], options.confidence)
+                columns = (means.mean, means.low, means.high, means.queries)
+                rows = zip(*(column.tolist() for column in columns), strict=True)
+                for ranker, row in zip(outcome.ranker_names, rows, strict=True):
+                    yield Slice(name, value, ranker, measure, *row)
 
 
 def _in_order(values: set[str]) -> Sequence[str]:

@@ -61,8 +61,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
     ]
     leaderboards = None
     if runs:
-        chance = {"resamples": options.resamples, "seed": options.seed}
-        leaderboards = compare_leaderboards(old, new, runs, measure, **chance)
+        leaderboards = compare_leaderboards(old, new, runs, measure)
     labels = {"old": _grades(options.old, old), "new": _grades(options.new, new)}
     cuts = _cuts(labels, options)
     for side, flag in _CUTS.items():
@@ -174,7 +173,7 @@ def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> lis
     for which, table in (("old", old), ("new", new)):
         if Truth(table).kind == "scores":
             notes.append(
-                f"the {which} labels are scores in logits: nDCG(dcg='zelo')@10 suits them, and "
+                f"the {which} labels are scores in logits: zelo_nDCG@10 suits them, and "
                 f"--{'positive' if which == 'old' else 'relevant'} is in logits, too"
             )
     return notes

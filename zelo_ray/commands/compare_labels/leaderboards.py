@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.compare_labels.neighbours import SURE, Sibling, find_siblings, median_size
-from zelo_ray.evaluation.agreement.intervals import draw_samples
-from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Measure, Truth, evaluate, rank_run
 from zelo_ray.evaluation.significance import TIE, Floats, evaluate_rankers
+from zelo_ray.evaluation.systems import estimate_taus
 from zelo_ray.records import Mean
 
 _CONFIDENCE = 0.95
@@ -77,9 +76,6 @@ def compare_leaderboards(
     new: pa.Table,
     runs: Mapping[str, pa.Table],
     measure: Measure,
-    *,
-    resamples: int,
-    seed: int,
 ) -> Leaderboards:
     """Measure runs by two sets of labels, on the queries that have both.
 
@@ -91,8 +87,6 @@ def compare_leaderboards(
         new: the same.
         runs: tables with the columns of `records.Ranked`, by name.
         measure: for both.
-        resamples: number of samples of queries, and of signs.
-        seed: of the random numbers.
 
     Raises:
         OptionError: the measure cannot be computed.
@@ -110,9 +104,7 @@ def compare_leaderboards(
     contests = [
         evaluate_rankers(
             *({str(measure): table}, answered, rankers),
-            resamples=resamples,
             confidence=_CONFIDENCE,
-            seed=seed,
         )
         for table in values
     ]
@@ -130,7 +122,7 @@ def compare_leaderboards(
             [[row.run for row in side] for side in (old_order, rows)],
             *(common, [old_of, new_of]),
         ),
-        taus=_taus(*values, resamples=resamples, seed=seed),
+        taus=_taus(*values),
         significant=(
             sum(a.p_holm < SURE for a, _ in pairs),
             sum(b.p_holm < SURE for _, b in pairs),
@@ -170,16 +162,11 @@ def _ranks(means: list[Mean]) -> dict[str, int]:
     return {mean.run: int(place) for mean, place in zip(means, ranks, strict=True)}
 
 
-def _taus(old: Floats, new: Floats, *, resamples: int, seed: int) -> tuple[Tau, ...]:
-    queries = old.shape[1]
+def _taus(old: Floats, new: Floats) -> tuple[Tau, ...]:
     if len(old) < 2:
         return ()
-    weights = draw_samples(queries, resamples, seed)
-    sampled = [weights @ np.nan_to_num(side).T / queries for side in (old, new)]
-    means = [np.nan_to_num(side).mean(axis=1) for side in (old, new)]
-    taus = []
     names: tuple[Coefficient, ...] = ("tau-b", "tau-ap")
-    for name, tau in zip(names, (tau_b, tau_ap), strict=True):
-        value = float(tau(*means))
-        taus.append(Tau(name, value, *tau_interval(value, tau(*sampled), queries)))
-    return tuple(taus)
+    return tuple(
+        Tau(name, tau.value, tau.low, tau.high)
+        for name, tau in zip(names, estimate_taus(old, new), strict=True)
+    )

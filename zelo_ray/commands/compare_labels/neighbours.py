@@ -24,7 +24,7 @@ class Sibling:
     If they are neighbours on both, A is above by the new labels. ``old`` and ``new`` are the
     differences of the means on the queries that both runs answered (negative if A is above only
     because of other queries). ``*_d`` are the same in standard deviations of the differences over
-    queries (Cohen's d for paired samples), ``*_p`` the p-values of the randomisation test after
+    queries (Cohen's d for paired samples), ``*_p`` the p-values of the paired t-test after
     Holm's correction over all pairs of the board; ``*_apart``: it is below .05.
     """
 

@@ -10,7 +10,6 @@ import numpy as np
 from zelo_ray.commands.compare_labels.contradictions import Contradiction
 from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
 from zelo_ray.commands.compare_labels.neighbours import Sibling
-from zelo_ray.evaluation.measures.titles import title_measure, title_measures
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.slopes import rank_slopes
@@ -79,8 +78,7 @@ def build_report(source: Source, record: Record) -> Report:
         f"zelo-ray {record['version']} compare-labels: {without_credentials(options['old'])} "
         f"against {without_credentials(options['new'])}, {options['measure']}, "
         f"relevant from {options['positive']:g} by "
-        f"the old and from {options['relevant']:g} by the new labels, seed {options['seed']}, "
-        f"{options['resamples']:,} resamples."
+        f"the old and from {options['relevant']:g} by the new labels."
     )
     return Report(
         title="What new labels change",
@@ -114,7 +112,7 @@ def _compare_orders(results: LabelComparisonResults) -> str:
     leaders = f"{new} leads under both labels"
     if old != new:
         leaders = f"{old} leads by the old labels, {new} by the new"
-    measure = title_measures([rows[0]["measure"]])[rows[0]["measure"]]
+    measure = rows[0]["measure"]
     mover = max(rows, key=lambda row: abs(row["moved"]))
     moved = sum(row["moved"] != 0 for row in rows)
     if not moved:
@@ -171,13 +169,10 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
         for row in rows
     ]
     measure = rows[0]["measure"]
-    caption = (
-        f"Mean {title_measure(measure)} with 95% intervals over queries, best first by "
-        "the new labels."
-    )
+    caption = f"Mean {measure} with 95% intervals over queries, best first by the new labels."
     if missing:
         caption += " Queries that a run did not rank count as 0 in its means."
-    names, title = [row["run"] for row in rows], title_measures([measure])[measure]
+    names = [row["run"] for row in rows]
     old, new = (spans(rows, (side, f"{side}_low", f"{side}_high")) for side in ("old", "new"))
     return Section(
         "leaderboards",
@@ -188,7 +183,7 @@ def leaderboards_section(results: LabelComparisonResults) -> Section | None:
                 "Every run with its rank by the old labels, left, and by the new ones, right.",
             ),
             Chart(
-                {"": intervals(names, {"old": old, "new": new}, title)},
+                {"": intervals(names, {"old": old, "new": new}, measure)},
                 "Means under two sets of labels are not comparable: look at the order, and at "
                 "how far apart runs are.",
             ),
@@ -240,7 +235,7 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
                 columns,
                 cells,
                 "Cohen's d: the mean difference over queries, in standard deviations of that "
-                "difference. Significant: p < .05 by the paired randomisation test, after Holm's "
+                "difference. Significant: p < .05 by a paired t-test, after Holm's "
                 "correction for all pairs. Neighbours are close by the labels that made them "
                 "neighbours; to compare labels, the median |d| over all pairs of runs is "
                 f"{format_number(counts['median_d_old'], '.2f')} by the old labels and "

@@ -180,8 +180,6 @@ def _measure(
         {name: read_verdicts(job.out, field.items) for name, job in jobs.items()},
         {name: bills_by_query(queries, bills) for name, queries in requests.items()},
         together,
-        resamples=options.resamples,
-        seed=options.seed,
     )
     outcome.paid = paid
     return outcome

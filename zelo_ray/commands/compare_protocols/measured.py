@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.outcome import Cost, ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix
-from zelo_ray.evaluation.agreement.counts import Floats
-from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.estimates import Estimate, estimate, quotient
-from zelo_ray.evaluation.agreement.pairs import (
+from zelo_ray.evaluation.agreement import Difference, Estimate, estimate, quotient
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.votes import (
     A_BETTER,
     A_OR_NOT,
     B_BETTER,
@@ -70,8 +69,6 @@ def measure(
     bills: Mapping[str, Mapping[str, Bill]],
     together: Bill,
     *,
-    resamples: int,
-    seed: int,
     compared: Iterable[str] | None = None,
 ) -> ProtocolsOutcome:
     """Measure how far protocols agree with people, and what they cost.
@@ -81,8 +78,6 @@ def measure(
         words: by protocol, its verdict on each item; -1 where it gave none.
         bills: by protocol, what each query cost.
         together: what was paid for all protocols.
-        resamples: how many samples of queries are drawn.
-        seed: of the random numbers.
         compared: protocols of which every two are compared; None for all.
     """
     names, query = np.unique([item.query_id for item in items], return_inverse=True)
@@ -92,20 +87,19 @@ def measure(
     is_even = len(np.unique(weights)) < 2
     places = query.astype(np.int64)
     ratings = RatingMatrix((HUMAN, *words), verdicts, places, 3, None if is_even else weights)
-    chance = {"resamples": resamples, "seed": seed}
     raters = words if compared is None else compared
     differences = [
         difference
-        for difference in compare_raters(ratings, raters, _COEFFICIENTS, **chance)
+        for difference in compare_raters(ratings, raters, _COEFFICIENTS)
         if (difference.scale, difference.coefficient) in _OF_AGREEMENT.values()
     ]
     outcome = ProtocolsOutcome([], [], differences, together)
-    agreed = _agreement(ratings, chance)
+    agreed = _agreement(ratings)
     for row, name in enumerate(words, start=1):
         billed = [bills[name].get(query_id, Bill()) for query_id in query_ids]
         costs = [*_by_query(ratings, row, query_ids, billed)]
         right = np.array([float(cost.correct) for cost in costs])
-        figures = agreed[name] | _costs(billed, right, chance)
+        figures = agreed[name] | _costs(billed, right)
         outcome.trials.append(_trial(verdicts[[0, row]], name, costs, billed, figures))
         outcome.costs += costs
     return outcome
@@ -149,13 +143,13 @@ def _trial(
     )
 
 
-def _agreement(ratings: RatingMatrix, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
+def _agreement(ratings: RatingMatrix) -> dict[str, dict[str, Estimate]]:
     """Return the figures of `_OF_AGREEMENT` by protocol."""
     estimates = {
         (agreement.rater_b, agreement.scale, agreement.coefficient): Estimate(
             agreement.value, agreement.low, agreement.high, agreement.queries
         )
-        for agreement in agreement_with_people(ratings, _COEFFICIENTS, **chance)
+        for agreement in agreement_with_people(ratings, _COEFFICIENTS)
     }
     return {
         protocol: {name: estimates[protocol, *of] for name, of in _OF_AGREEMENT.items()}
@@ -163,9 +157,7 @@ def _agreement(ratings: RatingMatrix, chance: Mapping[str, int]) -> dict[str, di
     }
 
 
-def _costs(
-    bills: Sequence[Bill], correct: Floats, chance: Mapping[str, int]
-) -> dict[str, Estimate]:
+def _costs(bills: Sequence[Bill], correct: Floats) -> dict[str, Estimate]:
     """Estimate what all verdicts cost, and a correct one, in dollars and in calls."""
     every = np.ones(len(bills), np.bool_)  # queries without a correct verdict cost money too
     estimates = {}
@@ -174,8 +166,8 @@ def _costs(
         ("calls", [float(bill.calls) for bill in bills]),
     ):
         table = np.stack([np.array(spent), correct], axis=1)
-        estimates[name] = estimate(table, every, _first, **chance)
-        estimates[f"{name}_per_correct"] = estimate(table, every, quotient, **chance)
+        estimates[name] = estimate(table, every, _first)
+        estimates[f"{name}_per_correct"] = estimate(table, every, quotient)
     return estimates
 
 

@@ -6,8 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from zelo_ray.commands.compare_protocols.costs import Bill
-from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.estimates import Estimate
+from zelo_ray.evaluation.agreement import Difference, Estimate
 
 Unit = Literal["dollars", "calls"]
 """The unit of costs: calls if dollars are unknown, or everything is free."""

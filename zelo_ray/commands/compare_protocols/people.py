@@ -8,14 +8,15 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from zelo_ray.evaluation.agreement.majority_votes import reduce_repeats
-from zelo_ray.evaluation.agreement.pairs import (
+from zelo_ray.evaluation.votes import (
     A_BETTER,
     B_BETTER,
+    encode_votes,
     find_orientation,
+    judge_verdicts,
+    reduce_repeats,
     verdict_ratings,
 )
-from zelo_ray.evaluation.agreement.votes import encode_votes, judge_verdicts
 from zelo_ray.files import judges
 from zelo_ray.files.judges import check_preferences
 

@@ -13,8 +13,8 @@ from zelo_ray.commands.compare_protocols.significance import (
     sort_by_significance,
 )
 from zelo_ray.engine.bookkeeping import format_dollars
-from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
+from zelo_ray.evaluation.agreement import Difference
+from zelo_ray.evaluation.votes import A_OR_NOT, DECIDED, WITH_TIES
 from zelo_ray.files.run_record import PROTOCOLS
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
@@ -80,9 +80,7 @@ def build_report(source: Source, record: Record) -> Report:
         notes=record["notes"],
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} compare-protocols: people "
-            f"{without_credentials(options['human'])}, seed {options['seed']}, "
-            f"{options['resamples']:,} resamples "
-            "of queries."
+            f"{without_credentials(options['human'])}, seed {options['seed']}."
         ),
     )
 

@@ -6,9 +6,8 @@ from math import isnan, nan
 
 import scipy
 
-from zelo_ray.evaluation.agreement.differences import Difference
-from zelo_ray.evaluation.agreement.intervals import CONFIDENCE
-from zelo_ray.evaluation.agreement.pairs import WITH_TIES
+from zelo_ray.evaluation.agreement import CONFIDENCE, Difference
+from zelo_ray.evaluation.votes import WITH_TIES
 
 LEADING = (WITH_TIES, "agreement")
 """The scale and the coefficient by which protocols are ranked."""

@@ -12,10 +12,8 @@ import pyarrow as pa
 from zelo_ray.command_options import DriftOptions
 from zelo_ray.commands.drift.judgments import SharedJudgments, read_shared
 from zelo_ray.errors import OptionError
-from zelo_ray.evaluation.agreement import kappa
-from zelo_ray.evaluation.paired import PairedRows
-from zelo_ray.evaluation.randomisation import randomisation_test_for_many
-from zelo_ray.evaluation.significance import Floats, bootstrap_means, holm
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.evaluation.significance import Floats, holm, paired_test
 from zelo_ray.files.run_record import find_owner
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import write_json
@@ -39,7 +37,7 @@ class JudgeMovement:
     preference for the document shown first; ``with others``, how far it agrees with the other
     judges' old judgments of a query's items. ``same`` is the share of unchanged judgments,
     ``kappa`` Cohen's kappa of old and new (quadratic for grades, of the winner or a tie for votes).
-    p is of the paired randomisation test over queries, corrected over all tests by Holm.
+    p is of a paired t-test over queries, corrected over all tests by Holm.
     """
 
     judge: str
@@ -121,8 +119,7 @@ def drift(options: DriftOptions) -> Drift:
     columns = split_columns(options.columns)
     kinds, notes = read_shared(*places, columns)
     columns.refuse_unused()
-    count = sum(2 * judgments.rows["judge"].nunique() for judgments in kinds)
-    tests = [test for each in kinds for test in _measure_movements(each, count, options)]
+    tests = [test for each in kinds for test in _measure_movements(each)]
     tests.sort(key=lambda test: test.judge == PANEL)
     # The panel is their mean, not a further test.
     judges = [test for test in tests if test.judge != PANEL]
@@ -144,23 +141,19 @@ def _judged(judgments: SharedJudgments) -> str:
     return "votes" if judgments.votes else "grades"
 
 
-def _measure_movements(
-    judgments: SharedJudgments, tests: int, options: DriftOptions
-) -> Iterator[JudgeMovement]:
+def _measure_movements(judgments: SharedJudgments) -> Iterator[JudgeMovement]:
     rows, judged = judgments.rows, _judged(judgments)
     for judge, group in rows.groupby("judge"):
         name = str(judge), judged, "level"
-        yield _measure_movement(name, group, group[["old", "new"]], tests, options)
+        yield _measure_movement(name, group, group[["old", "new"]])
         word = _others_mean(judgments, group, rows[rows["judge"] != judge])
         if word.notna().any():
             subset = group[word.notna()]
             follows = subset[["old", "new"]].mul(word[subset.index], axis=0)
-            yield _measure_movement(
-                (name[0], judged, "with others"), subset, follows, tests, options
-            )
+            yield _measure_movement((name[0], judged, "with others"), subset, follows)
     if rows["judge"].nunique() > 1 and not judgments.votes:
         panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
-        yield _measure_movement((PANEL, judged, "level"), panel, panel[["old", "new"]], 1, options)
+        yield _measure_movement((PANEL, judged, "level"), panel, panel[["old", "new"]])
 
 
 def _others_mean(judgments: SharedJudgments, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
@@ -181,26 +174,21 @@ def _measure_movement(
     name: tuple[str, str, str],
     rows: pd.DataFrame,
     values: pd.DataFrame,
-    tests: int,
-    options: DriftOptions,
 ) -> JudgeMovement:
     """Test one change, by means over queries of the means over their items."""
     by_query = values.groupby(rows["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
-    numbers = {"resamples": options.resamples, "seed": options.seed}
-    change, low, high = (
-        float(estimate[0]) for estimate in bootstrap_means(apart, confidence=0.95, **numbers)
-    )
+    test = paired_test(apart, 0.95)
     return JudgeMovement(
         judge=name[0],
         judged=name[1],
         what=name[2],
         old=float(by_query["old"].mean()),
         new=float(by_query["new"].mean()),
-        change=change,
-        low=low,
-        high=high,
-        p=float(randomisation_test_for_many(PairedRows(apart), tests, **numbers)[0]),
+        change=float(test.mean[0]),
+        low=float(test.low[0]),
+        high=float(test.high[0]),
+        p=float(test.p[0]),
         p_holm=1.0,
         same=float((rows["old"] == rows["new"]).mean()),
         kappa=_kappa(rows["old"].to_numpy(), rows["new"].to_numpy(), votes=name[1] == "votes"),
@@ -214,10 +202,10 @@ def _kappa(old: Floats, new: Floats, *, votes: bool) -> float:
     values = np.stack([old, new])
     steps = (np.sign(values) if votes else np.rint(values)).astype(np.int64)
     steps -= steps.min()
-    size = int(steps.max()) + 1
-    table = np.zeros((size, size))
+    table = np.zeros((steps.max() + 1, steps.max() + 1))
     np.add.at(table, (steps[0], steps[1]), 1.0)
-    return float(kappa.values(table, "nominal" if votes else "quadratic")) if size > 1 else np.nan
+    coefficient = COEFFICIENTS["kappa" if votes else "kappa-quadratic"]
+    return float(coefficient.of({"confusion": table}))
 
 
 def tables_of(found: Drift) -> dict[str, pa.Table]:

@@ -42,8 +42,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
         notes=notes,
         made=(
             f"zelo-ray {record['version']} drift: {without_credentials(options['old'])} against "
-            f"{without_credentials(options['new'])}, seed {options['seed']}, "
-            f"{options['resamples']:,} resamples."
+            f"{without_credentials(options['new'])}."
         ),
     )
 
@@ -94,7 +93,7 @@ def _judges_section(rows: Sequence[Row]) -> Section:
     )
     caption = (
         "Change: new minus old, a mean over queries with its 95% interval. p: paired "
-        "randomisation test over queries, after Holm's correction for all judges. Agreement with "
+        "t-test over queries, after Holm's correction for all judges. Agreement with "
         "others: how far a judge agrees with the other judges' old judgments. Same, kappa: a "
         "judge's new judgments against its old ones; kappa is quadratic for grades, and of votes "
         "that of the winner or a tie."

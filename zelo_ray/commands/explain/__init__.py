@@ -20,7 +20,14 @@ from zelo_ray.files.storage import exists
 from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import JudgingOptions
-from zelo_ray.protocols import Judgments, Protocol, QueryResults, protocol_of_record
+from zelo_ray.protocols import (
+    Judgments,
+    Protocol,
+    QueryResults,
+    ScoreKind,
+    protocol_of_record,
+    recorded_scores,
+)
 from zelo_ray.protocols.narrative import indented, of_failures
 from zelo_ray.protocols.options import recorded_pooling
 from zelo_ray.protocols.texts import shown_document, shown_query
@@ -36,6 +43,7 @@ class _Query:
 
     id: str
     protocol: Protocol
+    score_kind: ScoreKind
     outcome: QueryResults
     why: str
     """why there are no scores, if the run records it"""
@@ -73,13 +81,12 @@ class _Query:
     def headline(self, doc_id: str) -> str:
         """Return a line with a document's score."""
         if score := self.outcome.scores.get(doc_id):
-            score_kind, noun = self.protocol.score, self.protocol.noun
-            return score_kind.describe(score, len(self.outcome.scores), noun)
+            return self.score_kind.describe(score, len(self.outcome.scores), self.protocol.noun)
         return f"{doc_id}: no score" + (f", as {self.why}" if self.why else "")
 
     def explain_score(self, doc_id: str | None = None) -> Iterator[str]:
         """Explain in words what a score means."""
-        kind = self.protocol.score
+        kind = self.score_kind
         score = self.outcome.scores.get(doc_id or "")
         if score and kind.unit == "logits":
             yield meetings.beats_average(score)
@@ -305,9 +312,9 @@ def _plain_lines(kind: Judgments, row: Any) -> Iterator[str]:
 
 def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
     protocol = protocol_of_record(run)
-    score = protocol.score.record
+    kind = recorded_scores(run)
     held = QueryResults(
-        scores={row.doc_id: row for row in _records(out, "scores", query_id, score)},
+        scores={row.doc_id: row for row in _records(out, "scores", query_id, kind.record)},
         judgments={
             name: _records(out, name, query_id, kind) for name, kind in protocol.tables.items()
         },
@@ -318,6 +325,7 @@ def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
     return _Query(
         query_id,
         protocol,
+        kind,
         held,
         unscored.get("message", ""),
         read_pool(out, query_id),

@@ -19,9 +19,8 @@ from zelo_ray.command_options import BakeoffOptions, Draw
 from zelo_ray.commands.label.texts import pools_of_bakeoff
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank_run
-from zelo_ray.evaluation.people.correctable_measures import select_correctable
-from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
-from zelo_ray.evaluation.people.sampling_design import Floats
+from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes, select_correctable
+from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.judgments import digest_judgments, pools_file_of_truth, read_qrels, read_runs
 from zelo_ray.files.labels import PAIR, Ids, ids_in_table

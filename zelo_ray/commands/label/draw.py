@@ -38,7 +38,7 @@ from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import count_deciding_queries
 from zelo_ray.evaluation.people.frame import Frame
-from zelo_ray.evaluation.people.sampling_design import priorities, sample_threshold
+from zelo_ray.evaluation.people.sampling import priorities, sample_threshold
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.inputs import InputOptions, convert_inputs
 from zelo_ray.files.judgments import has_changed

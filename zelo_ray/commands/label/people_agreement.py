@@ -6,13 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.evaluation.agreement import (
-    choose_coefficients,
-    measure_agreement,
-    ratings_of,
-    scale_name,
-)
-from zelo_ray.evaluation.agreement.coefficients import Agreement
+from zelo_ray.evaluation.agreement import Agreement, measure_agreement, scale_name
+from zelo_ray.evaluation.coefficients import choose_coefficients, ratings_of
 from zelo_ray.files.labels import DOCUMENT, LABEL_COLUMNS, CurrentAnswers, LabelUnit, valid_answers
 from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.wording import counted
@@ -35,7 +30,7 @@ class PairOfPeople:
     """the share with the same answer"""
 
 
-def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfPeople]:
+def compare_people(rows: pa.Table, top: float) -> list[PairOfPeople]:
     """Compare each two people who graded the same documents; most documents first.
 
     With more than 101 grades nobody is compared.
@@ -43,7 +38,6 @@ def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfP
     Args:
         rows: query_id, doc_id, person and grade, such as those of `labels.PeoplesLabels`.
         top: the highest grade; grades are rounded to whole numbers.
-        seed: of the intervals.
     """
     names = ["query_id", "doc_id", "judge", "grade"]
     levels = int(top) + 1
@@ -56,9 +50,6 @@ def compare_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[PairOfP
         ratings_of(table, levels),
         {},
         choose_coefficients([_WEIGHTED, _EQUAL]),
-        thresholds=(),
-        resamples=1000,
-        seed=seed,
     )
     by_pair: dict[tuple[str, str], dict[str, Agreement]] = {}
     for agreement in coefficients:

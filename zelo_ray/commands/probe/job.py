@@ -158,8 +158,6 @@ def probe_judges(options: ProbeOptions, watch: Watch) -> ProbeOutcome:
             judgments,
             missing,
             top=TOP[plan.protocol],
-            resamples=options.resamples,
-            seed=options.seed,
         )
         notes += [*input_notes, *sample.notes]
         notes += _describe_gaps(summary, sample, missing)

@@ -11,11 +11,8 @@ import numpy as np
 import scipy
 
 from zelo_ray.commands.probe.sample import ProbedPair
-from zelo_ray.evaluation.bootstrap import FEWEST, bootstrap_means
-from zelo_ray.evaluation.paired import PairedRows
 from zelo_ray.evaluation.probes import load_probe
-from zelo_ray.evaluation.randomisation import holm, randomisation_test_for_many
-from zelo_ray.evaluation.resampling import TIE, Floats
+from zelo_ray.evaluation.significance import FEWEST, TIE, Floats, holm, paired_test
 from zelo_ray.files.tables import read_table
 from zelo_ray.records import Grade, Vote
 
@@ -49,8 +46,8 @@ class ProbeShift:
     """Mean shift of a judge's judgments under a probe.
 
     ``shift`` is the mean over queries of the means over their documents, with a 95% interval over
-    queries; ``up`` and ``down`` are the shares of documents that moved. p is of the paired
-    randomisation test over queries, and ``p_holm`` is corrected over all judges and probes.
+    queries; ``up`` and ``down`` are the shares of documents that moved. p is of a paired t-test
+    over queries, and ``p_holm`` is corrected over all judges and probes.
     ``detectable`` is the shift that would be found with a chance of 80%; NaN if nothing moved, or
     with fewer than 5 queries. ``at_top`` is the share of
     originals that cannot move up.
@@ -108,8 +105,6 @@ def measure_shifts(
     missing: Mapping[tuple[str, str], int],
     *,
     top: float,
-    resamples: int,
-    seed: int,
 ) -> list[ProbeShift]:
     """Measure the shift of each judge under each probe, by judge and probe.
 
@@ -117,8 +112,6 @@ def measure_shifts(
         judgments: of all judges and probes.
         missing: by judge and probe, how many documents lack a judgment.
         top: the highest judgment; originals that have it cannot move up.
-        resamples: samples of queries, for intervals and tests.
-        seed: all chance follows from it.
     """
     groups = {
         name: [*rows]
@@ -128,10 +121,7 @@ def measure_shifts(
         )
     }
     tests = len(groups)
-    shifts = [
-        _measure(rows, missing.get(name, 0), tests, top=top, resamples=resamples, seed=seed)
-        for name, rows in groups.items()
-    ]
+    shifts = [_measure(rows, missing.get(name, 0), tests, top=top) for name, rows in groups.items()]
     corrected = holm(np.array([shift.p for shift in shifts]))
     return [replace(shift, p_holm=float(p)) for shift, p in zip(shifts, corrected, strict=True)]
 
@@ -142,27 +132,20 @@ def _measure(
     tests: int,
     *,
     top: float,
-    resamples: int,
-    seed: int,
 ) -> ProbeShift:
     by_query = defaultdict[str, list[float]](list)
     for row in rows:
         by_query[row.query_id].append(row.shift)
     means = np.array([np.mean(by_query[query_id]) for query_id in sorted(by_query)])
-    table = means[np.newaxis]
-    numbers = {"resamples": resamples, "seed": seed}
-    mean, low, high = (
-        float(estimate[0]) for estimate in bootstrap_means(table, confidence=0.95, **numbers)
-    )
-    p = float(randomisation_test_for_many(PairedRows(table), tests, **numbers)[0])
+    test = paired_test(means[np.newaxis], 0.95)
     every = np.array([row.shift for row in rows])
     return ProbeShift(
         judge=rows[0].judge,
         probe=rows[0].probe,
-        shift=mean,
-        low=low,
-        high=high,
-        p=p,
+        shift=float(test.mean[0]),
+        low=float(test.low[0]),
+        high=float(test.high[0]),
+        p=float(test.p[0]),
         p_holm=1.0,
         up=float((every > TIE).mean()),
         down=float((every < -TIE).mean()),
@@ -177,10 +160,9 @@ def _measure(
 def detectable_shift(means: Floats, tests: int) -> float:
     """Return the mean shift that the test finds with a chance of 80%, given how queries spread.
 
-    At the level that Holm's correction leaves the smallest of ``tests`` p values, the randomisation
-    test calls a sum of n values significant beyond c times the root of their sum of squares, c the
-    normal quantile, which is a t of c sqrt((n - 1) / (n - c^2)). A noncentral t lies beyond that
-    with a chance of 80% (its normal approximation: Johnson & Welch 1940, Biometrika 31:362).
+    The level is what Holm's correction leaves the smallest of ``tests`` p values. A noncentral t
+    lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson & Welch
+    1940, Biometrika 31:362).
 
     Args:
         means: shifts of the queries, of shape [queries].
@@ -189,10 +171,10 @@ def detectable_shift(means: Floats, tests: int) -> float:
     Returns:
         NaN with fewer than 5 queries or too few for any p as small, or if nothing moved.
     """
-    n, c = len(means), float(scipy.special.ndtri(1 - SURE / tests / 2))
-    if n < max(FEWEST, c * c + 1) or (spread := float(means.std(ddof=1))) <= TIE:
+    n = len(means)
+    if n < queries_needed(tests) or (spread := float(means.std(ddof=1))) <= TIE:
         return nan
-    t = c * sqrt((n - 1) / (n - c * c))
+    t = float(scipy.special.stdtrit(n - 1, 1 - SURE / tests / 2))
     steps = t + float(scipy.special.ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
     return steps * spread / sqrt(n)
 

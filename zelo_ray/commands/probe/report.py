@@ -45,8 +45,7 @@ def build_report(source: Source, record: Mapping[str, Any]) -> Report:
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} probe: "
             f"{', '.join(map(without_credentials, options['inputs']))}, "
-            f"protocol {options['protocol']}, seed {options['seed']}, "
-            f"{options['resamples']:,} resamples."
+            f"protocol {options['protocol']}, seed {options['seed']}."
         ),
     )
 
@@ -121,7 +120,7 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
     )
     caption = (
         f"Shift: {what}; a mean over queries with its 95% interval over queries. Up, down: share "
-        "of the documents that moved. p: paired randomisation test over queries, after Holm's "
+        "of the documents that moved. p: paired t-test over queries, after Holm's "
         "correction for all judges and probes. Detectable: the shift that this sample would have "
         "shown with a chance of about 80%."
     )

@@ -14,10 +14,8 @@ import scipy
 
 from zelo_ray.commands.compare_protocols.outcome import MOST
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.evaluation.agreement.estimates import estimate_share
-from zelo_ray.evaluation.paired import PairedRows
-from zelo_ray.evaluation.randomisation import randomisation_test
-from zelo_ray.evaluation.resampling import TIE, Floats
+from zelo_ray.evaluation.agreement import estimate_share
+from zelo_ray.evaluation.significance import TIE, Floats, paired_test
 
 LEVEL, POWER = 0.05, 0.8
 """The level of the test, two-sided, and the power for which queries are counted."""
@@ -36,7 +34,7 @@ class Gain:
         as_it_is: the same of what is as it is.
         difference: of the two.
         low, high: ends of its 95% interval, over samples of queries.
-        p: of the paired randomisation test over queries; NaN where no test was made.
+        p: of a paired t-test over queries; NaN where no test was made.
         items, queries: how many pairs, of how many queries, both judged; others do not count.
         better, worse: on how many queries it agrees more, and less.
         needed: how many queries would show such a difference; 0 if none would, or it is unknown.
@@ -132,15 +130,12 @@ def measure_gain(
     half: str,
     *,
     measure: Measure = "concordance",
-    resamples: int,
-    seed: int,
     tested: bool,
 ) -> Gain:
     """Measure by how much a candidate agrees more with people than another.
 
-    The difference is of shares of pairs, and its interval over samples of queries. p is of the
-    paired randomisation test over queries (Smucker, Allan & Carterette 2007, CIKM): if neither is
-    better, the verdicts of both could be exchanged on any query.
+    The difference is of shares of pairs, and its interval over samples of queries. p is of a
+    paired t-test over queries.
 
     Args:
         items: pairs of documents with the people's verdict.
@@ -149,11 +144,8 @@ def measure_gain(
         as_it_is: the name of the other.
         half: of the queries, for the result.
         measure: what is compared.
-        resamples: how many samples of queries, and of signs, are drawn.
-        seed: all chance follows from it.
         tested: whether the test is made.
     """
-    chance = {"resamples": resamples, "seed": seed}
     credit, credit_as_it_is = (
         credit_pairs(items, verdicts[name], measure) for name in (candidate, as_it_is)
     )
@@ -169,10 +161,10 @@ def measure_gain(
 
     apart, pairs = sums(credit - credit_as_it_is), sums(np.ones(len(items)))
     total = max(1.0, float(pairs.sum()))
-    difference = estimate_share(apart, pairs, **chance)
+    difference = estimate_share(apart, pairs)
     p = nan
     if tested:
-        p = float(randomisation_test(PairedRows(apart[np.newaxis]), **chance)[0])
+        p = float(paired_test(apart[np.newaxis], 0.95).p[0])
     value, value_as_it_is = (float(sums(row).sum()) / total for row in (credit, credit_as_it_is))
     return Gain(
         *(candidate, half, value, value_as_it_is),

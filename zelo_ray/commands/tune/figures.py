@@ -13,8 +13,8 @@ from zelo_ray.commands.tune.choice import credit_pairs, weights_of
 from zelo_ray.commands.tune.halves import Half
 from zelo_ray.commands.tune.outcome import CandidateFigures
 from zelo_ray.commands.tune.runs import CandidateRuns
-from zelo_ray.evaluation.agreement import COEFFICIENTS, RatingMatrix, measure_agreement
-from zelo_ray.evaluation.agreement.estimates import Estimate, estimate_share
+from zelo_ray.evaluation.agreement import Estimate, estimate_share, measure_agreement
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.tables import read_table
 from zelo_ray.options import AnnotateOptions
@@ -53,15 +53,14 @@ def figures_of_half(
     """Return the figures of all candidates that judged a half, in their order."""
     options = runs.options
     bills = {name: bills_by_query(keys, requests.bills) for name, keys in requests.keys.items()}
-    chance = {"resamples": options.resamples, "seed": options.seed}
     verdicts = runs.verdicts(half.name)
-    measured = measure(half.items, verdicts, bills, Bill(), **chance, compared=())
+    measured = measure(half.items, verdicts, bills, Bill(), compared=())
     rows = []
     for trial in measured.trials:
         name, plan = trial.protocol, runs.plans[trial.protocol, half.name]
         agreement, decided = (trial.figures[key] for key in ("agreement", "agreement_decided"))
-        concordance = concordance_of(half, verdicts[name], **chance)
-        kappa = kappa_of_grades(half, runs.field.people, plan, **chance)
+        concordance = concordance_of(half, verdicts[name])
+        kappa = kappa_of_grades(half, runs.field.people, plan)
         keys = {key for query_keys in requests.keys[name].values() for key in query_keys}
         row = CandidateFigures(
             candidate=name,
@@ -93,19 +92,17 @@ def figures_of_half(
     return rows
 
 
-def concordance_of(half: Half, verdicts: Sequence[int], *, resamples: int, seed: int) -> Estimate:
+def concordance_of(half: Half, verdicts: Sequence[int]) -> Estimate:
     """Estimate the share of a half's pairs that are ordered as people do, a tie counting half."""
     credit = credit_pairs(half.items, verdicts)
     query = np.unique([item.query_id for item in half.items], return_inverse=True)[1]
     weights = weights_of(half.items)
     right = np.bincount(query, weights * np.nan_to_num(credit))
     judged = np.bincount(query, weights * ~np.isnan(credit))
-    return estimate_share(right, judged, resamples=resamples, seed=seed)
+    return estimate_share(right, judged)
 
 
-def kappa_of_grades(
-    half: Half, people: People, plan: AnnotateOptions, *, resamples: int, seed: int
-) -> Estimate:
+def kappa_of_grades(half: Half, people: People, plan: AnnotateOptions) -> Estimate:
     """Return Cohen's kappa, weighted by squares, of a run's grades with people's.
 
     Scores and the means of several people's grades are rounded, a half to the even grade.
@@ -132,7 +129,7 @@ def kappa_of_grades(
     grades = np.array([by_people, by_run], np.int16)
     weights = np.array(of_people) if people.weights else None
     ratings = RatingMatrix((HUMAN, "run"), grades, queries, highest - lowest + 1, weights)
-    rows, _ = measure_agreement(ratings, {}, _KAPPA, thresholds=(), resamples=resamples, seed=seed)
+    rows, _ = measure_agreement(ratings, {}, _KAPPA)
     return next((Estimate(row.value, row.low, row.high, row.queries) for row in rows), _UNKNOWN)
 
 

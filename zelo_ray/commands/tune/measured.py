@@ -62,8 +62,6 @@ def measure_outcome(runs: CandidateRuns, chosen: str) -> TuneOutcome:
                     AS_IT_IS,
                     half.name,
                     measure=options.measure,
-                    resamples=options.resamples,
-                    seed=options.seed,
                     tested=half.name == SECOND and name == chosen,
                 )
                 gains.append(gain)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from zelo_ray.commands.compare_protocols.costs import pools_in
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, TIE
+from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 from zelo_ray.files.tables import read_table
 from zelo_ray.protocols import Judgments, load_protocol
 from zelo_ray.records import Document, Pool

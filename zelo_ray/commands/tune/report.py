@@ -104,8 +104,7 @@ def build_report(source: Source, record: Record) -> Report:
         notes=record["notes"],
         made=(
             f"zelo-ray {record['versions']['zelo-ray']} tune: people "
-            f"{without_credentials(options['human'])}, seed {options['seed']}, "
-            f"{options['resamples']:,} resamples of queries."
+            f"{without_credentials(options['human'])}, seed {options['seed']}."
         ),
     )
 
@@ -276,7 +275,7 @@ def differences_section(results: TuneResults) -> Section | None:
     caption = (
         "By how much a candidate agrees more with people than what is as it is, on the pairs that "
         "both judged; better, worse: on how many queries. Only the chosen one was tested, on the "
-        "second half (paired randomisation over queries, two-sided)."
+        "second half (paired t-test over queries, two-sided)."
     )
     numbers = frozenset(columns) - {"candidate", "half"}
     table = ReportTable(columns, cells, caption, numbers, _ROWS, file="differences.parquet")

@@ -1,10 +1,10 @@
 """Use people's labels in a bake-off that a panel judged.
 
-    frame = frame_of(measure, rankings)                 # ranks of documents, and the panel's grades
-    size = sizes(frame)                                 # how much a label could move a difference
+    frame = build_frame(measure, rankings)              # what is ranked, and the panel's grades
+    size = label_sizes(frame)                           # how far a label could move a difference
     order = priorities(query_ids, doc_ids, size, seed)  # the first n of it are a sample of n
-    values = corrected(frame, gains, inclusion(size, threshold))
+    chances = inclusion_probabilities(size, sample_threshold(order, n))
+    values = correct_metrics(frame, gains, chances)
 
-These values take the place of the metrics, so that every interval and test of `significance`
-applies to them, too.
+These values take the place of the metrics in `significance`.
 """

@@ -17,9 +17,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.people.frame import Frame, Ints
-
-Floats = NDArray[np.float64]
+from zelo_ray.evaluation.people.frame import Frame
+from zelo_ray.evaluation.ranking import Floats, Ints
 
 FOLDS = 10
 """Folds of the queries, each predicted from the labels of the others."""
@@ -30,15 +29,8 @@ FEWEST = 30
 def count_deciding_queries(frame: Frame, labelled: NDArray[np.bool_]) -> Ints:
     """Count the queries with labels that bear on the difference of two rankers.
 
-    It is 0 where fewer than `FEWEST` labels do: most may be of documents that only a third ranker
-    ranks differently.
-
-    Args:
-        frame: of the bake-off.
-        labelled: whether each document has, or is to have, a label, [rows].
-
-    Returns:
-        Of shape [rankers, rankers].
+    Of shape [rankers, rankers], from whether each document is labelled, [rows]. It is 0 where fewer
+    than `FEWEST` labels do: most may be of documents that only a third ranker ranks differently.
     """
     rows, rankers = np.flatnonzero(labelled), len(frame.weight)
     counts = np.zeros((rankers, rankers), np.int64)
@@ -56,15 +48,14 @@ def correct_metrics(
 ) -> Floats:
     """Return the rankers' metrics by the panel, corrected by people's labels.
 
+    Of shape [rankers, queries]. Only differences of two rankers are unbiased: documents that all
+    rankers rank alike have no label.
+
     Args:
         frame: of the bake-off.
         gain: of people's labels, [rows]; NaN where there is none.
         probability: of each document to be labelled, [rows]; used where there is a label.
         whole_queries: whether documents of a query were drawn together.
-
-    Returns:
-        Of shape [rankers, queries]. Only differences of two rankers are unbiased: documents that
-        all rankers rank alike have no label.
     """
     predictions = predict_gains(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
@@ -99,29 +90,30 @@ def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) ->
     added, since people grade some queries higher throughout. If documents of a query were drawn
     together, that residual would not be independent of the sample, and is left out.
     """
-    predictions = panel_gains(frame)
-    labelled = ~np.isnan(gain)
+    predictions, labelled, graded = panel_gains(frame), ~np.isnan(gain), ~np.isnan(frame.panel)
     if labelled.sum() < FEWEST:
         return predictions
     edges = np.linspace(0, len(frame.query_ids), FOLDS + 1).round().astype(np.int64)
     for low, high in pairwise(edges):
         fold = (frame.query >= low) & (frame.query < high)
-        predictions[fold] = _learned(frame.panel, gain, labelled & ~fold, fold, predictions[fold])
-    return (
-        predictions
-        if whole_queries
-        else predictions + _of_query(frame, np.where(labelled, gain - predictions, np.nan))
-    )
+        known, other = labelled & graded & ~fold, labelled & ~graded & ~fold
+        if known.any():
+            grades, place = np.unique(frame.panel[known], return_inverse=True)
+            count = np.bincount(place)
+            means = np.bincount(place, gain[known]) / count
+            steps = scipy.optimize.isotonic_regression(means, weights=count).x
+            predictions[fold & graded] = np.interp(frame.panel[fold & graded], grades, steps)
+        if other.any():
+            predictions[fold & ~graded] = gain[other].mean()
+    if whole_queries:
+        return predictions
+    return predictions + _of_query(frame, np.where(labelled, gain - predictions, np.nan))
 
 
 def _of_query(frame: Frame, rest: Floats) -> Floats:
     """Return the mean residual of the other labels of each document's query, shrunk towards 0.
 
     It is shrunk by the variances within and between queries (Robinson 1991, Stat. Sci. 6:15).
-
-    Args:
-        frame: of the bake-off.
-        rest: the residual of each label, [rows]; NaN where there is none.
     """
     labelled = ~np.isnan(rest)
     residuals, size = np.where(labelled, rest, 0.0), len(frame.query_ids)
@@ -141,28 +133,3 @@ def _of_query(frame: Frame, rest: Floats) -> Floats:
     means = np.zeros(len(rest))  # stays 0 without other labels
     np.divide(total[frame.query] - residuals, weight, out=means, where=others > 0)
     return means
-
-
-def _learned(
-    panel: Floats,
-    gain: Floats,
-    labelled: NDArray[np.bool_],
-    wanted: NDArray[np.bool_],
-    otherwise: Floats,
-) -> Floats:
-    gains = otherwise.copy()
-    for judged in (True, False):
-        of_kind = ~np.isnan(panel) if judged else np.isnan(panel)
-        rows = labelled & of_kind
-        at = of_kind[wanted]
-        if not rows.any() or not at.any():
-            continue
-        if not judged:
-            gains[at] = gain[rows].mean()
-            continue
-        grades, place = np.unique(panel[rows], return_inverse=True)
-        count = np.bincount(place)
-        means = np.bincount(place, gain[rows]) / count
-        steps = scipy.optimize.isotonic_regression(means, weights=count).x
-        gains[at] = np.interp(panel[wanted][at], grades, steps)
-    return gains

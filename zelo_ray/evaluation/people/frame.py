@@ -1,6 +1,6 @@
 """Collect the documents that rankers rank within a measure's depth, with their weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,10 +8,16 @@ import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.measures import Linear, Measure, Ranking, Truth, linear_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from zelo_ray.evaluation.measures import (
+    Linear,
+    Measure,
+    Ranking,
+    Truth,
+    linear_of,
+    load_measure,
+    parse_measure,
+)
+from zelo_ray.evaluation.ranking import Floats, Ints
 
 TOP = 3
 """The highest grade that people give, where the truth has scores instead of grades."""
@@ -22,24 +28,23 @@ query without relevant documents would outweigh all others."""
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The documents within a measure's depth of any ranker, [rows]."""
+    """The documents within a measure's depth of any ranker, [rows].
+
+    ``query`` is the place of each row in ``query_ids``, those of the truth; ``weight`` what a gain
+    of 1 adds to a ranker's metric of the query, [rankers, rows]; ``panel`` the panel's grade, NaN
+    if unjudged; ``ideal`` what gains are divided by (``weight`` includes it), [queries];
+    ``answered`` is [rankers, queries].
+    """
 
     measure: Measure
     linear: Linear
     query_ids: list[str]
-    """of the truth, [queries]"""
     query: Ints
-    """the place of each row's query in them, [rows]"""
     doc_ids: list[str]
-    """[rows]"""
     weight: Floats
-    """what a gain of 1 adds to a ranker's metric of the query, [rankers, rows]"""
     panel: Floats
-    """the panel's grade, [rows]; NaN if unjudged"""
     ideal: Floats
-    """what gains are divided by, [queries]; ``weight`` includes it"""
     answered: NDArray[np.bool_]
-    """[rankers, queries]"""
 
     def by_query(self, values: Floats) -> Floats:
         """Sum over the documents of each query: [rankers, rows] to [rankers, queries]."""
@@ -65,27 +70,23 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     linear in people's labels: it is then a gain on the panel's scale, not people's own nDCG. Once
     every document is labelled, `Frame.divided_by` and `ideals_by_people` make it that.
 
-    Args:
-        measure: one that is linear in the labels.
-        rankings: of every ranker, against one truth.
-
     Raises:
         OptionError: the measure is not linear in the labels.
     """
     linear = linear_of(measure)
     truth = next(iter(rankings.values())).truth
     grades = panel_grades(truth)
-    parts = [_part_of(ranking, linear) for ranking in rankings.values()]
-    doc_ids = pa.concat_arrays([part.doc_ids for part in parts]).dictionary_encode()
+    parts = [_first_ranks(ranking, linear) for ranking in rankings.values()]
+    queries, documents, rows, discounts = zip(*parts, strict=True)
+    doc_ids = pa.concat_arrays(documents).dictionary_encode()
     names, codes = doc_ids.dictionary, doc_ids.indices.to_numpy().astype(np.int64)
-    query = np.concatenate([part.query for part in parts])
-    keys, first, row = np.unique(
-        query * max(1, len(names)) + codes, return_index=True, return_inverse=True
-    )
-    ranker = np.repeat(np.arange(len(parts)), [len(part.query) for part in parts])
+    query = np.concatenate(queries)
+    keys = query * max(1, len(names)) + codes
+    keys, first, row = np.unique(keys, return_index=True, return_inverse=True)
+    ranker = np.repeat(np.arange(len(parts)), [len(part) for part in queries])
     weight = np.zeros((len(parts), len(keys)))
-    weight[ranker, row] = np.concatenate([part.discount for part in parts])
-    judged = np.concatenate([part.row for part in parts])[first]
+    weight[ranker, row] = np.concatenate(discounts)
+    judged = np.concatenate(rows)[first]
     ideals = np.ones(len(truth.query_ids))
     if linear.ideal:  # the panel's own, but at least that of one document of grade 1
         least = LEAST_IDEAL * linear.gains(np.ones(1))[0]
@@ -132,27 +133,16 @@ def panel_grades(truth: Truth) -> Floats:
     return np.maximum(truth.relevance, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The first documents of one ranker."""
-
-    query: Ints
-    doc_ids: pa.Array
-    row: Ints
-    discount: Floats
-
-
-def _part_of(ranking: Ranking, linear: Linear) -> _Part:
-    counts = ranking.counts
-    longest = int(counts.max(initial=1))
+def _first_ranks(ranking: Ranking, linear: Linear) -> tuple[Ints, pa.Array, Ints, Floats]:
+    """Return query, document, row of the truth and discount of what a ranker ranks first."""
+    longest = int(ranking.counts.max(initial=1))
     discounts = np.zeros(longest)
     weights = linear.discounts(longest if linear.depth is None else min(linear.depth, longest))
     discounts[: len(weights)] = weights
-    query = np.repeat(np.arange(len(counts)), counts)
     discount = discounts[ranking.places]
     inside = np.flatnonzero(discount > 0)
-    doc_ids = ranking.ids(inside)
-    return _Part(query[inside], doc_ids, ranking.rows[inside], discount[inside])
+    query = np.repeat(np.arange(len(ranking.counts)), ranking.counts)
+    return query[inside], ranking.ids(inside), ranking.rows[inside], discount[inside]
 
 
 def ideals_by_people(
@@ -160,11 +150,7 @@ def ideals_by_people(
 ) -> Floats | None:
     """Return the ideals of people's own labels, [queries]; None where a document lacks a label.
 
-    Args:
-        frame: of a measure that is divided by an ideal.
-        truth: what the panel judged.
-        ids: the query's and the document's, of each labelled document, [labels].
-        gains: of their labels, [labels].
+    ``ids`` are of the query and the document of each label, and ``gains`` are its own, [labels].
     """
     if len(ids) < len(truth.query):
         return None
@@ -189,3 +175,39 @@ def _ideals(query: Ints, gains: Floats, linear: Linear, queries: int) -> Floats:
     discounts = linear.discounts(int(rank.max(initial=0)) + 1)
     terms = gains[order[inside]] * discounts[rank[inside]]
     return np.bincount(query[inside], terms, queries).astype(np.float64)
+
+
+def on_panel_scale(measure: Measure) -> str:
+    """Name what an nDCG becomes if people's gains are divided by the ideal of the panel's grades.
+
+    It is not people's own nDCG: where many documents are relevant it is near it, and where few are
+    it is less than half of it (``benchmarks/people.py``).
+    """
+    return f"{str(measure).replace('nDCG', 'gain', 1)} on the panel's scale"
+
+
+def select_correctable(
+    measures: Iterable[Measure], *, scores: bool = False
+) -> tuple[tuple[Measure, ...], dict[str, str]]:
+    """Return the measures that are linear in the labels, and why others are left out.
+
+    People give grades, not scores: nDCG replaces zelo_nDCG, and a measure is left out if its
+    ``rel`` is a score (where the truth has ``scores``). If no measure is left, nDCG@10 is used.
+    """
+    chosen, left_out = list[Measure](), dict[str, str]()
+    for measure in measures:
+        kind = load_measure(measure.name)
+        if measure.of_labels:
+            continue
+        if not kind.linear:
+            left_out[str(measure)] = "not linear in the labels"
+        elif scores and "rel" in kind.parameters:
+            left_out[str(measure)] = "its rel is a score, and people give grades"
+        else:
+            chosen.append(by_grades(measure))
+    return tuple(dict.fromkeys(chosen)) or (parse_measure("nDCG@10"),), left_out
+
+
+def by_grades(measure: Measure) -> Measure:
+    """Return what people's grades measure in place of a measure of scores."""
+    return replace(measure, name="nDCG") if measure.name == "zelo_nDCG" else measure

@@ -11,8 +11,7 @@ from zelo_ray.commands.agree.leaderboards import LeaderboardPlace, OrderAgreemen
 from zelo_ray.commands.agree.report import biases, coefficients, consensus, people
 from zelo_ray.commands.agree.report.results import AgreementTables, estimate_of
 from zelo_ray.commands.agree.report.warnings import rank_agreement_warnings
-from zelo_ray.evaluation.agreement.coefficients import Agreement, ConfusionCell
-from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.evaluation.agreement import Agreement, ConfusionCell, Difference
 from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Consensus
@@ -116,10 +115,7 @@ def _outcome(tables: AgreementTables) -> Iterator[str]:
 
 def _made(record: Mapping[str, Any]) -> str:
     options = record["options"]
-    return (
-        f"zelo-ray {record['versions']['zelo-ray']} agree: {options['levels']} grades, seed "
-        f"{options['seed']}, {options['resamples']:,} resamples of queries."
-    )
+    return f"zelo-ray {record['versions']['zelo-ray']} agree: {options['levels']} grades."
 
 
 AGREE_REPORT = ReportKind(

@@ -13,9 +13,7 @@ from zelo_ray.commands.agree.report.results import (
     rows_by,
     two_decimals,
 )
-from zelo_ray.evaluation.agreement.pairs import DECIDED, WITH_TIES
-from zelo_ray.evaluation.agreement.votes import CHANCE
-from zelo_ray.evaluation.measures.titles import title_measure
+from zelo_ray.evaluation.votes import CHANCE, DECIDED, WITH_TIES
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
@@ -43,33 +41,6 @@ _GRADING: tuple[_BiasKind, ...] = (
             "By how much a judge's mean grade is above the other judges', on the same documents. "
             "An error that all judges share does not show here."
         ),
-    ),
-    (
-        ("length", "human"),
-        "grades per doubling of length",
-        (
-            "By how much a document of the same query and human grade is graded higher if it is "
-            "twice as long. A judge without length bias is at 0, as far as human grades hold "
-            "content constant."
-        ),
-    ),
-    (
-        ("length", "others"),
-        "grades per doubling of length",
-        (
-            "By how much more than the other judges a judge rewards a document of the same query "
-            "for being twice as long. A bias that all judges share does not show here."
-        ),
-    ),
-    (
-        ("repeats-equal", ""),
-        "share of repeats that are equal",
-        "How often a judge that was asked again about a document gave the same grade.",
-    ),
-    (
-        ("repeats-apart", ""),
-        "mean difference of repeats, in grades",
-        "How far apart the grades of a judge are that was asked again about a document.",
     ),
 )
 _VOTING: tuple[_BiasKind, ...] = (
@@ -105,11 +76,11 @@ _VOTING: tuple[_BiasKind, ...] = (
 )
 _ROWS = 12
 _NONE = {"value": -inf}
-_FAIR = {"leniency": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
+_FAIR = {"leniency": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
 
 
 def grading_section(tables: AgreementTables) -> Section | None:
-    """Show the severity, length bias and consistency of judges that graded."""
+    """Show the severity of judges that graded."""
     rows = tables.rows("grading")
     if not rows:
         return None
@@ -117,9 +88,6 @@ def grading_section(tables: AgreementTables) -> Section | None:
     whom = "the people's" if against == HUMAN else "the mean of the other judges"
     columns = {
         ("leniency", against): ("above", f"mean grade less {whom}, on the same documents"),
-        ("length", against): ("a doubling", "grades more for a document twice as long"),
-        ("repeats-equal", ""): ("same again", "repeated grades that are equal"),
-        ("repeats-apart", ""): ("off by", "mean difference of repeated grades"),
     }
     charts = _biases(rows, tables, _GRADING)
     table = _bias_table(rows, columns, "grading.parquet")
@@ -279,10 +247,10 @@ def systems_section(tables: AgreementTables) -> Section | None:
         for row in orders
     ]
     note = (
-        f"{counted(orders[0]['runs'], 'run')} by {title_measure(orders[0]['measure'])}, against "
+        f"{counted(orders[0]['runs'], 'run')} by {orders[0]['measure']}, against "
         f"their order by {whom}, on what both graded. Opposite order: pairs of runs in the "
-        f"opposite order, of all, and of those that differ significantly by {whom} (randomisation "
-        "test, p < .05, Holm). Intervals are rough."
+        f"opposite order, of all, and of those that differ significantly by {whom} (p < .05, "
+        "Holm). Intervals are rough."
     )
     parts.append(
         ReportTable(columns, cells, note, frozenset(columns[1:]), _ROWS, file="systems.parquet")

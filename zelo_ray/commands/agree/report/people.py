@@ -5,13 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from zelo_ray.commands.agree.report.results import AgreementTables, Row, estimate_of, rows_by
-from zelo_ray.evaluation.agreement.pairs import (
-    A_OR_NOT,
-    DECIDED,
-    VOTES,
-    VOTES_DECIDED,
-    WITH_TIES,
-)
+from zelo_ray.evaluation.votes import A_OR_NOT, DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.parts import Cells, Chart, Figure, ReportTable, Section, TextCell
 from zelo_ray.reports.wording import format_estimate, format_number

@@ -5,7 +5,7 @@ from functools import cached_property
 from math import isnan, nan
 from typing import Any
 
-from zelo_ray.evaluation.agreement import COEFFICIENTS
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.files.judges import HUMAN
 from zelo_ray.reports.source import Source
 from zelo_ray.reports.wording import Quantity, format_estimate, format_number

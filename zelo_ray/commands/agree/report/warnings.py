@@ -13,8 +13,6 @@ LITTLE = 0.2
 """Below this (commonly called "slight" agreement) a judge is of no use."""
 FLIPS = 0.25
 """Of pairs seen in both orders. Random votes reach .5; from half of that, much is noise."""
-LENGTH = 0.1
-"""Grades per doubling of length: a document four times as long gains a fifth of a grade."""
 _DECIDED = 10
 """The fewest documents, votes or pairs for a warning of a bias."""
 
@@ -68,9 +66,9 @@ def _and_more(rows: Sequence[Row]) -> str:
     return f" and {len(rows) - 3} more" if len(rows) > 3 else ""
 
 
-def warn_of_biases(grading: Sequence[Row], voting: Sequence[Row]) -> Iterator[ResultWarning]:
+def warn_of_biases(voting: Sequence[Row]) -> Iterator[ResultWarning]:
     """Yield a warning for each large bias; a row is of a judge and a bias."""
-    for row in (*voting, *grading):
+    for row in voting:
         if row["items"] < _DECIDED or row["low"] != row["low"]:
             continue
         if warn := _BIASES.get((row["bias"], row["against"])):
@@ -98,22 +96,9 @@ def _flips(row: Row) -> Iterator[ResultWarning]:
         yield ResultWarning(WarningCode.FLIPS, values, row["value"])
 
 
-def _length(row: Row) -> Iterator[ResultWarning]:
-    if row["low"] > LENGTH or row["high"] < -LENGTH:
-        values = {
-            "judge": row["judge"],
-            "side": "longer" if row["value"] > 0 else "shorter",
-            "beside": " than the other judges do" if row["against"] == "others" else "",
-            "span": _span(row, "+.2f"),
-        }
-        yield ResultWarning(WarningCode.LENGTH_BIAS, values, min(abs(row["value"]), 1))
-
-
 _BIASES = {
     ("first", ""): _first,
     ("flips", ""): _flips,
-    ("length", "human"): _length,
-    ("length", "others"): _length,
 }
 
 
@@ -127,7 +112,7 @@ def rank_agreement_warnings(tables: AgreementTables) -> RankedWarnings:
     return rank_warnings(
         [
             *_warn_of_people(tables),
-            *warn_of_biases(tables.rows("grading"), tables.rows("voting")),
+            *warn_of_biases(tables.rows("voting")),
             *warn_of_demonstration(tables.judges, "", "measured here", "Annotate again with"),
         ],
         f"{comparison}severity, length, order and repeats were looked at",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from zelo_ray.commands.annotate.report.answering_models import is_another_model, list_models
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.evaluation.wilson import wilson_interval
+from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.files.wording import counted
 from zelo_ray.reasons import Unscored, UnscoredReason, judges_by_reason
 from zelo_ray.reports.warning import ResultWarning
@@ -119,7 +119,7 @@ def _missing(summary: Summary) -> Iterator[ResultWarning]:
             statuses.pop("failed", None)
         missing = sum(statuses.values())
         requests = missing + summary.answers_by_judge.get(judge, 0)
-        if not missing or wilson_interval(missing, requests)[0] <= LOST:
+        if not missing or share_interval(missing, requests)[0] <= LOST:
             continue
         kinds = sorted(statuses, key=lambda status: -statuses[status])
         alone = len(judged.keys() | failed.keys()) == 1

@@ -37,7 +37,7 @@ def _add(totals: GradeCounts, chunk: pa.Table) -> None:
     cells = np.bincount(judge * LEVELS + chunk["grade"].to_numpy(), minlength=len(judges) * LEVELS)
     for name, counts in zip(judges, cells.reshape(-1, LEVELS), strict=True):
         totals.counts[name] = totals.counts.get(name, 0) + counts
-    from zelo_ray.evaluation.agreement import ratings_of  # noqa: PLC0415 - votes need none of it
+    from zelo_ray.evaluation.coefficients import ratings_of  # noqa: PLC0415 - votes need none of it
 
     ratings = ratings_of(chunk, LEVELS)
     hot = [(row == np.arange(LEVELS)[:, np.newaxis]).astype(np.int64) for row in ratings.grades]

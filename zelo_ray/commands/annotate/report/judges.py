@@ -8,7 +8,7 @@ import numpy as np
 from zelo_ray.commands.annotate.report.answering_models import list_models
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.evaluation.wilson import wilson_intervals
+from zelo_ray.evaluation.significance import share_intervals
 from zelo_ray.files.wording import counted
 from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.reasons import judges_by_reason
@@ -122,7 +122,7 @@ def agreement_section(results: AnnotateResults) -> Section | None:
             )
         )
     share = np.array([results.panel.first[name] / results.panel.votes[name] for name in names])
-    low, high = wilson_intervals(share, np.array([results.panel.votes[name] for name in names]))
+    low, high = share_intervals(share, np.array([results.panel.votes[name] for name in names]))
     figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
     order = (
         "Both orders were asked, so an unbiased judge is at 0.5."

@@ -16,7 +16,7 @@ from zelo_ray.commands.annotate.report.panel_warnings import (
     warn_of_panel,
 )
 from zelo_ray.commands.annotate.report.results import AnnotateResults
-from zelo_ray.evaluation.wilson import wilson_interval
+from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.fitting.effective_judges import grade_correlation
 from zelo_ray.reports.demonstration import warn_of_demonstration
 from zelo_ray.reports.warning import ORDER, RankedWarnings, ResultWarning, rank_warnings
@@ -79,7 +79,7 @@ def _order(figures: JudgingFigures) -> Iterator[ResultWarning]:
     for judge, (first, votes) in figures.first_wins.items():
         if votes < FEWEST:
             continue
-        low, high = wilson_interval(first, votes)
+        low, high = share_interval(first, votes)
         if max(first, votes - first) >= ALWAYS * votes:
             yield _follows_order(judge, first / votes, alone=len(figures.judges) == 1)
         elif low > 0.5 + ORDER or high < 0.5 - ORDER:
@@ -145,7 +145,7 @@ def collect_judging_figures(results: AnnotateResults) -> JudgingFigures:
         both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
         one_answer=_flat(results),
         pair_agreement={
-            two: (panel.agreed[two] / pairs, *wilson_interval(panel.agreed[two], pairs))
+            two: (panel.agreed[two] / pairs, *share_interval(panel.agreed[two], pairs))
             for two, pairs in sorted(panel.pairs.items())
             if pairs
         },

@@ -6,7 +6,7 @@ import numpy as np
 
 from zelo_ray.commands.annotate.report.results import AnnotateResults
 from zelo_ray.commands.annotate.report.tournaments import count_wins, expected_wins, finished
-from zelo_ray.evaluation.wilson import wilson_intervals
+from zelo_ray.evaluation.significance import share_intervals
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals
 from zelo_ray.reports.parts import Cells, Chart, ReportTable, Section, TextCell
@@ -44,7 +44,7 @@ def winners_section(results: AnnotateResults) -> Section | None:
     even = expected_wins(over) if over else dict.fromkeys(pairs, 0.5)
     names, share, queries = zip(*best, strict=True)
     values = np.array(share)
-    ends = np.clip(wilson_intervals(values, np.array(queries)), 0, 1)
+    ends = np.clip(share_intervals(values, np.array(queries)), 0, 1)
     rows: list[Cells] = [
         [
             TextCell(name),

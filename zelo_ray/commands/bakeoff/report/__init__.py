@@ -26,7 +26,7 @@ from zelo_ray.reports.kind import ReportKind
 from zelo_ray.reports.parts import Report, Section
 from zelo_ray.reports.source import Source, without_credentials
 from zelo_ray.reports.wording import format_cost, format_estimate, short
-from zelo_ray.rerankers.query_costs import QueryCost
+from zelo_ray.rerankers.ranking import QueryCost
 
 
 def _instructions_section(results: BakeoffResults) -> Section | None:
@@ -108,7 +108,7 @@ def _made(run: Mapping[str, Any]) -> str:
     return (
         f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
         f"{without_credentials(options['truth'])}, seed {options['seed']}, "
-        f"{options['resamples']:,} resamples, {labels}."
+        f"{labels}."
     )
 
 

@@ -1,20 +1,17 @@
 """Show which rankers may replace the baseline, in lines that scripts can parse."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import isnan, nan
 from typing import Any
 
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.evaluation.regression_gate import POWER, GateDecision
+from zelo_ray.evaluation.gate import POWER, GateDecision
 from zelo_ray.reports.parts import Section, Sentences
 
 
 def gate_section(results: BakeoffResults) -> Section | None:
     """Compare each candidate with the baseline; None if there is no baseline."""
-    gates = [
-        replace(gate, measure=results.title(gate.measure)) for gate in read_gate(results.summary)
-    ]
+    gates = read_gate(results.summary)
     if not gates:
         return None
     return Section("gate", "May they replace the baseline?", [Sentences([*gate_lines(gates)])])

@@ -83,7 +83,8 @@ def _other_measure(results: BakeoffResults) -> str:
 
 def _base(measure: str, results: BakeoffResults) -> str:
     """Return the measure that a corrected one stands for, as the report writes it."""
-    return results.title((results.people.get("on_panel_scale") or {}).get(measure, measure))
+    base: str = (results.people.get("on_panel_scale") or {}).get(measure, measure)
+    return base
 
 
 def _panels_estimate(groups: Mapping[Estimate, Sequence[Comparison]]) -> Estimate:
@@ -95,7 +96,7 @@ def _means_by(results: BakeoffResults, measure: str) -> dict[tuple[str, str], fl
     """Return means by one measure, by ranker and estimate."""
     return {
         (row["run"], row["estimate"]): row["mean"]
-        for row in results.with_titles(results.source.rows("means"))
+        for row in results.source.rows("means")
         if row["measure"] == measure
     }
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.significance import swap_rankers
-from zelo_ray.evaluation.measures.titles import title_measures
 from zelo_ray.records import Comparison
 from zelo_ray.reports.source import Source, codes_of
 from zelo_ray.reports.wording import short
@@ -23,9 +22,7 @@ class BakeoffResults:
 
     def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
         self.source, self.run, self.summary = source, run, run["summary"]
-        people = self.summary.get("people") or {}
-        self.titles = title_measures([*self.summary["measures"], *people.get("measures", ())])
-        self.leading: str = self.title(self.summary["leading"])
+        self.leading: str = self.summary["leading"]
         self.queries: int = self.summary["truth"]["queries"]
 
     @property
@@ -36,24 +33,7 @@ class BakeoffResults:
     @property
     def people(self) -> Mapping[str, Any]:
         """Return the record of people's labels; empty if there are none."""
-        record = self.summary.get("people") or {}
-        if not record.get("measures"):
-            return record
-        left_out = {self.title(name): why for name, why in (record.get("left_out") or {}).items()}
-        return {
-            **record,
-            "measures": [*map(self.title, record["measures"])],
-            "forecasts": self.with_titles(record.get("forecasts", ())),
-            "left_out": left_out,
-        }
-
-    def title(self, measure: str) -> str:
-        """Return a measure as the report writes it."""
-        return self.titles.get(measure, measure)
-
-    def with_titles(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return rows with their measures as the report writes them."""
-        return [{**row, "measure": self.title(row["measure"])} for row in rows]
+        return self.summary.get("people") or {}
 
     def is_leading(self) -> pc.Expression:
         """Return the filter of a table for rows of the leading measure."""
@@ -62,8 +42,7 @@ class BakeoffResults:
     @cached_property
     def means(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the rows of means by measure and ranker, the leading measure first."""
-        means = self.with_titles(self.source.rows("means"))
-        rows = [row for row in means if row.get("estimate", "panel") == "panel"]
+        rows = [row for row in self.source.rows("means") if row.get("estimate", "panel") == "panel"]
         rows.sort(key=lambda row: row["measure"] != self.leading)
         by_measure: dict[str, dict[str, dict[str, Any]]] = {}
         for row in rows:
@@ -115,7 +94,7 @@ class BakeoffResults:
     @cached_property
     def all_comparisons(self) -> list[Comparison]:
         """Return the comparisons as stored, those by people's labels too."""
-        return [Comparison(**row) for row in self.with_titles(self.source.rows("comparisons"))]
+        return [Comparison(**row) for row in self.source.rows("comparisons")]
 
     def rivals(self, measure: str, ranker: str) -> list[Comparison]:
         """Return comparisons of a ranker, as A, with each other one, in the leaderboard's order."""

@@ -14,8 +14,7 @@ from zelo_ray.commands.bakeoff.significance import (
     count_tested,
     significance_of,
 )
-from zelo_ray.evaluation.significance import FEWEST
-from zelo_ray.evaluation.wilson import wilson_interval
+from zelo_ray.evaluation.significance import FEWEST, share_interval
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.reports.demonstration import warn_of_demonstration
@@ -191,7 +190,7 @@ def _unjudged(figures: RankerFigures) -> Iterator[ResultWarning]:
         at_most = DEPTH * (figures.queries - figures.missing.get(ranker, 0))
         ranked = figures.ranked.get(ranker, at_most)
         if ranked:
-            shares[ranker] = 1 - count / ranked, wilson_interval(max(ranked - count, 0), ranked)[1]
+            shares[ranker] = 1 - count / ranked, share_interval(max(ranked - count, 0), ranked)[1]
     poor = sorted(
         (ranker for ranker in shares if shares[ranker][1] < JUDGED),
         key=lambda ranker: shares[ranker][0],

@@ -9,8 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.bootstrap import FEWEST
-from zelo_ray.evaluation.resampling import TIE, Floats, mean_of
+from zelo_ray.evaluation.significance import FEWEST, TIE, Floats
 
 LABELS_SURE = 0.95
 """Share of the draws of the labels in which a decision must hold, too."""
@@ -24,9 +23,10 @@ Decision = Literal["better", "not worse", "worse", "not enough data", "only kin"
 class GateDecision:
     """The result of a candidate against the baseline.
 
-    ``low`` and ``high`` are `limits` of the true difference. ``labels`` is the share of draws of
-    the labels in which the difference is not below -``margin``, NaN without draws; ``enough`` is
-    how many queries let an equal candidate pass four times in five, 0 if unknown.
+    ``reason`` says why there is no decision; ``low`` and ``high`` are `limits` of the true
+    difference; ``labels`` is the share of draws of the labels in which the difference is not below
+    -``margin``, NaN without draws; ``enough`` is how many queries let an equal candidate pass four
+    times in five, 0 if unknown.
     """
 
     run: str
@@ -35,15 +35,14 @@ class GateDecision:
     estimate: str
     margin: float
     confidence: float
-    verdict: Decision
-    reason: str
-    """why there is no decision; empty if there is one"""
-    difference: float
-    low: float
-    high: float
-    labels: float
-    queries: int
-    enough: int
+    verdict: Decision = "not enough data"
+    reason: str = ""
+    difference: float = nan
+    low: float = nan
+    high: float = nan
+    labels: float = nan
+    queries: int = 0
+    enough: int = 0
 
 
 def decide_gate(
@@ -69,48 +68,43 @@ def decide_gate(
 
     Args:
         values: metrics of shape [rankers, queries]; NaN: not defined for that query.
-        answered: which queries each ranker answered, of shape [rankers, queries].
+        answered: which queries each ranker answered, [rankers, queries].
         rankers: names of the runs.
         baseline: one of them.
         measure: the name of the measure.
         margin: the largest loss of the measure that does not matter.
         confidence: of each limit.
-        drawn: for each draw of the labels, metrics of shape [rankers, queries].
-        estimate: the source of the values: the panel, people, or the corrected panel.
-        labelled: for each ranker, how many queries have labels of people that distinguish it from
-            the baseline; None where the values are not based on such labels.
+        drawn: for each draw of the labels, metrics like ``values``.
+        estimate: the source of the values.
+        labelled: by ranker, how many queries have labels of people that tell it from the baseline.
     """
-    metrics = np.where(answered, values, np.nan)
     base = rankers.index(baseline)
-    others = [n for n in range(len(rankers)) if n != base]
-    apart = metrics[others] - metrics[base]
+    metrics = np.where(answered, values, np.nan)
+    apart = metrics - metrics[base]
     common = ~np.isnan(apart)
-    drawn_apart = [mean_of(np.where(common, draw[others] - draw[base], np.nan)) for draw in drawn]
+    draws = [np.where(common, draw - draw[base], 0.0).sum(axis=1) for draw in drawn]
     decisions = []
-    for row, ranker in enumerate(others):
+    for row, ranker in enumerate(rankers):
+        if row == base:
+            continue
         differences = apart[row, common[row]]
-        # mean differences under draws of the labels
-        under = np.array([means[row] for means in drawn_apart if differences.size])
-        lost = int((answered[base] & ~answered[ranker]).sum())
-        labelled_queries = None if labelled is None else labelled[ranker]
-        ends = limits(differences, confidence, labelled_queries)
-        verdict, reason = _decided(ends, differences.size, margin, under, lost)
-        if labelled_queries is not None and labelled_queries < FEWEST <= differences.size:
+        under = np.array([draw[row] / differences.size for draw in draws if differences.size])
+        telling = None if labelled is None else labelled[row]
+        low, high = limits(differences, confidence, telling)
+        verdict, reason = _decide(low, high, margin, under, differences.size)
+        lost = int((answered[base] & ~answered[row]).sum())
+        if telling is not None and telling < FEWEST <= differences.size:
             reason = "too few of people's labels distinguish the two"
+        elif lost and verdict in ("better", "not worse"):
+            verdict = "not enough data"
+            reason = f"it did not rank {lost:,} of the baseline's queries"
         decisions.append(
             GateDecision(
-                run=rankers[ranker],
-                baseline=baseline,
-                measure=measure,
-                estimate=estimate,
-                margin=margin,
-                confidence=confidence,
-                verdict=verdict,
-                reason=reason,
-                difference=float(differences.mean()) if differences.size else np.nan,
-                low=ends[0],
-                high=ends[1],
-                labels=float((under >= -margin).mean()) if under.size else np.nan,
+                *(ranker, baseline, measure, estimate, margin, confidence, verdict, reason),
+                difference=float(differences.mean()) if differences.size else nan,
+                low=low,
+                high=high,
+                labels=float((under >= -margin).mean()) if under.size else nan,
                 queries=differences.size,
                 enough=queries_needed(differences, margin, confidence),
             )
@@ -153,27 +147,24 @@ def queries_needed(differences: Floats, margin: float, confidence: float) -> int
     return ceil((steps * float(differences.std(ddof=1)) / margin) ** 2)
 
 
-def _decided(
-    limits: tuple[float, float], queries: int, margin: float, under: Floats, lost: int
+def _decide(
+    low: float, high: float, margin: float, under: Floats, queries: int
 ) -> tuple[Decision, str]:
     """Return the decision, and the reason if there is not enough data."""
-    low, high = limits
     if queries < FEWEST:
         return "not enough data", f"a comparison needs {FEWEST} queries, and there are {queries:,}"
 
-    def agreed(draws: NDArray[np.bool_]) -> bool:
+    def holds(draws: NDArray[np.bool_]) -> bool:
         return not draws.size or float(draws.mean()) >= LABELS_SURE
 
-    verdict: Decision = "not enough data"
-    if low > 0 and agreed(under > 0):
-        verdict = "better"
-    elif low >= -margin and agreed(under >= -margin):
-        verdict = "not worse"
-    elif low < -margin and high < 0 and agreed(under < 0):
-        verdict = "worse"
-    if verdict == "not enough data":
-        unsure = low >= -margin or high < 0
-        return verdict, "the labels are too uncertain" if unsure else "the interval is too wide"
-    if verdict != "worse" and lost:
-        return "not enough data", f"it did not rank {lost:,} of the baseline's queries"
-    return verdict, ""
+    if low > 0 and holds(under > 0):
+        return "better", ""
+    if low >= -margin and holds(under >= -margin):
+        return "not worse", ""
+    if low < -margin and high < 0 and holds(under < 0):
+        return "worse", ""
+    unsure = low >= -margin or high < 0
+    return (
+        "not enough data",
+        "the labels are too uncertain" if unsure else "the interval is too wide",
+    )

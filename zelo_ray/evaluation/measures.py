@@ -1,0 +1,486 @@
+"""Measures of how well runs order the documents of a truth, query by query.
+
+    ranking = rank_run(Truth(qrels), run)
+    metrics = evaluate(parse_measures(["nDCG@10", "AP(rel=2)", "R@20"]), ranking)
+
+Measures are written as in ir_measures, and where it or trec_eval has the same measure, the metrics
+are equal. A new one is a row of ``MEASURES``; or the user's own, ``my_module:MEASURE@10`` or
+``path/to/file.py:MEASURE``; or one that an installed package declares in ``zelo_ray.measures``.
+``docs/measures.md`` has the conventions on missing queries, unjudged documents and ties.
+"""
+
+import ast
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zelo_ray.errors import OptionError, format_error
+from zelo_ray.evaluation.ranking import Block, Floats, Ints, Ranking, Truth, rank_run
+from zelo_ray.names import did_you_mean
+from zelo_ray.plugins import add_installed, find_installed, load_installed, load_plugin
+
+__all__ = ["Linear", "Lists", "MeasureKind", "Parameter", "Ranking", "Truth", "rank_run"]
+
+REQUIRED: Any = object()
+"""The default of a parameter that has none."""
+CHUNK_CELLS = 2**17
+"""Cells of a matrix of documents by draws that is measured at once: a megabyte."""
+
+
+class Lists:
+    """The lists of some queries, under some draws of the relevance: [draws, queries, …]."""
+
+    def __init__(self, block: Block, relevance: Floats) -> None:
+        """Take the queries, and relevances [draws, rows of the truth + 1], the last one NaN."""
+        self.retrieved: Ints = block.retrieved
+        """how many documents the run has, [queries]"""
+        self.level: Ints = block.level
+        """the first rank of those tied with each of ``judged``, [queries, judged]"""
+        self._block, self._relevance = block, relevance
+
+    @cached_property
+    def judged(self) -> Floats:
+        """Return the relevance of all judged documents, in the order of the run; NaN beyond."""
+        return self._relevance[:, self._block.judged]
+
+    def ranked(self, cutoff: int | None) -> Floats:
+        """Return the relevance by rank up to the cutoff, NaN where unjudged or past the end."""
+        return self._relevance[:, self._block.rows[:, :cutoff]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a measure: its default, a check of a value, and the values in words."""
+
+    default: Any
+    accepts: Callable[[Any], bool]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A measure as a sum over ranks of discount times gain, which people's labels can correct.
+
+    Attributes:
+        depth: the rank from which on discounts are 0; None: none is.
+        discounts: of the first ranks, by their number.
+        gains: of some grades.
+        ideal: whether the sum is divided by that of the best order of all judged documents.
+    """
+
+    depth: int | None
+    discounts: Callable[[int], Floats]
+    gains: Callable[[Floats], Floats]
+    ideal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureKind:
+    """A kind of measure, which a cutoff and parameters make a `Measure`.
+
+    Args:
+        metrics: from lists, a cutoff (or None) and the parameters by name to the metric of each
+            query, [draws, queries].
+        cutoff: whether one may or must be given.
+        parameters: those that it takes, by name.
+        exclusive: whether at most one parameter may be given.
+        of_labels: whether it describes the labels rather than the run, so that runs are not
+            compared by it.
+        linear: from a cutoff (or None) and the parameters to the measure as a sum, if it is linear.
+    """
+
+    metrics: Callable[..., Floats]
+    cutoff: Literal["required", "optional", "none"] = "optional"
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    exclusive: bool = False
+    of_labels: bool = False
+    linear: Callable[..., Linear] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One definition, such as nDCG@10; equal however it was written."""
+
+    name: str
+    cutoff: int | None = None
+    parameters: tuple[tuple[str, Hashable], ...] = ()
+    """those that differ from their default, in the order of the kind's parameters"""
+
+    @property
+    def of_labels(self) -> bool:
+        """Return whether the measure describes the labels rather than the run."""
+        return load_measure(self.name).of_labels
+
+    def __str__(self) -> str:
+        inside = ",".join(f"{name}={value!r}" for name, value in self.parameters)
+        at = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.name}({inside}){at}" if inside else f"{self.name}{at}"
+
+
+def _ratio(part: Floats, whole: Floats | Ints, otherwise: float = 0.0) -> Floats:
+    empty = whole == 0
+    return np.where(empty, otherwise, part / np.where(empty, 1, whole))
+
+
+def _relevant(lists: Lists, cutoff: int | None, rel: float) -> Floats:
+    return (lists.ranked(cutoff) >= rel).astype(np.float64)
+
+
+def _weigh(lists: Lists, linear: Linear) -> Floats:
+    """Return the sum of discounted gains, divided by the best possible one where it is ideal."""
+    with np.errstate(over="ignore"):
+        gained, best = (
+            np.nan_to_num(linear.gains(of), nan=0.0, posinf=np.inf)
+            for of in (lists.ranked(linear.depth), lists.judged)
+        )
+    if not np.isfinite(best).all():
+        raise OptionError("gains of 2^relevance - 1 are too large here; use other measures")
+    total = np.asarray(gained @ linear.discounts(gained.shape[-1]))
+    if not linear.ideal:
+        return total
+    best = -np.sort(-best, axis=-1)[..., : linear.depth]
+    return _ratio(total, best @ linear.discounts(best.shape[-1]))
+
+
+def _linear(linear: Callable[..., Linear], **others: Any) -> MeasureKind:
+    """Make a measure of its form as a sum."""
+    return MeasureKind(
+        metrics=lambda lists, cutoff, **given: _weigh(lists, linear(cutoff, **given)),
+        linear=linear,
+        **others,
+    )
+
+
+def _log_discounts(ranks: int) -> Floats:
+    return 1 / np.log2(np.arange(2, ranks + 2))
+
+
+def _persistence(p: float) -> Callable[[int], Floats]:
+    """Return the chance to stop at each rank, if one goes on with chance p."""
+    return lambda ranks: (1 - p) * p ** np.arange(ranks, dtype=np.float64)
+
+
+def _mean_of(cutoff: int) -> Callable[[int], Floats]:
+    return lambda ranks: np.full(ranks, 1 / cutoff)
+
+
+def _from(rel: float) -> Callable[[Floats], Floats]:
+    return lambda grades: (grades >= rel).astype(np.float64)
+
+
+def _gain(grades: Floats) -> Floats:
+    return np.maximum(grades, 0)
+
+
+_GAINS: Mapping[str, Callable[[Floats], Floats]] = {
+    "log2": _gain,  # as trec_eval
+    "exp-log2": lambda grades: np.expm1(np.log(2) * _gain(grades)),  # Burges et al. 2005, ICML
+}
+
+
+def _ndcg(cutoff: int | None, dcg: str = "log2") -> Linear:
+    return Linear(cutoff, _log_discounts, _GAINS[dcg], ideal=True)
+
+
+def _ndcg_of_scores(cutoff: int | None) -> Linear:
+    """Return nDCG whose gain is how much more often a document wins than loses.
+
+    A score s in logits is centred on the query's mean, so against an average document of its query
+    it wins with probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below
+    the average. With exp(s) as the gain, the first document alone would decide where scores spread
+    widely: with the other 24 of 25 reversed, nDCG would still be .99.
+    """
+    return Linear(cutoff, _log_discounts, lambda scores: np.tanh(_gain(scores) / 2), ideal=True)
+
+
+def _average_precision(lists: Lists, cutoff: int | None, rel: float) -> Floats:
+    """Divide by the number of relevant documents for any cutoff, as trec_eval does."""
+    relevant = _relevant(lists, cutoff, rel)
+    precisions = relevant * np.cumsum(relevant, axis=-1) / np.arange(1, relevant.shape[-1] + 1)
+    return _ratio(precisions.sum(axis=-1), (lists.judged >= rel).sum(axis=-1))
+
+
+def _r_precision(lists: Lists, cutoff: None, rel: float) -> Floats:  # noqa: ARG001 - others have one
+    relevant, total = _relevant(lists, None, rel), (lists.judged >= rel).sum(axis=-1)
+    among = np.arange(relevant.shape[-1]) < total[..., np.newaxis]
+    return _ratio((relevant * among).sum(axis=-1), total)
+
+
+def _recall(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
+    """Return recall of documents from ``rel`` on, or of the ``k_gt`` best (of all, if fewer).
+
+    If several are tied for the last places among the best, any of them can fill such a place, and
+    no more of them count than there are places. So a perfect order of any truth gets 1 from rank
+    ``k_gt`` on.
+    """
+    if k_gt is None:
+        found = _relevant(lists, cutoff, rel).sum(axis=-1)
+        return _ratio(found, (lists.judged >= rel).sum(axis=-1))
+    places = np.minimum(k_gt, (~np.isnan(lists.judged)).sum(axis=-1))
+    descending, ranked = -np.sort(-lists.judged, axis=-1), lists.ranked(cutoff)
+    border = np.take_along_axis(descending, places[..., np.newaxis] - 1, axis=-1)
+    free = places - (lists.judged > border).sum(axis=-1)
+    filled = np.minimum(free, (ranked == border).sum(axis=-1))
+    return _ratio((ranked > border).sum(axis=-1) + filled, places)
+
+
+def _reciprocal_rank(satisfied: Floats) -> Floats:
+    """Return the mean of 1 / rank where a user stops, from the chance to be satisfied there."""
+    goes_on = np.cumprod(1 - satisfied, axis=-1)
+    before = np.concatenate([np.ones_like(goes_on[..., :1]), goes_on[..., :-1]], axis=-1)
+    return np.asarray((before - goes_on) @ (1 / np.arange(1, goes_on.shape[-1] + 1)))
+
+
+def _satisfied(lists: Lists, cutoff: int | None, max_rel: int) -> Floats:
+    """Return (2^g - 1) / 2^max_rel of grade g (Chapelle et al. 2009, CIKM, equation 4).
+
+    max_rel is 4 in gdeval, which refuses higher grades; here they count as max_rel.
+    """
+    grades = np.clip(np.nan_to_num(lists.ranked(cutoff), nan=0.0), 0, max_rel)
+    return np.asarray(np.expm1(np.log(2) * grades) / 2.0**max_rel)
+
+
+def _share_judged(lists: Lists, cutoff: int | None) -> Floats:
+    """Divide by the run's length if that is below the cutoff, as ir_measures does."""
+    judged = (~np.isnan(lists.ranked(cutoff))).sum(axis=-1).astype(np.float64)
+    return _ratio(judged, np.minimum(lists.retrieved, cutoff or lists.retrieved))
+
+
+def _pairs(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - others have a cutoff
+    """Return the share of pairs with unequal relevance in the right order; ties count half.
+
+    Documents that the run lacks come after all others, tied. NaN where no pair differs.
+    """
+    relevance, level, byte = lists.judged, lists.level, 127
+    net, unequal = np.zeros((2, *relevance.shape[:-1]))
+    for start in range(1, relevance.shape[-1], byte):
+        # so few counts fit into bytes, which add up fastest
+        net_here, unequal_here = np.zeros((2, *relevance.shape), np.int8)
+        for apart in range(start, min(start + byte, relevance.shape[-1])):
+            upper, lower = relevance[..., :-apart], relevance[..., apart:]
+            right, wrong = (upper > lower).view(np.int8), (upper < lower).view(np.int8)
+            split = (level[:, :-apart] != level[:, apart:]).view(np.int8)
+            net_here[..., :-apart] += (right - wrong) * split
+            unequal_here[..., :-apart] += right | wrong
+        net += net_here.sum(axis=-1)
+        unequal += unequal_here.sum(axis=-1)
+    shares = (1 + _ratio(net, unequal, np.nan)) / 2
+    return np.where((lists.retrieved > 0) | (unequal == 0), shares, 0.0)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and isfinite(value)
+
+
+_REL = Parameter(1, _is_number, "the least relevance that counts as relevant, a number")
+_COUNT = Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1")
+_TOP = Parameter(4, lambda v: type(v) is int and 1 <= v <= 50, "a whole number from 1 to 50")
+_CHANCE = Parameter(0.8, lambda v: _is_number(v) and 0 < v < 1, "a number between 0 and 1")
+_GAIN = Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
+
+MEASURES: dict[str, MeasureKind] = {
+    "nDCG": _linear(_ndcg, parameters={"dcg": _GAIN}),
+    "zelo_nDCG": MeasureKind(
+        metrics=lambda lists, cutoff: _weigh(lists, _ndcg_of_scores(cutoff)),
+        linear=_ndcg,  # people give grades, and no scores
+    ),
+    "AP": MeasureKind(metrics=_average_precision, parameters={"rel": _REL}),
+    "RR": MeasureKind(
+        metrics=lambda lists, cutoff, rel: _reciprocal_rank(_relevant(lists, cutoff, rel)),
+        parameters={"rel": _REL},
+    ),
+    "R": MeasureKind(
+        metrics=_recall,
+        cutoff="required",
+        parameters={"rel": _REL, "k_gt": _COUNT},
+        exclusive=True,
+    ),
+    "P": _linear(
+        lambda cutoff, rel: Linear(cutoff, _mean_of(cutoff), _from(rel)),
+        cutoff="required",
+        parameters={"rel": _REL},
+    ),
+    "RBP": _linear(  # Moffat & Zobel 2008, TOIS 27:2; ir_measures' other RBP has no rel
+        lambda cutoff, p, rel: Linear(cutoff, _persistence(p), _from(rel)),
+        parameters={"p": _CHANCE, "rel": Parameter(REQUIRED, _is_number, _REL.what)},
+    ),
+    "Success": MeasureKind(
+        metrics=lambda lists, cutoff, rel: _relevant(lists, cutoff, rel).max(-1, initial=0.0),
+        cutoff="required",
+        parameters={"rel": _REL},
+    ),
+    "Rprec": MeasureKind(metrics=_r_precision, cutoff="none", parameters={"rel": _REL}),
+    "ERR": MeasureKind(
+        metrics=lambda lists, cutoff, max_rel: _reciprocal_rank(_satisfied(lists, cutoff, max_rel)),
+        parameters={"max_rel": _TOP},
+    ),
+    "Grade": _linear(lambda cutoff: Linear(cutoff, _mean_of(cutoff), _gain), cutoff="required"),
+    "Judged": MeasureKind(metrics=_share_judged, of_labels=True),
+    "Pairs": MeasureKind(metrics=_pairs, cutoff="none"),
+}
+"""The measures by name; ``Grade`` is the mean grade of the first k, unjudged ones counting 0."""
+_OTHER_NAMES = {"MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P"}
+_BY_WORD = {name.lower(): name for name in MEASURES} | {
+    word.lower(): name for word, name in _OTHER_NAMES.items()
+}
+"""The measure by each of its names in lower case, for people write them in any."""
+
+
+def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
+    """Parse measures, without duplicates."""
+    return tuple(dict.fromkeys(parse_measure(text) for text in texts))
+
+
+def parse_measure(text: str) -> Measure:
+    """Parse a measure, such as ``AP(rel=2)@100``; raise `OptionError` if there is no such one."""
+    name, arguments = _split(text)
+    if name not in MEASURES and name not in find_installed("measures"):
+        name = _BY_WORD.get(name.lower(), name)
+    kind = load_measure(name)
+    cutoff = arguments.pop("cutoff", None)
+    if cutoff is not None and kind.cutoff == "none":
+        raise OptionError(f"{text!r}: {name} has no cutoff")
+    if cutoff is None and kind.cutoff == "required":
+        raise OptionError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
+    if cutoff is not None and (type(cutoff) is not int or cutoff < 1):
+        raise OptionError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
+    for unknown in arguments.keys() - kind.parameters.keys():
+        choices = ", ".join(kind.parameters) or "none"
+        raise OptionError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
+    parameters = list[tuple[str, Hashable]]()
+    for key, parameter in kind.parameters.items():
+        value = arguments.get(key, parameter.default)
+        if value is REQUIRED:
+            raise OptionError(f"{text!r}: {name} needs {key}, {parameter.what}")
+        if key in arguments and not parameter.accepts(value):
+            raise OptionError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
+        if value != parameter.default:
+            is_integer = isinstance(value, float) and value.is_integer()
+            parameters.append((key, int(value) if is_integer else value))
+    if len(parameters) > 1 and kind.exclusive:
+        raise OptionError(
+            f"{text!r}: {' and '.join(key for key, _ in parameters)} exclude each other"
+        )
+    return Measure(name, cutoff, tuple(parameters))
+
+
+def _split(text: str) -> tuple[str, dict[str, Any]]:
+    """Split a measure into its name and its parameters as written, including the cutoff."""
+    where, is_own, expression = text.strip().partition(":")
+    if not is_own or "(" in where:  # the colon is in a parameter's value
+        where, expression = "", text.strip()
+    try:
+        node = ast.parse(expression, mode="eval").body
+        written: list[tuple[str | None, Any]] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            written.append(("cutoff", ast.literal_eval(node.right)))
+            node = node.left
+        if isinstance(node, ast.Call) and not node.args:
+            written += [(k.arg, ast.literal_eval(k.value)) for k in node.keywords]
+            node = node.func
+        arguments = {key: value for key, value in written if key}
+        if isinstance(node, ast.Name) and len(arguments) == len(written):
+            return f"{where}:{node.id}" if where else node.id, arguments
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass  # the error below speaks of measures and not of Python
+    names = ", ".join(add_installed(MEASURES, "measures"))
+    raise OptionError(
+        f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or R(k_gt=5)@10; "
+        f"there are {names}"
+    )
+
+
+def load_measure(name: str) -> MeasureKind:
+    """Return a kind of measure by its name, or a plug-in, or raise `OptionError`."""
+    if name in MEASURES:
+        return MEASURES[name]
+    if ":" in name:
+        return load_plugin(name, MeasureKind, OptionError)
+    if installed := load_installed("measures", name, MeasureKind, OptionError):
+        return installed
+    names = add_installed(MEASURES, "measures")
+    raise OptionError(
+        f"unknown measure {name!r}{did_you_mean(name, [*names, *_OTHER_NAMES])}; there are "
+        f"{', '.join(names)}, and your own as my_module:MEASURE"
+    )
+
+
+def evaluate(
+    measures: Sequence[Measure], ranking: Ranking, relevance: ArrayLike | None = None
+) -> Floats:
+    """Compute the metrics of one run, [measures, queries], to 12 decimals.
+
+    Args:
+        measures: what to measure.
+        ranking: the run, ranked against its truth.
+        relevance: instead of the truth's own, [rows of the truth]; or [draws, rows], for metrics
+            [draws, measures, queries]. The ranking is reused, so draws cost little.
+
+    Raises:
+        OptionError: a measure of the user's own fails.
+        ValueError: the relevance has another number of rows than the truth, or is not finite.
+    """
+    rows = len(ranking.truth.relevance)
+    labels = np.asarray(ranking.truth.relevance if relevance is None else relevance, np.float64)
+    if labels.ndim not in (1, 2) or labels.shape[-1] != rows or not np.isfinite(labels).all():
+        raise ValueError(f"relevance must be finite, of shape [{rows}] or [draws, {rows}]")
+    draws = np.pad(np.atleast_2d(labels), ((0, 0), (0, 1)), constant_values=np.nan)
+    metrics = np.empty((len(draws), len(measures), len(ranking.truth.query_ids)))
+    for block in ranking.blocks:
+        step = max(1, CHUNK_CELLS // (block.rows.size + block.judged.size))
+        for start in range(0, len(draws), step):
+            lists = Lists(block, draws[start : start + step])
+            for i, measure in enumerate(measures):
+                metrics[start : start + step, i, block.queries] = _values(measure, lists)
+    # Digits past the twelfth are rounding, which must not break a tie of two runs.
+    metrics = np.round(metrics, 12)
+    return metrics[0] if labels.ndim == 1 else metrics
+
+
+def _values(measure: Measure, lists: Lists) -> Floats:
+    """Return the metrics of some queries, [draws, queries]."""
+    kind = load_measure(measure.name)
+    parameters = _parameters(measure, kind)
+    if measure.name in MEASURES:
+        return kind.metrics(lists, measure.cutoff, **parameters)
+    try:
+        values = np.asarray(kind.metrics(lists, measure.cutoff, **parameters), np.float64)
+    except Exception as error:  # noqa: BLE001 - it is the user's own code
+        raise OptionError(f"{measure} failed: {format_error(error)}") from None
+    if values.shape != (wanted := lists.judged.shape[:-1]):
+        raise OptionError(f"{measure}: metrics of shape {values.shape} instead of {wanted}")
+    return values
+
+
+def _parameters(measure: Measure, kind: MeasureKind) -> dict[str, Any]:
+    defaults = {name: parameter.default for name, parameter in kind.parameters.items()}
+    return {**defaults, **dict(measure.parameters)}
+
+
+def linear_of(measure: Measure) -> Linear:
+    """Return a measure as a sum of discounts times gains; raise `OptionError` if it is not one."""
+    kind = load_measure(measure.name)
+    if kind.linear is None:
+        names = ", ".join(name for name, other in MEASURES.items() if other.linear)
+        raise OptionError(f"{measure} is not linear in the labels; these are: {names}")
+    return kind.linear(measure.cutoff, **_parameters(measure, kind))
+
+
+def default_measures(truth: Truth) -> tuple[Measure, ...]:
+    """Return the default measures for a truth of this kind, the main one first.
+
+    Scores count by their sizes. For measures of binary relevance, grades of the upper half of the
+    scale are relevant: from 2 of 3 on, as in the TREC Deep Learning tracks.
+    """
+    if truth.kind == "scores":
+        return parse_measures(["zelo_nDCG@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])
+    half = float(np.ceil(truth.relevance.max(initial=0))) / 2
+    is_integer = (truth.relevance == np.floor(truth.relevance)).all()
+    rel = max(1, int(np.ceil(half))) if is_integer else half  # 1.5 of mean grades up to 3
+    of_relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
+    return parse_measures(["nDCG@10", *of_relevant, "Judged@10"])
