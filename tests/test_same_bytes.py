@@ -92,6 +92,7 @@ def test_each_protocol(tmp_path):
         pools = tmp_path / f"pools-{documents}.jsonl"
         crash.write_pools(pools, 3, documents)
         jobs[name] = (pools, "--protocol", name)
+    jobs["calls"] = (tmp_path / "pools-6.jsonl", "--calls-per-document", "4")
     with crash.fakes(tmp_path) as environ:
         on_ray = [
             asking(pools, tmp_path / f"{name}-ray", *flags)

@@ -122,18 +122,6 @@ def test_judges_and_repeats_see_other_orders_and_the_same_seed_the_same():
     assert {r.key for r in other} != {r.key for r in requests}
 
 
-def test_other_examples_are_other_questions():
-    keys = [
-        {r.key for r in asked(pool_of(), anchors=anchors)}
-        for anchors in ("web", "law", "query: q\ngrades:\n" + FOUR)
-    ]
-    assert not keys[0] & keys[1]
-    assert not keys[1] & keys[2]
-    (request,) = asked(pool_of((1,)), PANEL[:1], anchors="query: q\ngrades:\n" + FOUR)
-    assert "Query of the examples: q\n" in request.user
-    assert "> text 3\nRationale: because 3\nGrade: 3" in request.user
-
-
 def test_all_documents_of_a_query_are_graded_beside_one_of_several_sets():
     sets = "---\n".join(f"query: set {i}\ngrades:\n{FOUR}" for i in range(2))
     drawn = Counter()

@@ -3,7 +3,6 @@
 import json
 import math
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -133,11 +132,6 @@ def test_grades_explain_a_document(tmp_path):
     run(tmp_path / "plain", [pool_of()])
     told = explain(str(tmp_path / "plain"), "q1", "d3")
     assert "(score 3.00 ± 0.00, about people ± 1.00), rank 1" in told
-
-
-def test_numbers_that_json_does_not_know_are_null(tmp_path):
-    write_json(str(tmp_path), "x.json", {"a": [math.nan, {"b": (math.inf, 1.5)}]})
-    assert orjson.loads((tmp_path / "x.json").read_bytes()) == {"a": [None, {"b": [None, 1.5]}]}
 
 
 def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):

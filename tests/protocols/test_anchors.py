@@ -24,7 +24,7 @@ from zelo_ray.protocols.shared_error import learn as learn_shared
 from zelo_ray.protocols.shared_error import without_example_queries
 from zelo_ray.records import CODE_PLACEHOLDER
 
-SAMPLE = Path(__file__).parents[1] / "data" / "sample"
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
 SET = f"query: a question\ngrades:\n{GRADES}"
 OF_EVEN = f"query_id: even\n{SET}"
