@@ -1,7 +1,6 @@
 """Grades as files: two passes, what is covered, what an earlier run left, what explains a grade."""
 
 import json
-import math
 
 import pyarrow as pa
 import pyarrow.parquet as pq
