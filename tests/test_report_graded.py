@@ -64,8 +64,8 @@ def test_labels_not_drawn_by_chance_correct_nothing(tmp_path):
     assert page_of(tmp_path).table("shares")[0] == ["measure", "by the panel alone"]
 
 
-def test_a_median_has_no_error(tmp_path):
-    page, _, _ = reported(tmp_path, pooling="median", std_error=float("nan"))
+def test_the_grade_of_a_single_judge_has_no_error(tmp_path):
+    page, _, _ = reported(tmp_path, std_error=float("nan"))
     assert page.packed[0, "documents"][0][3] is None
 
 
