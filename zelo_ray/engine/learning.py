@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.engine.write_results import Summary
+from zelo_ray.engine.write_results import Summary, remove_files
 from zelo_ray.errors import Stopped
 from zelo_ray.files.judgments import as_grades
 from zelo_ray.files.labels import read_labels
@@ -94,7 +94,9 @@ def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         "shares": table_of(learned.shares, Share),
         "consensus": table_of(learned.consensus, Consensus),
     }
-    write_tables(options.out, contents)
+    write_tables(options.out, {name: table for name, table in contents.items() if len(table)})
+    empty = [f"{name}.parquet" for name, table in contents.items() if not len(table)]
+    remove_files(options.out, empty)
     return learned
 
 

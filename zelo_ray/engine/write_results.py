@@ -330,7 +330,7 @@ def remove_foreign_scores(options: AnnotateOptions) -> None:
         columns = []
     record = load_protocol(options.protocol).scores_of(options).record
     if columns != schema_of(record).names:
-        _remove(options.out, ["scores.parquet", LINES])
+        remove_files(options.out, ["scores.parquet", LINES])
 
 
 def remove_foreign(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
@@ -342,10 +342,11 @@ def remove_foreign(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
         tables |= {"raters", "shares", "consensus"}
     kept = {n for n, kind in protocol.judgments.items() if rows.get(n) or not kind.optional}
     tables |= {*protocol.tables} - kept
-    _remove(options.out, [f"{name}.parquet" for name in tables - kept])
+    remove_files(options.out, [f"{name}.parquet" for name in tables - kept])
 
 
-def _remove(out: str, names: Iterable[str]) -> None:
+def remove_files(out: str, names: Iterable[str]) -> None:
+    """Remove files of a directory that are there."""
     fs, root = fsspec.url_to_fs(out)
     for name in names:
         if fs.exists(path := f"{root}/{name}"):

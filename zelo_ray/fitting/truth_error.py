@@ -31,11 +31,6 @@ GRADE_SD = 1.0
 in .95 to .97 of 9,260 documents of TREC DL 2019 for panels of three judges, in .94 for all eight
 recorded ones; but in .91 for three prompts of one model of 8B. By std_error alone in .42 to .70."""
 
-MEDIAN_SD = 1.05
-"""su of medians and majorities of grades, which have no error of their own: theirs is all of it.
-Median +- 1.96 su then holds the person's grade in .98 of those documents, on average over all 220
-panels of three of 12 recorded judges, and in .94 for the worst."""
-
 FULL_WEIGHT_QUERIES = 40
 """From so many labelled queries on the learned value counts in full, below that in part."""
 

@@ -28,7 +28,9 @@ def learned_from(options: Any) -> tuple[str, ...]:
 
 def without_example_queries(people: pa.Table, options: Any) -> pa.Table:
     """Return human grades without those of a query used in the judges' worked examples."""
-    shown = example_query_ids(options.anchors) if hasattr(options, "anchors") else ()
+    # Battles alone show no examples.
+    grades = hasattr(options, "anchors") and getattr(options, "calls_per_document", 0) is not None
+    shown = example_query_ids(options.anchors) if grades else ()
     return people.filter(pc.invert(pc.is_in(people["query_id"], pa.array([*shown], pa.string()))))
 
 

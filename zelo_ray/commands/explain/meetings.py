@@ -96,7 +96,8 @@ def format_grades(
     names = [printable(grade.judge) for grade in grades]
     width = max(5, *map(len, names))
     weighed = any(grade.judge in by_judge for grade in grades) and not plain
-    yield "How the grades become the score:" if weighed else "The score weighs all judges equally:"
+    heads = {True: "The score weighs all judges equally:", False: "Grades by judges:"}
+    yield "How the grades become the score:" if weighed else heads[plain]
     yield f"  {'judge':{width}}  grade" + ("  severity  weight" if weighed else "")
     for name, grade in zip(names, grades, strict=True):
         more = f"{_figures(by_judge.get(grade.judge))}" if weighed else ""
