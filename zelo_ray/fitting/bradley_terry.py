@@ -32,7 +32,7 @@ _TOLERANCE = 1e-8  # largest last step of a score, in logits
 
 
 def fit_games(
-    games: Games, sd: float | Floats, mean: Floats | None = None
+    games: Games, sd: float | Floats, mean: Floats | None = None, start: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Fit scores at the maximum of the posterior, with Laplace's standard errors, in logits.
 
@@ -43,6 +43,7 @@ def fit_games(
         sd: of the prior of a score, or of each document's; infinite for the maximum likelihood,
             which is finite where wins lead from each document to every other.
         mean: of the prior, [documents]; None for 0.
+        start: scores near the maximum, if any are known.
 
     Returns:
         Scores, centred on 0 in each query, and their errors after centring, [documents] each.
@@ -56,6 +57,7 @@ def fit_games(
     if not (width > 0).all():
         raise ValueError(f"prior_sd must be positive, not {width.min()}")
     precision, centre = width**-2.0, np.zeros(total) if mean is None else mean
+    start = centre if start is None else start
     scores, errors = np.zeros((2, total))
     played = np.searchsorted(games.query, np.arange(len(games.sizes) + 1))
     for size in np.unique(games.sizes[games.sizes > 0]).tolist():
@@ -66,23 +68,26 @@ def fit_games(
             counts = played[chunk + 1] - played[chunk]
             first = np.repeat(played[chunk] - (np.cumsum(counts) - counts), counts)
             part = np.repeat(np.arange(len(chunk)), counts), first + np.arange(len(first))
-            scores[where], errors[where] = _maximise(games, part, precision[where], centre[where])
+            prior = precision[where], centre[where]
+            scores[where], errors[where] = _maximise(games, part, prior, start[where])
     return scores, errors
 
 
 def _maximise(
-    games: Games, part: tuple[Ints, Ints], precision: Floats, mean: Floats
+    games: Games, part: tuple[Ints, Ints], prior: tuple[Floats, Floats], start: Floats
 ) -> tuple[Floats, Floats]:
     """Maximise by damped Newton steps, each query until its own step is short.
 
-    ``part`` has the rows of some games, with the place of their query in ``precision`` and
-    ``mean``, [queries, documents].
+    ``part`` has the rows of some games, with the place of their query in the precision and the mean
+    of ``prior``, and in ``start``: [queries, documents].
     """
-    (query, rows), (queries, size) = part, mean.shape
+    (query, rows), (precision, mean) = part, prior
+    queries, size = mean.shape
     row, column, won, lost = (c[rows] for c in (games.i, games.j, games.won, games.lost))
     x, y = query * size + row, query * size + column
     mean = mean - mean.mean(axis=1, keepdims=True)
-    scores, moving = mean.copy(), np.ones(queries, dtype=np.bool_)
+    scores = start - start.mean(axis=1, keepdims=True)
+    moving = np.ones(queries, dtype=np.bool_)
     diagonal = np.arange(mean.size) * size + np.tile(np.arange(size), queries)
 
     def derivatives() -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate
 from math import isfinite
 from typing import Any, Self
 
@@ -54,7 +55,8 @@ from zelo_ray.records import (
 )
 
 PROMPT = ZeloOptions.template_form.prompt
-_QUERIES = 240  # that tell what grades are worth
+_QUERIES, _GRADES, _FEWEST = 240, 12_000, 8
+"""Queries that tell what grades are worth, at most; fewer of many documents."""
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is the standard error if the same judges answered again; the "
@@ -218,7 +220,17 @@ def _some(
 ) -> tuple[list[list[Vote]], list[list[Grade]]]:
     """Return votes and grades of enough queries to learn from, chosen by hashes of their ids."""
     ids = pc.unique(queries).to_pylist()
-    chosen = sorted(ids, key=lambda query_id: (first_turn(0, query_id, ""), query_id))[:_QUERIES]
+    drawn = sorted(ids, key=lambda query_id: (first_turn(0, query_id, ""), query_id))[:_QUERIES]
+    rows = {
+        row["values"]: row["counts"]
+        for row in tables["grades"]["query_id"].value_counts().to_pylist()
+    }
+    sums = accumulate(rows.get(query_id, 0) for query_id in drawn)
+    chosen = [
+        query_id
+        for n, (query_id, sum_) in enumerate(zip(drawn, sums, strict=True))
+        if n < _FEWEST or sum_ <= _GRADES
+    ]
     return _by_query(tables["votes"], chosen, Vote), _by_query(tables["grades"], chosen, Grade)
 
 
