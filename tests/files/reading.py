@@ -181,7 +181,7 @@ def read_labels(place):
 def read_votes(place):
     """The query of each vote, and who won: -1, 0 or 1."""
     found = votes.read_vote_rows(open_source(str(place)))
-    return [*zip(found.table["query_id"].to_pylist(), found.won.tolist(), strict=True)]
+    return [*zip(found.table["query_id"].to_pylist(), found["won"].to_pylist(), strict=True)]
 
 
 def read_corpus(place):

@@ -124,16 +124,16 @@ def test_a_cell_or_a_line_may_be_huge(tmp_path):
 
 def test_columns_are_named_by_the_user(tmp_path):
     place = write_file(tmp_path / "a.csv", "who,what,stars\nq1,d1,2\n")
-    columns = split_columns(["query_id=who doc_id=what", "grade=stars"])
+    columns = split_columns(["query_id=who", "doc_id=what", "grade=stars"])
     assert read_qrels(place, columns) == [("q1", "d1", 2)]
     columns.refuse_unused()
-    columns = split_columns(["query_id=who doc_id=what grade=stars judge=nobody"])
+    columns = split_columns(["query_id=who", "doc_id=what", "grade=stars", "judge=nobody"])
     read_qrels(place, columns)
     with refused("no file has a column 'nobody'"):
         columns.refuse_unused()
     for words, says in (("a b", "ROLE=NAME"), ("docid=x", "'doc_id'"), ("grade=a grade=b", "one")):
         with refused(says):
-            split_columns([words])
+            split_columns(words.split())
     both = write_file(tmp_path / "b.csv", "query_id,doc_id,rating,label\nq1,d1,2,3\n")
     with refused("rating and label may all be the grade"):
         read_qrels(both)

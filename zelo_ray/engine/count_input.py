@@ -77,8 +77,7 @@ def count_input(
                     reason += "; --blocks session joins the turns of a session"
                 census.repeated.add((line.file, line.number))
             if reason or not line.pool:
-                raw = line.raw.decode("utf-8", "backslashreplace")
-                bad = Rejected(line.file, line.number, reason, raw)
+                bad = Rejected(line.file, line.number, reason, line.text)
                 if results:
                     results.add("rejected", table_of([bad], Rejected))
                 census.rejected += 1

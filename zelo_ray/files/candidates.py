@@ -13,8 +13,14 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import index_by_id
-from zelo_ray.files.make_pools import Notes, category_codes, has_visible_text
-from zelo_ray.files.pools import LineLimits, document_row, few, pool_row, read_lines, to_line
+from zelo_ray.files.make_pools import (
+    Notes,
+    category_codes,
+    has_visible_text,
+    make_document,
+    make_pool,
+)
+from zelo_ray.files.pools import LineLimits, PoolRow, document_row, few, read_lines, to_line
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
@@ -100,32 +106,28 @@ def fuse_ranks(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, 
 
 
 def fill_candidates(
-    candidates: Candidates, queries: Mapping[str, Document], texts: Iterable[Document], notes: Notes
-) -> list[Pool]:
-    """Make pools of candidates, in their order; each keeps its ranks in its metadata.
+    candidates: Candidates,
+    queries: Mapping[str, Document],
+    corpus: Mapping[str, Document],
+    notes: Notes,
+) -> Iterator[PoolRow]:
+    """Yield pools of candidates, in their order; each keeps its ranks in its metadata.
 
     What has no text, or one that no judge could be shown, is left out.
     """
-    wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    corpus = index_by_id(document for document in texts if document.id in wanted)
-    shown = {doc_id for doc_id, document in corpus.items() if has_visible_text(document.content)}
-    pools, lacking = list[Pool](), dict[str, None]()
+
+    def document(doc_id: str, ranks: Mapping[str, int]) -> PoolRow | str:
+        found = corpus.get(doc_id)
+        if found is None:
+            return "documents that the corpus lacks"
+        fields = {**found.metadata, **({"ranks": ranks} if ranks else {})}
+        return make_document(doc_id, "", found.content, fields)
+
     for query_id, ranks in candidates.items():
-        query = queries.get(query_id)
-        if query is None or not has_visible_text(query.content):
-            notes.leave_out("queries without a text", query_id)
-            continue
-        lacking |= dict.fromkeys(doc_id for doc_id in ranks if doc_id not in shown)
-        documents = tuple(_with_ranks(corpus[d], ranks[d]) for d in ranks if d in shown)
-        pools.append(Pool(query_id, query.content, documents, about=query.metadata))
-    notes.leave_out("documents that the corpus lacks", *sorted(lacking.keys() - corpus.keys()))
-    notes.leave_out("documents with an empty text", *sorted(lacking.keys() & corpus.keys()))
-    return pools
-
-
-def _with_ranks(document: Document, ranks: dict[str, int]) -> Document:
-    metadata = {**document.metadata, "ranks": ranks} if ranks else document.metadata
-    return Document(document.id, document.content, metadata)
+        found = queries.get(query_id, Document(query_id, ""))
+        query = {"id": query_id, "query": found.content, **found.metadata}
+        documents = ((doc_id, document(doc_id, ranks[doc_id])) for doc_id in ranks)
+        yield from make_pool(query_id, query, documents, notes)
 
 
 def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable[str]) -> str:
@@ -200,80 +202,56 @@ def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str
     ]
 
 
-class UnjudgedPools:
-    """The queries with unjudged documents, each of which becomes a pool to annotate.
+def unjudged_pools(
+    truth: pa.Table,
+    unjudged: pa.Table,
+    pools: Iterable[tuple[bytes, Pool]],
+    *,
+    read_corpus: Callable[[set[str]], Iterable[Document]],
+    queries: Mapping[str, Document],
+    notes: Notes,
+    everything: bool,
+) -> Iterator[bytes]:
+    """Yield pools to annotate as input lines: those that exist, then those of other queries.
 
-    A pool holds the unjudged documents, and the judged ones to compare them with.
+    A pool holds the unjudged documents, and the judged ones to compare them with. ``unjudged`` is
+    the result of `find_unjudged` for runs, ``queries`` are those that have no pool; ``everything``:
+    pass on the pools without unjudged documents, too.
     """
-
-    def __init__(self, truth: pa.Table, unjudged: pa.Table) -> None:
-        """Take the columns of `records.Qrel`, and the result of `find_unjudged` for runs."""
-        self._unjudged: Candidates = {}
-        for query_id, doc_id, run, rank in iter_rows(unjudged, *_PAIR, "run", "rank"):
-            self._unjudged.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
-        self._judged: dict[str, set[str]] = {query_id: set() for query_id in self._unjudged}
-        for query_id, doc_id in iter_rows(truth, *_PAIR):
-            if query_id in self._judged:
-                self._judged[query_id].add(doc_id)
-        self.wanted = {doc_id for ids in self._unjudged.values() for doc_id in ids}
-        self.wanted.update(*self._judged.values())
-        self._texts: dict[str, Document] = {}
-        self._lacking: list[str] = []
-        self.notes = Notes()
-
-    def add_texts(self, texts: Iterable[Document]) -> None:
-        """Add the texts of documents that pools may lack."""
-        self._texts |= index_by_id(text for text in texts if has_visible_text(text.content))
-
-    def lines(
-        self,
-        pools: Iterable[tuple[bytes, Pool]],
-        queries: Mapping[str, Document],
-        *,
-        everything: bool,
-    ) -> Iterator[bytes]:
-        """Yield pools with unjudged documents as input lines: those that exist, then new ones.
-
-        ``queries`` are those that have no pool; ``everything``: pass on the pools without any, too.
-        """
-        unjudged = dict(self._unjudged)
-        for raw, pool in pools:
-            if ranks := unjudged.pop(pool.query_id, None):
-                yield self._extend_pool(raw, pool.query_id, ranks)
-            elif everything:
-                yield raw
-        if unjudged:
-            yield from map(to_line, map(pool_row, self._new_pools(unjudged, queries)))
-        self.notes.leave_out("unjudged documents without a text", *self._lacking)
-
-    def _extend_pool(self, raw: bytes, query_id: str, ranks: dict[str, dict[str, int]]) -> bytes:
-        """Return a pool's line without documents that nobody asks about, with all unjudged ones."""
-        line: dict[str, Any] = json.loads(raw)
-        doc_ids = ranks.keys() | self._judged[query_id]
-        old = [document for document in line.get("documents", []) if document["id"] in doc_ids]
-        missing = ranks.keys() - {document["id"] for document in old}
-        self._lacking += sorted(missing - self._texts.keys())
-        if self._lacking and not self._texts:
-            raise InputError(
-                f"unjudged documents have no text ({few(self._lacking)}): give --corpus"
-            )
-        new_ranks = {doc_id: ranks[doc_id] for doc_id in missing & self._texts.keys()}
-        new = [document_row(self._texts[doc_id]) for doc_id in fuse_ranks(query_id, new_ranks)]
-        return to_line({**line, "documents": old + new})
-
-    def _new_pools(self, unjudged: Candidates, queries: Mapping[str, Document]) -> list[Pool]:
-        if not (queries and self._texts):
-            raise InputError(
-                f"{len(unjudged):,} queries with unjudged documents have no pool, such as "
-                f"{next(iter(unjudged))!r}: give --pools, or --corpus and --queries"
-            )
-        candidates = {
-            query_id: fuse_ranks(
-                query_id, {d: ranks.get(d, {}) for d in {*self._judged[query_id], *ranks}}
-            )
-            for query_id, ranks in unjudged.items()
-        }
-        return fill_candidates(candidates, queries, self._texts.values(), self.notes)
+    wanted: Candidates = {}
+    for query_id, doc_id, run, rank in iter_rows(unjudged, *_PAIR, "run", "rank"):
+        wanted.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
+    judged: dict[str, set[str]] = {query_id: set() for query_id in wanted}
+    for query_id, doc_id in iter_rows(truth, *_PAIR):
+        if query_id in judged:
+            judged[query_id].add(doc_id)
+    every = {doc_id for ids in (*wanted.values(), *judged.values()) for doc_id in ids}
+    texts = index_by_id(text for text in read_corpus(every) if has_visible_text(text.content))
+    for raw, pool in pools:
+        if ranks := wanted.pop(pool.query_id, None):
+            line: dict[str, Any] = json.loads(raw)
+            known = ranks.keys() | judged[pool.query_id]
+            old = [document for document in line.get("documents", []) if document["id"] in known]
+            missing = ranks.keys() - {document["id"] for document in old}
+            lacking = sorted(missing - texts.keys())
+            if lacking and not texts:
+                what = f"unjudged documents have no text ({few(lacking)})"
+                raise InputError(f"{what}: give --corpus")
+            notes.leave_out("unjudged documents without a text", *lacking)
+            fused = fuse_ranks(pool.query_id, {d: ranks[d] for d in missing & texts.keys()})
+            new = [document_row(texts[doc_id]) for doc_id in fused]
+            yield to_line({**line, "documents": old + new})
+        elif everything:
+            yield raw
+    if wanted and not (queries and texts):
+        what = f"{len(wanted):,} queries with unjudged documents have no pool, such as"
+        how = "give --pools, or --corpus and --queries"
+        raise InputError(f"{what} {next(iter(wanted))!r}: {how}")
+    candidates = {
+        query_id: fuse_ranks(query_id, {d: ranks.get(d, {}) for d in {*judged[query_id], *ranks}})
+        for query_id, ranks in wanted.items()
+    }
+    yield from map(to_line, fill_candidates(candidates, queries, texts, notes))
 
 
 def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:

@@ -1,14 +1,30 @@
 """Make pools of conversations: assistants' answers to each question, and sessions as one block."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.make_pools import Notes, has_visible_text, merge_fields, select_fields
-from zelo_ray.files.pools import Line, LineLimits, parse_line, read_lines, session_in
+from zelo_ray.files.make_pools import (
+    Notes,
+    make_document,
+    make_pool,
+    merge_fields,
+    select_fields,
+)
+from zelo_ray.files.pools import (
+    Line,
+    LineLimits,
+    PoolRow,
+    parse_line,
+    read_lines,
+    session_in,
+    to_line,
+)
+from zelo_ray.files.rows import Row, Source
 from zelo_ray.files.schema import to_id
 from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
 from zelo_ray.records import Document, Pool, delimiter_code
@@ -26,17 +42,16 @@ class _Turn:
 
 
 def make_assistant_pools(
-    rows: Iterable[tuple[str, Mapping[str, Any]]],
-    notes: Notes,
-    show: Sequence[str] = (),
-) -> Iterator[dict[str, Any]]:
+    sources: Iterable[Source], notes: Notes, show: Sequence[str] = ()
+) -> Iterator[PoolRow]:
     """Yield a pool for each question; its documents are the assistants' answers.
 
     A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``.
     Questions are the same where session and qa_id are, and pools then name their session; where no
     session has two assistants, where qa_id and query are. ``show`` names fields of turns to keep.
     """
-    turns = [turn for place, row in rows for turn in _turns(place, row)]
+    rows = chain.from_iterable(source.each(partial(_turns, source)) for source in sources)
+    turns = [*chain.from_iterable(rows)]
     pairs = {(turn.session, turn.assistant) for turn in turns}
     shared = len(pairs) > len({session for session, _ in pairs})
     groups = defaultdict[tuple[str, str], list[_Turn]](list)
@@ -44,46 +59,42 @@ def make_assistant_pools(
         key = (turn.session, turn.qa_id) if shared else (turn.qa_id, turn.row["query"])
         groups[key].append(turn)
     ids = Counter(group[0].qa_id for group in groups.values())
-    for first, *others in groups.values():
+    for group in groups.values():
+        first, answers = group[0], dict[str, Any]()
+        for turn in group:
+            if turn.row["query"] != first.row["query"] or turn.assistant in answers:
+                who = f"{turn.assistant!r} answers qa_id {turn.qa_id!r} of session"
+                what = f"{turn.session!r} twice, or it has another query in {first.place}"
+                raise InputError(f"{turn.place}: {who} {what}")
+            answers[turn.assistant] = turn.row.get("assistant")
         alone = ids[first.qa_id] == 1
         query_id = first.qa_id if alone else f"{first.session}:{first.qa_id}"
-        answers = {first.assistant: first.row.get("assistant")}
-        for turn in others:
-            if turn.row["query"] != first.row["query"] or turn.assistant in answers:
-                raise InputError(
-                    f"{turn.place}: {turn.assistant!r} answers qa_id {turn.qa_id!r} of session "
-                    f"{turn.session!r} twice, or it has another query in {first.place}"
-                )
-            answers[turn.assistant] = turn.row.get("assistant")
-        documents = list[dict[str, str]]()
-        for name, text in answers.items():
-            if isinstance(text, str) and has_visible_text(text):
-                documents.append({"id": name, "content": text})
-            else:
-                notes.leave_out("empty answers", f"{name} ({first.qa_id})")
-        if not documents or not has_visible_text(first.row["query"]):
-            notes.leave_out("questions without an answer or a text", query_id)
-            continue
-        fields = [select_fields(turn.row, show) for turn in (first, *others)]
+        about = merge_fields(first.place, query_id, [select_fields(t.row, show) for t in group])
         session = {"session_id": first.session} if shared and first.session else {}
-        about = merge_fields(first.place, query_id, fields)
         query = {"id": query_id, "query": first.row["query"], **session, **about}
-        yield {"query": query, "documents": documents}
+        documents = (
+            (f"{name} ({first.qa_id})", make_document(name, "", _text_of(answer), {}))
+            for name, answer in answers.items()
+        )
+        yield from make_pool(first.place, query, documents, notes)
 
 
-def _turns(place: str, row: Mapping[str, Any]) -> Iterator[_Turn]:
-    try:
-        assistant, session = to_id(row.get("assistant_id")), to_id(row.get("session_id")) or ""
-    except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
+def _text_of(answer: Any) -> str:
+    return answer if isinstance(answer, str) else ""
+
+
+def _turns(source: Source, number: int, row: Row) -> list[_Turn]:
+    assistant, session = to_id(row.get("assistant_id")), to_id(row.get("session_id")) or ""
     conversation = row.get("conversation")
     if assistant is None or not isinstance(conversation, list):
-        raise InputError(f"{place}: needs assistant_id, and a conversation of qa_id and query")
+        raise ValueError("needs assistant_id, and a conversation of qa_id and query")
+    turns = []
     for turn in conversation:
         qa_id = to_id(turn.get("qa_id")) if isinstance(turn, Mapping) else None
         if qa_id is None or not isinstance(turn.get("query"), str):
-            raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
-        yield _Turn(place, session, assistant, qa_id, turn)
+            raise ValueError("a turn of its conversation has no qa_id or no query")
+        turns.append(_Turn(source.where(number), session, assistant, qa_id, turn))
+    return turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +149,7 @@ def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
     if not joined:
         why = f"{bad[0][0].file}, line {bad[0][0].number}: {bad[0][1]}" if bad else "it is empty"
         raise InputError(f"the input holds no session; {why}")
-    rejected = [
-        Rejected(line.file, line.number, reason, line.raw.decode("utf-8", "backslashreplace"))
-        for line, reason in bad
-    ]
+    rejected = [Rejected(line.file, line.number, why, line.text) for line, why in bad]
     with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [_FILE]) as results:
         results.add("rejected", table_of(rejected, Rejected))
         for raw in joined:
@@ -157,8 +165,8 @@ def _session_line(session: str, turns: Sequence[Pool], answers: Sequence[list[Do
         for (first, *_), content in zip(answers, conversations, strict=True)
     ]
     query = {"id": session, "query": question, "session_id": session}
-    line = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
-    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    turn_ids = [turn.query_id for turn in turns]
+    return to_line({"query": query, "turns": turn_ids, "documents": documents})
 
 
 def join_turns(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tuple[str, list[str]]:

@@ -41,6 +41,11 @@ class Line:
     own_query: Literal["", "left out", "other text"] = ""
     """whether a document has the query's id: with its text, or with another one, which is kept"""
 
+    @property
+    def text(self) -> str:
+        """Return the line with bytes that are not UTF-8 written out."""
+        return self.raw.decode("utf-8", "backslashreplace")
+
 
 @dataclass(frozen=True, slots=True)
 class LineLimits:
@@ -104,9 +109,8 @@ class OwnQueries:
     def count(self, line: Line) -> None:
         """Count the query of a line."""
         if line.pool and line.own_query:
-            (self.left_out if line.own_query == "left out" else self.kept).append(
-                line.pool.query_id
-            )
+            ids = self.left_out if line.own_query == "left out" else self.kept
+            ids.append(line.pool.query_id)
 
     def notes(self) -> list[str]:
         """Return what was left out and what was kept, in words."""
@@ -115,11 +119,12 @@ class OwnQueries:
             "BEIR's evaluation does": self.left_out,
             "kept documents that have the id of their query but another text, of {}": self.kept,
         }
-        return [
-            text.format(f"{counted(len(ids), 'query', 'queries')} ({few(ids)})")
-            for text, ids in says.items()
-            if ids
-        ]
+        named = (
+            (text, f"{counted(len(i), 'query', 'queries')} ({few(i)})")
+            for text, i in says.items()
+            if i
+        )
+        return [text.format(ids) for text, ids in named]
 
 
 def few(ids: Collection[str]) -> str:
@@ -147,29 +152,24 @@ def _parse(raw: bytes, limits: LineLimits) -> Pool:
     if not isinstance(rows, list):
         errors.append("documents: must be a list")
         rows = []
-    documents, ids = list[Document](), set[str]()
+    documents = dict[str, Document]()
     for at, item in enumerate(rows):
         if wrong := [*_errors_of(f"documents[{at}]", item, "content")]:
             errors += wrong
             continue
         doc_id, content = item["id"], item["content"]
-        if doc_id in ids:
+        if doc_id in documents:
             errors.append(f"document id {doc_id!r} appears twice")
-        elif size := _too_long(content, limits.document):
-            errors.append(
-                f"document {doc_id!r} is {size:,} bytes; the limit is {limits.document:,}"
-            )
-        ids.add(doc_id)
-        documents.append(Document(doc_id, content, item.get("metadata") or {}))
-    if not errors and (size := _too_long(query["query"], limits.query)):
-        errors.append(f"the query is {size:,} bytes; the limit is {limits.query:,}")
+        else:
+            errors += _too_long(f"document {doc_id!r}", content, limits.document)
+        documents[doc_id] = Document(doc_id, content, item.get("metadata") or {})
+    errors += [] if errors else _too_long("the query", query["query"], limits.query)
     if errors:
-        raise _InvalidLineError(
-            errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else "")
-        )
+        more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
+        raise _InvalidLineError(errors[0] + more)
     session = _session(row.get("session_id"), query.get("session_id"))
     about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
-    return Pool(query["id"], query["query"], tuple(documents), session, about)
+    return Pool(query["id"], query["query"], tuple(documents.values()), session, about)
 
 
 def _errors_of(what: str, item: Any, text: str) -> Iterator[str]:
@@ -201,12 +201,10 @@ def _how_to_write(name: str, value: Any) -> str:
     return f': write "id": "{value}"'
 
 
-def _too_long(text: str, limit: int) -> int:
-    """Return the size of a text in bytes if it is over the limit; else 0."""
-    if len(text) <= limit // 4:  # a character takes at most four bytes
-        return 0
-    size = len(text.encode())
-    return size if size > limit else 0
+def _too_long(what: str, text: str, limit: int) -> list[str]:
+    # A character takes at most four bytes.
+    size = len(text.encode()) if len(text) > limit // 4 else 0
+    return [f"{what} is {size:,} bytes; the limit is {limit:,}"] if size > limit else []
 
 
 def parse_pool(where: str, line: bytes) -> Pool:
@@ -252,7 +250,7 @@ def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names:
                 document.setdefault(f"input_{name}", document.pop(name))
         values = scores.get(document["id"], {})
         document.update({name: value for name, value in values.items() if math.isfinite(value)})
-    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return to_line(line)
 
 
 def hash_id(kind: str, text: str) -> str:

@@ -10,7 +10,7 @@ import stat
 import tempfile
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,14 +159,19 @@ def read_blocks(url: str) -> Iterator[bytes]:
             piece = stream.read(BLOCK_BYTES)
 
 
-def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the place (``file:number``) and the bytes of each line that is not blank."""
+def number_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of blocks that are not blank, with their numbers."""
     number = 0
-    for block in read_blocks(url):
+    for block in blocks:
         for at, line in enumerate(block.split(b"\n"), number + 1):
             if line.strip():
-                yield f"{url}:{at}", line.rstrip(b"\r")
+                yield at, line.rstrip(b"\r")
         number += block.count(b"\n")
+
+
+def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the place (``file:number``) and the bytes of each line that is not blank."""
+    return ((f"{url}:{number}", line) for number, line in number_lines(read_blocks(url)))
 
 
 def parse_json_object(place: str, data: bytes) -> dict[str, Any]:

@@ -7,14 +7,18 @@ Everything else that is wrong is an error: these files are small and precious.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from zelo_ray.errors import InputError, OutputError, format_error
-from zelo_ray.files.rows import Source
+from zelo_ray.errors import InputError, OutputError
+from zelo_ray.files.rows import Rows, Source, decode
+from zelo_ray.files.schema import FLOAT, to_id
 from zelo_ray.files.storage import open_for_writing
 
 _QRELS = ("query_id", "iteration", "doc_id", "value")
@@ -27,35 +31,37 @@ _WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$|^\x{FEFF}"
 _ROWS = 100_000
 
 
-def read_trec(source: Source) -> pa.Table:
+def read_trec(source: Source) -> Rows:
     """Read all lines of qrels or of a run, by Arrow where a block of lines is regular.
 
-    Of a run there are also its ``run`` (the tag) and ``rank``, null where one is no number.
+    A run also has its ``rank``, null if one is no number, and its tag (``run``) if it has one.
     """
-    is_run = source.kind == "trec run"
-    names = _RUN if is_run else _QRELS
-    more = [("run", pa.string()), ("rank", pa.string())] if is_run else []
-    schema = pa.schema([*NUMBERS, *map(pa.field, *zip(*more, strict=True))] if more else [*NUMBERS])
-    tables, number = [schema.empty_table()], 0
+    is_run, number = source.kind == "trec run", 0
+    names, more = (_RUN, ("run", "rank")) if is_run else (_QRELS, ())
+    schema = pa.schema([*NUMBERS, *((name, pa.string()) for name in more)])
+    tables = [schema.empty_table()]
     for block in source.blocks():
         table = _parse_block(block, names, schema)
-        tables.append(
-            _parse_lines(source, number, block, names, schema) if table is None else table
-        )
+        tables.append(table or _parse_lines(source, number + 1, block, names, schema))
         number += block.count(b"\n")
-    table = pa.concat_tables(tables)
+    rows = Rows(
+        pa.concat_tables(tables),
+        lambda row: source.where(next(islice(source.lines(), row, None))[0]),
+    )
     if is_run:
-        table = table.set_column(
-            table.schema.get_field_index("rank"), "rank", _ranks(table["rank"])
-        )
-    return table
-
-
-def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    try:
-        return column.cast(pa.float64())
-    except pa.ArrowInvalid:  # they order nothing, so they may be anything
-        return pa.chunked_array([pa.nulls(len(column), pa.float64())])
+        try:
+            rows = rows.with_column("rank", rows["rank"].cast(pa.float64()))
+        except pa.ArrowInvalid:  # they order nothing, so they may be anything
+            rows = rows.with_column("rank", pa.nulls(len(rows), pa.float64()))
+        if len(pc.unique(rows["run"])) != 1:
+            rows = replace(rows, table=rows.table.drop_columns(["run"]))
+    for name in NUMBERS.names[:2]:
+        for row in pc.indices_nonzero(pc.match_substring_regex(rows[name], f"^{FLOAT}$")):
+            try:
+                to_id(rows[name][row.as_py()].as_py())
+            except ValueError as error:
+                raise InputError(f"{rows.where(row.as_py())}: {name} {error}") from None
+    return rows
 
 
 def _parse_block(block: bytes, names: tuple[str, ...], schema: pa.Schema) -> pa.Table | None:
@@ -84,30 +90,28 @@ def _parse_block(block: bytes, names: tuple[str, ...], schema: pa.Schema) -> pa.
 
 
 def _parse_lines(
-    source: Source, number: int, block: bytes, names: tuple[str, ...], schema: pa.Schema
+    source: Source, start: int, block: bytes, names: tuple[str, ...], schema: pa.Schema
 ) -> pa.Table:
-    rows, what = [], f"a TREC {'run' if 'rank' in names else 'qrels file'}"
-    for at, line in enumerate(block.split(b"\n"), number + 1):
+    rows, is_run = [], "rank" in names
+    for at, line in enumerate(block.split(b"\n"), start):
         parts, where = line.split(), source.where(at)
         if not parts:
             continue
-        if len(parts) < len(names) or (len(parts) > len(names) and "rank" not in names):
-            raise InputError(
-                f"{where}: {len(parts)} columns; {what} has {len(names)}: "
-                f"{' '.join(names).replace('value', 'score' if 'rank' in names else 'relevance')}"
-            )
+        if len(parts) < len(names) or (len(parts) > len(names) and not is_run):
+            what, value = ("run", "score") if is_run else ("qrels file", "relevance")
+            columns = " ".join(names).replace("value", value)
+            has = f"{len(parts)} columns; a TREC {what} has {len(names)}: {columns}"
+            raise InputError(f"{where}: {has}")
+        row: dict[str, Any] = dict(
+            zip(names, (decode(where, part) for part in parts), strict=False)
+        )
         try:
-            row = dict(zip(names, (part.decode() for part in parts), strict=False))
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where}: is not UTF-8 ({format_error(error)})") from None
-        text = row["value"]
-        try:
-            value = float(text) if "_" not in text else math.nan
+            number = float("nan" if "_" in row["value"] else row["value"])
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise InputError(f"{where}: the number {text!r} is not a finite number")
-        rows.append({**row, "value": value})
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(f"{where}: the number {row['value']!r} is not a finite number")
+        rows.append({**row, "value": number})
     return pa.Table.from_pylist(rows, schema)
 
 

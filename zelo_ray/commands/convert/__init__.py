@@ -1,7 +1,7 @@
 """Convert pools, judgments and runs between formats, and collect unjudged documents."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Self
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.candidates import UnjudgedPools, find_unjudged, pool_lines, sort_run
+from zelo_ray.files.candidates import find_unjudged, pool_lines, sort_run, unjudged_pools
 from zelo_ray.files.collections import index_by_id, read_texts, write_collection
 from zelo_ray.files.inputs import (
     DEPTH,
@@ -39,7 +39,7 @@ from zelo_ray.files.trec import write_qrels, write_run
 from zelo_ray.files.wording import printable
 from zelo_ray.names import split_name
 from zelo_ray.options.files import ConvertOptions
-from zelo_ray.records import Pool
+from zelo_ray.records import Document, Pool
 
 _UNJUDGED_DEPTH = 10
 _ONE_SCALE = "give the --out of annotate --protocol zelo+graded, lean, auto or graded"
@@ -104,20 +104,28 @@ def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     truth, runs = read_qrels(options.truth, columns), read_runs(options.runs, columns)
     depth = options.depth or _UNJUDGED_DEPTH
     table = pa.concat_tables([find_unjudged(truth, name, run, depth) for name, run in runs.items()])
-    work = UnjudgedPools(truth, table)
-    if options.corpus:
-        work.add_texts(read_texts(options.corpus, "corpus", work.wanted, columns))
     truth_pools = pools_file_of_truth(options.truth)
     shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
     texts = read_texts(options.queries, "queries", None, columns) if options.queries else ()
-    lines = work.lines(
-        pool_lines(shards), index_by_id(texts, options.queries or ""), everything=options.all
+    queries, notes = index_by_id(texts, options.queries or ""), Notes()
+
+    def read_corpus(wanted: set[str]) -> Iterable[Document]:
+        return read_texts(options.corpus, "corpus", wanted, columns) if options.corpus else ()
+
+    lines = unjudged_pools(
+        truth,
+        table,
+        pool_lines(shards),
+        read_corpus=read_corpus,
+        queries=queries,
+        notes=notes,
+        everything=options.all,
     )
     number = write_lines(options.out, lines)
     by_run = Counter(table["run"].to_pylist())
     counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
     done = f"unjudged to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
-    return WrittenSummary(done, *work.notes.lines(), pools=number, unjudged=len(table))
+    return WrittenSummary(done, *notes.lines(), pools=number, unjudged=len(table))
 
 
 def _qrels(options: ConvertOptions, columns: Columns) -> WrittenSummary:
