@@ -22,7 +22,6 @@ from zelo_ray.files import (
     labels,
     make_pools,
     pools,
-    recordings,
     rows,
     schema,
     storage,
@@ -32,6 +31,7 @@ from zelo_ray.files import (
     wording,
 )
 from zelo_ray.memory import as_options
+from zelo_ray.providers import recorded
 
 annotate_line = pools.annotate_line
 explain_mismatch = candidates.explain_mismatch
@@ -44,7 +44,7 @@ pool_candidates = candidates.pool_candidates
 printable = wording.printable
 read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
-read_recording = recordings.read_recording
+read_recording = recorded.read_recording
 read_runs = judgments.read_runs
 read_texts = collections.read_texts
 records_table = tables.table_of

@@ -1,26 +1,23 @@
 """Candidates of queries: runs cut to a depth, several fused, with texts, and what is unjudged."""
 
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.collections import index_by_id
 from zelo_ray.files.make_pools import (
     Notes,
     category_codes,
-    has_visible_text,
     make_document,
     make_pool,
 )
-from zelo_ray.files.pools import LineLimits, PoolRow, document_row, few, read_lines, to_line
+from zelo_ray.files.pools import LineLimits, PoolRow, read_lines
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
@@ -29,9 +26,6 @@ Doubt = Literal["equal_scores", "reversed_ranks"]
 Candidates = dict[str, dict[str, dict[str, int]]]
 """By query and by document, in order: the rank that each run gave it."""
 _PAIR = ["query_id", "doc_id"]
-_UNJUDGED = pa.schema(
-    [("run", pa.string()), ("query_id", pa.string()), ("doc_id", pa.string()), ("rank", pa.int64())]
-)
 _K = 60
 _HASHED = re.compile("q-[0-9a-f]{12}")
 _SHARE = 0.2
@@ -62,19 +56,6 @@ def sort_run(run: pa.Table) -> pa.Table:
 def top_ranks(run: pa.Table, depth: int) -> pa.Table:
     """Return the first ``depth`` documents of each query, in the order of `sort_run`."""
     return sort_run(run).filter(pc.field("rank") <= depth)
-
-
-def find_unjudged(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table:
-    """Return run, query_id, doc_id and rank of the unjudged documents at the top of a run."""
-    is_judged = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
-    ranked = top_ranks(run.filter(is_judged), depth)
-    place = pa.array(np.arange(len(ranked)))
-    unjudged = ranked.append_column("place", place).join(
-        truth.select(_PAIR), _PAIR, join_type="left anti"
-    )
-    unjudged = unjudged.sort_by("place")
-    names = pa.array([run_name] * len(unjudged), pa.string())
-    return pa.table([names, *unjudged.select([*_PAIR, "rank"]).columns], schema=_UNJUDGED)
 
 
 def pool_candidates(
@@ -200,58 +181,6 @@ def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str
         for name, run in runs.items()
         for code, (some, every) in find_doubts(run, depth).items()
     ]
-
-
-def unjudged_pools(
-    truth: pa.Table,
-    unjudged: pa.Table,
-    pools: Iterable[tuple[bytes, Pool]],
-    *,
-    read_corpus: Callable[[set[str]], Iterable[Document]],
-    queries: Mapping[str, Document],
-    notes: Notes,
-    everything: bool,
-) -> Iterator[bytes]:
-    """Yield pools to annotate as input lines: those that exist, then those of other queries.
-
-    A pool holds the unjudged documents, and the judged ones to compare them with. ``unjudged`` is
-    the result of `find_unjudged` for runs, ``queries`` are those that have no pool; ``everything``:
-    pass on the pools without unjudged documents, too.
-    """
-    wanted: Candidates = {}
-    for query_id, doc_id, run, rank in iter_rows(unjudged, *_PAIR, "run", "rank"):
-        wanted.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
-    judged: dict[str, set[str]] = {query_id: set() for query_id in wanted}
-    for query_id, doc_id in iter_rows(truth, *_PAIR):
-        if query_id in judged:
-            judged[query_id].add(doc_id)
-    every = {doc_id for ids in (*wanted.values(), *judged.values()) for doc_id in ids}
-    texts = index_by_id(text for text in read_corpus(every) if has_visible_text(text.content))
-    for raw, pool in pools:
-        if ranks := wanted.pop(pool.query_id, None):
-            line: dict[str, Any] = json.loads(raw)
-            known = ranks.keys() | judged[pool.query_id]
-            old = [document for document in line.get("documents", []) if document["id"] in known]
-            missing = ranks.keys() - {document["id"] for document in old}
-            lacking = sorted(missing - texts.keys())
-            if lacking and not texts:
-                what = f"unjudged documents have no text ({few(lacking)})"
-                raise InputError(f"{what}: give --corpus")
-            notes.leave_out("unjudged documents without a text", *lacking)
-            fused = fuse_ranks(pool.query_id, {d: ranks[d] for d in missing & texts.keys()})
-            new = [document_row(texts[doc_id]) for doc_id in fused]
-            yield to_line({**line, "documents": old + new})
-        elif everything:
-            yield raw
-    if wanted and not (queries and texts):
-        what = f"{len(wanted):,} queries with unjudged documents have no pool, such as"
-        how = "give --pools, or --corpus and --queries"
-        raise InputError(f"{what} {next(iter(wanted))!r}: {how}")
-    candidates = {
-        query_id: fuse_ranks(query_id, {d: ranks.get(d, {}) for d in {*judged[query_id], *ranks}})
-        for query_id, ranks in wanted.items()
-    }
-    yield from map(to_line, fill_candidates(candidates, queries, texts, notes))
 
 
 def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
