@@ -33,13 +33,13 @@ from zelo_ray.files.collections import (
     runs_of_collection,
     top_ranked,
 )
-from zelo_ray.files.conversations import make_assistant_pools
 from zelo_ray.files.judgments import ANNOTATED, read_qrels, read_runs
 from zelo_ray.files.make_pools import (
     Notes,
     Shown,
     ShownFields,
     Texts,
+    pools_of_conversations,
     pools_of_lists,
     pools_of_mteb,
     pools_of_rows,
@@ -356,7 +356,7 @@ def _pools_with_texts(
                     plain = [{n: d[n] for n in ("id", "content")} for d in pool["documents"]]
                     yield {**pool, "documents": plain}
         case "conversations":
-            yield from make_assistant_pools(sources, notes, options.shown.query)
+            yield from pools_of_conversations(sources, notes, options.shown.query)
         case "table":
             for source in sources:
                 _refuse_unknown_table(source)

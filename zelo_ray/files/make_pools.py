@@ -1,8 +1,10 @@
 """Make pools of rows: of one document each, of all documents of a query, or of MTEB's form."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count
 from random import Random
 from typing import Any
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, PoolRow, document_row, few, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
-from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_text, value_of
+from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
 from zelo_ray.files.wording import counted, text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
@@ -144,18 +146,6 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def merge_fields(where: str, query_id: str, rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Merge the fields that several rows have of one query; all must agree on them."""
-    texts = dict[str, str]()
-    for name, text in ((name, text) for row in rows for name, text in row.items()):
-        if (first := texts.setdefault(name, text)) != text:
-            raise InputError(
-                f"{where}: query {query_id!r} has two of {name!r}: {first[:40]!r} and "
-                f"{text[:40]!r}; --show-query takes what is the same in all rows of a query"
-            )
-    return texts
-
-
 # --- all documents of a query in a row ----------------------------------------------------------
 
 
@@ -257,7 +247,7 @@ def pools_of_rows(
 
 def _query_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> PoolRow:
     """Build the query of a pool; all of its rows must agree on it."""
-    (place, row), id_ = rows[0], rows[0][1].get("query_id") or ""
+    id_ = rows[0][1].get("query_id") or ""
     known = texts.queries.get(id_)
     first: PoolRow = {}
     for where, row in rows:
@@ -267,9 +257,14 @@ def _query_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> PoolRow:
         first = first or query
         if first != query:
             raise InputError(f"{where}: query {id_!r} has another text in an earlier row")
-    names = [role for role in row if role.startswith(_ABOUT)]
-    fields = [{n.removeprefix(_ABOUT): row[n] for n in names if row[n]} for _, row in rows]
-    about = merge_fields(place, id_, fields)
+    about = dict[str, str]()
+    fields = ((role, text) for _, row in rows for role, text in row.items() if text)
+    for role, text in ((role, text) for role, text in fields if role.startswith(_ABOUT)):
+        name = role.removeprefix(_ABOUT)
+        if (same := about.setdefault(name, text)) != text:
+            two = f"query {id_!r} has two of {name!r}: {same[:40]!r} and {text[:40]!r}"
+            how = "--show-query takes what is the same in all rows of a query"
+            raise InputError(f"{rows[0][0]}: {two}; {how}")
     return {**first, **(known.metadata if known else {}), **about}
 
 
@@ -294,6 +289,55 @@ def category_codes(column: pa.ChunkedArray) -> Any:
     """Map each text of a column to a number: 0, 1, 2 ... as they first appear, [rows] int64."""
     chunks = column.dictionary_encode().chunks
     return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
+
+
+# --- answers of assistants ----------------------------------------------------------------------
+
+
+def pools_of_conversations(
+    sources: Iterable[Source], notes: Notes, show: Sequence[str] = ()
+) -> Iterator[PoolRow]:
+    """Yield a pool for each question; its documents are the assistants' answers.
+
+    A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``.
+    Questions are the same where session and qa_id are, and pools then name their session; where no
+    session has two assistants, where qa_id and query are. ``show`` names fields of turns to keep.
+    """
+    conversations = (
+        each for source in sources for each in source.each(partial(_turns, source, show))
+    )
+    turns = [*chain.from_iterable(conversations)]
+    pairs = {(row["session_id"], row["doc_id"]) for _, row in turns}
+    shared = len(pairs) > len({session for session, _ in pairs})
+    groups = defaultdict[tuple[str, str], list[tuple[str, Row]]](list)
+    for where, row in turns:
+        groups[row["query_id"], row["session_id" if shared else "query"]].append((where, row))
+    number = Counter(qa_id for qa_id, _ in groups)
+    for (qa_id, _), group in groups.items():
+        session = group[0][1]["session_id"]
+        query_id = qa_id if number[qa_id] == 1 else f"{session}:{qa_id}"
+        named = {"query_id": query_id, "session_id": session if shared else ""}
+        rows = [(where, {**row, **named}) for where, row in group]
+        query, documents = _query_of_rows(rows, Texts()), _documents_of_rows(rows, Texts())
+        yield from make_pool(rows[0][0], query, documents, notes)
+
+
+def _turns(source: Source, show: Sequence[str], number: int, row: Row) -> list[tuple[str, Row]]:
+    """Return the turns of a conversation as rows of one document."""
+    assistant, conversation = to_id(row.get("assistant_id")), row.get("conversation")
+    if assistant is None or not isinstance(conversation, list):
+        raise ValueError("needs assistant_id, and a conversation of qa_id and query")
+    ids = {"session_id": to_id(row.get("session_id")) or "", "doc_id": assistant}
+    turns: list[tuple[str, Row]] = []
+    for turn in conversation:
+        qa_id = to_id(turn.get("qa_id")) if isinstance(turn, Mapping) else None
+        if qa_id is None or not isinstance(turn.get("query"), str):
+            raise ValueError("a turn of its conversation has no qa_id or no query")
+        texts = {"query": turn["query"], "content": turn.get("assistant")}
+        texts["content"] = texts["content"] if isinstance(texts["content"], str) else ""
+        shown = {f"{_ABOUT}{name}": text for name, text in select_fields(turn, show).items()}
+        turns.append((source.where(number), {**ids, "query_id": qa_id, **texts, **shown}))
+    return turns
 
 
 # --- MTEB's rows --------------------------------------------------------------------------------
