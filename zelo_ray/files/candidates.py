@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import (
-    Notes,
     category_codes,
     make_document,
     make_pool,
 )
-from zelo_ray.files.pools import LineLimits, PoolRow, read_lines
+from zelo_ray.files.pools import LineLimits, Notes, PoolRow, read_lines
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool

@@ -35,7 +35,6 @@ from zelo_ray.files.collections import (
 )
 from zelo_ray.files.judgments import ANNOTATED, read_qrels, read_runs
 from zelo_ray.files.make_pools import (
-    Notes,
     Shown,
     ShownFields,
     Texts,
@@ -44,17 +43,18 @@ from zelo_ray.files.make_pools import (
     pools_of_mteb,
     pools_of_rows,
 )
-from zelo_ray.files.pools import PoolRow, parse_pool, to_line, write_lines
+from zelo_ray.files.pools import Notes, PoolRow, parse_pool, to_line, write_lines
 from zelo_ray.files.rows import BEIR_QRELS, DATASET, Source, open_source
 from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import (
     find_shards,
     is_jsonl,
     list_directory,
-    storage_error,
+    name_urls,
+    reach,
     unpacked_name,
 )
-from zelo_ray.files.wording import counted, escape_bytes, is_utf8, not_utf8_message
+from zelo_ray.files.wording import counted, escape_bytes
 from zelo_ray.names import did_you_mean
 from zelo_ray.options.judging import AskingOptions
 from zelo_ray.records import Document, Pool
@@ -253,14 +253,10 @@ def _expand(pattern: str) -> list[str]:
     """Return the pattern, or what it matches if it is a glob that matches directories."""
     if pattern.startswith(DATASET):
         return [pattern]
-    try:
-        fs, path = fsspec.url_to_fs(pattern)
+    with reach(pattern) as (fs, path):
         matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
-    except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise storage_error(pattern, error) from None
-    if not any(info["type"] == "directory" for info in matched.values()):
-        return [pattern]
-    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in matched]
+        has_folders = any(info["type"] == "directory" for info in matched.values())
+        return name_urls(fs, [*matched]) if has_folders else [pattern]
 
 
 def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
@@ -281,8 +277,6 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in endings)
     data = next((found for found in by_ending if found), [])
     rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
-    if odd := next((name for name in data if not is_utf8(name)), ""):
-        raise InputError(not_utf8_message(odd))
     if not data:
         has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing"
         what = f"holds no JSON lines, and no table, but {has}"
@@ -290,7 +284,7 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     if rest:
         listed = ", ".join(escape_bytes(name.rpartition("/")[2]) for name in rest[:10])
         notes.say(f"left out of {source.place}: {listed}{' ...' if rest[10:] else ''}")
-    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in data]
+    return name_urls(fs, data)
 
 
 def _form(source: Source) -> str:

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import find_part, has_part, load_dataset
-from zelo_ray.files.make_pools import Notes, Shown, category_codes, pools_of_mteb
-from zelo_ray.files.pools import hash_id
+from zelo_ray.files.make_pools import Shown, category_codes, pools_of_mteb
+from zelo_ray.files.pools import Notes, hash_id
 from zelo_ray.files.rows import (
     DATASET,
     RESULTS,

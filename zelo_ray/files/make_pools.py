@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.pools import LINE_FIELDS, PoolRow, document_row, few, hash_id
+from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, document_row, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
 from zelo_ray.files.wording import counted, text_for_judges
@@ -30,27 +30,6 @@ _POOLED = ("query_id", "query", "doc_id", "content", "title", "metadata", "score
 _ABOUT, _SHOW = "query.", "document."
 """What the roles of columns begin with that hold a field of the query, or of the document."""
 _NO_IDS = "{} have no ids: each gets a hash of its text as id"
-
-
-@dataclass(slots=True)
-class Notes:
-    """Notes on what was left out and made up as files were read."""
-
-    said: dict[str, None] = field(default_factory=dict)
-    _ids: dict[str, dict[str, None]] = field(default_factory=dict)
-
-    def say(self, line: str) -> None:
-        """Note a line, once."""
-        self.said[line] = None
-
-    def leave_out(self, what: str, *ids: str) -> None:
-        """Note that something was left out."""
-        self._ids.setdefault(what, {}).update(dict.fromkeys(ids))
-
-    def lines(self) -> list[str]:
-        """Return all notes in words."""
-        left_out = ((what, ids) for what, ids in self._ids.items() if ids)
-        return [*self.said, *(f"left out {w}: {len(ids):,} ({few(ids)})" for w, ids in left_out)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,17 @@ import orjson
 
 from zelo_ray.errors import InputError, format_error
 from zelo_ray.files.storage import READ_ERRORS, open_for_writing, open_unpacked
-from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
 
 PoolRow = dict[str, Any]
 """A pool as the object of an input line."""
 LINE_FIELDS = frozenset({"id", "query", "session_id"})
 """The fields of a query that are not part of ``Pool.about``."""
+_OWN_QUERY = {
+    "left out": "left out the query itself from its candidates, as BEIR's evaluation does, where "
+    "id and text are the same",
+    "other text": "kept documents that have the id of their query but another text",
+}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -100,31 +104,29 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
 
 
 @dataclass(slots=True)
-class OwnQueries:
-    """Counts the queries that are among their own candidates."""
+class Notes:
+    """Notes on what was left out and made up as files were read."""
 
-    left_out: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    said: dict[str, None] = field(default_factory=dict)
+    _ids: dict[str, dict[str, None]] = field(default_factory=dict)
 
-    def count(self, line: Line) -> None:
-        """Count the query of a line."""
+    def say(self, line: str) -> None:
+        """Note a line, once."""
+        self.said[line] = None
+
+    def leave_out(self, what: str, *ids: str) -> None:
+        """Note that something was left out."""
+        self._ids.setdefault(f"left out {what}", {}).update(dict.fromkeys(ids))
+
+    def count_own_query(self, line: Line) -> None:
+        """Note a query that is among its own candidates."""
         if line.pool and line.own_query:
-            ids = self.left_out if line.own_query == "left out" else self.kept
-            ids.append(line.pool.query_id)
+            self._ids.setdefault(_OWN_QUERY[line.own_query], {})[line.pool.query_id] = None
 
-    def notes(self) -> list[str]:
-        """Return what was left out and what was kept, in words."""
-        says = {
-            "left out the query itself from the candidates of {}: id and text are the same, as "
-            "BEIR's evaluation does": self.left_out,
-            "kept documents that have the id of their query but another text, of {}": self.kept,
-        }
-        named = (
-            (text, f"{counted(len(i), 'query', 'queries')} ({few(i)})")
-            for text, i in says.items()
-            if i
-        )
-        return [text.format(ids) for text, ids in named]
+    def lines(self) -> list[str]:
+        """Return all notes in words."""
+        counted = ((what, ids) for what, ids in self._ids.items() if ids)
+        return [*self.said, *(f"{what}: {len(ids):,} ({few(ids)})" for what, ids in counted)]
 
 
 def few(ids: Collection[str]) -> str:

@@ -60,24 +60,28 @@ def storage_error(url: str, error: Exception) -> InputError:
     return InputError(f"{url}: {missing or f'cannot be reached ({format_error(error)})'}")
 
 
-def exists(url: str) -> bool:
-    """Return whether there is a file or directory."""
+@contextlib.contextmanager
+def reach(url: str) -> Iterator[tuple[Any, str]]:
+    """Give the file system of a path or URL, and the path there; explain what goes wrong."""
     try:
-        fs, path = fsspec.url_to_fs(url)
-        return bool(fs.exists(path))
+        yield fsspec.url_to_fs(url)
+    except InputError:
+        raise
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise storage_error(url, error) from None
+
+
+def exists(url: str) -> bool:
+    """Return whether there is a file or directory."""
+    with reach(url) as (fs, path):
+        return bool(fs.exists(path))
 
 
 def list_directory(url: str) -> list[str] | None:
     """Return the sorted names in a directory; None if it is not a directory."""
-    try:
-        fs, path = fsspec.url_to_fs(url)
-        if not fs.isdir(path):
-            return None
-        return sorted(name.rstrip("/").rsplit("/", 1)[-1] for name in fs.ls(path, detail=False))
-    except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise storage_error(url, error) from None
+    with reach(url) as (fs, path):
+        names = fs.ls(path, detail=False) if fs.isdir(path) else None
+        return None if names is None else sorted(n.rstrip("/").rsplit("/", 1)[-1] for n in names)
 
 
 def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
@@ -87,25 +91,26 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
     """
     files: dict[str, None] = {}
     for pattern in patterns:
-        try:
-            fs, path = fsspec.url_to_fs(pattern)
+        with reach(pattern) as (fs, path):
             if fs.isdir(path):
                 root = path.rstrip("/")
                 names = [n for n in fs.find(path) if is_jsonl(n) and "/." not in n[len(root) :]]
             else:
                 names = [path] if fs.exists(path) else fs.glob(path)
-            prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise storage_error(pattern, error) from None
         if out and names != [path]:
-            names = [name for name in names if not name.startswith(prefix)]
+            own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
+            names = [name for name in names if not name.startswith(own)]
         if not names:
             raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
-        if odd := next((name for name in names if not is_utf8(name)), ""):
-            raise InputError(not_utf8_message(odd))
-        local = "file" in fs.protocol
-        files.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
-    return list(files)
+        files |= dict.fromkeys(name_urls(fs, sorted(names)))
+    return [*files]
+
+
+def name_urls(fs: Any, names: Sequence[str]) -> list[str]:
+    """Return the paths or URLs of names that a file system gave; refuse what is not UTF-8."""
+    if odd := next((name for name in names if not is_utf8(name)), ""):
+        raise InputError(not_utf8_message(odd))
+    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in names]
 
 
 def refuse_pipe(file: str) -> None:
@@ -207,12 +212,8 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
     """Open a file for writing bytes, packed if it ends in .gz or .zst.
 
     It appears, or replaces an earlier one, when the block ends without an exception, and on a local
-    disk it is then durable.
-
-    Args:
-        url: its path or URL.
-        ending: of the name that it has until then. Without one it is a name of its own, as two
-            processes may write the file at once.
+    disk it is then durable. Until then it has a name with the ``ending``; without one it is a name
+    of its own, as two processes may write the file at once.
     """
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:

@@ -37,10 +37,10 @@ from zelo_ray.files.judgments import (
     read_qrels,
     read_runs,
 )
-from zelo_ray.files.make_pools import Notes, has_visible_text
+from zelo_ray.files.make_pools import has_visible_text
 from zelo_ray.files.pools import (
     LineLimits,
-    OwnQueries,
+    Notes,
     document_row,
     few,
     parse_line,
@@ -101,20 +101,17 @@ def _pool(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     if first is None:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
 
-    own = OwnQueries()
-
     def lines() -> Iterator[bytes]:
         nonlocal documents
         for pool in chain([first], pools):
             line = parse_line("", 0, to_line(pool), LineLimits())
-            own.count(line)
+            notes.count_own_query(line)
             documents += len(line.pool.documents if line.pool else ())
             yield line.raw
 
     number = write_lines(options.out, lines())
     done = f"{number:,} pools with {documents:,} documents: {options.out}"
-    more = [*notes.lines(), *own.notes()]
-    return WrittenSummary(done, *more, pools=number, documents=documents)
+    return WrittenSummary(done, *notes.lines(), pools=number, documents=documents)
 
 
 def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
