@@ -27,6 +27,11 @@ Candidates = dict[str, dict[str, dict[str, int]]]
 _PAIR = ["query_id", "doc_id"]
 _K = 60
 _HASHED = re.compile("q-[0-9a-f]{12}")
+_SAYS: Mapping[Doubt, str] = {
+    "equal_scores": "the first scores of {} are all equal in {}: document ids decide the order",
+    "reversed_ranks": "the ranks of {} are the reverse of its scores in {}: are these distances? "
+    "Documents are taken by score, the highest first",
+}
 _SHARE = 0.2
 """The share of queries whose scores raise a doubt."""
 _LONG = 4
@@ -170,13 +175,8 @@ def find_doubts(run: pa.Table, depth: int | None) -> dict[Doubt, tuple[int, int]
 
 def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str]:
     """Return the doubts about runs in words."""
-    says: Mapping[Doubt, str] = {
-        "equal_scores": "the first scores of {} are all equal in {}: document ids decide the order",
-        "reversed_ranks": "the ranks of {} are the reverse of its scores in {}: are these "
-        "distances? Documents are taken by score, the highest first",
-    }
     return [
-        says[code].format(name, f"{some:,} of {counted(every, 'query', 'queries')}")
+        _SAYS[code].format(name, f"{some:,} of {counted(every, 'query', 'queries')}")
         for name, run in runs.items()
         for code, (some, every) in find_doubts(run, depth).items()
     ]

@@ -113,21 +113,14 @@ def name_urls(fs: Any, names: Sequence[str]) -> list[str]:
     return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in names]
 
 
-def refuse_pipe(file: str) -> None:
-    """Refuse a pipe or a device, which can be read only once, and may block for ever."""
-    with contextlib.suppress(OSError, ValueError):
-        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
-        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise InputError(
-                f"{file}: is a pipe or a device, and input is read more than once: write it to a "
-                "file first, and name that"
-            )
-
-
 @contextlib.contextmanager
 def open_unpacked(file: str) -> Iterator[Any]:
     """Open a file, unpacked, as a stream that reads lines; a torn one raises `READ_ERRORS`."""
-    refuse_pipe(file)
+    with contextlib.suppress(OSError, ValueError):
+        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
+        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # and it may block for ever
+            what = "is a pipe or a device, and input is read more than once"
+            raise InputError(f"{file}: {what}: write it to a file first, and name that")
     if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
@@ -179,21 +172,17 @@ def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
     return ((f"{url}:{number}", line) for number, line in number_lines(read_blocks(url)))
 
 
-def parse_json_object(place: str, data: bytes) -> dict[str, Any]:
-    """Parse the content of a small file, or a line."""
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{place}: is not valid JSON ({format_error(error)})") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{place}: is not a JSON object")
-    return value
-
-
 def read_json_object(url: str) -> dict[str, Any]:
     """Read a small JSON file."""
     with open_for_reading(url) as file:
-        return parse_json_object(url, file.read())
+        data = file.read()
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{url}: is not valid JSON ({format_error(error)})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{url}: is not a JSON object")
+    return value
 
 
 @contextlib.contextmanager

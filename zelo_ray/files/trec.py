@@ -6,7 +6,6 @@ Everything else that is wrong is an error: these files are small and precious.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -17,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from zelo_ray.errors import InputError, OutputError
+from zelo_ray.files.pools import write_lines
 from zelo_ray.files.rows import Rows, Source, decode
 from zelo_ray.files.schema import FLOAT, to_id
-from zelo_ray.files.storage import open_for_writing
 
 _QRELS = ("query_id", "iteration", "doc_id", "value")
 _RUN = ("query_id", "Q0", "doc_id", "rank", "value", "run")
@@ -118,19 +117,14 @@ def _parse_lines(
 def write_qrels(url: str, qrels: pa.Table) -> None:
     """Write judgments (columns of `records.Qrel`), in their order, to be read as the same."""
     relevance = format_numbers(url, qrels["relevance"])
-    _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
+    _write(url, qrels, qrels["query_id"], "0", qrels["doc_id"], relevance)
 
 
 def write_run(url: str, name: str, ordered: pa.Table) -> None:
     """Write a run (the result of `candidates.sort_run`), with its ranks."""
     _refuse_white(url, "the run's name", pa.chunked_array([[name]]))
-    scores = format_numbers(url, ordered["score"])
-    ranks = pc.cast(ordered["rank"], pa.string())
-    _write(
-        url,
-        ordered,
-        lambda part, at: (part["query_id"], "Q0", part["doc_id"], ranks[at], scores[at], name),
-    )
+    scores, ranks = format_numbers(url, ordered["score"]), ordered["rank"].cast(pa.string())
+    _write(url, ordered, ordered["query_id"], "Q0", ordered["doc_id"], ranks, scores, name)
 
 
 def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -142,25 +136,17 @@ def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
-    white = column.filter(pc.match_substring_regex(column, _WHITE))
-    if len(white):
-        raise OutputError(
-            f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
-            "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
-            "rename it"
+    for text in column.filter(pc.match_substring_regex(column, _WHITE))[:1].to_pylist():
+        why = (
+            "is empty, or holds white space, which parts the columns of a TREC file, or begins "
+            "with a byte order mark, which its first line loses: rename it"
         )
+        raise OutputError(f"{url}: {what} {text!r} {why}")
 
 
-def _write(
-    url: str,
-    table: pa.Table,
-    columns: Callable[[pa.Table, slice], tuple[str | pa.ChunkedArray, ...]],
-) -> None:
+def _write(url: str, table: pa.Table, *cells: str | pa.ChunkedArray) -> None:
     for name in ("query_id", "doc_id"):
         _refuse_white(url, f"the {name}", table[name])
-    with open_for_writing(url) as file:
-        for start in range(0, len(table), _ROWS):
-            part = table.slice(start, _ROWS)
-            cells = columns(part, slice(start, start + len(part)))
-            joined = pc.binary_join_element_wise(*cells, " ").to_pylist()
-            file.write("".join(f"{line}\n" for line in joined).encode())
+    lines = pc.binary_join_element_wise(*cells, " ") if len(table) else pa.chunked_array([[]])
+    parts = (lines.slice(start, _ROWS).to_pylist() for start in range(0, len(table), _ROWS))
+    write_lines(url, (line.encode() for part in parts for line in part))
