@@ -219,9 +219,6 @@ def top_ranked(source: Source) -> dict[str, dict[str, dict[str, int]]]:
     return dict(chain.from_iterable(table.each(read) for table in tables))
 
 
-# --- ir_datasets --------------------------------------------------------------------------------
-
-
 def load_dataset(place: str) -> Any:
     """Load a data set of ``ir_datasets`` by its name, such as ir_datasets:beir/nfcorpus/test."""
     try:
@@ -253,9 +250,6 @@ def _text(record: Any, id_field: str) -> str:
         return str(record.default_text())
     values = (getattr(record, name) for name in record._fields if name != id_field)
     return "\n".join(value for value in values if isinstance(value, str) and value.strip())
-
-
-# --- writing ------------------------------------------------------------------------------------
 
 
 def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:

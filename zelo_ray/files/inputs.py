@@ -224,9 +224,6 @@ def note_public(places: Iterable[str]) -> list[str]:
     return [_NOTE_PUBLIC.format(place) for place in _public(places, sources)]
 
 
-# --- what places hold ---------------------------------------------------------------------------
-
-
 def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
     """List the collections and the files that places name, each once."""
     places: dict[str, None] = {}
@@ -482,9 +479,6 @@ def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
     pairs = {*zip(relevant["query_id"].to_pylist(), relevant["doc_id"].to_pylist(), strict=True)}
     marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
     return all(mark == sorted(mark, reverse=True) for mark in marks)
-
-
-# --- storing ------------------------------------------------------------------------------------
 
 
 def _store(out: str, lines: Iterable[bytes]) -> str:

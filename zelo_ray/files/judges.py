@@ -208,9 +208,6 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, HUMAN_VOTES)
 
 
-# --- all of them --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class AllJudgments:
     """Judgments of several judges, and of people.

@@ -224,9 +224,6 @@ def _id_of(row: Row, role: str, columns: Mapping[str, str], *, plain: bool) -> A
     return own if own is not None and is_own else value
 
 
-# --- labels -------------------------------------------------------------------------------------
-
-
 def read_qrels(place: str, columns: Mapping[str, str] | None = None) -> pa.Table:
     """Read relevance judgments: the columns of `records.Qrel`, standard errors NaN if unknown."""
     source = open_judgments(place, columns)
@@ -312,9 +309,6 @@ def as_grades(place: str, table: pa.Table, levels: int = 4) -> pa.Table:
     return table.set_column(2, "relevance", pa.array(grades))
 
 
-# --- runs ---------------------------------------------------------------------------------------
-
-
 def read_runs(
     places: Iterable[str], columns: Mapping[str, str] | None = None
 ) -> dict[str, pa.Table]:
@@ -346,9 +340,6 @@ def _check_run(rows: Rows) -> pa.Table:
     table = rows.table.select(NUMBERS.names).rename_columns(["query_id", "doc_id", "score"])
     ranked = table.select(schema_of(Ranked).names).cast(schema_of(Ranked))
     return ranked.append_column("rank", rows["rank"]) if rows.has("rank") else ranked
-
-
-# --- what a graded run has beyond its scores ----------------------------------------------------
 
 
 def _columns_of_scores(place: str) -> set[str]:

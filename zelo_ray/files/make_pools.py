@@ -125,9 +125,6 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-# --- all documents of a query in a row ----------------------------------------------------------
-
-
 def pools_of_lists(source: Source, notes: Notes, show: Shown) -> Iterator[PoolRow]:
     """Yield the pools of rows with a list of documents: texts, or objects of an id and a text."""
     columns = source.columns
@@ -190,9 +187,6 @@ def _listed_document(item: Any, columns: Mapping[str, str], show: Sequence[str])
         raise ValueError(f"{what} a {type(fields).__name__}, no object")  # noqa: TRY004 - one error for a value
     fields = {**select_fields(item, show), **without_nulls(fields)}
     return make_document(id_ or "", title or "", text or "", fields, score)
-
-
-# --- a document in a row ------------------------------------------------------------------------
 
 
 def pools_of_rows(
@@ -270,9 +264,6 @@ def category_codes(column: pa.ChunkedArray) -> Any:
     return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
 
 
-# --- answers of assistants ----------------------------------------------------------------------
-
-
 def pools_of_conversations(
     sources: Iterable[Source], notes: Notes, show: Sequence[str] = ()
 ) -> Iterator[PoolRow]:
@@ -319,9 +310,6 @@ def _turns(source: Source, show: Sequence[str], number: int, row: Row) -> list[t
     return turns
 
 
-# --- MTEB's rows --------------------------------------------------------------------------------
-
-
 def pools_of_mteb(source: Source, notes: Notes, show: Shown, prefix: str = "") -> Iterator[PoolRow]:
     """Yield pools of rows of a query (or texts that word it), positive and negative texts.
 
@@ -351,9 +339,6 @@ def pools_of_mteb(source: Source, notes: Notes, show: Shown, prefix: str = "") -
         return [*make_pool(query_id, pool, documents, notes)]
 
     return chain.from_iterable(source.each(read))
-
-
-# --- fields that judges are shown ---------------------------------------------------------------
 
 
 class ShownFields:

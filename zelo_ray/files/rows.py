@@ -181,10 +181,16 @@ class _File:
     def __init__(self, url: str) -> None:
         self.url = url
         self._blocks: Iterator[bytes] | None = read_blocks(url)
-        self.head = next(self._blocks, b"")
-        is_long = len(self.head) >= storage.BLOCK_BYTES
-        self._next = [*islice(self._blocks, 1)] if is_long else []
-        self.is_whole = not self._next
+        self._next, self.head, self.is_whole = list[bytes](), b"", True
+        try:
+            self.head = next(self._blocks, b"")
+            is_long = len(self.head) >= storage.BLOCK_BYTES
+            self._next = [*islice(self._blocks, 1)] if is_long else []
+            self.is_whole = not self._next
+        except UnreadableFile:
+            if not is_jsonl(url):  # of which the lines before the damage may be read
+                raise
+            self._blocks, self.head, self.is_whole = None, b"", False
 
     def blocks(self) -> Iterator[bytes]:
         """Yield all blocks; read the file again only if it is larger than one, the second time."""
@@ -351,8 +357,6 @@ class Source:
 
     def refuse(self, wanted: str, *hints: str) -> NoReturn:
         """Refuse a place that holds nothing of what is wanted; say what may help."""
-        if self._read and not self.names:
-            self.rows()  # which tells how the file is damaged
         more = "".join(f"; {hint}" for hint in hints if hint)
         if self.kind == "table":
             absent = [name for name in self.columns.values() if name not in self.names]
@@ -391,17 +395,7 @@ def open_source(place: str, columns: Mapping[str, str] | None = None) -> Source:
     names = [] if place.startswith(DATASET) else list_directory(place)
     if names is not None:
         return Source(place, _kind_of_folder(place, names), tuple(names), columns=user)
-    try:
-        file = _File(place)
-    except UnreadableFile as error:
-        if not is_jsonl(place):  # of which the lines before the damage may be read
-            raise
-        damage = error
-
-        def fail() -> NoReturn:
-            raise damage
-
-        return Source(place, "pools", columns=user, _read=fail)
+    file = _File(place)
     source = _open_file(place, file, user)
     if isinstance(user, Columns):
         user.files[place] = [*source.names, *_inner_names(source.first)]
@@ -470,9 +464,21 @@ def stem(name: str) -> str:
 def _table(place: str, user: Mapping[str, str], rows: Iterable[Row], **more: Any) -> Source:
     """Build the source of a table from some of its first rows."""
     rows = [row for row in rows if row]
-    first = _typical(rows, user)
-    names = dict.fromkeys([*first, *(name for row in rows for name in row)])
-    return Source(place, _kind_of_rows({*names}, first, user), tuple(names), first, user, **more)
+    pools = [row for row in rows if is_pool(row)]
+    lists = [row for row in rows if not is_pool(row) and _is_list(row, list_column(row, user))]
+    typical = lists if len(lists) > len(pools) else pools
+    first = (typical or [row for row in rows if "query" in row] or rows or [{}])[0]
+    names = tuple(dict.fromkeys([*first, *(name for row in rows for name in row)]))
+    inner, listed = _inner_names(first), list_column(names, user)
+    own_texts = any(user.get(r) in inner for r in ("content", "documents", "title", "doc_id"))
+    kinds: Mapping[Kind, bool] = {
+        "pools": is_pool(first) and not own_texts,
+        "conversations": isinstance(first.get("conversation"), list),
+        "mteb": {*names} >= {"query", "positive", "negative"} and not own_texts,
+        "lists": is_pool(first) or bool(listed and _is_list(first, listed)),
+    }
+    kind: Kind = next((kind for kind, is_so in kinds.items() if is_so), "table")
+    return Source(place, kind, names, first, user, **more)
 
 
 def is_pool(row: Row) -> bool:
@@ -497,28 +503,6 @@ def _is_list(row: Row, name: str) -> bool:
     if isinstance(value, Mapping):  # lists in place of rows
         return any(isinstance(v, list) and role_of(n) == "content" for n, v in value.items())
     return isinstance(value, list)
-
-
-def _typical(rows: Sequence[Row], user: Mapping[str, str]) -> Row:
-    """Return a typical row: a pool, or of another kind if that is more common."""
-    pools = [row for row in rows if is_pool(row)]
-    lists = [row for row in rows if not is_pool(row) and _is_list(row, list_column(row, user))]
-    if pools or lists:
-        return (lists if len(lists) > len(pools) else pools)[0]
-    return next((row for row in rows if "query" in row), rows[0] if rows else {})
-
-
-def _kind_of_rows(names: set[str], first: Row, user: Mapping[str, str]) -> Kind:
-    inner = _inner_names(first)
-    own_texts = any(user.get(role) in inner for role in ("content", "documents", "title", "doc_id"))
-    listed = list_column(names, user)
-    kinds: Mapping[Kind, bool] = {
-        "pools": is_pool(first) and not own_texts,
-        "conversations": isinstance(first.get("conversation"), list),
-        "mteb": names >= {"query", "positive", "negative"} and not own_texts,
-        "lists": is_pool(first) or bool(listed and _is_list(first, listed)),
-    }
-    return next((kind for kind, is_so in kinds.items() if is_so), "table")
 
 
 def _inner_names(value: object) -> list[str]:
@@ -573,30 +557,26 @@ def _open_json(
             return _table(place, user, first, unit="item", _read=read_items)
         if not any(objects) and not is_jsonl(place):
             if whole is None and re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0]):
-                _parse_json(place, file.read())  # which says where it breaks off
+                _json(file.read(), place)  # which says where it breaks off
             return None
     rows_of_lines = [value for value in values if isinstance(value, dict)]
     if not rows_of_lines:
         return Source(place, "pools", columns=user) if is_jsonl(place) else None
 
     def read() -> Numbered:
-        return _objects(place, ((n, _parse_json(f"{place}:{n}", line)) for n, line in file.lines()))
+        return _objects(place, ((n, _json(line, f"{place}:{n}")) for n, line in file.lines()))
 
     return _table(place, user, rows_of_lines, _read=read)
 
 
-def _json(data: bytes) -> Any:
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _parse_json(where: str, data: bytes) -> Any:
+def _json(data: bytes, where: str = "") -> Any:
+    """Parse JSON; what is none is None, or refused if its place is given."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{where}: is not valid JSON ({error})") from None
+        if where:
+            raise InputError(f"{where}: is not valid JSON ({error})") from None
+        return None
 
 
 def _objects(place: str, rows: Iterable[tuple[int, Any]]) -> Numbered:
@@ -710,7 +690,11 @@ def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str])
     def lines() -> Iterator[tuple[int, list[str]]]:
         return _quoted_rows(place, file, separator) if is_quoted else _plain_rows(place, file)
 
-    names = _names(place, next(lines())[1])
+    names = [cell.strip() for cell in next(lines())[1]]
+    while names and not names[-1]:  # which is no column
+        names.pop()
+    if len({*names} - {""}) < len([name for name in names if name]):
+        raise InputError(f"{place}: two columns have the same name ({', '.join(names)})")
 
     def read() -> Numbered:
         return _rows_of_cells(place, names, islice(lines(), 1, None))
@@ -734,17 +718,6 @@ def _rows_of_cells(
         if any(cells):
             plain = map(unguard_formula, cells) if guarded else cells
             yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
-
-
-def _names(place: str, header: Sequence[str]) -> list[str]:
-    """Return the names of the columns; those at the end that have none are no columns."""
-    names = [cell.strip() for cell in header]
-    while names and not names[-1]:
-        names.pop()
-    named = [name for name in names if name]
-    if len({*named}) < len(named):
-        raise InputError(f"{place}: two columns have the same name ({', '.join(names)})")
-    return names
 
 
 def decode(where: str, data: bytes) -> str:
