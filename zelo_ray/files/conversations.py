@@ -15,8 +15,7 @@ _FILE = "sessions.jsonl"
 class JoinedSessions:
     """The result of joining turns to sessions."""
 
-    path: str
-    """the file of joined sessions, a valid pool a line"""
+    path: str  # the file of joined sessions, a valid pool a line
     left_out: list[str]
     """assistants that do not answer every turn of a session, as ``assistant (session)``"""
     rejected: int

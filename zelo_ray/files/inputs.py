@@ -97,8 +97,7 @@ class InputOptions:
     queries: str | None = None
     columns: Columns = field(default_factory=Columns)
     shown: Shown = field(default_factory=Shown)
-    depth: int = DEPTH
-    """how many documents of each query a run gives as candidates"""
+    depth: int = DEPTH  # how many documents of each query a run gives as candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,7 @@ class ConvertedInputs:
 
     places: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    made_file: str = ""
-    """the file of converted pools; empty if there is none"""
+    made_file: str = ""  # the file of converted pools; empty if there is none
 
 
 def resolve_inputs(

@@ -54,14 +54,10 @@ _DOCUMENT = 2  # the ids of a query and a document
 class JudgmentsFile(Rows):
     """The content of one place: grades (query_id, doc_id, judge, grade as float64) or votes."""
 
-    names_judges: bool
-    """whether the rows name their judges"""
-    pooled: bool = False
-    """whether they are the combined grades of a graded run"""
-    missing: int = 0
-    """how many rows have no answer"""
-    notes: tuple[str, ...] = ()
-    """what a reader should know of it"""
+    names_judges: bool  # whether the rows name their judges
+    pooled: bool = False  # whether they are the combined grades of a graded run
+    missing: int = 0  # how many rows have no answer
+    notes: tuple[str, ...] = ()  # what a reader should know of it
 
     @property
     def votes(self) -> bool:
@@ -222,14 +218,11 @@ class AllJudgments:
     votes: pa.Table
     human: pa.Table
     levels: int
-    notes: tuple[str, ...] = ()
-    """Remarks on the sources for readers of the results."""
-    pooled: tuple[str, ...] = ()
-    """Judges that are the combined grades of a graded run's panel."""
+    notes: tuple[str, ...] = ()  # Remarks on the sources for readers of the results.
+    pooled: tuple[str, ...] = ()  # Judges that are the combined grades of a graded run's panel.
     human_votes: pa.Table = field(default_factory=HUMAN_VOTES.empty_table)
     """The votes of all people, in the columns of ``HUMAN_VOTES``."""
-    weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """See `people_weights`."""
+    weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)  # See `people_weights`.
 
     @property
     def judges(self) -> tuple[str, ...]:

@@ -51,15 +51,11 @@ class LabelUnit:
     """The kind of thing that one answer is about."""
 
     name: str
-    ids: tuple[str, ...]
-    """its columns in the file of the sample"""
+    ids: tuple[str, ...]  # its columns in the file of the sample
     texts: tuple[str, ...]
-    answer: str
-    """the field of an answer's line"""
-    column: str
-    """the column of a spreadsheet"""
-    choices: tuple[AnswerChoice, ...]
-    """the answers but for "cannot say\""""
+    answer: str  # the field of an answer's line
+    column: str  # the column of a spreadsheet
+    choices: tuple[AnswerChoice, ...]  # the answers but for "cannot say"
 
     @property
     def file(self) -> str:
@@ -120,8 +116,7 @@ class PersonsAnswer:
     """a grade, or a preference: -1, 0 or 1, negative where the first document is better"""
     undo: bool = False
     note: str = ""
-    swapped: bool = False
-    """whether the second document of a pair was shown first"""
+    swapped: bool = False  # whether the second document of a pair was shown first
 
     def to_json_line(self) -> bytes:
         """Return the answer as a JSON line, as it is stored, with its line break."""
@@ -215,17 +210,13 @@ class AnsweredSample:
     They count up to the first document or pair, by priority, that nobody has judged.
     """
 
-    about: Mapping[str, Any]
-    """the contents of ``label.json``"""
-    table: pa.Table
-    """all that could be drawn, by priority"""
+    about: Mapping[str, Any]  # the contents of ``label.json``
+    table: pa.Table  # all that could be drawn, by priority
     every: CurrentAnswers
     answers: list[tuple[PersonsAnswer, float]]
     """those with a value that count, with the chance of each to be drawn and answered"""
-    cannot_say: int
-    """how many of which everyone asked answered "cannot say\""""
-    out_of_turn: int
-    """how many were answered out of turn"""
+    cannot_say: int  # how many of which everyone asked answered "cannot say"
+    out_of_turn: int  # how many were answered out of turn
 
     @property
     def unit(self) -> LabelUnit:
@@ -276,24 +267,17 @@ class PeoplesLabels:
     """
 
     rows: pa.Table
-    is_random_sample: bool
-    """whether all of the documents were drawn at random"""
-    highest_grade: float
-    """the highest grade of the scale"""
+    is_random_sample: bool  # whether all of the documents were drawn at random
+    highest_grade: float  # the highest grade of the scale
     frame: pa.Table | None = None
     """query_id, doc_id and size, if known, of all documents that could be drawn"""
-    stages: int = 1
-    """how often the sample was drawn or enlarged"""
-    cannot_say: int = 0
-    """documents on which everyone asked answered "cannot say\""""
+    stages: int = 1  # how often the sample was drawn or enlarged
+    cannot_say: int = 0  # documents on which everyone asked answered "cannot say"
     out_of_turn: int = 0
     """documents answered out of turn, which count only when all before them are answered"""
-    measure: str = ""
-    """the measure that the documents were drawn for, if known"""
-    place: str = ""
-    """the path or URL of the labels"""
-    sample_size: int = 0
-    """documents in the sample, answered or not; 0 if unknown"""
+    measure: str = ""  # the measure that the documents were drawn for, if known
+    place: str = ""  # the path or URL of the labels
+    sample_size: int = 0  # documents in the sample, answered or not; 0 if unknown
 
     @property
     def documents(self) -> int:

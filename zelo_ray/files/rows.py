@@ -216,14 +216,11 @@ class Source:
     kind: Kind
     names: tuple[str, ...] = ()
     """the columns, as far as the first rows show them; of a folder its files"""
-    first: Row = field(default_factory=dict)
-    """a typical row"""
+    first: Row = field(default_factory=dict)  # a typical row
     columns: Mapping[str, str] = field(default_factory=dict)
     """the names that the user gave, by role"""
-    unit: str = ""
-    """what rows are called in messages: row or item; "" for lines"""
-    separator: str = ""
-    """what parts the cells of a table of texts under a header"""
+    unit: str = ""  # what rows are called in messages: row or item; "" for lines
+    separator: str = ""  # what parts the cells of a table of texts under a header
     _read: Callable[[], Numbered] | None = None
     _file: _File | None = None
     _parquet: Callable[[], AbstractContextManager[pq.ParquetFile]] | None = None
