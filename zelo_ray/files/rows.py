@@ -787,29 +787,22 @@ def _plain_rows(place: str, file: _File) -> Iterator[tuple[int, list[str]]]:
 def _has_quoted_cells(place: str, file: _File) -> bool:
     """Return whether quotes in a file with tabs enclose whole cells everywhere.
 
-    Where a cell over several lines is made of lines that are rows by themselves, it is one only if
-    other cells show that the file was written with quotes.
+    Lines that all have the same number of tabs are rows by themselves, unless a cell with doubled
+    quotes shows that the file was written with quotes.
     """
     if b'"' not in file.head and file.is_whole:
         return False
-    lines, tabs, is_doubtful, is_quoted = list[str](), -1, False, False
-
-    def recorded() -> Iterator[str]:
-        for text in _decoded(place, file, "\n"):
-            lines.append(text)
-            yield text
-
+    tabs, is_written_so = set[int](), False
+    for text in filter(str.strip, _decoded(place, file, "\n")):
+        tabs.add(text.count("\t"))
+        cells = text.rstrip("\r\n").split("\t") if '""' in text else ()
+        is_written_so |= any('""' in cell[1:-1] and _QUOTED_CELL.fullmatch(cell) for cell in cells)
+    if len(tabs) == 1 and not is_written_so:
+        return False
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     try:
-        for cells in csv.reader(recorded(), delimiter="\t", strict=True):
-            tabs = len(cells) - 1 if tabs < 0 else tabs
-            raw = "".join(lines)
-            if len(lines) > 1 and all(text.count("\t") == tabs for text in lines if text.strip()):
-                is_doubtful = True
-            elif not is_quoted and '"' in raw:
-                odd = (cell for cell in cells if '"' in cell or "\n" in cell or "\t" in cell)
-                is_quoted = any('"' + cell.replace('"', '""') + '"' in raw for cell in odd)
-            lines.clear()
+        for _ in csv.reader(_decoded(place, file, "\n"), delimiter="\t", strict=True):
+            pass
     except csv.Error:
         return False
-    return is_quoted or not is_doubtful
+    return True
