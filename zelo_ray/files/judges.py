@@ -1,5 +1,6 @@
 """Read the judgments of several judges, and of people, from any mixture of files."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -190,17 +191,15 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
 
     Equal grades give no vote. The result has the columns of ``HUMAN_VOTES``, a row a pair.
     """
-    mean: dict[tuple[str, str], list[float]] = {}
-    for row in grades.to_pylist():
-        mean.setdefault((row["query_id"], row["doc_id"]), []).append(row["grade"])
-    names = ("query_id", "doc_id_a", "doc_id_b")
-    pairs = dict.fromkeys((q, min(a, b), max(a, b)) for q, a, b in iter_rows(votes, *names))
-    judge, rows = grades["judge"][0].as_py() if len(grades) else "", []
-    for query_id, a, b in pairs:
-        first, second = (mean.get((query_id, doc_id), []) for doc_id in (a, b))
+    given = defaultdict[tuple[str, str], list[float]](list)
+    for query_id, doc_id, grade in iter_rows(grades, "query_id", "doc_id", "grade"):
+        given[query_id, doc_id].append(grade)
+    names, rows = ("query_id", "doc_id_a", "doc_id_b"), []
+    for pair in dict.fromkeys((q, min(a, b), max(a, b)) for q, a, b in iter_rows(votes, *names)):
+        first, second = (given.get((pair[0], doc_id)) for doc_id in pair[1:])
         if first and second and (step := float(np.sign(np.mean(second) - np.mean(first)))):
-            named = dict(zip(names, (query_id, a, b), strict=True))
-            rows.append({**named, "judge": judge, "preference": step, "rater": "grades"})
+            word = {"judge": HUMAN, "preference": step, "rater": "grades"}
+            rows.append({**dict(zip(names, pair, strict=True)), **word})
     return pa.Table.from_pylist(rows, HUMAN_VOTES)
 
 
@@ -301,10 +300,10 @@ def read_all_judgments(
     judgments = AllJudgments(*tables, levels, tuple(notes), tuple(pooled), human_votes, weights)
     names = [*pc.unique(grades["judge"]).to_pylist(), *judgments.judges]
     if strange := [name for name in scales if name not in names]:
-        every = ", ".join(map(printable, names)) or "nobody"
-        raise InputError(
-            f"--scale {printable(strange[0])}: nobody of this name gave grades, but {every}"
+        lacks = (
+            f"nobody of this name gave grades, but {', '.join(map(printable, names)) or 'nobody'}"
         )
+        raise InputError(f"--scale {printable(strange[0])}: {lacks}")
     return judgments
 
 
@@ -325,10 +324,9 @@ def read_people(
         if not fits.any():
             raise InputError(f"{place}: no row is of a judge like {pattern}")
         file = file.take(fits)
-    unnamed = pa.array([str(row) for row in range(len(file))], pa.string())
-    return file.with_column("rater", file["judge"] if file.names_judges else unnamed).of_judge(
-        HUMAN
-    )
+    unnamed = pa.array(map(str, range(len(file))), pa.string())
+    file = file.with_column("rater", file["judge"] if file.names_judges else unnamed)
+    return file.of_judge(HUMAN)
 
 
 def people_weights(file: JudgmentsFile) -> dict[tuple[str, ...], float]:

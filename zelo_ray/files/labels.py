@@ -25,15 +25,11 @@ from zelo_ray.files.tables import StoredTable, iter_rows, table_of_rows
 
 Ids = tuple[str, ...]
 """Ids of a query and its document, or of a query and two documents."""
+_ID, _SIZE = pa.string(), pa.float64()
 LABEL_COLUMNS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("query_id", "doc_id", "person")),
-        *((name, pa.float64()) for name in ("grade", "probability")),
-    ]
+    {"query_id": _ID, "doc_id": _ID, "person": _ID, "grade": _SIZE, "probability": _SIZE}
 )
-_FRAME_COLUMNS = pa.schema(
-    [("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())]
-)
+_FRAME_COLUMNS = pa.schema({"query_id": _ID, "doc_id": _ID, "size": _SIZE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +79,15 @@ class LabelUnit:
 CANNOT_SAY = AnswerChoice("u", None, "u", "Cannot say")
 TOP = 3
 """The highest grade."""
-DOCUMENT = LabelUnit(
-    name="document",
-    ids=("query_id", "doc_id"),
-    texts=("document",),
-    answer="grade",
-    column="grade",
-    choices=tuple(AnswerChoice(str(grade), float(grade), str(grade)) for grade in range(TOP + 1)),
+_GRADES = tuple(AnswerChoice(str(grade), float(grade), str(grade)) for grade in range(TOP + 1))
+_SIDES = (
+    AnswerChoice("a", -1.0, "A", "A is better"),
+    AnswerChoice("b", 1.0, "B", "B is better"),
+    AnswerChoice("t", 0.0, "tie", "Tie"),
 )
-PAIR = LabelUnit(
-    name="pair",
-    ids=("query_id", "doc_id_a", "doc_id_b"),
-    texts=("document_a", "document_b"),
-    answer="preference",
-    column="better",
-    choices=(
-        AnswerChoice("a", -1.0, "A", "A is better"),
-        AnswerChoice("b", 1.0, "B", "B is better"),
-        AnswerChoice("t", 0.0, "tie", "Tie"),
-    ),
-)
+_IDS, _PAIR_IDS = ("query_id", "doc_id"), ("query_id", "doc_id_a", "doc_id_b")
+DOCUMENT = LabelUnit("document", _IDS, ("document",), "grade", "grade", _GRADES)
+PAIR = LabelUnit("pair", _PAIR_IDS, ("document_a", "document_b"), "preference", "better", _SIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,10 +299,8 @@ def _labels_of_sample(place: str) -> PeoplesLabels:
     sample = read_sample(place)
     about, stages = sample.about, sample.about.get("stages", ())
     if sample.unit is not DOCUMENT:
-        raise InputError(
-            f"{place}: people said there which of two documents is better, and graded none; "
-            "agree takes such answers by --human"
-        )
+        said = "people said there which of two documents is better, and graded none"
+        raise InputError(f"{place}: {said}; agree takes such answers by --human")
     rows = [(*each.ids, each.person, each.value, chance) for each, chance in sample.answers]
     return PeoplesLabels(
         table_of_rows(rows, LABEL_COLUMNS),

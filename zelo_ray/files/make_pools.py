@@ -346,39 +346,32 @@ class ShownFields:
 
     def __init__(self, show: Shown) -> None:
         self.show = show
-        self._count: dict[str, int] = {"query": 0, "document": 0}
-        self._having: dict[str, dict[str, int]] = {"query": {}, "document": {}}
+        self._having = Counter[tuple[str, str]]()  # by "query" or "document" and field; "" for all
 
     def count(self, about: Row, documents: Collection[Document] = ()) -> None:
         """Count the fields of a query, and of its documents."""
         if self.show.query:
             self._add("query", about)
-        if self.show.document:
-            for document in documents:
-                self._add("document", {n: str(value) for n, value in document.metadata.items()})
+        for document in documents if self.show.document else ():
+            self._add("document", {n: str(value) for n, value in document.metadata.items()})
 
     def _add(self, what: str, fields: Row) -> None:
-        self._count[what] += 1
-        having = self._having[what]
-        for name in (name for name, value in fields.items() if text_for_judges(value)):
-            having[name] = having.get(name, 0) + 1
+        named = (name for name, value in fields.items() if text_for_judges(value))
+        self._having.update((what, name) for name in ("", *named))
 
     def check(self, source: str) -> list[str]:
         """Refuse a field that no query, or no document, has; say which only some have."""
-        notes = []
-        for what, plural, flag in (
-            ("query", "queries", "query"),
-            ("document", "documents", "metadata"),
-        ):
-            having, every, option = self._having[what], self._count[what], f"--show-{flag}"
+        notes, flags = [], {"query": "query", "document": "metadata"}
+        for what, flag in flags.items():
+            having = {name: number for (kind, name), number in self._having.items() if kind == what}
+            every, option = having.pop("", 0), f"--show-{flag}"
             fields = [each for each in having if each not in LINE_FIELDS]
             has = f"fields are {', '.join(fields)}" if fields else "they have none but their text"
             for name in getattr(self.show, what) if every else ():
                 if name not in having:
-                    lacks = f"no {what} has the field {name!r} of {option}"
-                    near = did_you_mean(name, fields)
-                    raise OptionError(f"{source}: {lacks}; {has}{near}")
+                    lacks, near = f"no {what} has the field {name!r}", did_you_mean(name, fields)
+                    raise OptionError(f"{source}: {lacks} of {option}; {has}{near}")
                 if having[name] < every:
-                    have = counted(every, f"{what} has", f"{plural} have")
-                    notes.append(f"{having[name]:,} of {have} the field {name!r} of {option}")
+                    of = counted(every, what, "queries" if what == "query" else "documents")
+                    notes.append(f"{having[name]:,} of {of} have the field {name!r} of {option}")
         return notes

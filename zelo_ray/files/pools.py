@@ -84,16 +84,11 @@ def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
         yield Line(file, number + 1, b"", reason=reason)
 
 
-class _InvalidLineError(ValueError):
-    """A line is no pool; the message says why, in one line."""
-
-
 def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     """Validate one line."""
-    try:
-        pool = _parse(raw, limits)
-    except _InvalidLineError as error:
-        return Line(file, number, raw, reason=str(error))
+    pool = _parse(raw, limits)
+    if isinstance(pool, str):
+        return Line(file, number, raw, reason=pool)
     own = next((document for document in pool.documents if document.id == pool.query_id), None)
     if own is None:
         return Line(file, number, raw, pool)
@@ -141,13 +136,14 @@ def is_same_text(query: str, document: Document) -> bool:
     return any(text.split() == query.split() for text in texts)
 
 
-def _parse(raw: bytes, limits: LineLimits) -> Pool:
+def _parse(raw: bytes, limits: LineLimits) -> Pool | str:
+    """Parse a line to a pool, or to the reason why it is none, in one line."""
     try:
         row = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _InvalidLineError(f"Invalid JSON: {error}") from None
+        return f"Invalid JSON: {error}"
     if not isinstance(row, dict):
-        raise _InvalidLineError("is not an object")
+        return "is not an object"
     query: Any = row.get("query")
     rows = row.get("documents", [])
     errors = [*_errors_of("query", query, "query")]
@@ -168,7 +164,7 @@ def _parse(raw: bytes, limits: LineLimits) -> Pool:
     errors += [] if errors else _too_long("the query", query["query"], limits.query)
     if errors:
         more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
-        raise _InvalidLineError(errors[0] + more)
+        return errors[0] + more
     session = _session(row.get("session_id"), query.get("session_id"))
     about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
     return Pool(query["id"], query["query"], tuple(documents.values()), session, about)

@@ -306,10 +306,9 @@ class Source:
             if not (self.separator or row.keys() <= known):
                 for name in (n for n in row.keys() - known if row[n] is not None):
                     if role_of(name) in alike and role_of(name) not in roles:
-                        raise InputError(
-                            f"{self.where(number)}: has {name!r}, which the first {_LOOKED_AT} "
-                            "rows lack: give it to all of them, if as null"
-                        )
+                        late = f"has {name!r}, which the first {_LOOKED_AT} rows lack"
+                        how = "give it to all of them, if as null"
+                        raise InputError(f"{self.where(number)}: {late}: {how}")
             for name, add, convert in cells:
                 value = row.get(name)
                 if value is not None:
@@ -320,9 +319,8 @@ class Source:
                 add(value)
             if wanted and not row.keys() >= wanted:
                 lacking = min(wanted - row.keys())
-                raise InputError(
-                    f"{self.where(number)}: has no {lacking}; write null for a missing answer"
-                )
+                has = f"has no {lacking}; write null for a missing answer"
+                raise InputError(f"{self.where(number)}: {has}")
             numbers.append(number)
             if len(numbers) % _ROWS == 0:
                 batches.append(pa.record_batch(values, schema=schema))
@@ -443,10 +441,8 @@ def _kind_of_folder(place: str, names: Sequence[str]) -> Kind:
     }
     kind: Kind = next((kind for kind, is_so in kinds.items() if is_so), "folder")
     if kind == "folder" and not _HF_FILES.isdisjoint(names):
-        raise InputError(
-            f"{place}: is a data set that datasets saved to disk, as Arrow: write it as Parquet "
-            "(dataset.to_parquet)"
-        )
+        what = "is a data set that datasets saved to disk, as Arrow"
+        raise InputError(f"{place}: {what}: write it as Parquet (dataset.to_parquet)")
     return kind
 
 

@@ -125,10 +125,9 @@ def split_columns(texts: Iterable[str]) -> Columns:
     for text in texts:
         role, _, name = text.partition("=")
         if not name or role not in _TYPE_OF:
-            raise OptionError(
-                f"columns: {text!r} is not ROLE=NAME (in quotes, where NAME holds blanks); roles "
-                f"are {', '.join(_TYPE_OF)}{did_you_mean(role, _TYPE_OF)}"
-            )
+            what = f"{text!r} is not ROLE=NAME (in quotes, where NAME holds blanks)"
+            roles = f"{', '.join(_TYPE_OF)}{did_you_mean(role, _TYPE_OF)}"
+            raise OptionError(f"columns: {what}; roles are {roles}")
         if columns.get(role, name) != name:
             raise OptionError(f"columns: {role} is {columns[role]!r} and {name!r}; name one")
         columns[role] = name
@@ -149,10 +148,8 @@ def find_roles(
         named = by_role.get(role, [])
         exact = [name for name in named if normalize_name(name) == normalize_name(role)]
         if len(named) > 1 and len(exact) != 1:
-            raise InputError(
-                f"{place}: {' and '.join(map(repr, named))} may all be the {role}: say which by "
-                f"--columns {role}={named[0]}"
-            )
+            every, which = " and ".join(map(repr, named)), f"--columns {role}={named[0]}"
+            raise InputError(f"{place}: {every} may all be the {role}: say which by {which}")
         if named:
             found[role] = (exact or named)[0]
     if "doc_id" in wanted and "doc_id" not in found:
