@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import (
     category_codes,
     make_document,
     make_pool,
 )
-from zelo_ray.files.pools import LineLimits, Notes, PoolRow, read_lines
+from zelo_ray.files.pools import LineLimits, Notes, PoolRow, read_lines, valid_pool
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
@@ -184,8 +183,5 @@ def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str
 
 def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
     """Yield the lines of files of pools, and the pools; refuse an invalid line."""
-    for file in files:
-        for line in read_lines(file, LineLimits()):
-            if line.pool is None:
-                raise InputError(f"{file}:{line.number}: {line.reason}")
-            yield line.raw, line.pool
+    for line in (line for file in files for line in read_lines(file, LineLimits())):
+        yield line.raw, valid_pool(line)

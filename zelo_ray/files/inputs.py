@@ -43,7 +43,15 @@ from zelo_ray.files.make_pools import (
     pools_of_mteb,
     pools_of_rows,
 )
-from zelo_ray.files.pools import Notes, PoolRow, parse_pool, to_line, write_lines
+from zelo_ray.files.pools import (
+    LineLimits,
+    Notes,
+    PoolRow,
+    parse_line,
+    to_line,
+    valid_pool,
+    write_lines,
+)
 from zelo_ray.files.rows import BEIR_QRELS, DATASET, Source, open_source
 from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import (
@@ -55,10 +63,10 @@ from zelo_ray.files.storage import (
     unpacked_name,
 )
 from zelo_ray.files.wording import counted, escape_bytes
-from zelo_ray.names import did_you_mean
 from zelo_ray.options.judging import AskingOptions
 from zelo_ray.records import Document, Pool
 
+_NO_LIMITS = LineLimits(2**40, 2**40, 2**40)
 DEPTH = 100
 """How many documents of each query a run gives as candidates."""
 FOLDER = "input"
@@ -195,7 +203,8 @@ def read_pools(
     if all(source.kind == "pools" and not source.unit for source in sources):
         return [pool for _, pool in pool_lines(source.place for source in sources)]
     pools = make_pools(sources, options, notes)
-    return [parse_pool(f"{place}: pool {n}", to_line(pool)) for n, pool in enumerate(pools, 1)]
+    lines = (parse_line(place, n, to_line(pool), _NO_LIMITS) for n, pool in enumerate(pools, 1))
+    return [valid_pool(line) for line in lines]
 
 
 def holds_texts(source: Source) -> bool:
@@ -227,20 +236,15 @@ def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
     places: dict[str, None] = {}
     for pattern in patterns:
         for place in _expand(pattern):
-            if place.startswith(DATASET) or list_directory(place) is None:
-                try:
-                    names = [place] if place.startswith(DATASET) else find_shards([place], out)
-                except InputError as error:
-                    folder, _, name = place.rstrip("/").rpartition("/")
-                    near = did_you_mean(name, list_directory(folder or ".") or ())
-                    raise InputError(f"{error}{near}") from None
-                places |= dict.fromkeys(names)
+            is_folder = place.startswith(DATASET) or list_directory(place) is not None
+            source = open_source(place) if is_folder else None
+            if source is None:
+                found = find_shards([place], out)
+            elif source.kind in ("collection", "labels"):
+                found = [place]
             else:
-                source = open_source(place)
-                is_whole = source.kind in ("collection", "labels")
-                places |= dict.fromkeys(
-                    [place] if is_whole else _files_of_folder(source, out, notes)
-                )
+                found = _files_of_folder(source, out, notes)
+            places |= dict.fromkeys(found)
     return [*places]
 
 

@@ -31,7 +31,6 @@ from zelo_ray.files.votes import (
     has_votes,
     merge_orders,
     read_vote_rows,
-    refuse_preferences,
 )
 from zelo_ray.files.wording import counted, printable
 from zelo_ray.names import split_name
@@ -179,9 +178,8 @@ def map_grades(grades: Floats, scale: Scale, levels: int) -> Floats:
     return mapped
 
 
-def check_preferences(file: JudgmentsFile) -> pa.Table:
+def votes_of(file: JudgmentsFile) -> pa.Table:
     """Return the votes of a file in the columns of ``VOTES``; of ``HUMAN_VOTES`` with raters."""
-    refuse_preferences(file)
     schema = HUMAN_VOTES if file.has("rater") else VOTES
     return file.table.select(schema.names).cast(schema)
 
@@ -267,7 +265,7 @@ def read_all_judgments(
             notes.append(f"{place}: {counted(file.missing, 'row')} without an answer (null)")
         queries[place] = {*pc.unique(file["query_id"]).to_pylist()}
         if file.votes:
-            return check_preferences(file)
+            return votes_of(file)
         return _on_scale(place, file, scales, levels, notes, clip=clip)
 
     for name, place in list_sources(sources, notes):

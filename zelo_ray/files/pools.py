@@ -205,12 +205,11 @@ def _too_long(what: str, text: str, limit: int) -> list[str]:
     return [f"{what} is {size:,} bytes; the limit is {limit:,}"] if size > limit else []
 
 
-def parse_pool(where: str, line: bytes) -> Pool:
-    """Parse a pool, whatever the size of its texts; refuse an invalid one."""
-    parsed = parse_line(where, 0, line, LineLimits(len(line), len(line), len(line)))
-    if parsed.pool is None:
-        raise InputError(f"{where}: {parsed.reason}")
-    return parsed.pool
+def valid_pool(line: Line) -> Pool:
+    """Return the pool of a line; refuse an invalid one."""
+    if line.pool is None:
+        raise InputError(f"{line.file}:{line.number}: {line.reason}")
+    return line.pool
 
 
 def session_in(raw: bytes) -> str:

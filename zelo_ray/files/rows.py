@@ -9,7 +9,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice, pairwise
@@ -37,7 +37,8 @@ from zelo_ray.files.schema import (
     role_of,
     type_of,
 )
-from zelo_ray.files.storage import is_jsonl, list_directory, open_for_reading, read_blocks
+from zelo_ray.files.storage import is_jsonl, list_directory, read_blocks
+from zelo_ray.files.tables import open_parquet
 from zelo_ray.files.wording import counted, unguard_formula
 
 Kind = Literal[
@@ -506,16 +507,7 @@ def _inner_names(value: object) -> list[str]:
 
 
 def _open_parquet(place: str, file: _File, user: Mapping[str, str]) -> Source:
-    @contextmanager
-    def opened() -> Iterator[pq.ParquetFile]:
-        is_whole = file.is_whole
-        whole = nullcontext(pa.BufferReader(file.head)) if is_whole else open_for_reading(place)
-        try:
-            with whole as raw, pq.ParquetFile(raw) as parquet:
-                yield parquet
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            why = f"is not Parquet, or damaged ({format_error(error)})"
-            raise UnreadableFile(f"{place}: {why}") from None
+    opened = partial(open_parquet, place, file.head if file.is_whole else None)
 
     def rows() -> Numbered:
         with opened() as parquet:

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -246,18 +246,6 @@ def to_number(value: Any, separator: str = "") -> float | None:
     return number
 
 
-def _to_count(value: Any, separator: str) -> float | None:
-    """Return a number of wins, which may be written as yes and no."""
-    word = str(value).strip().lower()
-    return float(word == "true") if word in ("true", "false") else to_number(value, separator)
-
-
-def _to_error(value: Any, separator: str) -> float | None:
-    """Return a standard error; NaN is one that is not known."""
-    is_unknown = isinstance(value, float) and math.isnan(value)
-    return None if is_unknown else to_number(value, separator)
-
-
 def to_text(value: Any) -> str | None:
     """Return a text, or several joined line by line."""
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -298,10 +286,15 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "object": _to_object,
     "field": _to_field,
 }
-_NUMBERS: Mapping[str, Callable[[Any, str], float | None]] = {
-    **dict.fromkeys(("a_wins", "b_wins", "ties"), _to_count),
-    **dict.fromkeys(ERRORS, _to_error),
-}
+_COUNTS = frozenset(("a_wins", "b_wins", "ties"))
+
+
+def _to_float(is_count: bool, is_error: bool, separator: str, value: Any) -> float | None:
+    """Return a number, a win that is written as yes or no, or an error, which may be unknown."""
+    if is_count and (word := str(value).strip().lower()) in ("true", "false"):
+        return float(word == "true")
+    is_unknown = is_error and isinstance(value, float) and math.isnan(value)
+    return None if is_unknown else to_number(value, separator)
 
 
 @lru_cache(256)
@@ -313,8 +306,7 @@ def converter(role: str, separator: str = "") -> Callable[[Any], Any]:
     """
     type_ = type_of(role)
     if type_ == "number":
-        number = _NUMBERS.get(role, to_number)
-        return lambda value: number(value, separator)
+        return partial(_to_float, role in _COUNTS, role in ERRORS, separator)
     to = _CONVERTERS[type_]
     if separator and (type_ == "id" or role == "query"):
         return lambda value: to(value.strip() if isinstance(value, str) else value)

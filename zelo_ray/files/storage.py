@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.files.wording import is_utf8, not_utf8_message
-from zelo_ray.names import describe_missing_library
+from zelo_ray.names import describe_missing_library, did_you_mean
 
 PACKED_ENDINGS = (".gz", ".zst")
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -101,7 +101,10 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
             own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
             names = [name for name in names if not name.startswith(own)]
         if not names:
-            raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
+            folder, _, name = pattern.rstrip("/").rpartition("/")
+            near = did_you_mean(name, list_directory(folder or ".") or ())
+            what = f"no such file, and no {' or '.join(_LINES)} file there"
+            raise InputError(f"{pattern}: {what}{near}")
         files |= dict.fromkeys(name_urls(fs, sorted(names)))
     return [*files]
 

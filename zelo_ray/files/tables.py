@@ -72,7 +72,7 @@ class StoredTable:
 
     def __init__(self, url: str, *schemas: pa.Schema) -> None:
         self._url = url
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             self.schema: pa.Schema = file.schema_arrow
             self.names: list[str] = self.schema.names
             self.row_count: int = file.metadata.num_rows
@@ -86,7 +86,7 @@ class StoredTable:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read all rows, with those of the columns that the table has; with all columns if None."""
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             table = file.read(self._existing(columns), use_threads=self._threads)
             table.validate(full=True)  # Arrow does not check texts as it reads
             return table
@@ -95,7 +95,7 @@ class StoredTable:
         self, size: int, columns: Sequence[str] | None = None, every: int = 1
     ) -> Iterator[pa.Table]:
         """Yield rows in tables of at most ``size``; with ``every`` = 5 only each 5th row group."""
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             groups = [*range(0, file.num_row_groups, every)]
             wanted = self._existing(columns)
             for batch in file.iter_batches(size, groups, wanted, use_threads=self._threads):
@@ -122,7 +122,7 @@ class StoredTable:
         Of row groups without these queries only the ids are read.
         """
         wanted = pa.array([*query_ids], pa.string())
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             for group in range(file.num_row_groups):
                 ids = file.read_row_group(group, ["query_id"], use_threads=False)["query_id"]
                 chosen = pc.is_in(ids, wanted)
@@ -137,15 +137,18 @@ class StoredTable:
     def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
         return None if columns is None else [name for name in columns if name in self.names]
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[pq.ParquetFile]:
-        with open_for_reading(self._url) as stream:
-            try:
-                # Read ahead, Arrow has threads of its own even where none are asked for.
-                yield pq.ParquetFile(stream, pre_buffer=False)
-            except (pa.ArrowException, UnicodeDecodeError) as error:
-                why = f"cannot be read as Parquet ({format_error(error)})"
-                raise UnreadableFile(f"{self._url}: {why}") from None
+
+@contextlib.contextmanager
+def open_parquet(url: str, data: bytes | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, or the data of one that has been read."""
+    whole = open_for_reading(url) if data is None else contextlib.nullcontext(pa.BufferReader(data))
+    with whole as stream:
+        try:
+            # Read ahead, Arrow has threads of its own even where none are asked for.
+            yield pq.ParquetFile(stream, pre_buffer=False)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            why = f"is not Parquet, or damaged ({format_error(error)})"
+            raise UnreadableFile(f"{url}: {why}") from None
 
 
 def _kind(dtype: pa.DataType) -> str:

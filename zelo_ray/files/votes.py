@@ -185,7 +185,8 @@ def _with_outcomes(rows: Rows, roles: Mapping[str, str], answer: Answer) -> Rows
             preference = _named_sides(rows, roles)
         elif answer == "preference":
             preference = rows.floats("preference")
-            refuse_preferences(rows, roles["preference"])
+            what = f"the {roles['preference']} "
+            rows.refuse(np.abs(preference) > 1, "is not in -1 to 1", what, preference)
         else:
             score = rows.floats("a_wins")
             is_odd = ~np.isnan(score) & ~np.isin(score, (0.0, 0.5, 1.0))
@@ -203,12 +204,6 @@ def _with_outcomes(rows: Rows, roles: Mapping[str, str], answer: Answer) -> Rows
     for name, values in zip(("won", "lost", "tied"), games, strict=True):
         rows = rows.with_column(name, pa.array(values * weights, mask=is_missing_row))
     return rows.with_column("preference", pa.array(preference, mask=is_missing_row))
-
-
-def refuse_preferences(rows: Rows, name: str = "preference") -> None:
-    """Refuse a preference that is not in -1 to 1."""
-    values = rows.floats("preference")
-    rows.refuse(np.abs(values) > 1, "is not in -1 to 1", f"the {name} ", values)
 
 
 def _named_sides(rows: Rows, roles: Mapping[str, str]) -> Floats:
