@@ -3,7 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count
 from random import Random
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, document_row, hash_id
+from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
 from zelo_ray.files.wording import counted, text_for_judges
@@ -93,7 +93,9 @@ def make_document(
     if not has_visible_text(text):
         return NO_TEXT
     document = with_title(id_, title, text)
-    row = document_row(replace(document, metadata={**document.metadata, **fields}))
+    row: PoolRow = {"id": id_, "content": document.content}
+    if metadata := {**document.metadata, **fields}:
+        row["metadata"] = metadata
     return row if score is None else row | {"score": score}
 
 
@@ -231,8 +233,8 @@ def _query_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> PoolRow:
         if first != query:
             raise InputError(f"{where}: query {id_!r} has another text in an earlier row")
     about = dict[str, str]()
-    fields = ((role, text) for _, row in rows for role, text in row.items() if text)
-    for role, text in ((role, text) for role, text in fields if role.startswith(_ABOUT)):
+    named = [role for role in rows[0][1] if role.startswith(_ABOUT)]
+    for role, text in ((role, row[role]) for role in named for _, row in rows if row[role]):
         name = role.removeprefix(_ABOUT)
         if (same := about.setdefault(name, text)) != text:
             two = f"query {id_!r} has two of {name!r}: {same[:40]!r} and {text[:40]!r}"
@@ -241,15 +243,16 @@ def _query_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> PoolRow:
     return {**first, **(known.metadata if known else {}), **about}
 
 
-def _documents_of_rows(rows: Iterable[tuple[str, Row]], texts: Texts) -> Iterator[Candidate]:
+def _documents_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> Iterator[Candidate]:
+    show = {role: role.removeprefix(_SHOW) for role in rows[0][1] if role.startswith(_SHOW)}
     for where, row in rows:
-        content, id_ = row.get("content"), row.get("doc_id") or ""
-        known = texts.corpus.get(id_) if content is None else None
-        known = known or with_title(id_, row.get("title") or "", content or "")
-        named = [role for role in row if role.startswith(_SHOW) and row[role]]
-        shown = {role.removeprefix(_SHOW): row[role] for role in named}
-        fields = {**known.metadata, **json.loads(row.get("metadata") or "{}"), **shown}
-        document = make_document(id_, "", known.content, fields, row.get("score"))
+        content, id_, title = row.get("content"), row.get("doc_id") or "", row.get("title") or ""
+        fields = {name: row[role] for role, name in show.items() if row[role]}
+        if metadata := row.get("metadata"):
+            fields = {**json.loads(metadata), **fields}
+        if content is None and (known := texts.corpus.get(id_)):
+            content, title, fields = known.content, "", {**known.metadata, **fields}
+        document = make_document(id_, title, content or title, fields, row.get("score"))
         if document is NO_TEXT:
             yield f"document {id_} in {where}" if id_ else where, document
             continue
@@ -305,7 +308,8 @@ def _turns(source: Source, show: Sequence[str], number: int, row: Row) -> list[t
             raise ValueError("a turn of its conversation has no qa_id or no query")
         texts = {"query": turn["query"], "content": turn.get("assistant")}
         texts["content"] = texts["content"] if isinstance(texts["content"], str) else ""
-        shown = {f"{_ABOUT}{name}": text for name, text in select_fields(turn, show).items()}
+        fields = select_fields(turn, show)
+        shown = {f"{_ABOUT}{name}": fields.get(name) for name in show}
         turns.append((source.where(number), {**ids, "query_id": qa_id, **texts, **shown}))
     return turns
 
