@@ -125,9 +125,9 @@ def split_columns(texts: Iterable[str]) -> Columns:
     for text in texts:
         role, _, name = text.partition("=")
         if not name or role not in _TYPE_OF:
-            what = f"{text!r} is not ROLE=NAME (in quotes, where NAME holds blanks)"
-            roles = f"{', '.join(_TYPE_OF)}{did_you_mean(role, _TYPE_OF)}"
-            raise OptionError(f"columns: {what}; roles are {roles}")
+            roles = f"roles are {', '.join(_TYPE_OF)}{did_you_mean(role, _TYPE_OF)}"
+            how = "write it in quotes, where NAME holds blanks"
+            raise OptionError(f"columns: {text!r} is not ROLE=NAME; {roles}; {how}")
         if columns.get(role, name) != name:
             raise OptionError(f"columns: {role} is {columns[role]!r} and {name!r}; name one")
         columns[role] = name

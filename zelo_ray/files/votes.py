@@ -190,8 +190,8 @@ def _with_outcomes(rows: Rows, roles: Mapping[str, str], answer: Answer) -> Rows
         else:
             score = rows.floats("a_wins")
             is_odd = ~np.isnan(score) & ~np.isin(score, (0.0, 0.5, 1.0))
-            how = "without b_wins; then it is 1, 0, or 0.5 for a tie"
-            rows.refuse(is_odd, how, f"{roles['a_wins']} is ", score)
+            how = "is no outcome: without b_wins it is 1, 0, or 0.5 for a tie"
+            rows.refuse(is_odd, how, f"{roles['a_wins']} ", score)
             preference = 1.0 - 2.0 * score
         sides = (preference < 0, preference > 0, preference == 0)
         games = [side.astype(np.float64) for side in sides]
