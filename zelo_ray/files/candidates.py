@@ -15,10 +15,10 @@ from zelo_ray.files.make_pools import (
     make_document,
     make_pool,
 )
-from zelo_ray.files.pools import LineLimits, Notes, PoolRow, read_lines, valid_pool
+from zelo_ray.files.pools import Notes, PoolRow
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
-from zelo_ray.records import Document, Pool
+from zelo_ray.records import Document
 
 Doubt = Literal["equal_scores", "reversed_ranks"]
 Candidates = dict[str, dict[str, dict[str, int]]]
@@ -179,9 +179,3 @@ def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str
         for name, run in runs.items()
         for code, (some, every) in find_doubts(run, depth).items()
     ]
-
-
-def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
-    """Yield the lines of files of pools, and the pools; refuse an invalid line."""
-    for line in (line for file in files for line in read_lines(file, LineLimits())):
-        yield line.raw, valid_pool(line)

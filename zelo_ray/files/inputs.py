@@ -23,7 +23,6 @@ from zelo_ray.files.candidates import (
     explain_mismatch,
     fill_candidates,
     pool_candidates,
-    pool_lines,
     top_ranks,
 )
 from zelo_ray.files.collections import (
@@ -48,6 +47,7 @@ from zelo_ray.files.pools import (
     Notes,
     PoolRow,
     parse_line,
+    pool_lines,
     to_line,
     valid_pool,
     write_lines,

@@ -212,6 +212,12 @@ def valid_pool(line: Line) -> Pool:
     return line.pool
 
 
+def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
+    """Yield the lines of files of pools, and the pools; refuse an invalid line."""
+    for line in (line for file in files for line in read_lines(file, LineLimits())):
+        yield line.raw, valid_pool(line)
+
+
 def session_in(raw: bytes) -> str:
     """Return the session of a line that may be invalid; "" if there is none."""
     try:

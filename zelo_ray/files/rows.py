@@ -291,7 +291,7 @@ class Source:
         Ids, texts, objects (as JSON) and fields are texts, numbers float64. In JSON a row must have
         the ``required`` columns, if only as null; a role of ``alike`` all rows have, or none.
         """
-        if self._parquet:
+        if self._parquet and {*map(type_of, roles)} <= {"id", "text", "number"}:
             table = self._arrow(self._parquet, roles)
             if table is not None:
                 return Rows(table, lambda row: self.where(row + 1))
@@ -334,21 +334,21 @@ class Source:
         self, opened: Callable[[], AbstractContextManager[pq.ParquetFile]], roles: Mapping[str, str]
     ) -> pa.Table | None:
         """Read columns of Parquet; return None if a value takes a closer look."""
+        columns = dict[str, pa.ChunkedArray]()
         try:
             with opened() as file:
                 # A thread of Arrow may close a file after Python has shut down, and abort it.
                 threads = file.metadata.num_rows > _MANY
                 table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
+            for role, name in roles.items():
+                if type_of(role) == "id" and table[name].type in (pa.float16(), pa.float32()):
+                    raise InputError(f"{self.place}: {name} {LOST_DIGITS}")
+                column = _cast(table[name], role)
+                if column is None:
+                    return None
+                columns[role] = column
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
-        columns = dict[str, pa.ChunkedArray]()
-        for role, name in roles.items():
-            if type_of(role) == "id" and table[name].type in (pa.float16(), pa.float32()):
-                raise InputError(f"{self.place}: {name} {LOST_DIGITS}")
-            column = _cast(table[name], role)
-            if column is None:
-                return None
-            columns[role] = column
         return pa.table(columns)
 
     def refuse(self, wanted: str, *hints: str) -> NoReturn:
@@ -373,16 +373,18 @@ def _cast(column: pa.ChunkedArray, role: str) -> pa.ChunkedArray | None:
         "text": is_text,
         "number": is_whole or is_flag or pa.types.is_floating(column.type),
     }
-    if not fits.get(type_of(role)):
+    if not fits[type_of(role)]:
         return None
     column = column.cast(ARROW[type_of(role)])
-    if type_of(role) == "number":
-        if role in ERRORS:
-            column = pc.if_else(pc.is_nan(column), None, column)
-        is_odd = pc.invert(pc.is_finite(column))
-    else:
+    if role in ERRORS:
+        column = pc.if_else(pc.is_nan(column), None, column)
+    if type_of(role) == "text":
+        return column
+    if type_of(role) == "id":
         is_odd = pc.match_substring_regex(column, f"^({FLOAT})?$")
-    return None if type_of(role) != "text" and pc.any(is_odd).as_py() else column
+    else:
+        is_odd = pc.invert(pc.is_finite(column))
+    return None if pc.any(is_odd).as_py() else column
 
 
 def open_source(place: str, columns: Mapping[str, str] | None = None) -> Source:

@@ -15,7 +15,6 @@ from zelo_ray.files.candidates import (
     Candidates,
     fill_candidates,
     fuse_ranks,
-    pool_lines,
     sort_run,
     top_ranks,
 )
@@ -44,6 +43,7 @@ from zelo_ray.files.pools import (
     document_row,
     few,
     parse_line,
+    pool_lines,
     to_line,
     write_lines,
 )
