@@ -242,7 +242,7 @@ COEFFICIENTS = (
     *("alpha-nominal", "alpha-ordinal", "alpha-interval"),
     *("ac1", "ac2-linear", "ac2-quadratic", "agreement", "mcc"),
 )
-"""Names in `zelo_ray.evaluation.agreement.COEFFICIENTS`, which help lists without numpy."""
+"""Names in `zelo_ray.evaluation.coefficients.COEFFICIENTS`, which help lists without numpy."""
 _MOST_GRADES = 100
 """With fewer samples the ends of an interval would be the outermost ones."""
 
