@@ -278,13 +278,15 @@ def read_labels(place: str, columns: Mapping[str, str] | None = None) -> Peoples
     source = open_judgments(place, columns)
     if source.kind == "labels":
         return _labels_of_sample(place.rstrip("/"))
-    rows = read_numbers(source, "grades", "labels").with_nulls("judge", "probability")
+    rows = read_numbers(source, "grades", "labels")
+    verb = "judged by one person" if rows.has("judge") else "judged"
+    rows = rows.with_nulls("judge", "probability")
     rows = rows.with_column("person", pc.fill_null(rows["judge"], ""))
     graded = rows.take(~rows.is_null("value"))
     if not len(graded):
         raise InputError(f"{place}: holds no label")
     check_probabilities(graded)
-    refuse_repeated(graded, "judged by one person", "person")
+    refuse_repeated(graded, verb, "person")
     table = pa.table({n: graded["value" if n == "grade" else n] for n in LABEL_COLUMNS.names})
     return PeoplesLabels(
         table.cast(LABEL_COLUMNS),

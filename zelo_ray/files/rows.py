@@ -665,13 +665,15 @@ def _separator(line: bytes) -> str:
 def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str]) -> Source | None:
     """Open a table of cells under a header; return None if the first line cannot be one."""
     if header.lower().startswith(b"sep="):
-        raise InputError(f"{place}: begins with 'sep=', as Excel writes it: delete that line")
+        line = header.decode("utf-8", "replace")
+        raise InputError(f"{place}: begins with {line!r}, as Excel writes it: delete that line")
     separator = _separator(header)
     if not separator:
         return None
     if b"\r" in header:
-        how = "carriage returns (CR) alone: save the file with LF"
-        raise InputError(f"{place}: lines end with {how}")
+        raise InputError(
+            f"{place}: lines end with carriage returns (CR) alone: save the file with LF"
+        )
     is_quoted = separator != "\t" or _has_quoted_cells(place, file)
 
     def lines() -> Iterator[tuple[int, list[str]]]:
@@ -698,13 +700,15 @@ def _rows_of_cells(
     place: str, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
 ) -> Numbered:
     width, guarded = len(names), tuple(names[-len(_RATINGS) :]) == _RATINGS
+    wanted = "a line of qrels" if names == BEIR_QRELS else "the header"
     for number, cells in lines:
+        if not any(cell.strip() for cell in cells):
+            continue
         if len(cells) < width or any(cells[width:]):
-            has = f"has {counted(len(cells), 'column')}, but the header has {width}"
+            has = f"has {counted(len(cells), 'column')}, but {wanted} has {width}"
             raise InputError(f"{place}:{number}: {has}")
-        if any(cells):
-            plain = map(unguard_formula, cells) if guarded else cells
-            yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
+        plain = map(unguard_formula, cells) if guarded else cells
+        yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
 
 
 def decode(where: str, data: bytes) -> str:
