@@ -28,10 +28,10 @@ import psutil
 from benchmarks.opening import ROWS, keys_of
 from zelo_ray.engine.ledger import update_index
 from zelo_ray.engine.ledger.listing import stamp_of
+from zelo_ray.engine.ledger.segments import ENDING, reply_to_line
 from zelo_ray.engine.ledger.table import COLUMNS, FINAL, LENGTH_BITS, ReplyTable, in_order
 from zelo_ray.engine.ledger.table_file import write_table
 from zelo_ray.engine.ledger.totals import Covered, Total
-from zelo_ray.files.segments import ENDING, reply_to_line
 from zelo_ray.records import Reply
 
 LENGTH = 850  # bytes of a made-up line

@@ -60,7 +60,7 @@ COMMANDS: dict[
     "labels": "label --contest contest --pools data/sample --labels 60 --csv l.csv",
     "pairs-to-label": "label --run zelo --pairs --labels 20 --csv p.csv",
     "corrected": f"bakeoff --truth sample --pools data/sample {_ARMS} --human people.qrels",
-    "agree-grades": f"agree graded offline --human data/qrels.txt {_POOLS} --runs data/bm25.run",
+    "agree-grades": "agree graded offline --human data/qrels.txt --runs data/bm25.run",
     "agree-votes": "agree zelo --human votes.jsonl",
     "agree-debates": "agree samre baseline-strong baseline-weak --human votes.jsonl",
     "relabelled": "compare-labels --old data/qrels.txt --new sample-graded --bakeoff contest",

@@ -249,7 +249,9 @@ def test_judges_meet_on_the_common_scale(tmp_path):
         assert found["human", "x:shifted", "0-3", "kappa"] == 1
         assert 0.3 < found["human", "wide", "0-3", "kappa"] < 1
     narrow = parse_scales(("wide=0-2", "x:shifted=1-4"))
-    with pytest.raises(InputError, match=r"judges.jsonl:\d+: the grade \d of wide is not on"):
+    with pytest.raises(
+        InputError, match=r"judges.jsonl:\d+: the grade \d of wide is not in 0 to 2"
+    ):
         read_all_judgments([path], scales=narrow)
     assert max(read_all_judgments([path], scales=narrow, clip=True).grades["grade"].to_pylist()) < 4
     with pytest.raises(InputError, match="wise"):

@@ -97,7 +97,7 @@ def test_pool_of_runs():
     assert document.metadata == {"ranks": {"two": 2}}
     write_file("more.qrels", "q1 0 z 1\nq2 0 e 0\n")
     said = run(f"pool {TEXTS} {RUNS} --depth 1 --qrels more.qrels --out p.jsonl")
-    assert "with an empty text: 1 (z)" in said
+    assert "without a text: 1 (z)" in said
     assert ids("p.jsonl")["q2"] == ["a", "e"]
 
 

@@ -38,7 +38,7 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("zelo_ray.engine.durable._replace", full)
+    monkeypatch.setattr("zelo_ray.engine.durable.open_for_writing", full)
     with pytest.raises(LedgerError, match="is full; make room and run again"):
         asyncio.run(exposure_in(tmp_path).add(1.0))
 

@@ -19,9 +19,9 @@ from zelo_ray.engine.ledger import (
     sum_spent,
     writing,
 )
+from zelo_ray.engine.ledger.segments import parse_row, reply_to_line
 from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.errors import LedgerError
-from zelo_ray.files.segments import parse_row, reply_to_line
 
 
 def segments_of(out):

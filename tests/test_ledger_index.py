@@ -22,8 +22,8 @@ from zelo_ray.engine.ledger import (
     update_index,
     writing,
 )
+from zelo_ray.engine.ledger.segments import reply_to_line
 from zelo_ray.errors import LedgerError
-from zelo_ray.files.segments import reply_to_line
 
 JUDGES = ("openai:one", "anthropic:two", "gemini:drei é")
 STATUSES = ("ok", "ok", "ok", "failed", "invalid", "refused", "truncated")

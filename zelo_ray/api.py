@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from zelo_ray.commands import load
 from zelo_ray.commands.adapter import run_command
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.schema import split_columns
 from zelo_ray.memory import as_options
@@ -78,6 +78,8 @@ def _folder(name: str, values: Mapping[str, Any]) -> Iterator[str]:
 def _watch(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
     if progress is None or progress is False:
         return SilentWatch()
+    if progress is not True and not hasattr(progress, "show"):
+        raise OptionError(f"progress is True, None or an object with show, not {progress!r:.40}")
     return Display() if progress is True else nullcontext(progress)
 
 
@@ -240,7 +242,7 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
         sources: results of `annotate`, a path or URL, also ``NAME=path``, a frame with a column
             judge; a list of such; or a mapping from judges to frames, mappings or paths.
         human: people's judgments, as such a path, frame or mapping.
-        **options: those of ``zelo-ray agree``: ``out``, ``levels``, ``coefficients``, ``pools`` ...
+        **options: those of ``zelo-ray agree``: ``out``, ``levels``, ``coefficients`` ...
 
     Returns:
         ``agreement`` (coefficients with 95% intervals) and the other tables of the command.

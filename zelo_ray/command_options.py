@@ -103,7 +103,9 @@ class BakeoffOptions(AskingOptions):
     """Options of `bakeoff`."""
 
     usage: ClassVar[str] = "bakeoff --truth FILE --rerankers R... --out DIR"
-    needs: ClassVar[Mapping[str, str]] = {"margin": "baseline"}
+    needs: ClassVar[Mapping[str, str]] = {
+        "margin": "baseline, the ranker that others are compared with"
+    }
 
     truth: Place = option(
         ..., FILES, "labels: the --out of annotate, its files, qrels, a BEIR folder"
@@ -120,11 +122,22 @@ class BakeoffOptions(AskingOptions):
     reranker_options: dict[str, dict[str, Any]] = option(
         {}, JUDGING, "by reranker: what changes its scores (a constructor's arguments ...)"
     )
-    document_tokens: int | None = option(None, JUDGING, "tokens that a reranker sees", ge=16)
+    document_tokens: int | None = option(
+        None,
+        JUDGING,
+        "tokens of a document that a reranker sees; without it all, but 2,000 for listwise and "
+        "pointwise",
+        ge=16,
+    )
     num_gpus: dict[str, float] = option({}, RUNNING, "by reranker: GPUs for each of its actors")
-    measures: tuple[str, ...] = option((), MEASURING, "as ir_measures writes them; the first leads")
+    measures: tuple[str, ...] = option(
+        (), MEASURING, "as ir_measures writes them, or my_module:MEASURE@10; the first leads"
+    )
     baseline: str | None = option(
-        None, MEASURING, "the ranker that none may be worse than (else status 4)", min_length=1
+        None,
+        MEASURING,
+        "the ranker that none may be worse than (status 4: one is, 3: too little data)",
+        min_length=1,
     )
     margin: float = option(0.01, MEASURING, "with baseline: the largest tolerable loss", ge=0)
     label_draws: int = option(200, MEASURING, "samples of labels with errors", flag=False, ge=0)
@@ -240,7 +253,7 @@ COEFFICIENTS = (
     *("alpha-nominal", "alpha-ordinal", "alpha-interval"),
     *("ac1", "ac2-linear", "ac2-quadratic", "agreement", "mcc"),
 )
-"""Names in `zelo_ray.evaluation.agreement.COEFFICIENTS`, which help lists without numpy."""
+"""Names in `zelo_ray.evaluation.coefficients.COEFFICIENTS`, which help lists without numpy."""
 _MOST_GRADES = 100
 """With fewer samples the ends of an interval would be the outermost ones."""
 
@@ -340,9 +353,12 @@ class LabelOptions(ReadingOptions):
 
     usage: ClassVar[str] = "label --contest DIR --labels N --out DIR"
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
-        *(("labels", "more"), ("contest", "run"), ("pairs", "contest"), ("csv", "read")),
+        *(("labels", "more"), ("contest", "run"), ("csv", "read")),
     )
-    needs: ClassVar[Mapping[str, str]] = {"draw": "run"}
+    needs: ClassVar[Mapping[str, str]] = {
+        "draw": "run, as documents of a bake-off are drawn by its measure",
+        "pairs": "run, whose judges compared documents",
+    }
 
     contest: Place | None = option(None, FILES, "the bake-off whose documents people judge")
     run: Place | None = option(None, FILES, "the run whose documents people judge")
@@ -462,7 +478,7 @@ class ConvertOptions(ReadingOptions):
 class ExplainOptions(CommandOptions):
     """Options of `explain`."""
 
-    usage: ClassVar[str] = "explain DIR [--query ID] [--doc ID]"
+    usage: ClassVar[str] = "explain RUN [--query ID] [--doc ID]"
     needs: ClassVar[Mapping[str, str]] = {"doc": "query"}
     positional: ClassVar[tuple[str, ...]] = ("run",)
 

@@ -210,7 +210,7 @@ class CommandOptions(StrictModel):
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
     """pairs of options of which one may be given"""
     needs: ClassVar[Mapping[str, str]] = {}
-    """by option, another one without which it means nothing"""
+    """by option, another one without which it means nothing, and perhaps why"""
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
@@ -218,7 +218,7 @@ class CommandOptions(StrictModel):
             if self._is_given(one) and self._is_given(other):
                 raise ValueError(f"use either {one} or {other}, not both")
         for name, other in self.needs.items():
-            if self._is_given(name) and not self._is_given(other):
+            if self._is_given(name) and not self._is_given(other.partition(",")[0]):
                 raise ValueError(f"{name}: needs {other}")
         return self
 
@@ -237,7 +237,10 @@ class ReadingOptions(CommandOptions):
     """The options of a command that reads tables."""
 
     columns: tuple[str, ...] = option(
-        (), FILES, "names of columns as ROLE=NAME, such as doc_id=sku"
+        (),
+        FILES,
+        "names of columns as ROLE=NAME, such as doc_id=sku; roles: query_id, query, doc_id, "
+        "content, grade, score, judge, a, b, winner ...",
     )
 
     @field_validator("columns", mode="before")
@@ -342,7 +345,9 @@ class AskingOptions(ReadingOptions):
     document_limit: int | None = option(None, FILES, "take the first N documents of a query", ge=2)
     show_metadata: tuple[str, ...] = option((), JUDGING, "metadata fields that models see")
     show_query: tuple[str, ...] = option((), JUDGING, "fields of a query's line that models see")
-    instructions: TextOrFile | None = option(None, JUDGING, "what counts as relevant: file or text")
+    instructions: TextOrFile | None = option(
+        None, JUDGING, "what counts as relevant: a file, URL or text (where there is a prompt)"
+    )
     seed: Seed = 0
     attempts: int = option(6, RUNNING, "calls for a request before it has failed", flag=False, ge=1)
     reasks: int = option(1, RUNNING, "further calls after an unreadable answer", flag=False, ge=0)

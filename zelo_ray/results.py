@@ -228,6 +228,8 @@ def load_run(
         InputError: a file is damaged.
         OptionError: there is no file system for the URL, or no place is named.
     """
+    if not isinstance(out, str | PathLike | None):
+        raise OptionError("load_run takes the directory of a run; measure() takes a ranking")
     place = out or read_config(fspath(config or "")).get("out")
     if not place:
         raise OptionError("name the directory or URL of the results")

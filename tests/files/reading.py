@@ -22,7 +22,6 @@ from zelo_ray.files import (
     labels,
     make_pools,
     pools,
-    recordings,
     rows,
     schema,
     storage,
@@ -32,6 +31,7 @@ from zelo_ray.files import (
     wording,
 )
 from zelo_ray.memory import as_options
+from zelo_ray.providers import recorded
 
 annotate_line = pools.annotate_line
 explain_mismatch = candidates.explain_mismatch
@@ -44,7 +44,7 @@ pool_candidates = candidates.pool_candidates
 printable = wording.printable
 read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
-read_recording = recordings.read_recording
+read_recording = recorded.read_recording
 read_runs = judgments.read_runs
 read_texts = collections.read_texts
 records_table = tables.table_of
@@ -181,7 +181,7 @@ def read_labels(place):
 def read_votes(place):
     """The query of each vote, and who won: -1, 0 or 1."""
     found = votes.read_vote_rows(open_source(str(place)))
-    return [*zip(found.table["query_id"].to_pylist(), found.won.tolist(), strict=True)]
+    return [*zip(found.table["query_id"].to_pylist(), found["won"].to_pylist(), strict=True)]
 
 
 def read_corpus(place):

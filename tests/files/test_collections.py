@@ -28,7 +28,7 @@ from tests.files.reading import (
 from tests.jobs import run_job
 from zelo_ray import agree, cli
 from zelo_ray.commands.convert import convert
-from zelo_ray.errors import OutputError
+from zelo_ray.errors import InputError, OutputError
 from zelo_ray.records import Document, Pool, Qrel
 
 CORPUS = [
@@ -143,7 +143,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         (pools, "'d' has two different texts"),
         (pools[:1], r"'d\\t' cannot"),
     ):
-        with pytest.raises(OutputError, match=says):
+        with pytest.raises((InputError, OutputError), match=says):
             collections.write_collection(str(tmp_path), given_pools, qrels)
 
 

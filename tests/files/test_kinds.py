@@ -265,7 +265,12 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a chance of 0": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,0\n", ":3: the probability 0"),
     "some chances": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,.5\n", ":2: has no probability"),
     "a label's query": ("a.csv", "labels", f"{PEOPLE},d1,ann,1,\n", ":3: has no query_id"),
-    "a label twice": ("a.csv", "labels", f"{PEOPLE}q,d0,ann,1,\n", ":3: .*a.csv:2 again"),
+    "a label twice": (
+        "a.csv",
+        "labels",
+        f"{PEOPLE}q,d0,ann,1,\n",
+        ":3: .*judged by one person twice.*a.csv:2",
+    ),
     "a grade's word": ("a.jsonl", "agree", [ONE, ONE | {"grade": "two"}], ":2: .*'two'"),
     "a grade of yes": ("a.jsonl", "agree judgments", [BARE, BARE | {"grade": True}], ":2: .*True"),
     "a grade's document": ("a.jsonl", "agree", [ONE, ONE | {"doc_id": None}], ":2: has no doc_id"),

@@ -18,7 +18,7 @@ from zelo_ray import bakeoff, cli
 from zelo_ray.engine.count_input import count_input
 
 FOLDER, RUN = str(CASES / "arguana"), str(CASES / "arguana.run")
-LEFT = "left out the query itself from the candidates of 1 query (q1)"
+LEFT = "where id and text are the same: 1 (q1)"
 TEXT = "how to remove a tick"
 
 
@@ -66,7 +66,7 @@ def test_the_text_alone_stays(tmp_path):
     folder = changed_folder(tmp_path, "corpus.jsonl", "The clock ticks.", TEXT)
     ids, [said] = judged(tmp_path, read_inputs(tmp_path, folder, RUN)[0])
     assert ids == ["1", "3", "2", "4"]
-    assert said.startswith(LEFT)
+    assert LEFT in said
 
 
 def test_a_truth_of_the_query_itself_is_ignored(tmp_path):
@@ -104,7 +104,7 @@ def test_every_input_is_judged_without_the_query(tmp_path):
     for each in (*found, read_memory(tmp_path, pd.DataFrame(rows))[0], pools):
         ids, [said] = judged(tmp_path, each)
         assert ids == ["d2", "d3"]
-        assert said.startswith(LEFT)
+        assert LEFT in said
 
 
 def test_convert_pool_leaves_it_out(tmp_path, capsys):

@@ -142,12 +142,12 @@ def test_a_key_holds_the_content_and_no_place(recording, tmp_path):
 
 
 BAD = {
-    "too much": ({"worth": 3.5}, "worth: must be at most 3"),
-    "a text": ({"worth": "2"}, "worth: must be a number"),
+    "too much": ({"worth": 3.5}, "worth is 3.5; write a number from 0 to 3"),
+    "a text": ({"worth": "2"}, "worth is '2'; write a number"),
     "nothing": ({"worth": None}, "has neither worth nor grade"),
-    "a grade": ({"grade": 4}, "grade: must be at most 3"),
-    "no text": ({"doc_id": 7.5}, "doc_id: must be a text"),
-    "no query": ({"query_id": None}, "query_id: is missing"),
+    "a grade": ({"grade": 4}, "grade is 4; write a number from 0 to 3"),
+    "no text": ({"doc_id": 7.5}, "the doc_id cannot be 7.5"),
+    "no query": ({"query_id": None}, "has no query_id"),
     "twice": (OPINIONS[0], "a second opinion on d0 of query q1"),
 }
 

@@ -145,11 +145,11 @@ def test_a_table_that_is_damaged_is_refused(tmp_path):
     with refused("no column rank"):
         tables.read_table(str(tmp_path), "scores", ["rank"], Score)
     file.write_bytes(b"PAR1" + bytes(200) + b"PAR1")
-    with refused("cannot be read"):
+    with refused("cannot be read|is not Parquet"):
         tables.StoredTable(str(file))
     buffers = [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
     names = pa.Array.from_buffers(pa.string(), 1, buffers)  # no UTF-8
     pq.write_table(pa.table({"query_id": names}), file)
     for read in (tables.StoredTable.read, lambda table: [*table.batches(2)]):
-        with refused("cannot be read"):
+        with refused("cannot be read|is not Parquet"):
             read(tables.StoredTable(str(file)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import Shown, ShownFields
-from zelo_ray.files.pools import Line, LineLimits, OwnQueries, read_lines
+from zelo_ray.files.pools import Line, LineLimits, Notes, read_lines
 from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
 from zelo_ray.records import Pool
 
@@ -66,7 +66,7 @@ def count_input(
         OptionError: none has a field of ``show`` or ``metadata``.
     """
     census, query_ids = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
-    shown, own_queries = ShownFields(Shown(tuple(show), tuple(metadata))), OwnQueries()
+    shown, own_queries = ShownFields(Shown(tuple(show), tuple(metadata))), Notes()
     tables = {"rejected": schema_of(Rejected)}
     with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
@@ -77,8 +77,7 @@ def count_input(
                     reason += "; --blocks session joins the turns of a session"
                 census.repeated.add((line.file, line.number))
             if reason or not line.pool:
-                raw = line.raw.decode("utf-8", "backslashreplace")
-                bad = Rejected(line.file, line.number, reason, raw)
+                bad = Rejected(line.file, line.number, reason, line.text)
                 if results:
                     results.add("rejected", table_of([bad], Rejected))
                 census.rejected += 1
@@ -95,7 +94,7 @@ def count_input(
             elif census.held is not None:
                 census.held.append(line)
             shown.count(line.pool.about, line.pool.documents)
-            own_queries.count(line)
+            own_queries.count_own_query(line)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():
@@ -108,5 +107,5 @@ def count_input(
         )
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     census.reports = shown.check("the input")
-    census.own = own_queries.notes()
+    census.own = own_queries.lines()
     return census

@@ -1,15 +1,13 @@
 """Write small files whole and durably, on a disk or in an object store."""
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import fsspec
 
 from zelo_ray.errors import LedgerError
-from zelo_ray.files.storage import sync_path
+from zelo_ray.files.storage import open_for_writing
 
 FULL = "the disk of the output directory is full; make room and run again"
 
@@ -22,7 +20,8 @@ def write_durably(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None
     """
     with explain_file_errors(name):
         if "file" in fs.protocol:
-            _replace(Path(name), data)
+            with open_for_writing(name, ".new") as file:
+                file.write(data)
         else:
             fs.pipe_file(name, data)
 
@@ -41,14 +40,3 @@ def explain_file_errors(name: str) -> Iterator[None]:
         message = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         why = "the disk is full; make room and run again" if full else message
         raise LedgerError(f"{name}: {why}") from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new_path = path.with_suffix(".new")
-    with new_path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new_path.replace(path)
-    sync_path(path.parent)

@@ -33,8 +33,8 @@ _CELLS = 2**21
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure, its 95% interval, and the number of its queries; NaN where it is unknown."""
+class Figure:
+    """A value, its 95% interval, and the number of its queries; NaN where it is unknown."""
 
     value: float
     low: float
@@ -102,7 +102,7 @@ def draw_samples(queries: int) -> Floats:
     return np.array(counts, dtype=np.float64)
 
 
-def estimate_values(values: Floats, queries: int) -> Estimate:
+def estimate_values(values: Floats, queries: int) -> Figure:
     """Estimate a figure from its values under `draw_samples`, the first of which is its own.
 
     The interval is the expanded percentile one (Hesterberg 2015, Am. Stat. 69:371): plain
@@ -112,23 +112,23 @@ def estimate_values(values: Floats, queries: int) -> Estimate:
     value, samples = float(values[0]), np.sort(values[1:][~np.isnan(values[1:])])
     too_few = queries < FEWEST or len(samples) < (1 - _UNDEFINED) * (len(values) - 1)
     if too_few or np.isnan(value) or not len(samples):
-        return Estimate(value, nan, nan, queries)
+        return Figure(value, nan, nan, queries)
     wider = scipy.special.stdtrit(queries - 1, (1 + CONFIDENCE) / 2)
     wider *= np.sqrt(queries / (queries - 1))
     places = scipy.special.ndtr([-wider, wider]) * (len(samples) - 1)
     low, high = np.interp(places, np.arange(len(samples)), samples)
-    return Estimate(value, float(low), float(high), queries)
+    return Figure(value, float(low), float(high), queries)
 
 
-def estimate(tables: Floats, known: NDArray[np.bool_], of: Callable[[Floats], Floats]) -> Estimate:
+def estimate(tables: Floats, known: NDArray[np.bool_], of: Callable[[Floats], Floats]) -> Figure:
     """Estimate a function of sums of tables, [queries, ...], over the queries that are known."""
     rows = tables[known]
     if not len(rows):
-        return Estimate(nan, nan, nan, 0)
+        return Figure(nan, nan, nan, 0)
     return estimate_values(of(np.tensordot(draw_samples(len(rows)), rows, axes=1)), len(rows))
 
 
-def estimate_share(part: Floats | Ints, whole: Floats | Ints) -> Estimate:
+def estimate_share(part: Floats | Ints, whole: Floats | Ints) -> Figure:
     """Estimate the sum of parts over the sum of wholes; both [queries]."""
     return estimate(np.stack([part, whole], axis=1).astype(np.float64), whole > 0, quotient)
 

@@ -10,6 +10,7 @@ are equal. A new one is a row of ``MEASURES``; or the user's own, ``my_module:ME
 """
 
 import ast
+import contextlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -281,7 +282,11 @@ _REL = Parameter(1, _is_number, "the least relevance that counts as relevant, a 
 _COUNT = Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1")
 _TOP = Parameter(4, lambda v: type(v) is int and 1 <= v <= 50, "a whole number from 1 to 50")
 _CHANCE = Parameter(0.8, lambda v: _is_number(v) and 0 < v < 1, "a number between 0 and 1")
-_GAIN = Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
+_GAIN = Parameter(
+    "log2",
+    lambda v: isinstance(v, str) and v in _GAINS,
+    f"{' or '.join(_GAINS)} (zelo_nDCG is by zELO scores)",
+)
 
 MEASURES: dict[str, MeasureKind] = {
     "nDCG": _linear(_ndcg, parameters={"dcg": _GAIN}),
@@ -367,6 +372,25 @@ def parse_measure(text: str) -> Measure:
             f"{text!r}: {' and '.join(key for key, _ in parameters)} exclude each other"
         )
     return Measure(name, cutoff, tuple(parameters))
+
+
+_MEANINGS = {
+    "zelo_nDCG": "gains are from zELO scores",
+    "rel": "documents are relevant from {:g} on",
+    "k_gt": "the {:g} most relevant documents of a query count",
+}
+
+
+def describe_measures(names: Iterable[str]) -> str:
+    """Return in a sentence what is special about some measures; "" if nothing is."""
+    says = list[str]()
+    for name in names:
+        with contextlib.suppress(OptionError):  # of a plug-in that is not here any more
+            measure = parse_measure(name)
+            parts = [_MEANINGS[k].format(v) for k, v in measure.parameters if k in _MEANINGS]
+            parts += [_MEANINGS[measure.name]] if measure.name in _MEANINGS else []
+            says += [f"{name}: {', '.join(parts)}"] if parts else []
+    return f"{'; '.join(says)}." if says else ""
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:

@@ -27,6 +27,10 @@ FEW = 16
 """With fewer differences other than 0, all signs are enumerated: at most 32,768 cases."""
 
 
+TEST = "paired t-test over queries, with the exact test of signs where few differ"
+"""What `paired_test` is, in words."""
+
+
 class StudentTest(NamedTuple):
     """Means of rows, with intervals and two-sided p for a true mean of 0: [rows] each."""
 
@@ -198,6 +202,8 @@ def compare_pairs(
                 test = paired_test(apart, confidence)
             else:
                 test = student_test(apart, confidence, labelled[measure][a, a + 1 :])
+            if ((table >= 0) & (table <= 1) | np.isnan(table)).all():
+                test = test._replace(low=np.maximum(test.low, -1), high=np.minimum(test.high, 1))
             sides = (np.where(np.isnan(apart), np.nan, side) for side in (table[a], table[a + 1 :]))
             means = [student_test(side, confidence).mean for side in sides]
             unknown = np.ones(len(apart))  # p_holm, as yet

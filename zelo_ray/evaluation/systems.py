@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.agreement import Estimate, draw_samples, estimate_values
+from zelo_ray.evaluation.agreement import Figure, draw_samples, estimate_values
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import TIE
 
@@ -48,7 +48,7 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
     return np.where(has_order, 2 * total / max(1, systems - 1) - 1, np.nan)
 
 
-def estimate_taus(first: Floats, second: Floats) -> tuple[Estimate, Estimate]:
+def estimate_taus(first: Floats, second: Floats) -> tuple[Figure, Figure]:
     """Return tau-b and tau-AP of the second leaderboard against the first, with intervals.
 
     The percentiles over samples of queries are moved by what the samples' mean is off the value,
@@ -61,7 +61,7 @@ def estimate_taus(first: Floats, second: Floats) -> tuple[Estimate, Estimate]:
     systems, queries = first.shape
     weights = draw_samples(queries)
     means = [weights @ np.nan_to_num(side).T / max(1, queries) for side in (first, second)]
-    taus = list[Estimate]()
+    taus = list[Figure]()
     for tau in (tau_b, tau_ap):
         step = max(1, _CELLS // max(1, systems**2))
         parts = [
@@ -74,7 +74,7 @@ def estimate_taus(first: Floats, second: Floats) -> tuple[Estimate, Estimate]:
         if not np.isnan(found.low):
             off = value - np.nanmean(values[1:])
             low, high = np.clip([found.low + off, found.high + off], -1, 1).tolist()
-            found = Estimate(value, min(value, low), max(value, high), queries)
+            found = Figure(value, min(value, low), max(value, high), queries)
         taus.append(found)
     return taus[0], taus[1]
 

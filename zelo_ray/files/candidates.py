@@ -1,33 +1,36 @@
 """Candidates of queries: runs cut to a depth, several fused, with texts, and what is unjudged."""
 
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError
-from zelo_ray.files.collections import index_by_id
-from zelo_ray.files.make_pools import Notes, category_codes, has_visible_text
-from zelo_ray.files.pools import LineLimits, document_row, few, pool_row, read_lines, to_line
+from zelo_ray.files.make_pools import (
+    category_codes,
+    make_document,
+    make_pool,
+)
+from zelo_ray.files.pools import Notes, PoolRow
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
-from zelo_ray.records import Document, Pool
+from zelo_ray.records import Document
 
 Doubt = Literal["equal_scores", "reversed_ranks"]
 Candidates = dict[str, dict[str, dict[str, int]]]
 """By query and by document, in order: the rank that each run gave it."""
 _PAIR = ["query_id", "doc_id"]
-_UNJUDGED = pa.schema(
-    [("run", pa.string()), ("query_id", pa.string()), ("doc_id", pa.string()), ("rank", pa.int64())]
-)
 _K = 60
 _HASHED = re.compile("q-[0-9a-f]{12}")
+_SAYS: Mapping[Doubt, str] = {
+    "equal_scores": "the first scores of {} are all equal in {}: document ids decide the order",
+    "reversed_ranks": "the ranks of {} are the reverse of its scores in {}: are these distances? "
+    "Documents are taken by score, the highest first",
+}
 _SHARE = 0.2
 """The share of queries whose scores raise a doubt."""
 _LONG = 4
@@ -56,19 +59,6 @@ def sort_run(run: pa.Table) -> pa.Table:
 def top_ranks(run: pa.Table, depth: int) -> pa.Table:
     """Return the first ``depth`` documents of each query, in the order of `sort_run`."""
     return sort_run(run).filter(pc.field("rank") <= depth)
-
-
-def find_unjudged(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table:
-    """Return run, query_id, doc_id and rank of the unjudged documents at the top of a run."""
-    is_judged = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
-    ranked = top_ranks(run.filter(is_judged), depth)
-    place = pa.array(np.arange(len(ranked)))
-    unjudged = ranked.append_column("place", place).join(
-        truth.select(_PAIR), _PAIR, join_type="left anti"
-    )
-    unjudged = unjudged.sort_by("place")
-    names = pa.array([run_name] * len(unjudged), pa.string())
-    return pa.table([names, *unjudged.select([*_PAIR, "rank"]).columns], schema=_UNJUDGED)
 
 
 def pool_candidates(
@@ -100,32 +90,28 @@ def fuse_ranks(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, 
 
 
 def fill_candidates(
-    candidates: Candidates, queries: Mapping[str, Document], texts: Iterable[Document], notes: Notes
-) -> list[Pool]:
-    """Make pools of candidates, in their order; each keeps its ranks in its metadata.
+    candidates: Candidates,
+    queries: Mapping[str, Document],
+    corpus: Mapping[str, Document],
+    notes: Notes,
+) -> Iterator[PoolRow]:
+    """Yield pools of candidates, in their order; each keeps its ranks in its metadata.
 
     What has no text, or one that no judge could be shown, is left out.
     """
-    wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    corpus = index_by_id(document for document in texts if document.id in wanted)
-    shown = {doc_id for doc_id, document in corpus.items() if has_visible_text(document.content)}
-    pools, lacking = list[Pool](), dict[str, None]()
+
+    def document(doc_id: str, ranks: Mapping[str, int]) -> PoolRow | str:
+        found = corpus.get(doc_id)
+        if found is None:
+            return "documents that the corpus lacks"
+        fields = {**found.metadata, **({"ranks": ranks} if ranks else {})}
+        return make_document(doc_id, "", found.content, fields)
+
     for query_id, ranks in candidates.items():
-        query = queries.get(query_id)
-        if query is None or not has_visible_text(query.content):
-            notes.leave_out("queries without a text", query_id)
-            continue
-        lacking |= dict.fromkeys(doc_id for doc_id in ranks if doc_id not in shown)
-        documents = tuple(_with_ranks(corpus[d], ranks[d]) for d in ranks if d in shown)
-        pools.append(Pool(query_id, query.content, documents, about=query.metadata))
-    notes.leave_out("documents that the corpus lacks", *sorted(lacking.keys() - corpus.keys()))
-    notes.leave_out("documents with an empty text", *sorted(lacking.keys() & corpus.keys()))
-    return pools
-
-
-def _with_ranks(document: Document, ranks: dict[str, int]) -> Document:
-    metadata = {**document.metadata, "ranks": ranks} if ranks else document.metadata
-    return Document(document.id, document.content, metadata)
+        found = queries.get(query_id, Document(query_id, ""))
+        query = {"id": query_id, "query": found.content, **found.metadata}
+        documents = ((doc_id, document(doc_id, ranks[doc_id])) for doc_id in ranks)
+        yield from make_pool(query_id, query, documents, notes)
 
 
 def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable[str]) -> str:
@@ -188,98 +174,8 @@ def find_doubts(run: pa.Table, depth: int | None) -> dict[Doubt, tuple[int, int]
 
 def describe_doubts(runs: Mapping[str, pa.Table], depth: int | None) -> list[str]:
     """Return the doubts about runs in words."""
-    says: Mapping[Doubt, str] = {
-        "equal_scores": "the first scores of {} are all equal in {}: document ids decide the order",
-        "reversed_ranks": "the ranks of {} are the reverse of its scores in {}: are these "
-        "distances? Documents are taken by score, the highest first",
-    }
     return [
-        says[code].format(name, f"{some:,} of {counted(every, 'query', 'queries')}")
+        _SAYS[code].format(name, f"{some:,} of {counted(every, 'query', 'queries')}")
         for name, run in runs.items()
         for code, (some, every) in find_doubts(run, depth).items()
     ]
-
-
-class UnjudgedPools:
-    """The queries with unjudged documents, each of which becomes a pool to annotate.
-
-    A pool holds the unjudged documents, and the judged ones to compare them with.
-    """
-
-    def __init__(self, truth: pa.Table, unjudged: pa.Table) -> None:
-        """Take the columns of `records.Qrel`, and the result of `find_unjudged` for runs."""
-        self._unjudged: Candidates = {}
-        for query_id, doc_id, run, rank in iter_rows(unjudged, *_PAIR, "run", "rank"):
-            self._unjudged.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
-        self._judged: dict[str, set[str]] = {query_id: set() for query_id in self._unjudged}
-        for query_id, doc_id in iter_rows(truth, *_PAIR):
-            if query_id in self._judged:
-                self._judged[query_id].add(doc_id)
-        self.wanted = {doc_id for ids in self._unjudged.values() for doc_id in ids}
-        self.wanted.update(*self._judged.values())
-        self._texts: dict[str, Document] = {}
-        self._lacking: list[str] = []
-        self.notes = Notes()
-
-    def add_texts(self, texts: Iterable[Document]) -> None:
-        """Add the texts of documents that pools may lack."""
-        self._texts |= index_by_id(text for text in texts if has_visible_text(text.content))
-
-    def lines(
-        self,
-        pools: Iterable[tuple[bytes, Pool]],
-        queries: Mapping[str, Document],
-        *,
-        everything: bool,
-    ) -> Iterator[bytes]:
-        """Yield pools with unjudged documents as input lines: those that exist, then new ones.
-
-        ``queries`` are those that have no pool; ``everything``: pass on the pools without any, too.
-        """
-        unjudged = dict(self._unjudged)
-        for raw, pool in pools:
-            if ranks := unjudged.pop(pool.query_id, None):
-                yield self._extend_pool(raw, pool.query_id, ranks)
-            elif everything:
-                yield raw
-        if unjudged:
-            yield from map(to_line, map(pool_row, self._new_pools(unjudged, queries)))
-        self.notes.leave_out("unjudged documents without a text", *self._lacking)
-
-    def _extend_pool(self, raw: bytes, query_id: str, ranks: dict[str, dict[str, int]]) -> bytes:
-        """Return a pool's line without documents that nobody asks about, with all unjudged ones."""
-        line: dict[str, Any] = json.loads(raw)
-        doc_ids = ranks.keys() | self._judged[query_id]
-        old = [document for document in line.get("documents", []) if document["id"] in doc_ids]
-        missing = ranks.keys() - {document["id"] for document in old}
-        self._lacking += sorted(missing - self._texts.keys())
-        if self._lacking and not self._texts:
-            raise InputError(
-                f"unjudged documents have no text ({few(self._lacking)}): give --corpus"
-            )
-        new_ranks = {doc_id: ranks[doc_id] for doc_id in missing & self._texts.keys()}
-        new = [document_row(self._texts[doc_id]) for doc_id in fuse_ranks(query_id, new_ranks)]
-        return to_line({**line, "documents": old + new})
-
-    def _new_pools(self, unjudged: Candidates, queries: Mapping[str, Document]) -> list[Pool]:
-        if not (queries and self._texts):
-            raise InputError(
-                f"{len(unjudged):,} queries with unjudged documents have no pool, such as "
-                f"{next(iter(unjudged))!r}: give --pools, or --corpus and --queries"
-            )
-        candidates = {
-            query_id: fuse_ranks(
-                query_id, {d: ranks.get(d, {}) for d in {*self._judged[query_id], *ranks}}
-            )
-            for query_id, ranks in unjudged.items()
-        }
-        return fill_candidates(candidates, queries, self._texts.values(), self.notes)
-
-
-def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
-    """Yield the lines of files of pools, and the pools; refuse an invalid line."""
-    for file in files:
-        for line in read_lines(file, LineLimits()):
-            if line.pool is None:
-                raise InputError(f"{file}:{line.number}: {line.reason}")
-            yield line.raw, line.pool

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fsspec.core import has_magic
 
-from zelo_ray.errors import InputError, OutputError, format_error
+from zelo_ray.errors import InputError, OutputError
 from zelo_ray.files.make_pools import other_fields, select_fields, with_title
 from zelo_ray.files.pools import write_lines
 from zelo_ray.files.rows import (
@@ -29,13 +29,14 @@ from zelo_ray.files.rows import (
     CORPUS_NAMES,
     DATASET,
     QUERIES_NAMES,
+    Row,
     Source,
+    decode,
     open_source,
-    refuse,
     stem,
 )
 from zelo_ray.files.schema import IDS, role_of, to_id, to_text
-from zelo_ray.files.storage import find_shards, list_directory, open_for_writing, unpacked_name
+from zelo_ray.files.storage import find_shards, list_directory, unpacked_name
 from zelo_ray.files.trec import format_numbers
 from zelo_ray.records import Document, Pool
 
@@ -72,9 +73,8 @@ def find_part(folder: str, part: Part) -> list[str]:
     if not by_stem:
         raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
     if len(splits) > 1 and "test" not in splits:
-        raise InputError(
-            f"{place}: has no split called test: name one file, {' or '.join(by_stem.values())}"
-        )
+        which = f"name one file, {' or '.join(by_stem.values())}"
+        raise InputError(f"{place}: has no split called test: {which}")
     wanted = sorted(by_stem.values())
     return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
 
@@ -102,18 +102,18 @@ def read_texts(
         source = open_source(file, user)
         if source.kind == "topics":
             every: Iterable[Document] = _topics(source)
-        elif source.names and not _is_headless(source):
+        elif source.kind != "beir qrels" and source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
         elif source.kind in ("text", "beir qrels", "trec qrels", "table", "trec run"):
             every = _texts_of_lines(source)
         else:
-            raise refuse(source, "texts with ids")
+            source.refuse("texts with ids")
         yield from (text for text in every if wanted is None or text.id in wanted)
 
 
 def _is_headless(source: Source) -> bool:
     """Return whether lines begin without a header, as id<TAB>text may: only known names tell."""
-    if not source.is_cells or unpacked_name(source.place).endswith(".csv"):
+    if not source.separator or unpacked_name(source.place).endswith(".csv"):
         return False
     roles = {*map(role_of, source.names)}
     has_id = bool(roles & {"doc_id", "query_id"}) or not {*IDS}.isdisjoint(source.names)
@@ -137,34 +137,25 @@ def _texts_of_table(source: Source, part: str) -> Iterator[Document]:
     if part == "queries" and "title" in roles:  # as TREC's topics
         names.append(roles["title"])
     if not ids or not names:
-        raise refuse(source, f"{part} of an id and a text")
+        source.refuse(f"{part} of an id and a text")
     id_name, title_name = ids[0], roles.get("title", "")
-    for number, row in source.rows():
-        where = source.where(number)
+
+    def read(_: int, row: Row) -> Document:
         name = next((n for n in names if row.get(n) is not None), names[0])
-        try:
-            id_ = to_id(row.get(id_name))
-            text, title = to_text(row.get(name)) or "", to_text(row.get(title_name)) or ""
-        except ValueError as error:
-            raise InputError(f"{where}: {error}") from None
+        id_, text, title = to_id(row.get(id_name)), to_text(row.get(name)), row.get(title_name)
         if id_ is None:
-            raise InputError(f"{where}: has no {id_name}")
-        if source.is_cells:
-            id_ = id_.strip()
+            raise ValueError(f"has no {id_name}")
+        id_ = id_.strip() if source.separator else id_
         if part == "corpus":
-            yield with_title(id_, title, text)
-        else:
-            yield Document(id_, text, other_fields(row, {id_name, name, "title"}))
+            return with_title(id_, to_text(title) or "", text or "")
+        return Document(id_, text or "", other_fields(row, {id_name, name, "title"}))
+
+    return source.each(read)
 
 
 def _texts_of_lines(source: Source) -> Iterator[Document]:
-    for number, line in source.lines():
-        try:
-            id_, tab, text = line.decode().partition("\t")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{source.where(number)}: is not UTF-8 ({format_error(error)})"
-            ) from None
+    for number, line in source.texts():
+        id_, tab, text = line.partition("\t")
         if not tab:
             raise InputError(f"{source.where(number)}: has no tab; a line is id<TAB>text")
         yield Document(id_, text)
@@ -172,10 +163,7 @@ def _texts_of_lines(source: Source) -> Iterator[Document]:
 
 def _topics(source: Source) -> Iterator[Document]:
     """Yield TREC topics: the title (else the description) as text, other fields as metadata."""
-    try:
-        text = b"".join(source.blocks()).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source.place}: is not UTF-8 ({format_error(error)})") from None
+    text = decode(source.place, b"".join(source.blocks()))
     for number, topic in enumerate(_TOPIC.finditer(text), 1):
         if not topic[2]:
             line = text.count("\n", 0, topic.start()) + 1
@@ -188,9 +176,8 @@ def _topics(source: Source) -> Iterator[Document]:
         query_id = fields.pop("num", "")
         title = fields.pop("title", "") or fields.get("description", "")
         if not (query_id and title):
-            raise InputError(
-                f"{source.place}: topic {number} has no <num>, or neither <title> nor <desc>"
-            )
+            lacks = "has no <num>, or neither <title> nor <desc>"
+            raise InputError(f"{source.place}: topic {number} {lacks}")
         yield Document(query_id, title, select_fields(fields, fields))
 
 
@@ -220,22 +207,16 @@ def has_part(source: Source, part: Part) -> bool:
 
 def top_ranked(source: Source) -> dict[str, dict[str, dict[str, int]]]:
     """Read the candidates of each query, in their order."""
-    candidates: dict[str, dict[str, dict[str, int]]] = {}
-    for table in map(open_source, find_part(source.place, "top_ranked")):
-        for number, row in table.rows():
-            ids = row.get("corpus-ids")
-            try:
-                query_id = to_id(row.get("query-id"))
-                doc_ids = [*map(to_id, ids)] if isinstance(ids, list) else [None]
-            except ValueError as error:
-                raise InputError(f"{table.where(number)}: {error}") from None
-            if query_id is None or None in doc_ids:
-                raise InputError(f"{table.where(number)}: needs query-id and a list of corpus-ids")
-            candidates[query_id] = {str(doc_id): {} for doc_id in doc_ids}
-    return candidates
 
+    def read(_: int, row: Row) -> tuple[str, dict[str, dict[str, int]]]:
+        query_id, ids = to_id(row.get("query-id")), row.get("corpus-ids")
+        doc_ids = [*map(to_id, ids)] if isinstance(ids, list) else [None]
+        if query_id is None or None in doc_ids:
+            raise ValueError("needs query-id and a list of corpus-ids")
+        return query_id, {str(doc_id): {} for doc_id in doc_ids}
 
-# --- ir_datasets --------------------------------------------------------------------------------
+    tables = map(open_source, find_part(source.place, "top_ranked"))
+    return dict(chain.from_iterable(table.each(read) for table in tables))
 
 
 def load_dataset(place: str) -> Any:
@@ -271,40 +252,37 @@ def _text(record: Any, id_field: str) -> str:
     return "\n".join(value for value in values if isinstance(value, str) and value.strip())
 
 
-# --- writing ------------------------------------------------------------------------------------
-
-
 def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:
     """Write a collection of BEIR's form: the documents of the pools, their order, the judgments."""
     root = url.rstrip("/")
-    documents: dict[str, Document] = {}
-    for document in chain.from_iterable(pool.documents for pool in pools):
-        if documents.setdefault(document.id, document).content != document.content:
-            raise OutputError(f"{url}: document {document.id!r} has two different texts")
-    write_lines(f"{root}/corpus.jsonl", map(_corpus_line, documents.values()))
-    write_lines(f"{root}/queries.jsonl", map(_query_line, pools))
+    documents = index_by_id(chain.from_iterable(pool.documents for pool in pools), url)
     for name in ("query_id", "doc_id"):
         odd = qrels[name].filter(pc.match_substring_regex(qrels[name], r'[\t\r\n"]|^$'))
         if len(odd):
             raise OutputError(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
     scores = format_numbers(url, qrels["relevance"])
     cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
-    with open_for_writing(f"{root}/qrels/test.tsv") as file:
-        file.write("\n".join(["\t".join(BEIR_QRELS), *cells.to_pylist(), ""]).encode())
-    ranked = (
-        {"query-id": pool.query_id, "corpus-ids": [document.id for document in pool.documents]}
-        for pool in pools
-    )
-    write_lines(f"{root}/top_ranked.jsonl", map(orjson.dumps, ranked))
+    lines = ["\t".join(BEIR_QRELS), *cells.to_pylist()]
+    write_lines(f"{root}/qrels/test.tsv", map(str.encode, lines))
+    for name, rows in {
+        "corpus": map(_corpus_row, documents.values()),
+        "queries": (
+            {"_id": pool.query_id, "text": pool.query, **_metadata(pool)} for pool in pools
+        ),
+        "top_ranked": (
+            {"query-id": pool.query_id, "corpus-ids": [d.id for d in pool.documents]}
+            for pool in pools
+        ),
+    }.items():
+        write_lines(f"{root}/{name}.jsonl", map(orjson.dumps, rows))
 
 
-def _corpus_line(document: Document) -> bytes:
+def _metadata(pool: Pool) -> dict[str, Any]:
+    return {"metadata": dict(pool.about)} if pool.about else {}
+
+
+def _corpus_row(document: Document) -> dict[str, str]:
     title = document.metadata.get("title")
     title = title if isinstance(title, str) else ""
     text = document.content.removeprefix(f"{title}\n") if title else document.content
-    return orjson.dumps({"_id": document.id, "title": title, "text": text})
-
-
-def _query_line(pool: Pool) -> bytes:
-    fields = {"metadata": dict(pool.about)} if pool.about else {}
-    return orjson.dumps({"_id": pool.query_id, "text": pool.query, **fields})
+    return {"_id": document.id, "title": title, "text": text}

@@ -1,97 +1,21 @@
-"""Make pools of conversations: assistants' answers to each question, and sessions as one block."""
+"""Join the pools of a conversation's turns to one pool of whole conversations."""
 
-import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.make_pools import Notes, has_visible_text, merge_fields, select_fields
-from zelo_ray.files.pools import Line, LineLimits, parse_line, read_lines, session_in
-from zelo_ray.files.schema import to_id
+from zelo_ray.files.pools import Line, LineLimits, parse_line, read_lines, session_in, to_line
 from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
-from zelo_ray.records import Document, Pool, delimiter_code
+from zelo_ray.records import Pool, delimiter_code
 
 _FILE = "sessions.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    place: str
-    session: str
-    assistant: str
-    qa_id: str
-    row: Mapping[str, Any]
-
-
-def make_assistant_pools(
-    rows: Iterable[tuple[str, Mapping[str, Any]]],
-    notes: Notes,
-    show: Sequence[str] = (),
-) -> Iterator[dict[str, Any]]:
-    """Yield a pool for each question; its documents are the assistants' answers.
-
-    A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``.
-    Questions are the same where session and qa_id are, and pools then name their session; where no
-    session has two assistants, where qa_id and query are. ``show`` names fields of turns to keep.
-    """
-    turns = [turn for place, row in rows for turn in _turns(place, row)]
-    pairs = {(turn.session, turn.assistant) for turn in turns}
-    shared = len(pairs) > len({session for session, _ in pairs})
-    groups = defaultdict[tuple[str, str], list[_Turn]](list)
-    for turn in turns:
-        key = (turn.session, turn.qa_id) if shared else (turn.qa_id, turn.row["query"])
-        groups[key].append(turn)
-    ids = Counter(group[0].qa_id for group in groups.values())
-    for first, *others in groups.values():
-        alone = ids[first.qa_id] == 1
-        query_id = first.qa_id if alone else f"{first.session}:{first.qa_id}"
-        answers = {first.assistant: first.row.get("assistant")}
-        for turn in others:
-            if turn.row["query"] != first.row["query"] or turn.assistant in answers:
-                raise InputError(
-                    f"{turn.place}: {turn.assistant!r} answers qa_id {turn.qa_id!r} of session "
-                    f"{turn.session!r} twice, or it has another query in {first.place}"
-                )
-            answers[turn.assistant] = turn.row.get("assistant")
-        documents = list[dict[str, str]]()
-        for name, text in answers.items():
-            if isinstance(text, str) and has_visible_text(text):
-                documents.append({"id": name, "content": text})
-            else:
-                notes.leave_out("empty answers", f"{name} ({first.qa_id})")
-        if not documents or not has_visible_text(first.row["query"]):
-            notes.leave_out("questions without an answer or a text", query_id)
-            continue
-        fields = [select_fields(turn.row, show) for turn in (first, *others)]
-        session = {"session_id": first.session} if shared and first.session else {}
-        about = merge_fields(first.place, query_id, fields)
-        query = {"id": query_id, "query": first.row["query"], **session, **about}
-        yield {"query": query, "documents": documents}
-
-
-def _turns(place: str, row: Mapping[str, Any]) -> Iterator[_Turn]:
-    try:
-        assistant, session = to_id(row.get("assistant_id")), to_id(row.get("session_id")) or ""
-    except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
-    conversation = row.get("conversation")
-    if assistant is None or not isinstance(conversation, list):
-        raise InputError(f"{place}: needs assistant_id, and a conversation of qa_id and query")
-    for turn in conversation:
-        qa_id = to_id(turn.get("qa_id")) if isinstance(turn, Mapping) else None
-        if qa_id is None or not isinstance(turn.get("query"), str):
-            raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
-        yield _Turn(place, session, assistant, qa_id, turn)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedSessions:
     """The result of joining turns to sessions."""
 
-    path: str
-    """the file of joined sessions, a valid pool a line"""
+    path: str  # the file of joined sessions, a valid pool a line
     left_out: list[str]
     """assistants that do not answer every turn of a session, as ``assistant (session)``"""
     rejected: int
@@ -107,41 +31,31 @@ def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
     limits, sessions, torn = LineLimits(), dict[str, tuple[Line, list[Pool]]](), set[str]()
     bad, joined, left_out = list[tuple[Line, str]](), list[bytes](), list[str]()
     for line in (line for shard in shards for line in read_lines(shard, limits)):
-        if line.pool is None:
-            bad.append((line, line.reason))
+        reason, pool = line.reason, line.pool
+        if pool is None:
             torn.add(session_in(line.raw))
-            continue
-        name, query_id = line.pool.session_id, line.pool.query_id
-        _, turns = sessions.get(name, (line, []))
-        if not name:
-            why = "it has no session_id; give it one, or judge with --blocks query"
-            bad.append((line, why))
-        elif any(turn.query_id == query_id for turn in turns):
-            bad.append((line, f"query id {query_id!r} occurs twice in session {name!r}"))
+        elif not pool.session_id:
+            reason = "it has no session_id; give it one, or judge with --blocks query"
         else:
-            sessions.setdefault(name, (line, turns))[1].append(line.pool)
+            _, turns = sessions.setdefault(pool.session_id, (line, []))
+            if any(turn.query_id == pool.query_id for turn in turns):
+                reason = f"query id {pool.query_id!r} occurs twice in session {pool.session_id!r}"
+            turns += [] if reason else [pool]
+        bad += [(line, reason)] if reason else []
     for name, (first, turns) in sessions.items():
-        answers = [{document.id: document for document in turn.documents} for turn in turns]
-        everybody = [*dict.fromkeys(document for turn in answers for document in turn)]
-        kept = [each for each in everybody if all(each in turn for turn in answers)]
-        raw = _session_line(name, turns, [[turn[each] for turn in answers] for each in kept])
-        reason = parse_line(_FILE, 0, raw, limits).reason
-        if len(raw) > limits.line:
-            reason = f"longer than {limits.line:,} bytes"
-        if name in torn:
-            reason = "one of its turns was rejected; mend that line"
+        raw, lacking = _session_line(name, turns)
+        long = f"longer than {limits.line:,} bytes" if len(raw) > limits.line else ""
+        torn_turn = "one of its turns was rejected; mend that line" if name in torn else ""
+        reason = torn_turn or long or parse_line(_FILE, 0, raw, limits).reason
         if reason:
             bad.append((first, f"session {name!r}, joined: {reason}"))
         else:
             joined.append(raw)
-            left_out += [f"{each} ({name})" for each in everybody if each not in kept]
+            left_out += [f"{assistant} ({name})" for assistant in lacking]
     if not joined:
         why = f"{bad[0][0].file}, line {bad[0][0].number}: {bad[0][1]}" if bad else "it is empty"
         raise InputError(f"the input holds no session; {why}")
-    rejected = [
-        Rejected(line.file, line.number, reason, line.raw.decode("utf-8", "backslashreplace"))
-        for line, reason in bad
-    ]
+    rejected = [Rejected(line.file, line.number, why, line.text) for line, why in bad]
     with ResultsWriter(out, {"rejected": schema_of(Rejected)}, [_FILE]) as results:
         results.add("rejected", table_of(rejected, Rejected))
         for raw in joined:
@@ -149,27 +63,28 @@ def join_sessions(shards: Sequence[str], out: str) -> JoinedSessions:
     return JoinedSessions(f"{out.rstrip('/')}/{_FILE}", left_out, len(bad))
 
 
-def _session_line(session: str, turns: Sequence[Pool], answers: Sequence[list[Document]]) -> bytes:
-    texts = [[document.content for document in documents] for documents in answers]
+def _session_line(session: str, turns: Sequence[Pool]) -> tuple[bytes, list[str]]:
+    """Return the line of a joined session, and the assistants that do not answer every turn."""
+    answers = [{document.id: document for document in turn.documents} for turn in turns]
+    everybody = dict.fromkeys(id_ for turn in answers for id_ in turn)
+    kept = [id_ for id_ in everybody if all(id_ in turn for turn in answers)]
+    texts = [[turn[id_].content for turn in answers] for id_ in kept]
     question, conversations = join_turns([turn.query for turn in turns], texts)
     documents = [
-        {"id": first.id, "content": content, "metadata": first.metadata}
-        for (first, *_), content in zip(answers, conversations, strict=True)
+        {"id": id_, "content": content, "metadata": answers[0][id_].metadata}
+        for id_, content in zip(kept, conversations, strict=True)
     ]
     query = {"id": session, "query": question, "session_id": session}
-    line = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
-    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    turn_ids = [turn.query_id for turn in turns]
+    line = {"query": query, "turns": turn_ids, "documents": documents}
+    return to_line(line), [id_ for id_ in everybody if id_ not in kept]
 
 
 def join_turns(queries: Sequence[str], answers: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
     """Join the turns of a conversation to one question, and one answer for each assistant.
 
-    The question gives a code, which is a hash of the whole conversation. The lines that open a turn
-    carry it, so an answer cannot forge a turn. One turn stays as it is.
-
-    Args:
-        queries: the user's message in each turn.
-        answers: by assistant, its answer in each turn.
+    ``answers`` has each assistant's answer in each turn. The question gives a code, which is a hash
+    of the whole conversation; the lines that open a turn carry it, so an answer cannot forge one.
     """
     if len(queries) == 1:
         return queries[0], [answer for (answer,) in answers]

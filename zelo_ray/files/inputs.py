@@ -4,14 +4,12 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import fsspec
 import pyarrow as pa
@@ -25,7 +23,6 @@ from zelo_ray.files.candidates import (
     explain_mismatch,
     fill_candidates,
     pool_candidates,
-    pool_lines,
     top_ranks,
 )
 from zelo_ray.files.collections import (
@@ -35,32 +32,41 @@ from zelo_ray.files.collections import (
     runs_of_collection,
     top_ranked,
 )
-from zelo_ray.files.conversations import make_assistant_pools
 from zelo_ray.files.judgments import ANNOTATED, read_qrels, read_runs
 from zelo_ray.files.make_pools import (
-    Notes,
     Shown,
     ShownFields,
     Texts,
+    pools_of_conversations,
     pools_of_lists,
     pools_of_mteb,
     pools_of_rows,
 )
-from zelo_ray.files.pools import PoolRow, parse_pool, pool_row, to_line
-from zelo_ray.files.rows import BEIR_QRELS, DATASET, Kind, Source, open_source, refuse
+from zelo_ray.files.pools import (
+    LineLimits,
+    Notes,
+    PoolRow,
+    parse_line,
+    pool_lines,
+    to_line,
+    valid_pool,
+    write_lines,
+)
+from zelo_ray.files.rows import BEIR_QRELS, DATASET, Source, open_source
 from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import (
     find_shards,
     is_jsonl,
     list_directory,
-    storage_error,
+    name_urls,
+    reach,
     unpacked_name,
 )
-from zelo_ray.files.wording import counted, escape_bytes, is_utf8, not_utf8_message
-from zelo_ray.names import did_you_mean
+from zelo_ray.files.wording import counted, escape_bytes
 from zelo_ray.options import AskingOptions
 from zelo_ray.records import Document, Pool
 
+_NO_LIMITS = LineLimits(2**40, 2**40, 2**40)
 DEPTH = 100
 """How many documents of each query a run gives as candidates."""
 FOLDER = "input"
@@ -71,7 +77,14 @@ _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
 _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
 _OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
-_RANKED: frozenset[Kind] = frozenset({"trec run", "trec qrels", "beir qrels"})
+_RANKED = {"trec run": "run", "trec qrels": "qrels", "beir qrels": "qrels"}
+_CALLED = {
+    "mteb": "MTEB reranking rows",
+    "conversations": "conversations of assistants",
+    "collection": "BEIR or MTEB folder",
+    "run": "run",
+    "qrels": "judgments",
+}
 _PUBLIC = (DATASET, "hf://")
 _NOTE_PUBLIC = (
     "{} is named or laid out as public collections are: models may have read it, with its labels"
@@ -92,8 +105,7 @@ class InputOptions:
     queries: str | None = None
     columns: Columns = field(default_factory=Columns)
     shown: Shown = field(default_factory=Shown)
-    depth: int = DEPTH
-    """how many documents of each query a run gives as candidates"""
+    depth: int = DEPTH  # how many documents of each query a run gives as candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +114,7 @@ class ConvertedInputs:
 
     places: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    made_file: str = ""
-    """the file of converted pools; empty if there is none"""
+    made_file: str = ""  # the file of converted pools; empty if there is none
 
 
 def resolve_inputs(
@@ -126,23 +137,20 @@ def resolve_inputs(
         return options, []
     named = split_columns(options.columns) if columns is None else columns
     shown = Shown(options.show_query, options.show_metadata)
-    found = convert_inputs(
-        patterns, out, InputOptions(options.corpus, options.queries, named, shown)
-    )
+    asked = InputOptions(options.corpus, options.queries, named, shown)
+    found = convert_inputs(patterns, out, asked)
     if columns is None:
         named.refuse_unused()
+    made = found.made_file
     for number, line in enumerate(found.notes):
-        is_first = keep and found.made_file and not number
-        say(f"{line}; pools written to {found.made_file}" if is_first else line)
-    if not found.made_file:
-        unused = [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]
-        if unused:
-            say(f"not used, since the input holds its texts: {', '.join(unused)}")
-        update: dict[str, Any] = {name: found.places}
-    else:
-        update = {name: found.places, "corpus": None, "queries": None}
-    notes = [*found.notes[1:]] if found.made_file else [*found.notes]
-    return options.model_copy(update=update), notes
+        say(f"{line}; pools written to {made}" if keep and made and not number else line)
+    update: dict[str, Any] = {name: found.places}
+    texts = ("corpus", "queries")
+    if made:
+        update |= dict.fromkeys(texts)
+    elif unused := [f"--{option}" for option in texts if getattr(options, option)]:
+        say(f"not used, since the input holds its texts: {', '.join(unused)}")
+    return options.model_copy(update=update), [*found.notes[bool(made) :]]
 
 
 def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> ConvertedInputs:
@@ -165,24 +173,23 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     if not sources:
         as_named = shards == find_shards(patterns, out)  # a glob stays one
         return ConvertedInputs(tuple(patterns if as_named else shards), tuple(notes.lines()))
-    counted_fields = ShownFields(Shown(options.shown.query))
-    counts = [0, 0]
+    fields, queries, documents = ShownFields(Shown(options.shown.query)), 0, 0
 
-    def counting() -> Iterator[PoolRow]:
+    def lines() -> Iterator[bytes]:
+        nonlocal queries, documents
         for pool in make_pools(sources, options, notes):
-            counts[0] += 1
-            documents = pool.get("documents")
-            counts[1] += len(documents) if isinstance(documents, list) else 0
-            query = pool.get("query")
-            counted_fields.count(query if isinstance(query, dict) else {})
-            yield pool
+            query, listed = pool.get("query"), pool.get("documents")
+            queries += 1
+            documents += len(listed) if isinstance(listed, list) else 0
+            fields.count(query if isinstance(query, dict) else {})
+            yield to_line(pool)
 
-    made = _store(out, map(to_line, counting()))
-    if not counts[1]:
+    made = _store(out, lines())
+    if not documents:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
-    counted_fields.check(places[0])
+    fields.check(places[0])
     kinds = " and ".join(dict.fromkeys(map(_called, sources)))
-    head = f"{kinds}: {counted(counts[0], 'query', 'queries')}, {counted(counts[1], 'document')}"
+    head = f"{kinds}: {counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
     return ConvertedInputs((*shards, made), (head, *notes.lines()), made)
 
 
@@ -196,19 +203,17 @@ def read_pools(
     if all(source.kind == "pools" and not source.unit for source in sources):
         return [pool for _, pool in pool_lines(source.place for source in sources)]
     pools = make_pools(sources, options, notes)
-    return [parse_pool(f"{place}: pool {n}", to_line(pool)) for n, pool in enumerate(pools, 1)]
+    lines = (parse_line(place, n, to_line(pool), _NO_LIMITS) for n, pool in enumerate(pools, 1))
+    return [valid_pool(line) for line in lines]
 
 
 def holds_texts(source: Source) -> bool:
     """Return whether a place of judgments also holds the texts of queries and documents."""
     if source.kind == "collection":
-        has_texts = source.place.startswith(DATASET) or (
-            has_part(source, "corpus") and has_part(source, "queries")
-        )
-        return has_texts and (source.place.startswith(DATASET) or has_part(source, "qrels"))
-    return source.kind in ("results", "mteb", "lists") or (
-        source.kind == "pools" and bool(source.names)
-    )
+        parts: tuple[Literal["corpus", "queries", "qrels"], ...] = ("corpus", "queries", "qrels")
+        return source.place.startswith(DATASET) or all(has_part(source, part) for part in parts)
+    is_pools = source.kind == "pools" and bool(source.names)
+    return is_pools or source.kind in ("results", "mteb", "lists")
 
 
 def _public(patterns: Iterable[str], sources: Iterable[Source]) -> dict[str, None]:
@@ -226,28 +231,20 @@ def note_public(places: Iterable[str]) -> list[str]:
     return [_NOTE_PUBLIC.format(place) for place in _public(places, sources)]
 
 
-# --- what places hold ---------------------------------------------------------------------------
-
-
 def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
     """List the collections and the files that places name, each once."""
     places: dict[str, None] = {}
     for pattern in patterns:
         for place in _expand(pattern):
-            if place.startswith(DATASET) or list_directory(place) is None:
-                try:
-                    names = [place] if place.startswith(DATASET) else find_shards([place], out)
-                except InputError as error:
-                    folder, _, name = place.rstrip("/").rpartition("/")
-                    near = did_you_mean(name, list_directory(folder or ".") or ())
-                    raise InputError(f"{error}{near}") from None
-                places |= dict.fromkeys(names)
+            is_folder = place.startswith(DATASET) or list_directory(place) is not None
+            source = open_source(place) if is_folder else None
+            if source is None:
+                found = find_shards([place], out)
+            elif source.kind in ("collection", "labels"):
+                found = [place]
             else:
-                source = open_source(place)
-                is_whole = source.kind in ("collection", "labels")
-                places |= dict.fromkeys(
-                    [place] if is_whole else _files_of_folder(source, out, notes)
-                )
+                found = _files_of_folder(source, out, notes)
+            places |= dict.fromkeys(found)
     return [*places]
 
 
@@ -255,14 +252,10 @@ def _expand(pattern: str) -> list[str]:
     """Return the pattern, or what it matches if it is a glob that matches directories."""
     if pattern.startswith(DATASET):
         return [pattern]
-    try:
-        fs, path = fsspec.url_to_fs(pattern)
+    with reach(pattern) as (fs, path):
         matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
-    except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise storage_error(pattern, error) from None
-    if not any(info["type"] == "directory" for info in matched.values()):
-        return [pattern]
-    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in matched]
+        has_folders = any(info["type"] == "directory" for info in matched.values())
+        return name_urls(fs, [*matched]) if has_folders else [pattern]
 
 
 def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
@@ -277,86 +270,64 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
     if not names and every:
         what = "all its files lie in --out" if out else "its files are results of runs"
-        raise InputError(
-            f"{source.place}: {what}, where no input is looked for: name another --out, or the "
-            "files"
-        )
-    by_ending = (
-        [n for n in names if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS)
-    )
+        how = "where no input is looked for: name another --out, or the files"
+        raise InputError(f"{source.place}: {what}, {how}")
+    endings = (_LINES, _TABLES, _RUNS)
+    by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in endings)
     data = next((found for found in by_ending if found), [])
     rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
-    if odd := next((name for name in data if not is_utf8(name)), ""):
-        raise InputError(not_utf8_message(odd))
     if not data:
-        raise InputError(
-            f"{source.place}: holds no JSON lines, and no table, but "
-            f"{', '.join(n.rpartition('/')[2] for n in names[:8]) or 'nothing'}; {_INPUTS}"
-        )
+        has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing"
+        what = f"holds no JSON lines, and no table, but {has}"
+        raise InputError(f"{source.place}: {what}; {_INPUTS}")
     if rest:
         listed = ", ".join(escape_bytes(name.rpartition("/")[2]) for name in rest[:10])
         notes.say(f"left out of {source.place}: {listed}{' ...' if rest[10:] else ''}")
-    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in data]
+    return name_urls(fs, data)
+
+
+def _form(source: Source) -> str:
+    """Return the kind of a source; run and qrels also of tables, whose others are rows or ""."""
+    if source.kind != "table":
+        return _RANKED.get(source.kind, source.kind)
+    has_query = source.has("query") or source.has("query_id")
+    if source.has("content") and has_query:
+        return "rows"
+    if not (source.has("doc_id") and has_query):
+        return ""
+    if {*BEIR_QRELS} <= {*source.names}:
+        return "qrels"
+    is_ranked = source.has("score") or (source.has("rank") and not source.has("grade"))
+    if source.has("query_id") and is_ranked:
+        return "run"
+    return "qrels" if source.has("query_id", "grade") else "rows"
 
 
 def _called(source: Source) -> str:
     """Return what a source is called in messages."""
-    if source.kind == "collection":
-        is_named = source.place.startswith(DATASET)
-        return "data set of ir_datasets" if is_named else "BEIR or MTEB folder"
-    names = {"mteb": "MTEB reranking rows", "conversations": "conversations of assistants"}
-    if source.kind in names:
-        return names[source.kind]
-    if source.kind in _RANKED or _kind_of_table(source) in ("run", "qrels"):
-        return (
-            "judgments"
-            if "qrels" in (source.kind, _kind_of_table(source)) or "qrels" in source.kind
-            else "run"
-        )
-    if source.is_cells:
-        return "CSV rows"
-    return "Parquet rows" if source.unit == "row" else "JSON rows"
-
-
-def _kind_of_table(source: Source) -> str:
-    """Return what rows with one document each are: rows with texts or ids, a run, qrels, or ""."""
-    if source.kind != "table":
-        return ""
-    if source.has("content") and (source.has("query") or source.has("query_id")):
-        return "rows"
-    if not (source.has("doc_id") and (source.has("query_id") or source.has("query"))):
-        return ""
-    if {*BEIR_QRELS} <= {*source.names}:
-        return "qrels"
-    if source.has("query_id") and (
-        source.has("score") or (source.has("rank") and not source.has("grade"))
-    ):
-        return "run"
-    return "qrels" if source.has("query_id", "grade") else "rows"
+    if source.place.startswith(DATASET):
+        return "data set of ir_datasets"
+    form = "CSV" if source.separator else "Parquet" if source.unit == "row" else "JSON"
+    return _CALLED.get(_form(source), f"{form} rows")
 
 
 def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
     """Make the pools of some sources, all of one kind, or of runs and the texts they need."""
     folders = [source for source in sources if source.kind == "collection"]
-    ranked = [s for s in sources if s.kind in _RANKED or _kind_of_table(s) in ("run", "qrels")]
+    ranked = [source for source in sources if _form(source) in ("run", "qrels")]
     others = [source for source in sources if source not in (*folders, *ranked)]
     if others and (folders or ranked):
-        one, other = others[0], (folders or ranked)[0]
-        raise InputError(
-            f"{one.place} is {one.summary}, and {other.place} is {other.summary}: give one kind at "
-            "a time"
-        )
+        is_, and_ = (f"{s.place} is {s.summary}" for s in (others[0], (folders or ranked)[0]))
+        raise InputError(f"{is_}, and {and_}: give one kind at a time")
     if ranked:
         if len(folders) > 1:
             raise InputError(f"{folders[1].place}: one collection at a time, where there is a run")
         texts = folders[0].place if folders else None
         options = replace(options, corpus=options.corpus or texts, queries=options.queries or texts)
         _refuse_lacking(ranked[0], options, "corpus", "queries")
-        made = _pools_of_ranked(ranked, options, notes)
-        return map(pool_row, made)
+        return _pools_of_ranked(ranked, options, notes)
     if folders:
-        made = chain.from_iterable(_pools_of_folder(f, options, notes) for f in folders)
-        return map(pool_row, made)
+        return chain.from_iterable(_pools_of_folder(f, options, notes) for f in folders)
     return chain.from_iterable(
         _pools_with_texts([s for s in others if s.kind == kind], options, notes)
         for kind in dict.fromkeys(source.kind for source in others)
@@ -378,157 +349,130 @@ def _pools_with_texts(
                     plain = [{n: d[n] for n in ("id", "content")} for d in pool["documents"]]
                     yield {**pool, "documents": plain}
         case "conversations":
-            rows = ((s.where(n), row) for s in sources for n, row in s.rows())
-            yield from make_assistant_pools(rows, notes, options.shown.query)
+            yield from pools_of_conversations(sources, notes, options.shown.query)
         case "table":
             for source in sources:
                 _refuse_unknown_table(source)
-            texts = _texts_of_rows(sources, options)
+            texts = _texts_of_rows(sources[0], options)
             yield from pools_of_rows(sources, notes, options.shown, texts)
         case _:
-            raise refuse(sources[0], "pools", _INPUTS)
+            sources[0].refuse("pools", _INPUTS)
 
 
 def _refuse_unknown_table(source: Source) -> None:
-    if _kind_of_table(source):
+    if _form(source):
         return
     if source.has("content"):
-        raise refuse(
-            source,
-            "query beside its texts",
-            "a corpus alone names no candidates: give a run, with --corpus and --queries",
-        )
+        how = "a corpus alone names no candidates: give a run, with --corpus and --queries"
+        source.refuse("query beside its texts", how)
     if source.has("query") or source.has("query_id"):
         first = {n: v for n, v in source.first.items() if isinstance(v, str)}
         known = source.roles("query", "query_id").values()
         free = sorted((n for n in first if n not in known), key=lambda n: -len(first[n]))
         which = f"name the column of documents: --columns content={free[0]}" if free else ""
-        raise refuse(source, "documents beside its queries", which)
-    raise refuse(source, "pools", _INPUTS)
+        source.refuse("documents beside its queries", which)
+    source.refuse("pools", _INPUTS)
 
 
 def _refuse_lacking(source: Source, options: InputOptions, *parts: str) -> None:
-    lacking = [f"--{part}" for part in parts if not getattr(options, part)]
-    if lacking:
-        what = {"corpus": "documents", "queries": "queries"}
-        raise OptionError(
-            f"{source.place} is {source.summary}, without the texts of "
-            f"{' and '.join(what[part] for part in parts)}: add {' and '.join(lacking)} "
-            "(docs/inputs.md)"
-        )
+    if lacking := [part for part in parts if not getattr(options, part)]:
+        what = " and ".join("documents" if part == "corpus" else part for part in lacking)
+        how = f"add {' and '.join(f'--{part}' for part in lacking)} (docs/inputs.md)"
+        raise OptionError(f"{source.place} is {source.summary}, without the texts of {what}: {how}")
 
 
-def _texts_of_rows(sources: Sequence[Source], options: InputOptions) -> Texts:
+def _texts_of_rows(first: Source, options: InputOptions) -> Texts:
     """Read the texts that rows with ids lack."""
-    first, found = sources[0], Texts()
-    has_ids = first.has("query_id")
-    lacks_queries = not first.has("query")
-    if lacks_queries:
-        _refuse_lacking(
-            first, options, *(["corpus"] if not first.has("content") else []), "queries"
-        )
-    if not first.has("content"):
-        _refuse_lacking(first, options, "corpus")
-        every = read_texts(options.corpus or "", "corpus", None, options.columns)
-        corpus = index_by_id(every, options.corpus or "")
-        found = replace(found, corpus=corpus)
-    if options.queries and has_ids and (lacks_queries or options.shown.query):
-        every = read_texts(options.queries, "queries", None, options.columns)
-        queries = index_by_id(every, options.queries)
-        found = replace(found, queries=queries)
-    for part, role, texts in (
-        ("corpus", "doc_id", found.corpus),
-        ("queries", "query_id", found.queries),
-    ):
-        if texts and (part == "corpus" or lacks_queries):
-            ids = [*{*first.table(first.roles(role))[0][role].to_pylist()} - {None}]
-            if ids and texts.keys().isdisjoint(ids):
-                raise _unmatched(first.place, ids, str(getattr(options, part)), texts)
-    return found
+    lacking = {"corpus": not first.has("content"), "queries": not first.has("query")}
+    _refuse_lacking(first, options, *(part for part, is_lacking in lacking.items() if is_lacking))
+    found: dict[str, Mapping[str, Document]] = {}
+    shows_queries = bool(options.queries and options.shown.query and first.has("query_id"))
+    if lacking["corpus"]:
+        found["corpus"] = _read_index("corpus", options)
+    if lacking["queries"] or shows_queries:
+        found["queries"] = _read_index("queries", options)
+    for part, role in (("corpus", "doc_id"), ("queries", "query_id")):
+        if lacking[part] and found[part]:
+            ids = {*first.table(first.roles(role))[role].to_pylist()} - {None}
+            if ids and found[part].keys().isdisjoint(ids):
+                raise _unmatched(first.place, ids, str(getattr(options, part)), found[part])
+    return Texts(**found)
+
+
+def _read_index(
+    part: Literal["corpus", "queries"], options: InputOptions, wanted: set[str] | None = None
+) -> dict[str, Document]:
+    place = str(getattr(options, part))
+    return index_by_id(read_texts(place, part, wanted, options.columns), place)
 
 
 def _unmatched(place: str, ids: Iterable[str], texts: str, others: Iterable[str]) -> InputError:
-    return InputError(
-        f"no id of {place} is in {texts}: {explain_mismatch(place, ids, texts, others)}"
-    )
+    why = explain_mismatch(place, ids, texts, others)
+    return InputError(f"no id of {place} is in {texts}: {why}")
 
 
 def _pools_of_ranked(
     sources: Sequence[Source], options: InputOptions, notes: Notes
-) -> Iterator[Pool]:
+) -> Iterator[PoolRow]:
     """Make pools of runs, to a depth, and of judgments, in an order that tells nothing of these."""
-    judged = [s for s in sources if "qrels" in s.kind or _kind_of_table(s) == "qrels"]
-    runs = read_runs([s.place for s in sources if s not in judged], options.columns)
+    judged = [source.place for source in sources if _form(source) == "qrels"]
+    runs = read_runs([s.place for s in sources if s.place not in judged], options.columns)
     if judged[1:]:
-        raise InputError(f"{judged[1].place}: there are judgments in {judged[0].place} already")
-    qrels = read_qrels(judged[0].place, options.columns) if judged else None
+        raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already")
+    qrels = read_qrels(judged[0], options.columns) if judged else None
     depth = options.depth
     for line in describe_doubts(runs, depth):
         notes.say(line)
     if cut := [name for name, run in runs.items() if len(top_ranks(run, depth)) < len(run)]:
         notes.say(f"took the first {depth} documents of each query of {', '.join(cut)}")
-    candidates = pool_candidates(runs, depth, qrels)
-    yield from _filled(candidates, options, sources[0].place, notes)
+    return _filled(pool_candidates(runs, depth, qrels), options, sources[0].place, notes)
 
 
 def _filled(
     candidates: Candidates, options: InputOptions, place: str, notes: Notes
-) -> Iterator[Pool]:
+) -> Iterator[PoolRow]:
     """Yield the pools of candidates with their texts; of the corpus only what is wanted is kept."""
     corpus, queries_place = options.corpus or "", options.queries or ""
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    every = read_texts(queries_place, "queries", None, options.columns)
-    queries = index_by_id(every, queries_place)
+    queries = _read_index("queries", options)
     if queries.keys().isdisjoint(candidates):
-        error = str(_unmatched(place, candidates, queries_place, queries))
+        error = _unmatched(place, candidates, queries_place, queries)
         swapped = not queries.keys().isdisjoint(wanted)
-        raise InputError(error + ("; are --corpus and --queries swapped?" if swapped else ""))
+        raise InputError(f"{error}{'; are --corpus and --queries swapped?' if swapped else ''}")
     notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
-    texts = index_by_id(read_texts(corpus, "corpus", wanted, options.columns), corpus)
+    texts = _read_index("corpus", options, wanted)
     if not texts:
-        others = [text.id for text in _first_texts(corpus, options)]
+        others = [text.id for text in read_texts(corpus, "corpus", None, options.columns)]
         raise _unmatched(place, wanted, corpus, others or ["(nothing)"])
-    for pool in fill_candidates(candidates, queries, texts.values(), notes):
-        if pool.documents:
-            yield pool
-        else:
-            notes.leave_out("queries without candidates", pool.query_id)
+    return fill_candidates(candidates, queries, texts, notes)
 
 
-def _first_texts(corpus: str, options: InputOptions) -> Iterator[Document]:
-    yield from read_texts(corpus, "corpus", None, options.columns)
-
-
-def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Iterator[Pool]:
+def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
     """Make the pools of a collection: of its ranked candidates, else runs, else judged ones."""
-    options = replace(options, corpus=folder.place, queries=folder.place)
+    place, is_dataset = folder.place, folder.place.startswith(DATASET)
+    options = replace(options, corpus=place, queries=place)
     runs = runs_of_collection(folder)
     if has_part(folder, "top_ranked"):
         candidates = top_ranked(folder)
-        if has_part(folder, "qrels") and _reveals_truth(candidates, read_qrels(folder.place)):
-            notes.say(
-                "relevant documents come first in every query: this is not a first-stage ranking"
-            )
-    elif runs and not folder.place.startswith(DATASET):
-        yield from _pools_of_ranked([*map(open_source, runs)], options, notes)
-        return
-    elif folder.place.startswith(DATASET):
+        if has_part(folder, "qrels") and _reveals_truth(candidates, read_qrels(place)):
+            first = "relevant documents come first in every query"
+            notes.say(f"{first}: this is not a first-stage ranking")
+    elif runs and not is_dataset:
+        return _pools_of_ranked([*map(open_source, runs)], options, notes)
+    elif is_dataset:
         ranked = read_runs(runs) if runs else {}
-        candidates = pool_candidates(ranked, options.depth, read_qrels(folder.place))
+        candidates = pool_candidates(ranked, options.depth, read_qrels(place))
     elif has_part(folder, "qrels"):
-        qrels = read_qrels(folder.place)
+        qrels = read_qrels(place)
         candidates = pool_candidates({}, 0, qrels)
         if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
             middle = median(map(len, candidates.values()))
-            notes.say(
-                f"candidates are the judged documents (median {middle:g} a query, all relevant): "
-                f"bring a run, annotate {folder.place} bm25.run"
-            )
+            judged = f"the judged documents (median {middle:g} a query, all relevant)"
+            notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
     else:
-        raise InputError(
-            f"{folder.place}: nothing in it says which documents to judge: name a run as well"
-        )
-    yield from _filled(candidates, options, folder.place, notes)
+        what = "nothing in it says which documents to judge"
+        raise InputError(f"{place}: {what}: name a run as well")
+    return _filled(candidates, options, place, notes)
 
 
 def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
@@ -539,32 +483,22 @@ def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
     return all(mark == sorted(mark, reverse=True) for mark in marks)
 
 
-# --- storing ------------------------------------------------------------------------------------
-
-
 def _store(out: str, lines: Iterable[bytes]) -> str:
     """Write lines of pools below an output, under a name that follows from them.
 
     So a run that finds the same input asks the same.
     """
     place = out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
-    folder = f"{place.rstrip('/')}/{FOLDER}"
-    fs, path = fsspec.url_to_fs(folder)
-    local = "file" in fs.protocol
-    if local:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    draft = Path(path if local else tempfile.gettempdir()) / f".pools-{uuid.uuid4().hex}.partial"
-    digest = hashlib.sha256()
-    try:
-        with draft.open("wb") as file:
-            for line in lines:
-                digest.update(line + b"\n")
-                file.write(line + b"\n")
-        name = f"pools-{digest.hexdigest()[:12]}.jsonl"
-        if local:
-            draft.replace(f"{path}/{name}")
-        elif not fs.exists(f"{path}/{name}"):
-            fs.put_file(str(draft), f"{path}/{name}")
-    finally:
-        draft.unlink(missing_ok=True)
-    return f"{folder}/{name}"
+    folder, digest = f"{place.rstrip('/')}/{FOLDER}", hashlib.sha256()
+
+    def hashed() -> Iterator[bytes]:
+        for line in lines:
+            digest.update(line + b"\n")
+            yield line
+
+    draft = f"{folder}/.pools-{uuid.uuid4().hex}.jsonl"
+    write_lines(draft, hashed())
+    name = f"{folder}/pools-{digest.hexdigest()[:12]}.jsonl"
+    fs, path = fsspec.url_to_fs(draft)
+    fs.mv(path, fsspec.url_to_fs(name)[1])
+    return name

@@ -1,6 +1,7 @@
 """Read the judgments of several judges, and of people, from any mixture of files."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -8,31 +9,22 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from zelo_ray.command_options import Scale
 from zelo_ray.errors import InputError
-from zelo_ray.files.judgments import (
-    KNOWN_LABELS,
-    hint_at_raters,
-    open_judgments,
-    read_numbers,
-    refuse_repeated,
-)
+from zelo_ray.files.judgments import is_pooled, open_judgments, read_numbers, refuse_repeated
 from zelo_ray.files.labels import (
     PAIR,
     PersonsAnswer,
-    answers_in,
     check_probabilities,
     read_sample,
-    unit_of_sample,
     valid_answers,
 )
 from zelo_ray.files.pools import few
-from zelo_ray.files.rows import SAMPLE_RECORD, refuse, stem
-from zelo_ray.files.run_record import read_record, refuse_unfinished
+from zelo_ray.files.rows import SAMPLE_RECORD, Floats, Rows, stem
+from zelo_ray.files.run_record import refuse_unfinished
 from zelo_ray.files.storage import file_stem, list_directory
-from zelo_ray.files.tables import table_of_rows
+from zelo_ray.files.tables import iter_rows, table_of_rows
 from zelo_ray.files.votes import (
     HUMAN_VOTES,
     VOTES,
@@ -44,7 +36,6 @@ from zelo_ray.files.votes import (
 from zelo_ray.files.wording import counted, printable
 from zelo_ray.names import split_name
 
-Floats = NDArray[np.float64]
 _TEXTS = [(name, pa.string()) for name in ("query_id", "doc_id", "judge")]
 GRADES = pa.schema([*_TEXTS, ("grade", pa.int64())])
 _RAW_GRADES = pa.schema([*_TEXTS, ("grade", pa.float64())])
@@ -60,30 +51,22 @@ _DOCUMENT = 2  # the ids of a query and a document
 
 
 @dataclass(frozen=True, slots=True)
-class JudgmentsFile:
+class JudgmentsFile(Rows):
     """The content of one place: grades (query_id, doc_id, judge, grade as float64) or votes."""
 
-    table: pa.Table
-    where: Callable[[int], str]
-    names_judges: bool
-    """whether the rows name their judges"""
-    pooled: bool = False
-    """whether they are the combined grades of a graded run"""
-    missing: int = 0
-    """how many rows have no answer"""
-    notes: tuple[str, ...] = ()
-    """what a reader should know of it"""
+    names_judges: bool  # whether the rows name their judges
+    pooled: bool = False  # whether they are the combined grades of a graded run
+    missing: int = 0  # how many rows have no answer
+    notes: tuple[str, ...] = ()  # what a reader should know of it
 
     @property
     def votes(self) -> bool:
         """Return whether the rows are votes, not grades."""
-        return "preference" in self.table.column_names
+        return self.has("preference")
 
-    def filter_rows(self, mask: NDArray[np.bool_]) -> "JudgmentsFile":
-        """Return some of the rows, with their places."""
-        at = np.flatnonzero(mask)
-        table = self.table.filter(pa.array(mask))
-        return replace(self, table=table, where=lambda row: self.where(int(at[row])))
+    def of_judge(self, judge: str) -> "JudgmentsFile":
+        """Return the judgments with all of them given to one judge."""
+        return self.with_column("judge", pa.array([judge] * len(self), pa.string()))
 
 
 def read_judgments(
@@ -92,44 +75,33 @@ def read_judgments(
     """Read the grades or votes of a place of any known kind; of ``judge`` if rows name nobody."""
     source = open_judgments(place, columns)
     if source.kind == "labels":
-        return _read_sample(place)
+        return _read_sample(place.rstrip("/"))
     if has_votes(source):
         rows = read_vote_rows(source)
-        file = JudgmentsFile(as_votes(rows, judge), rows.where, rows.names_judges)
-        file = file.filter_rows(rows.is_answered)
-        if rows.is_of_debates:
-            file = replace(file, table=merge_orders(file.table))
-        return replace(file, missing=int((~rows.is_answered).sum()))
+        is_answered, missing = rows.is_answered, int((~rows.is_answered).sum())
+        names_judges = "judge" in rows.columns
+        file = JudgmentsFile(as_votes(rows, judge), rows.where, names_judges, missing=missing)
+        file = file.take(is_answered)
+        # Debates, of which both orders may be there.
+        return replace(file, table=merge_orders(file.table)) if "method" in rows.columns else file
     numbers = read_numbers(source, "grades")
-    if numbers is None:
-        raise refuse(source, "judgments", hint_at_raters(source), KNOWN_LABELS)
-    if not len(numbers.table):
-        raise InputError(f"{place}: holds no judged document")
-    answered = numbers.answered()
-    names = ["query_id", "doc_id", *(["judge"] if numbers.has("judge") else []), "value"]
-    if numbers.has("probability") and answered.table["probability"].null_count < len(
-        answered.table
-    ):
-        check_probabilities(answered)
-        names.append("probability")
-    table = answered.table.select(names).rename_columns({"value": "grade"})
-    file = JudgmentsFile(
-        table if numbers.has("judge") else assign_judge(table, judge),
-        answered.where,
-        numbers.has("judge"),
-        pooled=numbers.is_pooled and not numbers.has("judge"),
-        missing=len(numbers.table) - len(answered.table),
-    )
-    if not file.names_judges:
+    answered = numbers.take(~numbers.is_null("value"))
+    names = {"query_id": "query_id", "doc_id": "doc_id", "judge": "judge", "grade": "value"}
+    names_judges = numbers.has("judge")
+    if not names_judges:
+        del names["judge"]
         refuse_repeated(answered, "judged")
-    return file
-
-
-def assign_judge(table: pa.Table, judge: str) -> pa.Table:
-    """Return the judgments with all of them given to one judge."""
-    column = pa.array([judge] * len(table), pa.string())
-    at = table.schema.get_field_index("judge")
-    return table.append_column("judge", column) if at < 0 else table.set_column(at, "judge", column)
+    if numbers.has("probability") and not answered.is_null("probability").all():
+        check_probabilities(answered)
+        names["probability"] = "probability"
+    file = JudgmentsFile(
+        pa.table({name: answered[column] for name, column in names.items()}),
+        answered.where,
+        names_judges,
+        pooled=is_pooled(source) and not names_judges,
+        missing=len(numbers) - len(answered),
+    )
+    return file if names_judges else file.of_judge(judge)
 
 
 def _read_sample(place: str) -> JudgmentsFile:
@@ -138,85 +110,66 @@ def _read_sample(place: str) -> JudgmentsFile:
     Where all had the same chance, these are all answers, counted in a correction or not, without
     it. Else those out of turn, whose chance is not known, are left out.
     """
-    answers, notes = answers_in(place), tuple[str, ...]()
-    valid: list[tuple[PersonsAnswer, float | None]] = [(a, None) for a in valid_answers(answers)]
-    is_of_pairs = unit_of_sample(read_record(f"{place.rstrip('/')}/{SAMPLE_RECORD}")) is PAIR
-    if not valid:
-        what = "preference" if is_of_pairs else "grade"
-        raise InputError(f"{place}: holds no {what} of a person")
-    sample = read_sample(place.rstrip("/"))
-    missing = sum(map(len, answers.values())) - len(valid)
+    sample, notes = read_sample(place), tuple[str, ...]()
+    every, is_of_pairs = valid_answers(sample.every), sample.unit is PAIR
+    if not every:
+        raise InputError(f"{place}: holds no {sample.unit.answer} of a person")
+    valid: list[tuple[PersonsAnswer, float | None]] = [(answer, None) for answer in every]
     if not sample.is_even:
-        if out_of_turn := len(valid) - len(sample.answers):
-            said = f"{place}: {counted(out_of_turn, 'answer')} out of turn left out, since the"
-            notes = (f"{said} chance of each is known once all before it are answered",)
         valid = [*sample.answers]
         if not valid:
-            raise InputError(
-                f"{place}: all of its answers are out of turn; answer what comes first"
-            )
+            how = "answer what comes first"
+            raise InputError(f"{place}: all of its answers are out of turn; {how}")
+        if out_of_turn := len(every) - len(valid):
+            said = f"{place}: {counted(out_of_turn, 'answer')} out of turn left out, since the"
+            notes = (f"{said} chance of each is known once all before it are answered",)
     rows = [(*a.ids, a.person, a.value, *((a.swapped,) if is_of_pairs else ())) for a, _ in valid]
-    table = table_of_rows(rows, VOTES if is_of_pairs else _RAW_GRADES)
-    if not sample.is_even:
-        chances = pa.array([chance for _, chance in valid], pa.float64())
-        table = table.append_column("probability", chances)
-    where = lambda row: f"{place}: label {row + 1}"  # noqa: E731 - of this place
-    return JudgmentsFile(table, where, names_judges=True, missing=missing, notes=notes)
+    file = JudgmentsFile(
+        table_of_rows(rows, VOTES if is_of_pairs else _RAW_GRADES),
+        lambda row: f"{place}: label {row + 1}",
+        names_judges=True,
+        missing=sum(map(len, sample.every.values())) - len(every),
+        notes=notes,
+    )
+    chances = pa.array([chance for _, chance in valid], pa.float64())
+    return file if sample.is_even else file.with_column("probability", chances)
 
 
-# --- scales -------------------------------------------------------------------------------------
-
-
-def check_grades(
-    place: str, file: JudgmentsFile, levels: int, notes: list[str], *, clip: bool
+def _on_scale(
+    place: str,
+    file: JudgmentsFile,
+    scales: Mapping[str, Scale],
+    levels: int,
+    notes: list[str],
+    *,
+    clip: bool,
 ) -> pa.Table:
-    """Return the grades of a file as whole numbers of the scale, with the columns of ``GRADES``."""
-    grades = file.table["grade"].to_numpy()
-    odd = np.flatnonzero(grades != np.floor(grades))  # NaN is, too
-    if odd.size:
-        grade = grades[odd[0]]
-        raise InputError(f"{file.where(int(odd[0]))}: the grade {grade:g} is not a whole number")
-    clipped = np.clip(grades, 0, levels - 1)
-    outside = np.flatnonzero(clipped != grades)
-    if outside.size and not clip:
-        more = f" (and {outside.size - 1:,} more)" if outside.size > 1 else ""
-        raise InputError(
-            f"{file.where(int(outside[0]))}: the grade {grades[outside[0]]:g} is not in 0 to "
-            f"{levels - 1}{more}: --clip moves such grades to the nearest end, --levels says how "
-            "many grades there are"
-        )
-    if outside.size:
-        worst = ", ".join(f"{value:g}" for value in np.unique(grades[outside])[:5])
-        share = f"{outside.size:,} of {len(grades):,} grades"
-        notes.append(f"{place}: {share} clipped to 0 to {levels - 1} ({worst})")
-    return _with_grades(file, clipped.astype(np.int64)).table.select(GRADES.names).cast(GRADES)
+    """Return grades as whole numbers from 0 to ``levels`` - 1, with the columns of ``GRADES``.
 
-
-def _with_grades(file: JudgmentsFile, grades: NDArray[np.generic]) -> JudgmentsFile:
-    at = file.table.schema.get_field_index("grade")
-    return replace(file, table=file.table.set_column(at, "grade", pa.array(grades)))
-
-
-def map_own_scales(
-    file: JudgmentsFile, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
-) -> JudgmentsFile:
-    """Map the grades of judges with scales of their own onto 0 to ``levels`` - 1."""
-    judges = file.table["judge"].to_numpy()
-    grades = file.table["grade"].to_numpy().copy()
-    for name, scale in scales.items():
-        rows = np.flatnonzero(judges == name)
-        raw = grades[rows]
-        inside = np.clip(raw, scale.low, scale.high)
-        odd = np.flatnonzero((raw != np.floor(raw)) | (inside != raw) & (not clip))
-        if odd.size:
-            raise InputError(
-                f"{file.where(int(rows[odd[0]]))}: the grade {raw[odd[0]]:g} of {name} is not on "
-                f"its scale {scale}"
-            )
-        if outside := int((inside != raw).sum()):
-            notes.append(f"{name}: {outside:,} of {len(raw):,} grades clipped to {scale}")
-        grades[rows] = map_grades(inside, scale, levels)
-    return _with_grades(file, grades)
+    Those of a judge with a scale of its own are mapped onto this.
+    """
+    judges, grades = file["judge"].to_numpy(), file.floats("grade")
+    mapped, is_usual = grades.copy(), ~np.isin(judges, [*scales])
+    file.refuse(grades != np.floor(grades), "is not a whole number", "the grade ", grades)
+    for name, scale in {**scales, "": Scale(0, levels - 1)}.items():
+        mine = judges == name if name else is_usual
+        inside = np.clip(grades, scale.low, scale.high)
+        is_outside = mine & (inside != grades)
+        whose, number = f" of {name}" if name else "", int(is_outside.sum())
+        more = f" (and {number - 1:,} more)" if number > 1 else ""
+        option = "--scale the scale of a judge" if name else "--levels how many grades there are"
+        how = f"--clip moves such grades to the nearest end, {option}"
+        ends = f"{scale.low} to {scale.high}"
+        if not clip:
+            says = f"{whose.lstrip()} is not in {ends}{more}: {how}".lstrip()
+            file.refuse(is_outside, says, "the grade ", grades)
+        elif number:
+            worst = ", ".join(f"{value:g}" for value in np.unique(grades[is_outside])[:5])
+            share = f"{number:,} of {mine.sum():,} grades{whose}"
+            notes.append(f"{place}: {share} clipped to {ends} ({worst})")
+        mapped[mine] = map_grades(inside[mine], scale, levels)
+    file = file.with_column("grade", pa.array(mapped.astype(np.int64)))
+    return file.table.select(GRADES.names).cast(GRADES)
 
 
 def map_grades(grades: Floats, scale: Scale, levels: int) -> Floats:
@@ -225,14 +178,9 @@ def map_grades(grades: Floats, scale: Scale, levels: int) -> Floats:
     return mapped
 
 
-def check_preferences(file: JudgmentsFile) -> pa.Table:
+def votes_of(file: JudgmentsFile) -> pa.Table:
     """Return the votes of a file in the columns of ``VOTES``; of ``HUMAN_VOTES`` with raters."""
-    preferences = file.table["preference"].to_numpy()
-    odd = np.flatnonzero(~(np.abs(preferences) <= 1))  # NaN is, too
-    if odd.size:
-        value = preferences[odd[0]]
-        raise InputError(f"{file.where(int(odd[0]))}: the preference {value:g} is not in -1 to 1")
-    schema = HUMAN_VOTES if "rater" in file.table.column_names else VOTES
+    schema = HUMAN_VOTES if file.has("rater") else VOTES
     return file.table.select(schema.names).cast(schema)
 
 
@@ -241,22 +189,16 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
 
     Equal grades give no vote. The result has the columns of ``HUMAN_VOTES``, a row a pair.
     """
-    mean: dict[tuple[str, str], list[float]] = {}
-    for row in grades.to_pylist():
-        mean.setdefault((row["query_id"], row["doc_id"]), []).append(row["grade"])
-    names = ("query_id", "doc_id_a", "doc_id_b")
-    columns = (votes[name].to_pylist() for name in names)
-    pairs = dict.fromkeys((q, min(a, b), max(a, b)) for q, a, b in zip(*columns, strict=True))
-    judge, rows = grades["judge"][0].as_py() if len(grades) else "", []
-    for query_id, a, b in pairs:
-        first, second = (mean.get((query_id, doc_id), []) for doc_id in (a, b))
+    given = defaultdict[tuple[str, str], list[float]](list)
+    for query_id, doc_id, grade in iter_rows(grades, "query_id", "doc_id", "grade"):
+        given[query_id, doc_id].append(grade)
+    names, rows = ("query_id", "doc_id_a", "doc_id_b"), []
+    for pair in dict.fromkeys((q, min(a, b), max(a, b)) for q, a, b in iter_rows(votes, *names)):
+        first, second = (given.get((pair[0], doc_id)) for doc_id in pair[1:])
         if first and second and (step := float(np.sign(np.mean(second) - np.mean(first)))):
-            named = dict(zip(names, (query_id, a, b), strict=True))
-            rows.append({**named, "judge": judge, "preference": step, "rater": "grades"})
+            word = {"judge": HUMAN, "preference": step, "rater": "grades"}
+            rows.append({**dict(zip(names, pair, strict=True)), **word})
     return pa.Table.from_pylist(rows, HUMAN_VOTES)
-
-
-# --- all of them --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +215,11 @@ class AllJudgments:
     votes: pa.Table
     human: pa.Table
     levels: int
-    notes: tuple[str, ...] = ()
-    """Remarks on the sources for readers of the results."""
-    pooled: tuple[str, ...] = ()
-    """Judges that are the combined grades of a graded run's panel."""
+    notes: tuple[str, ...] = ()  # Remarks on the sources for readers of the results.
+    pooled: tuple[str, ...] = ()  # Judges that are the combined grades of a graded run's panel.
     human_votes: pa.Table = field(default_factory=HUMAN_VOTES.empty_table)
     """The votes of all people, in the columns of ``HUMAN_VOTES``."""
-    weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """See `people_weights`."""
+    weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)  # See `people_weights`.
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -324,11 +263,10 @@ def read_all_judgments(
         notes.extend(file.notes)
         if file.missing:
             notes.append(f"{place}: {counted(file.missing, 'row')} without an answer (null)")
-        queries[place] = {*pc.unique(file.table["query_id"]).to_pylist()}
+        queries[place] = {*pc.unique(file["query_id"]).to_pylist()}
         if file.votes:
-            return check_preferences(file)
-        file = map_own_scales(file, scales, levels, notes, clip=clip)
-        return check_grades(place, file, levels, notes, clip=clip)
+            return votes_of(file)
+        return _on_scale(place, file, scales, levels, notes, clip=clip)
 
     for name, place in list_sources(sources, notes):
         if place in queries:
@@ -338,7 +276,7 @@ def read_all_judgments(
             raise InputError(f"{name}={place}: its rows name their judges; leave out {name}=")
         _record_owners(owners, place, file)
         (voted if file.votes else graded).append(read(place, file))
-        pooled += pc.unique(file.table["judge"]).to_pylist() if file.pooled else []
+        pooled += pc.unique(file["judge"]).to_pylist() if file.pooled else []
     grades, human_votes = GRADES.empty_table(), HUMAN_VOTES.empty_table()
     weights: Mapping[tuple[str, ...], float] = {}
     if human is not None:
@@ -360,10 +298,10 @@ def read_all_judgments(
     judgments = AllJudgments(*tables, levels, tuple(notes), tuple(pooled), human_votes, weights)
     names = [*pc.unique(grades["judge"]).to_pylist(), *judgments.judges]
     if strange := [name for name in scales if name not in names]:
-        every = ", ".join(map(printable, names)) or "nobody"
-        raise InputError(
-            f"--scale {printable(strange[0])}: nobody of this name gave grades, but {every}"
+        lacks = (
+            f"nobody of this name gave grades, but {', '.join(map(printable, names)) or 'nobody'}"
         )
+        raise InputError(f"--scale {printable(strange[0])}: {lacks}")
     return judgments
 
 
@@ -376,20 +314,17 @@ def read_people(
     names nobody. With a pattern only those whose name fits it count.
     """
     file = read_judgments(place, HUMAN, columns)
-    if not len(file.table):
+    if not len(file):
         raise InputError(f"{place}: no judgments of people")
     if pattern is not None:
-        names = file.table["judge"].to_pylist()
+        names = file["judge"].to_pylist()
         fits = np.array([file.names_judges and fnmatchcase(name, pattern) for name in names])
         if not fits.any():
             raise InputError(f"{place}: no row is of a judge like {pattern}")
-        file = file.filter_rows(fits)
-    names = (
-        file.table["judge"]
-        if file.names_judges
-        else pa.array([str(row) for row in range(len(file.table))], pa.string())
-    )
-    return replace(file, table=assign_judge(file.table.append_column("rater", names), HUMAN))
+        file = file.take(fits)
+    unnamed = pa.array(map(str, range(len(file))), pa.string())
+    file = file.with_column("rater", file["judge"] if file.names_judges else unnamed)
+    return file.of_judge(HUMAN)
 
 
 def people_weights(file: JudgmentsFile) -> dict[tuple[str, ...], float]:
@@ -398,9 +333,7 @@ def people_weights(file: JudgmentsFile) -> dict[tuple[str, ...], float]:
     By query_id and doc_id, or query_id and both ids of a pair in their order. Weighted so, figures
     of a drawn sample are about all that it was drawn from (Horvitz & Thompson 1952, JASA 47:663).
     """
-    if "probability" not in file.table.column_names:
-        return {}
-    chances = file.table["probability"].to_numpy()
+    chances = file.floats("probability") if file.has("probability") else np.ones(1)
     if len(np.unique(chances)) < 2:
         return {}
     return dict(zip(_keys(file.table), (1 / chances).tolist(), strict=True))
@@ -418,25 +351,20 @@ def weights_of(table: pa.Table, weights: Mapping[tuple[str, ...], float]) -> Flo
 
 
 def _keys(table: pa.Table) -> list[tuple[str, ...]]:
-    names = ("doc_id",) if "doc_id" in table.column_names else ("doc_id_a", "doc_id_b")
-    query_ids, *sides = (table[name].to_pylist() for name in ("query_id", *names))
-    return [(query, *sorted(ids)) for query, *ids in zip(query_ids, *sides, strict=True)]
+    sides = ("doc_id",) if "doc_id" in table.column_names else ("doc_id_a", "doc_id_b")
+    return [(query, *sorted(ids)) for query, *ids in iter_rows(table, "query_id", *sides)]
 
 
 def _record_owners(owners: dict[str, str], place: str, file: JudgmentsFile) -> None:
     """Record the file that each judge's name belongs to; refuse names that are reserved."""
-    for judge in pc.unique(file.table["judge"]).to_pylist():
+    mine = _ROWS if file.names_judges else place
+    for judge in pc.unique(file["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):
-            raise InputError(
-                f"{place}: no judge can have the reserved name {judge!r}: give it another name, a "
-                "file by NAME=path"
-            )
-        owner = owners.setdefault(judge, _ROWS if file.names_judges else place)
-        if owner != (_ROWS if file.names_judges else place):
-            raise InputError(
-                f"{place}: has a judge {printable(judge)}, as does {owner}: give one file another "
-                "name, NAME=path"
-            )
+            how = "give it another name, a file by NAME=path"
+            raise InputError(f"{place}: no judge can have the reserved name {judge!r}: {how}")
+        if (owner := owners.setdefault(judge, mine)) != mine:
+            how = "give one file another name, NAME=path"
+            raise InputError(f"{place}: has a judge {printable(judge)}, as does {owner}: {how}")
 
 
 def _note_unshared_queries(queries: Mapping[str, set[str]]) -> Sequence[str]:
@@ -464,9 +392,8 @@ def list_sources(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str
             yield name, place  # a collection
             continue
         if name:
-            raise InputError(
-                f"{source}: a directory cannot be given one judge; name its files instead"
-            )
+            how = "name its files instead"
+            raise InputError(f"{source}: a directory cannot be given one judge; {how}")
         if not files:
             shown = [entry for entry in names if not entry.startswith((".", "_"))]
             files = [entry for entry in shown if entry.lower().endswith(_DATA)]

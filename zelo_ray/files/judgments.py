@@ -2,33 +2,30 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import find_part, has_part, load_dataset
-from zelo_ray.files.make_pools import Notes, Shown, category_codes, pools_of_mteb
-from zelo_ray.files.pools import hash_id
+from zelo_ray.files.make_pools import Shown, category_codes, pools_of_mteb
+from zelo_ray.files.pools import Notes, hash_id
 from zelo_ray.files.rows import (
-    ARROW,
-    BEIR_QRELS,
     DATASET,
     RESULTS,
+    Row,
+    Rows,
     Source,
     concat,
     is_pool,
     list_column,
     open_source,
-    refuse,
 )
 from zelo_ray.files.run_record import refuse_unfinished
-from zelo_ray.files.schema import own_id, role_of, to_id, to_number, type_of, value_of
+from zelo_ray.files.schema import own_id, role_of, to_id, to_number, value_of
 from zelo_ray.files.storage import file_stem, list_directory
 from zelo_ray.files.tables import parquet_table, schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
@@ -38,56 +35,22 @@ from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score
 Wanted = Literal["truth", "grades", "scores"]
 """Labels as a truth, where a graded run counts by its scores; those of judges, where it counts by
 its whole grades; or the scores (else the ranks) of a run."""
+_Numbers = Iterator[tuple[int, str, str, float | None]]
+"""Numbers of documents: the row where one stands, query, document, number."""
 ANNOTATED = "annotated.jsonl"
 _QREL = schema_of(Qrel)
 _ROUNDING = 0.5 + 1e-9
 _POOLED = frozenset(schema_of(GradedScore).names)
 _OF_TRUTH = ("judge", "probability", "std_error", "truth_error")
-KNOWN_LABELS = (
+_KNOWN_LABELS = (
     "known are the --out of annotate, tables of query_id, doc_id and grade (relevance, rating, "
     "label), qrels of TREC and BEIR, JSON by query and document, and pools with scores (docs/"
     "inputs.md)"
 )
-KNOWN_RUNS = (
+_KNOWN_RUNS = (
     "known are TREC runs, tables of query_id, doc_id and score or rank, JSON by query and "
     "document, and pools with scores (docs/inputs.md)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """Numbers as they stand in one place, a row each.
-
-    ``table`` has query_id, doc_id and value (float64, null where an answer is missing), and where
-    there are any, judge, probability, std_error, truth_error, run and rank.
-    """
-
-    table: pa.Table
-    where: Callable[[int], str]
-    is_pooled: bool = False
-    """whether they are the combined grades of a graded run's panel"""
-
-    def has(self, name: str) -> bool:
-        """Return whether there is a column."""
-        return name in self.table.column_names
-
-    def with_columns(self, *names: str) -> "Numbers":
-        """Return the numbers with some columns that are null where there are none."""
-        table = self.table
-        for name in (name for name in names if not self.has(name)):
-            table = table.append_column(name, pa.nulls(len(table), ARROW[type_of(name)]))
-        return replace(self, table=table)
-
-    def take(self, rows: NDArray[np.int64]) -> "Numbers":
-        """Return some of the rows, by their numbers, with their places."""
-        table = self.table.take(pa.array(rows, pa.int64()))
-        return replace(self, table=table, where=lambda row: self.where(int(rows[row])))
-
-    def answered(self) -> "Numbers":
-        """Return the rows that have an answer."""
-        return self.take(
-            np.flatnonzero(pc.is_valid(self.table["value"]).to_numpy(zero_copy_only=False))
-        )
 
 
 def open_judgments(place: str, columns: Mapping[str, str] | None = None) -> Source:
@@ -99,181 +62,149 @@ def open_judgments(place: str, columns: Mapping[str, str] | None = None) -> Sour
     return source
 
 
-def read_numbers(source: Source, wanted: Wanted) -> Numbers | None:
-    """Read the numbers of a place; return None if it holds none of what is wanted."""
-    numbers: Numbers | None = None
-    is_run = wanted == "scores"
+def is_pooled(source: Source) -> bool:
+    """Return whether a table has the combined grades of a graded run's panel."""
+    return source.kind == "table" and {*source.names} >= _POOLED
+
+
+def read_numbers(source: Source, wanted: Wanted, what: str = "judgments") -> Rows:
+    """Read the numbers of a place; refuse one that holds none of ``what``.
+
+    The columns are query_id, doc_id and value (null where an answer is missing), and where there
+    are any, judge, probability, std_error, truth_error, run and rank.
+    """
+    rows = _find_numbers(source, wanted)
+    if rows is None:
+        known = _KNOWN_RUNS if wanted == "scores" else _KNOWN_LABELS
+        source.refuse(what, "" if wanted == "scores" else _hint_at_raters(source), known)
+    if not len(rows):
+        row = "line of a run" if wanted == "scores" else "judged document"
+        raise InputError(f"{source.place}: holds no {row}")
+    return rows
+
+
+def _find_numbers(source: Source, wanted: Wanted) -> Rows | None:
+    is_run, place, rows = wanted == "scores", source.place, None
     match source.kind:
-        case "collection" if source.place.startswith(DATASET):
-            numbers = _of_dataset(source.place, wanted)
+        case "collection" if place.startswith(DATASET):
+            rows = _rows_of(source, _numbers_of_dataset(place, wanted))
         case "collection" if not is_run and has_part(source, "qrels"):
-            parts = [read_numbers(open_source(f), wanted) for f in find_part(source.place, "qrels")]
-            read = [(part.table, part.where) for part in parts if part is not None]
-            numbers = Numbers(*concat(read)) if read else None
-        case "trec qrels" if not is_run:
-            numbers = _with_lines(source, read_trec(source))
-        case "trec run" if is_run:
-            table = read_trec(source)
-            one_name = len(pc.unique(table["run"])) == 1
-            numbers = _with_lines(source, table if one_name else table.drop_columns(["run"]))
-        case "beir qrels" if not is_run:
-            lines = source.lines()
-            numbers = _of_rows(source, ((n, *_split(source.where(n), line)) for n, line in lines))
+            every = map(open_source, find_part(place, "qrels"))
+            parts = [_find_numbers(file, wanted) for file in every]
+            read = [part for part in parts if part is not None]
+            rows = concat(read) if read else None
+        case "trec qrels" | "trec run" if is_run == (source.kind == "trec run"):
+            rows = read_trec(source)
         case "mteb" if not is_run:
-            rows = (
-                (0, pool["query"]["id"], document["id"], document["grade"])
-                for pool in pools_of_mteb(source, Notes(), Shown())
-                for document in pool["documents"]
-            )
-            numbers = _of_rows(source, rows)
+            pools = pools_of_mteb(source, Notes(), Shown())
+            graded = ((pool["query"]["id"], d) for pool in pools for d in pool["documents"])
+            rows = _rows_of(source, ((0, query, d["id"], d["grade"]) for query, d in graded))
         case "pools" | "lists" if source.names:
-            numbers = _of_rows(source, _numbers_of_documents(source, wanted))
-        case "table":
-            numbers = _of_table(source, wanted)
-    return numbers
+            rows = _rows_of(source, _numbers_of_documents(source, wanted))
+        case "table" | "beir qrels" if not (is_run and source.kind == "beir qrels"):
+            rows = _numbers_of_table(source, wanted)
+    return rows
 
 
-def _split(where: str, line: bytes) -> tuple[str, str, float | None]:
-    cells = line.decode("utf-8", "replace").split("\t")
-    if len(cells) != len(BEIR_QRELS):
-        raise InputError(f"{where}: has {len(cells)} columns, not query, document and score")
-    try:
-        return cells[0], cells[1], to_number(cells[2])
-    except ValueError as error:
-        raise InputError(f"{where}: the score {error}") from None
-
-
-def _of_rows(source: Source, rows: Iterable[tuple[int, str, str, float | None]]) -> Numbers:
-    columns = [[*column] for column in zip(*rows, strict=True)] or [[], [], [], []]
+def _rows_of(source: Source, numbers: _Numbers) -> Rows:
+    columns = [[*column] for column in zip(*numbers, strict=True)] or [[], [], [], []]
     table = pa.table(dict(zip(NUMBERS.names, columns[1:], strict=True)), schema=NUMBERS)
-    return Numbers(
-        table, lambda row: source.where(columns[0][row]) if columns[0][row] else source.place
-    )
+    return Rows(table, lambda row: source.where(columns[0][row]))
 
 
-def _with_lines(source: Source, table: pa.Table) -> Numbers:
-    """Return numbers of a TREC file, of which a line is looked up by its number if it is wrong."""
-
-    def where(row: int) -> str:
-        return source.where(next(n for at, (n, _) in enumerate(source.lines()) if at == row))
-
-    for name in ("query_id", "doc_id"):
-        odd = pc.match_substring_regex(table[name], r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$")
-        for row in pc.indices_nonzero(odd).to_pylist():
-            try:
-                to_id(table[name][row].as_py())
-            except ValueError as error:
-                raise InputError(f"{where(row)}: {name} {error}") from None
-    return Numbers(table, where)
+def _numbers_of_dataset(place: str, wanted: Wanted) -> _Numbers:
+    is_run = wanted == "scores"
+    rows = getattr(load_dataset(place), "scoreddocs_iter" if is_run else "qrels_iter", tuple)
+    for number, row in enumerate(rows(), 1):
+        yield number, row.query_id, row.doc_id, float(row.score if is_run else row.relevance)
 
 
-def _of_dataset(place: str, wanted: Wanted) -> Numbers | None:
-    dataset, name = load_dataset(place), "scoreddocs_iter" if wanted == "scores" else "qrels_iter"
-    if not hasattr(dataset, name):
-        return None
-    field = "score" if wanted == "scores" else "relevance"
-    rows = [(r.query_id, r.doc_id, float(getattr(r, field))) for r in getattr(dataset, name)()]
-    columns = [*zip(*rows, strict=True)] or [(), (), ()]
-    table = pa.table(
-        [pa.array(c, f.type) for c, f in zip(columns, NUMBERS, strict=True)], NUMBERS.names
-    )
-    return Numbers(table, lambda row: f"{place}: judgment {row + 1}")
-
-
-def _of_table(source: Source, wanted: Wanted) -> Numbers | None:
+def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
     """Read a table of query, document and number; return None if it lacks one of these."""
     is_run = wanted == "scores"
-    value = _run_column(source) if is_run else _label_column(source, wanted)
-    roles = source.roles("query_id", "doc_id", *(("run",) if is_run else _OF_TRUTH))
-    if "query_id" not in roles:
-        roles |= source.roles("query")
-    if value is None or "doc_id" not in roles or not {"query_id", "query"} & roles.keys():
+    value = source.roles("score") or source.roles("rank") if is_run else _grade_of(source, wanted)
+    more = ("run",) if is_run else _OF_TRUTH
+    roles = source.roles("query_id", "doc_id", *more)
+    query = "query_id" if "query_id" in roles else "query"
+    roles |= source.roles(query)
+    if not value or not {"doc_id", query} <= roles.keys():
         return None
-    role, name = value
+    [role] = value
     ranks = source.roles("rank") if is_run and role == "score" else {}
+    alike = () if is_run else (*_OF_TRUTH, "grade")
     try:
-        table, where = source.table({**roles, role: name, **ranks}, () if is_run else (role,))
+        rows = source.table({**roles, **value, **ranks}, () if is_run else (role,), alike)
     except InputError:
         if not ranks:
             raise
-        table, where = source.table({**roles, role: name})  # ranks order nothing
-    if "query" in roles:
-        ids = [None if text is None else hash_id("q", text) for text in table["query"].to_pylist()]
-        at = table.schema.get_field_index("query")
-        table = table.set_column(at, "query_id", pa.array(ids, pa.string()))
-    values = pc.negate(table[role]) if role == "rank" else table[role]
-    table = table.drop_columns([role]).append_column("value", values)
-    numbers = Numbers(table, where, is_pooled={*source.names} >= _POOLED)
-    names = {**roles, "query_id": roles.get("query_id") or roles["query"]}
-    answered = (
-        pc.is_valid(values) if not is_run else pa.chunked_array([[True] * len(table)], pa.bool_())
-    )
-    for wanted_role in [*NUMBERS.names[:2], *(r for r in ("judge", "run") if r in roles)]:
-        row = pc.index(pc.and_(answered, pc.is_null(table[wanted_role])), True).as_py()
-        if row >= 0:
-            raise InputError(f"{where(row)}: has no {names[wanted_role]}")
-    return numbers
+        rows = source.table({**roles, **value})  # ranks order nothing
+    if query == "query":
+        texts = rows["query"].to_pylist()
+        ids = [None if text is None else hash_id("q", text) for text in texts]
+        rows = rows.with_column("query_id", pa.array(ids, pa.string()))
+    rows = rows.with_column("value", pc.negate(rows["rank"]) if role == "rank" else rows[role])
+    names = {"query_id": roles[query]}
+    names |= {role: roles[role] for role in ("doc_id", "judge", "run") if role in roles}
+    rows.require(names, None if is_run else ~rows.is_null("value"))
+    return rows
 
 
-def _label_column(source: Source, wanted: Wanted) -> tuple[str, str] | None:
+def _grade_of(source: Source, wanted: Wanted) -> dict[str, str]:
     """Return the role and the column of the grade.
 
     In the scores of annotate, grade is what a panel's grades come to: there the score is the truth.
     """
-    named = [n for n in source.names if role_of(n) == "grade"]
-    if wanted == "truth" and {*source.names} >= _POOLED and "grade" not in source.columns:
-        return ("score", "score")
-    if len(named) > 1 and "grade" not in source.columns:
-        raise InputError(
-            f"{source.place}: {' and '.join(named)} may all be the grade: say which by --columns "
-            f"grade={named[0]}"
-        )
-    roles = source.roles("grade") or source.roles("score")
-    return next(iter(roles.items()), None)
+    is_named = "grade" in source.columns
+    if wanted == "truth" and is_pooled(source) and not is_named:
+        return {"score": "score"}
+    named = [name for name in source.names if role_of(name) == "grade"]
+    if len(named) > 1 and not is_named:
+        which = f"say which by --columns grade={named[0]}"
+        raise InputError(f"{source.place}: {' and '.join(named)} may all be the grade: {which}")
+    return source.roles("grade") or source.roles("score")
 
 
-def _run_column(source: Source) -> tuple[str, str] | None:
-    roles = source.roles("score") or source.roles("rank")
-    return next(iter(roles.items()), None)
-
-
-def _numbers_of_documents(
-    source: Source, wanted: Wanted
-) -> Iterator[tuple[int, str, str, float | None]]:
+def _numbers_of_documents(source: Source, wanted: Wanted) -> _Numbers:
     """Yield the number of each document of pools that has one.
 
     A label counts before a score, unless each grade of the file is what its score comes to, as
     annotate writes them.
     """
-    listed = list_column(source.names, source.columns) or "documents"
-    found = list[tuple[int, str, str, float | None, float | None]]()
-    is_rounded = wanted == "truth" and "grade" not in source.columns
-    for number, row in source.rows():
-        try:
-            for query_id, doc_id, document in _documents_of_row(row, listed, source.columns):
-                score = to_number(value_of(document, "score", source.columns))
-                label = value_of(document, "grade", source.columns) if wanted != "scores" else None
-                grade, is_named_so = to_number(label), label is document.get("grade")
-                if score is not None or grade is not None:
-                    if doc_id is None:
-                        raise ValueError("has a document without an id")  # noqa: TRY301 - placed
-                    found.append((number, query_id, doc_id, score, grade))
-                is_rounded = is_rounded and (
-                    grade is None
-                    or (is_named_so and score is not None and abs(score - grade) <= _ROUNDING)
-                )
-        except ValueError as error:
-            raise InputError(f"{source.where(number)}: {error}") from None
-    for number, query_id, doc_id, score, grade in found:
+    columns = source.columns
+    listed = list_column(source.names, columns) or "documents"
+    is_rounded = wanted == "truth" and "grade" not in columns
+
+    def read(number: int, row: Row) -> list[tuple[int, str, str, float | None, float | None]]:
+        nonlocal is_rounded
+        found = []
+        for query_id, doc_id, document in _documents_of_row(row, listed, columns):
+            score = to_number(value_of(document, "score", columns))
+            label = value_of(document, "grade", columns) if wanted != "scores" else None
+            grade = to_number(label)
+            if score is None and grade is None:
+                continue
+            if doc_id is None:
+                raise ValueError("has a document without an id")
+            found.append((number, query_id, doc_id, score, grade))
+            if grade is not None and (
+                label is not document.get("grade")
+                or score is None
+                or abs(score - grade) > _ROUNDING
+            ):
+                is_rounded = False
+        return found
+
+    every = [document for documents in source.each(read) for document in documents]
+    for number, query_id, doc_id, score, grade in every:
         yield number, query_id, doc_id, score if is_rounded or grade is None else grade
 
 
 def _documents_of_row(
-    row: Mapping[str, Any], listed: str, columns: Mapping[str, str]
-) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+    row: Row, listed: str, columns: Mapping[str, str]
+) -> Iterator[tuple[str, str | None, Row]]:
     query = value_of(row, "query", columns)
     is_object = isinstance(query, Mapping)
-    query_id = to_id(_first(query if is_object else row, "query_id", columns, plain=is_object))
+    query_id = to_id(_id_of(query if is_object else row, "query_id", columns, plain=is_object))
     if query_id is None and isinstance(query, str) and query:
         query_id = hash_id("q", query)
     documents = row.get(listed)
@@ -281,54 +212,40 @@ def _documents_of_row(
         raise ValueError("needs the id of its query, and a list of documents")
     if not all(isinstance(document, Mapping) for document in documents):
         raise ValueError("has a document that is no object of an id and a score")
+    plain = is_pool(row)
     for document in documents:
-        yield query_id, to_id(_first(document, "doc_id", columns, plain=is_pool(row))), document
+        yield query_id, to_id(_id_of(document, "doc_id", columns, plain=plain)), document
 
 
-def _first(
-    row: Mapping[str, Any], role: str, columns: Mapping[str, str], *, plain: bool = False
-) -> Any:
+def _id_of(row: Row, role: str, columns: Mapping[str, str], *, plain: bool) -> Any:
     """Return the id of an object: ``id`` comes first in pools as annotate reads them."""
-    own = own_id(row)
-    if plain and own is not None and columns.get(role) not in row:
-        return own
-    value = value_of(row, role, columns)
-    return own if value is None else value
-
-
-# --- labels -------------------------------------------------------------------------------------
+    own, value = own_id(row), value_of(row, role, columns)
+    is_own = value is None or (plain and columns.get(role) not in row)
+    return own if own is not None and is_own else value
 
 
 def read_qrels(place: str, columns: Mapping[str, str] | None = None) -> pa.Table:
     """Read relevance judgments: the columns of `records.Qrel`, standard errors NaN if unknown."""
     source = open_judgments(place, columns)
-    numbers = read_numbers(source, "truth")
-    if numbers is None:
-        raise refuse(source, "judgments", hint_at_raters(source), KNOWN_LABELS)
-    numbers = numbers.answered()
-    if not len(numbers.table):
+    rows = read_numbers(source, "truth")
+    rows = rows.take(~rows.is_null("value"))
+    if not len(rows):
         raise InputError(f"{source.place}: holds no judged document")
-    if not pc.all(pc.is_finite(numbers.table["value"])).as_py():
-        row = pc.index(pc.is_finite(numbers.table["value"]), False).as_py()
-        raise InputError(f"{numbers.where(row)}: the relevance is not a finite number")
-    refuse_repeated(numbers, "judged")
-    table = with_error(numbers.table)
-    errors = table["std_error"]
-    if pc.any(pc.or_(pc.is_inf(errors), pc.less(errors, 0))).as_py():
+    rows.refuse(~np.isfinite(rows.floats("value")), "the relevance is not a finite number")
+    refuse_repeated(rows, "judged")
+    table = with_error(rows.table)
+    errors = table["std_error"].to_numpy()
+    if (np.isinf(errors) | (errors < 0)).any():
         raise InputError(f"{source.place}: a std_error is below 0, or infinite")
     return table.rename_columns({"value": "relevance"}).select(_QREL.names).cast(_QREL)
 
 
-def hint_at_raters(source: Source) -> str:
+def _hint_at_raters(source: Source) -> str:
     """Return what to do with a table that may have a column for each rater; "" if it has not."""
     first = source.first if source.kind == "table" else {}
-    numeric = [n for n in first if not role_of(n) and _is_small_number(first[n])]
-    if len(numeric) < 2:
-        return ""
-    return (
-        f"if {numeric[0]} and {numeric[1]} are raters, make each grade a row of its own, as in "
-        "docs/recipes.md"
-    )
+    raters = [n for n in first if not role_of(n) and _is_small_number(first[n])]
+    how = "are raters, make each grade a row of its own, as in docs/recipes.md"
+    return f"if {raters[0]} and {raters[1]} {how}" if raters[1:] else ""
 
 
 def _is_small_number(value: Any) -> bool:
@@ -338,25 +255,19 @@ def _is_small_number(value: Any) -> bool:
         return False
 
 
-def find_repeated(table: pa.Table) -> tuple[int, int] | None:
-    """Return the first two rows that have one pair of query and document, or None."""
-    queries, documents = (category_codes(table[name]) for name in NUMBERS.names[:2])
-    pairs = queries * (documents.max(initial=0) + 1) + documents
-    order = np.argsort(pairs, kind="stable")
-    twice = np.flatnonzero(pairs[order][1:] == pairs[order][:-1])
-    return (int(order[twice[0]]), int(order[twice[0] + 1])) if twice.size else None
-
-
-def refuse_repeated(numbers: Numbers, verb: str) -> None:
-    """Refuse a pair of query and document that comes twice."""
-    if rows := find_repeated(numbers.table):
-        query_id, doc_id = (numbers.table[name][rows[1]].as_py() for name in NUMBERS.names[:2])
-        first, second = map(numbers.where, rows)
-        raise InputError(
-            f"{second}: document {doc_id!r} of query {query_id!r} is {verb} twice"
-            + (f", first at {first}" if first != second else "")
-            + ": keep one"
-        )
+def refuse_repeated(rows: Rows, verb: str, *by: str) -> None:
+    """Refuse a pair of query and document that comes twice (``by``: with the same other text)."""
+    codes = np.zeros(len(rows), np.int64)
+    for name in (*NUMBERS.names[:2], *by):
+        column = category_codes(rows[name])
+        codes = codes * (column.max(initial=0) + 1) + column
+    order = np.argsort(codes, kind="stable")
+    for at in np.flatnonzero(codes[order][1:] == codes[order][:-1])[:1].tolist():
+        first, second = (rows.where(int(row)) for row in order[at : at + 2])
+        query_id, doc_id = (rows[name][int(order[at])].as_py() for name in NUMBERS.names[:2])
+        earlier = f", first at {first}" if first != second else ""
+        what = f"document {doc_id!r} of query {query_id!r} is {verb} twice{earlier}"
+        raise InputError(f"{second}: {what}: keep one")
 
 
 def with_error(table: pa.Table) -> pa.Table:
@@ -392,16 +303,10 @@ def as_grades(place: str, table: pa.Table, levels: int = 4) -> pa.Table:
     """Return judgments with relevance as whole grades from 0 to ``levels`` - 1."""
     grades = np.maximum(table["relevance"].to_numpy(), 0)
     bad = (grades != np.floor(grades)) | (grades >= levels)
-    if bad.any():
-        row = table.slice(int(bad.argmax()), 1).to_pylist()[0]
-        raise InputError(
-            f"{place}: query {row['query_id']!r}, document {row['doc_id']!r}: "
-            f"{row['relevance']:g} is not a grade from 0 to {levels - 1}"
-        )
+    for row in table.slice(int(bad.argmax()), 1 if bad.any() else 0).to_pylist():
+        what = f"query {row['query_id']!r}, document {row['doc_id']!r}: {row['relevance']:g}"
+        raise InputError(f"{place}: {what} is not a grade from 0 to {levels - 1}")
     return table.set_column(2, "relevance", pa.array(grades))
-
-
-# --- runs ---------------------------------------------------------------------------------------
 
 
 def read_runs(
@@ -415,50 +320,26 @@ def read_runs(
     runs: dict[str, pa.Table] = {}
     for given in places:
         name, place = split_name(given)
-        refuse_unfinished(place)
-        source = open_judgments(place, columns)
-        numbers = read_numbers(source, "scores")
-        if numbers is None:
-            raise refuse(source, "run", KNOWN_RUNS)
-        if not len(numbers.table):
-            raise InputError(f"{place}: holds no line of a run")
-        parts = _by_run(numbers, file_stem(place))
-        if name and len(parts) > 1:
-            raise InputError(f"{given}: one name, but the file holds {len(parts):,} runs")
-        for tag, part in parts.items():
+        rows = read_numbers(open_judgments(place, columns), "scores", "run")
+        tags = pc.unique(rows["run"]).to_pylist() if rows.has("run") else [file_stem(place)]
+        if name and len(tags) > 1:
+            raise InputError(f"{given}: one name, but the file holds {len(tags):,} runs")
+        for tag in tags:
             if (name or tag) in runs:
-                raise InputError(
-                    f"{place}: another run has the same name, {name or tag}: name one of them, as "
-                    "--runs NAME=FILE"
-                )
-            runs[name or tag] = part
+                again = f"another run has the same name, {name or tag}"
+                raise InputError(f"{place}: {again}: name one of them, as --runs NAME=FILE")
+            part = rows.take(pc.equal(rows["run"], tag).to_numpy()) if len(tags) > 1 else rows
+            runs[name or tag] = _check_run(part)
     return runs
 
 
-def _by_run(numbers: Numbers, name: str) -> dict[str, pa.Table]:
-    """Return the checked runs of a place."""
-    names = ["query_id", "doc_id", "value", *(["rank"] if numbers.has("rank") else [])]
-    tags = pc.unique(numbers.table["run"]).to_pylist() if numbers.has("run") else []
-    parts = {tags[0] if tags else name: numbers}
-    if len(tags) > 1:
-        parts = {
-            tag: numbers.take(np.flatnonzero(pc.equal(numbers.table["run"], tag).to_numpy()))
-            for tag in tags
-        }
-    runs = {}
-    for tag, part in parts.items():
-        values = part.table["value"]
-        finite = pc.fill_null(pc.is_finite(values), False)
-        if (row := pc.index(finite, False).as_py()) >= 0:
-            raise InputError(f"{part.where(row)}: the score is missing, or not a finite number")
-        refuse_repeated(part, "ranked")
-        table = part.table.select(names).rename_columns({"value": "score"})
-        ranked = table.select(schema_of(Ranked).names).cast(schema_of(Ranked))
-        runs[tag] = ranked.append_column("rank", table["rank"]) if "rank" in names else ranked
-    return runs
-
-
-# --- what a graded run has beyond its scores ----------------------------------------------------
+def _check_run(rows: Rows) -> pa.Table:
+    is_odd = ~np.isfinite(rows.floats("value"))
+    rows.refuse(is_odd, "the score is missing, or not a finite number")
+    refuse_repeated(rows, "ranked")
+    table = rows.table.select(NUMBERS.names).rename_columns(["query_id", "doc_id", "score"])
+    ranked = table.select(schema_of(Ranked).names).cast(schema_of(Ranked))
+    return ranked.append_column("rank", rows["rank"]) if rows.has("rank") else ranked
 
 
 def _columns_of_scores(place: str) -> set[str]:
@@ -477,18 +358,15 @@ def has_grades(place: str) -> bool:
 def read_graded(place: str) -> pa.Table:
     """Read the panel's whole grade of each document, as `records.Qrel`, and ``ambiguous``."""
     if not has_grades(place):
-        raise InputError(
-            f"{place}: holds no grades of a panel: give the --out of annotate --protocol graded"
-        )
-    source = open_judgments(place)
-    names = {"query_id": "query_id", "doc_id": "doc_id", "grade": "grade", "std_error": "std_error"}
-    table, where = source.table({**names, "swapped": "ambiguous"})
-    for name in ("query_id", "doc_id", "grade", "swapped"):
-        if (row := pc.index(pc.is_null(table[name]), True).as_py()) >= 0:
-            raise InputError(f"{where(row)}: has an empty field")
-    return table.rename_columns([*_QREL.names, "ambiguous"]).cast(
-        _QREL.append(pa.field("ambiguous", pa.bool_()))
+        how = "give the --out of annotate --protocol graded"
+        raise InputError(f"{place}: holds no grades of a panel: {how}")
+    names = {name: name for name in ("query_id", "doc_id", "grade", "std_error")}
+    rows = open_judgments(place).table({**names, "swapped": "ambiguous"})
+    rows.require(
+        {"query_id": "query_id", "doc_id": "doc_id", "grade": "grade", "swapped": "ambiguous"}
     )
+    ambiguous = pa.field("ambiguous", pa.bool_())
+    return rows.table.rename_columns([*_QREL.names, "ambiguous"]).cast(_QREL.append(ambiguous))
 
 
 def has_logits(place: str) -> bool:
@@ -501,8 +379,8 @@ def read_absolute(place: str) -> pa.Table | None:
     if not _columns_of_scores(place) >= {*schema_of(AbsoluteScore).names}:
         return None
     names = ["query_id", "doc_id", "absolute_score", "absolute_error"]
-    source = open_judgments(place)
-    table = parquet_table(source.place, names).select(names).rename_columns(_QREL.names).cast(_QREL)
+    table = parquet_table(open_judgments(place).place, names)
+    table = table.select(names).rename_columns(_QREL.names).cast(_QREL)
     return table.filter(pc.fill_null(pc.is_finite(table["relevance"]), False))
 
 

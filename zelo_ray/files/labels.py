@@ -17,29 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.judgments import (
-    KNOWN_LABELS,
-    Numbers,
-    hint_at_raters,
-    open_judgments,
-    read_numbers,
-)
-from zelo_ray.files.rows import refuse
+from zelo_ray.files.judgments import open_judgments, read_numbers, refuse_repeated
+from zelo_ray.files.rows import Rows
 from zelo_ray.files.run_record import ANSWERS, SAMPLE_RECORD, read_record
 from zelo_ray.files.storage import list_directory, open_for_reading
-from zelo_ray.files.tables import StoredTable, table_of_rows
+from zelo_ray.files.tables import StoredTable, iter_rows, table_of_rows
 
 Ids = tuple[str, ...]
 """Ids of a query and its document, or of a query and two documents."""
+_ID, _SIZE = pa.string(), pa.float64()
 LABEL_COLUMNS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("query_id", "doc_id", "person")),
-        *((name, pa.float64()) for name in ("grade", "probability")),
-    ]
+    {"query_id": _ID, "doc_id": _ID, "person": _ID, "grade": _SIZE, "probability": _SIZE}
 )
-_FRAME_COLUMNS = pa.schema(
-    [("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())]
-)
+_FRAME_COLUMNS = pa.schema({"query_id": _ID, "doc_id": _ID, "size": _SIZE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +47,11 @@ class LabelUnit:
     """The kind of thing that one answer is about."""
 
     name: str
-    ids: tuple[str, ...]
-    """its columns in the file of the sample"""
+    ids: tuple[str, ...]  # its columns in the file of the sample
     texts: tuple[str, ...]
-    answer: str
-    """the field of an answer's line"""
-    column: str
-    """the column of a spreadsheet"""
-    choices: tuple[AnswerChoice, ...]
-    """the answers but for "cannot say\""""
+    answer: str  # the field of an answer's line
+    column: str  # the column of a spreadsheet
+    choices: tuple[AnswerChoice, ...]  # the answers but for "cannot say"
 
     @property
     def file(self) -> str:
@@ -93,26 +79,15 @@ class LabelUnit:
 CANNOT_SAY = AnswerChoice("u", None, "u", "Cannot say")
 TOP = 3
 """The highest grade."""
-DOCUMENT = LabelUnit(
-    name="document",
-    ids=("query_id", "doc_id"),
-    texts=("document",),
-    answer="grade",
-    column="grade",
-    choices=tuple(AnswerChoice(str(grade), float(grade), str(grade)) for grade in range(TOP + 1)),
+_GRADES = tuple(AnswerChoice(str(grade), float(grade), str(grade)) for grade in range(TOP + 1))
+_SIDES = (
+    AnswerChoice("a", -1.0, "A", "A is better"),
+    AnswerChoice("b", 1.0, "B", "B is better"),
+    AnswerChoice("t", 0.0, "tie", "Tie"),
 )
-PAIR = LabelUnit(
-    name="pair",
-    ids=("query_id", "doc_id_a", "doc_id_b"),
-    texts=("document_a", "document_b"),
-    answer="preference",
-    column="better",
-    choices=(
-        AnswerChoice("a", -1.0, "A", "A is better"),
-        AnswerChoice("b", 1.0, "B", "B is better"),
-        AnswerChoice("t", 0.0, "tie", "Tie"),
-    ),
-)
+_IDS, _PAIR_IDS = ("query_id", "doc_id"), ("query_id", "doc_id_a", "doc_id_b")
+DOCUMENT = LabelUnit("document", _IDS, ("document",), "grade", "grade", _GRADES)
+PAIR = LabelUnit("pair", _PAIR_IDS, ("document_a", "document_b"), "preference", "better", _SIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +101,7 @@ class PersonsAnswer:
     """a grade, or a preference: -1, 0 or 1, negative where the first document is better"""
     undo: bool = False
     note: str = ""
-    swapped: bool = False
-    """whether the second document of a pair was shown first"""
+    swapped: bool = False  # whether the second document of a pair was shown first
 
     def to_json_line(self) -> bytes:
         """Return the answer as a JSON line, as it is stored, with its line break."""
@@ -141,19 +115,16 @@ class PersonsAnswer:
 
 
 def _parse_answer(line: bytes) -> PersonsAnswer:
-    row: Mapping[str, Any] = orjson.loads(line)
+    row = orjson.loads(line)
     unit = PAIR if PAIR.ids[1] in row else DOCUMENT
     at, person, *ids = (row[name] for name in ("at", "person", *unit.ids))
-    undo, note = row.get("undo", False), row.get("note", "")
+    undo, note, swapped = row.get("undo", False), row.get("note", ""), bool(row.get("swapped"))
     value = None if undo else row[unit.answer]
-    if not all(isinstance(text, str) for text in (at, person, *ids, note)):
-        raise TypeError("ids and names are texts")
-    if isinstance(value, bool) or not isinstance(value, int | float | None):
-        raise TypeError("a grade or preference is a number or null")
+    are_texts = all(isinstance(text, str) for text in (at, person, *ids, note))
+    if not are_texts or isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise TypeError("ids and names are texts, a grade or preference a number or null")
     value = None if value is None else float(value)
-    return PersonsAnswer(
-        at, person, tuple(ids), value, undo=undo, note=note, swapped=bool(row.get("swapped"))
-    )
+    return PersonsAnswer(at, person, tuple(ids), value, undo=undo, note=note, swapped=swapped)
 
 
 def read_answers(url: str) -> tuple[list[PersonsAnswer], int]:
@@ -194,9 +165,8 @@ def current_answers(answers: Iterable[PersonsAnswer]) -> CurrentAnswers:
 def answers_in(place: str) -> CurrentAnswers:
     """Return the current answers in a directory of label; none if nobody has answered."""
     root = place.rstrip("/")
-    if ANSWERS not in (list_directory(root) or ()):
-        return {}
-    return current_answers(read_answers(f"{root}/{ANSWERS}")[0])
+    names = list_directory(root) or ()
+    return current_answers(read_answers(f"{root}/{ANSWERS}")[0] if ANSWERS in names else ())
 
 
 def valid_answers(answers: CurrentAnswers) -> list[PersonsAnswer]:
@@ -210,7 +180,7 @@ def _with_value(by_person: Mapping[str, PersonsAnswer]) -> list[PersonsAnswer]:
 
 def ids_in_table(table: pa.Table, unit: LabelUnit = DOCUMENT) -> list[Ids]:
     """Return the ids of the documents or pairs of a table, in its order."""
-    return list(zip(*(table[name].to_pylist() for name in unit.ids), strict=True))
+    return [*iter_rows(table, *unit.ids)]
 
 
 def unit_of_sample(about: Mapping[str, Any]) -> LabelUnit:
@@ -220,21 +190,23 @@ def unit_of_sample(about: Mapping[str, Any]) -> LabelUnit:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredSample:
-    """A drawn sample, and the answers of people on it, as far as they count.
+    """A drawn sample, and the answers of people on it.
 
-    Answers count up to the first document or pair, by priority, that nobody has judged.
+    They count up to the first document or pair, by priority, that nobody has judged.
     """
 
-    about: Mapping[str, Any]
-    """the contents of ``label.json``"""
-    table: pa.Table
-    """all that could be drawn, by priority"""
+    about: Mapping[str, Any]  # the contents of ``label.json``
+    table: pa.Table  # all that could be drawn, by priority
+    every: CurrentAnswers
     answers: list[tuple[PersonsAnswer, float]]
-    """answers with a value, with the chance of each to be drawn and answered"""
-    cannot_say: int
-    """of which everyone asked answered "cannot say\""""
-    out_of_turn: int
-    """answered out of turn"""
+    """those with a value that count, with the chance of each to be drawn and answered"""
+    cannot_say: int  # how many of which everyone asked answered "cannot say"
+    out_of_turn: int  # how many were answered out of turn
+
+    @property
+    def unit(self) -> LabelUnit:
+        """Return what people are asked about."""
+        return unit_of_sample(self.about)
 
     @property
     def is_even(self) -> bool:
@@ -245,17 +217,14 @@ class AnsweredSample:
 
 def read_sample(place: str) -> AnsweredSample:
     """Read a directory of ``label``."""
-    about = read_record(f"{place}/{SAMPLE_RECORD}")
+    about, root = read_record(f"{place}/{SAMPLE_RECORD}"), place.rstrip("/")
     unit = unit_of_sample(about)
     schema = pa.schema([*((name, pa.string()) for name in unit.ids), ("size", pa.float64())])
-    table = StoredTable(f"{place}/{unit.file}", schema).read((*schema.names, "priority"))
-    drawn = ids_in_table(table, unit)
-    answers = answers_in(place)
-    if strange := answers.keys() - set(drawn):
-        raise InputError(
-            f"{place}/{ANSWERS}: an answer on {unit.name_ids(min(strange))}, not among the "
-            f"{unit.name}s of {unit.file}"
-        )
+    table = StoredTable(f"{root}/{unit.file}", schema).read((*schema.names, "priority"))
+    drawn, answers = ids_in_table(table, unit), answers_in(root)
+    if strange := answers.keys() - {*drawn}:
+        what = f"an answer on {unit.name_ids(min(strange))}, not among the {unit.name}s"
+        raise InputError(f"{root}/{ANSWERS}: {what} of {unit.file}")
     done = next((row for row, ids in enumerate(drawn) if ids not in answers), len(drawn))
     valid = [_with_value(answers[ids]) for ids in drawn[:done]]
     # A document is in a priority sample if its size over a uniform number from (0, 1] is above the
@@ -265,17 +234,13 @@ def read_sample(place: str) -> AnsweredSample:
     threshold = float(priorities[done]) if done < len(priorities) else 0.0
     chances = np.minimum(1.0, sizes / threshold) if threshold else np.ones(done)
     answered = sum(map(bool, valid))
-    return AnsweredSample(
-        about,
-        table,
-        [
-            (answer, float(chance) * answered / done)
-            for by_person, chance in zip(valid, chances, strict=True)
-            for answer in by_person
-        ],
-        cannot_say=done - answered,
-        out_of_turn=len(answers) - done,
-    )
+    counted_answers = [
+        (answer, float(chance) * answered / done)
+        for by_person, chance in zip(valid, chances, strict=True)
+        for answer in by_person
+    ]
+    unsure, ahead = done - answered, len(answers) - done
+    return AnsweredSample(about, table, answers, counted_answers, unsure, ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,24 +252,17 @@ class PeoplesLabels:
     """
 
     rows: pa.Table
-    is_random_sample: bool
-    """whether all of the documents were drawn at random"""
-    highest_grade: float
-    """the highest grade of the scale"""
+    is_random_sample: bool  # whether all of the documents were drawn at random
+    highest_grade: float  # the highest grade of the scale
     frame: pa.Table | None = None
     """query_id, doc_id and size, if known, of all documents that could be drawn"""
-    stages: int = 1
-    """how often the sample was drawn or enlarged"""
-    cannot_say: int = 0
-    """documents on which everyone asked answered "cannot say\""""
+    stages: int = 1  # how often the sample was drawn or enlarged
+    cannot_say: int = 0  # documents on which everyone asked answered "cannot say"
     out_of_turn: int = 0
     """documents answered out of turn, which count only when all before them are answered"""
-    measure: str = ""
-    """the measure that the documents were drawn for, if known"""
-    place: str = ""
-    """the path or URL of the labels"""
-    sample_size: int = 0
-    """documents in the sample, answered or not; 0 if unknown"""
+    measure: str = ""  # the measure that the documents were drawn for, if known
+    place: str = ""  # the path or URL of the labels
+    sample_size: int = 0  # documents in the sample, answered or not; 0 if unknown
 
     @property
     def documents(self) -> int:
@@ -320,31 +278,21 @@ def read_labels(place: str, columns: Mapping[str, str] | None = None) -> Peoples
     source = open_judgments(place, columns)
     if source.kind == "labels":
         return _labels_of_sample(place.rstrip("/"))
-    rows = read_numbers(source, "grades")
-    if rows is None:
-        raise refuse(source, "labels", hint_at_raters(source), KNOWN_LABELS)
-    rows = rows.with_columns("judge", "probability")
-    graded = rows.answered()
-    if not len(graded.table):
+    rows = read_numbers(source, "grades", "labels")
+    verb = "judged by one person" if rows.has("judge") else "judged"
+    rows = rows.with_nulls("judge", "probability")
+    rows = rows.with_column("person", pc.fill_null(rows["judge"], ""))
+    graded = rows.take(~rows.is_null("value"))
+    if not len(graded):
         raise InputError(f"{place}: holds no label")
     check_probabilities(graded)
-    first_rows = dict[tuple[str, ...], int]()
-    ids = (graded.table[name].to_pylist() for name in ("query_id", "doc_id", "judge"))
-    for row, label in enumerate(zip(*ids, strict=True)):
-        if (first := first_rows.setdefault(label, row)) != row:
-            raise InputError(
-                f"{graded.where(row)}: the document of {graded.where(first)} again, by the same "
-                "person"
-            )
-    person = pc.fill_null(graded.table["judge"], "")
-    table = graded.table.rename_columns({"value": "grade"}).append_column("person", person)
-    table = table.select(LABEL_COLUMNS.names)
-    unsure = len({*ids_in_table(rows.table)}.difference(ids_in_table(graded.table)))
+    refuse_repeated(graded, verb, "person")
+    table = pa.table({n: graded["value" if n == "grade" else n] for n in LABEL_COLUMNS.names})
     return PeoplesLabels(
         table.cast(LABEL_COLUMNS),
-        table["probability"].null_count == 0,
-        float(pc.max(table["grade"]).as_py()),
-        cannot_say=unsure,
+        graded["probability"].null_count == 0,
+        float(pc.max(graded["value"]).as_py()),
+        cannot_say=len({*ids_in_table(rows.table)}.difference(ids_in_table(graded.table))),
         place=place,
     )
 
@@ -352,11 +300,9 @@ def read_labels(place: str, columns: Mapping[str, str] | None = None) -> Peoples
 def _labels_of_sample(place: str) -> PeoplesLabels:
     sample = read_sample(place)
     about, stages = sample.about, sample.about.get("stages", ())
-    if unit_of_sample(about) is not DOCUMENT:
-        raise InputError(
-            f"{place}: people said there which of two documents is better, and graded none; "
-            "agree takes such answers by --human"
-        )
+    if sample.unit is not DOCUMENT:
+        said = "people said there which of two documents is better, and graded none"
+        raise InputError(f"{place}: {said}; agree takes such answers by --human")
     rows = [(*each.ids, each.person, each.value, chance) for each, chance in sample.answers]
     return PeoplesLabels(
         table_of_rows(rows, LABEL_COLUMNS),
@@ -372,18 +318,11 @@ def _labels_of_sample(place: str) -> PeoplesLabels:
     )
 
 
-def check_probabilities(labels: Numbers) -> None:
+def check_probabilities(labels: Rows) -> None:
     """Refuse a probability that is none, and one that is missing beside others."""
-    column = labels.table["probability"]
-    chance = pc.fill_null(column, 1.0).to_numpy()
-    if (strange := ~((chance > 0) & (chance <= 1))).any():
-        row = int(strange.argmax())
-        raise InputError(
-            f"{labels.where(row)}: the probability {chance[row]:g} is not above 0 and up to 1"
-        )
-    if 0 < (blank := column.null_count) < len(column):
-        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(
-            f"{labels.where(row)}: has no probability, like {blank:,} of {len(column):,} labels: "
-            "give each one, or leave out the column"
-        )
+    chances, blank = labels.floats("probability"), labels["probability"].null_count
+    is_odd = (chances <= 0) | (chances > 1)
+    labels.refuse(is_odd, "is not above 0 and up to 1", "the probability ", chances)
+    if blank < len(labels):
+        has = f"has no probability, like {blank:,} of {len(labels):,} labels"
+        labels.refuse(np.isnan(chances), f"{has}: give each one, or leave out the column")

@@ -15,13 +15,17 @@ import orjson
 
 from zelo_ray.errors import InputError, format_error
 from zelo_ray.files.storage import READ_ERRORS, open_for_writing, open_unpacked
-from zelo_ray.files.wording import counted
 from zelo_ray.records import Document, Pool
 
 PoolRow = dict[str, Any]
 """A pool as the object of an input line."""
 LINE_FIELDS = frozenset({"id", "query", "session_id"})
 """The fields of a query that are not part of ``Pool.about``."""
+_OWN_QUERY = {
+    "left out": "left out the query itself from its candidates, as BEIR's evaluation does, where "
+    "id and text are the same",
+    "other text": "kept documents that have the id of their query but another text",
+}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -40,6 +44,11 @@ class Line:
     reason: str = ""
     own_query: Literal["", "left out", "other text"] = ""
     """whether a document has the query's id: with its text, or with another one, which is kept"""
+
+    @property
+    def text(self) -> str:
+        """Return the line with bytes that are not UTF-8 written out."""
+        return self.raw.decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +84,11 @@ def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
         yield Line(file, number + 1, b"", reason=reason)
 
 
-class _InvalidLineError(ValueError):
-    """A line is no pool; the message says why, in one line."""
-
-
 def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     """Validate one line."""
-    try:
-        pool = _parse(raw, limits)
-    except _InvalidLineError as error:
-        return Line(file, number, raw, reason=str(error))
+    pool = _parse(raw, limits)
+    if isinstance(pool, str):
+        return Line(file, number, raw, reason=pool)
     own = next((document for document in pool.documents if document.id == pool.query_id), None)
     if own is None:
         return Line(file, number, raw, pool)
@@ -95,31 +99,29 @@ def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
 
 
 @dataclass(slots=True)
-class OwnQueries:
-    """Counts the queries that are among their own candidates."""
+class Notes:
+    """Notes on what was left out and made up as files were read."""
 
-    left_out: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    said: dict[str, None] = field(default_factory=dict)
+    _ids: dict[str, dict[str, None]] = field(default_factory=dict)
 
-    def count(self, line: Line) -> None:
-        """Count the query of a line."""
+    def say(self, line: str) -> None:
+        """Note a line, once."""
+        self.said[line] = None
+
+    def leave_out(self, what: str, *ids: str) -> None:
+        """Note that something was left out."""
+        self._ids.setdefault(f"left out {what}", {}).update(dict.fromkeys(ids))
+
+    def count_own_query(self, line: Line) -> None:
+        """Note a query that is among its own candidates."""
         if line.pool and line.own_query:
-            (self.left_out if line.own_query == "left out" else self.kept).append(
-                line.pool.query_id
-            )
+            self._ids.setdefault(_OWN_QUERY[line.own_query], {})[line.pool.query_id] = None
 
-    def notes(self) -> list[str]:
-        """Return what was left out and what was kept, in words."""
-        says = {
-            "left out the query itself from the candidates of {}: id and text are the same, as "
-            "BEIR's evaluation does": self.left_out,
-            "kept documents that have the id of their query but another text, of {}": self.kept,
-        }
-        return [
-            text.format(f"{counted(len(ids), 'query', 'queries')} ({few(ids)})")
-            for text, ids in says.items()
-            if ids
-        ]
+    def lines(self) -> list[str]:
+        """Return all notes in words."""
+        counted = ((what, ids) for what, ids in self._ids.items() if ids)
+        return [*self.said, *(f"{what}: {len(ids):,} ({few(ids)})" for what, ids in counted)]
 
 
 def few(ids: Collection[str]) -> str:
@@ -134,42 +136,38 @@ def is_same_text(query: str, document: Document) -> bool:
     return any(text.split() == query.split() for text in texts)
 
 
-def _parse(raw: bytes, limits: LineLimits) -> Pool:
+def _parse(raw: bytes, limits: LineLimits) -> Pool | str:
+    """Parse a line to a pool, or to the reason why it is none, in one line."""
     try:
         row = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _InvalidLineError(f"Invalid JSON: {error}") from None
+        return f"Invalid JSON: {error}"
     if not isinstance(row, dict):
-        raise _InvalidLineError("is not an object")
+        return "is not an object"
     query: Any = row.get("query")
     rows = row.get("documents", [])
     errors = [*_errors_of("query", query, "query")]
     if not isinstance(rows, list):
         errors.append("documents: must be a list")
         rows = []
-    documents, ids = list[Document](), set[str]()
+    documents = dict[str, Document]()
     for at, item in enumerate(rows):
         if wrong := [*_errors_of(f"documents[{at}]", item, "content")]:
             errors += wrong
             continue
         doc_id, content = item["id"], item["content"]
-        if doc_id in ids:
+        if doc_id in documents:
             errors.append(f"document id {doc_id!r} appears twice")
-        elif size := _too_long(content, limits.document):
-            errors.append(
-                f"document {doc_id!r} is {size:,} bytes; the limit is {limits.document:,}"
-            )
-        ids.add(doc_id)
-        documents.append(Document(doc_id, content, item.get("metadata") or {}))
-    if not errors and (size := _too_long(query["query"], limits.query)):
-        errors.append(f"the query is {size:,} bytes; the limit is {limits.query:,}")
+        else:
+            errors += _too_long(f"document {doc_id!r}", content, limits.document)
+        documents[doc_id] = Document(doc_id, content, item.get("metadata") or {})
+    errors += [] if errors else _too_long("the query", query["query"], limits.query)
     if errors:
-        raise _InvalidLineError(
-            errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else "")
-        )
+        more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
+        return errors[0] + more
     session = _session(row.get("session_id"), query.get("session_id"))
     about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
-    return Pool(query["id"], query["query"], tuple(documents), session, about)
+    return Pool(query["id"], query["query"], tuple(documents.values()), session, about)
 
 
 def _errors_of(what: str, item: Any, text: str) -> Iterator[str]:
@@ -201,20 +199,23 @@ def _how_to_write(name: str, value: Any) -> str:
     return f': write "id": "{value}"'
 
 
-def _too_long(text: str, limit: int) -> int:
-    """Return the size of a text in bytes if it is over the limit; else 0."""
-    if len(text) <= limit // 4:  # a character takes at most four bytes
-        return 0
-    size = len(text.encode())
-    return size if size > limit else 0
+def _too_long(what: str, text: str, limit: int) -> list[str]:
+    # A character takes at most four bytes.
+    size = len(text.encode()) if len(text) > limit // 4 else 0
+    return [f"{what} is {size:,} bytes; the limit is {limit:,}"] if size > limit else []
 
 
-def parse_pool(where: str, line: bytes) -> Pool:
-    """Parse a pool, whatever the size of its texts; refuse an invalid one."""
-    parsed = parse_line(where, 0, line, LineLimits(len(line), len(line), len(line)))
-    if parsed.pool is None:
-        raise InputError(f"{where}: {parsed.reason}")
-    return parsed.pool
+def valid_pool(line: Line) -> Pool:
+    """Return the pool of a line; refuse an invalid one."""
+    if line.pool is None:
+        raise InputError(f"{line.file}:{line.number}: {line.reason}")
+    return line.pool
+
+
+def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
+    """Yield the lines of files of pools, and the pools; refuse an invalid line."""
+    for line in (line for file in files for line in read_lines(file, LineLimits())):
+        yield line.raw, valid_pool(line)
 
 
 def session_in(raw: bytes) -> str:
@@ -252,7 +253,7 @@ def annotate_line(raw: bytes, scores: Mapping[str, Mapping[str, float]], *names:
                 document.setdefault(f"input_{name}", document.pop(name))
         values = scores.get(document["id"], {})
         document.update({name: value for name, value in values.items() if math.isfinite(value)})
-    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return to_line(line)
 
 
 def hash_id(kind: str, text: str) -> str:

@@ -11,62 +11,57 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.wording import text_for_judges
 from zelo_ray.names import did_you_mean
 
 Type = Literal["id", "text", "number", "flag", "object", "field"]
-_NAMES: Mapping[str, tuple[Type, str]] = {
-    "query_id": ("id", "qid q_id question_id topic_id topic"),
-    "query": ("text", "query_text question search_query q user_query"),
-    "doc_id": (
-        "id",
-        "docno document_id did pid passage_id corpus_id chunk_id product_id candidate_id",
-    ),
-    "content": (
-        "text",
-        (
-            "contents text document document_text doc doc_text passage passage_text body chunk "
-            "snippet segment answer response"
-        ),
-    ),
-    "title": ("text", "doc_title document_title"),
-    "metadata": ("object", ""),
-    "session_id": ("id", ""),
-    "documents": ("object", "passages candidates docs results hits ctxs contexts"),
-    "score": ("number", ""),
-    "rank": ("number", "position"),
-    "run": ("id", ""),
-    "grade": ("number", "relevance rating label rel judgment judgement"),
-    "probability": ("number", ""),
-    "judge": ("id", "person rater annotator assessor"),
-    "winner": ("id", "winner_id"),
-    "loser": ("id", "loser_id"),
-    "preference": ("number", ""),
-    "a": ("id", ""),
-    "b": ("id", ""),
-    "a_wins": ("number", "win won"),
-    "b_wins": ("number", ""),
-    "ties": ("number", "tie draws winner_tie"),
-    "weight": ("number", "count freq"),
-    "swapped": ("flag", ""),
-    "turn": ("id", ""),
-    "method": ("id", ""),
-    "std_error": ("number", ""),
-    "truth_error": ("number", ""),
+_TYPES: Mapping[Type, str] = {
+    "id": "query_id doc_id session_id run judge winner loser a b turn method",
+    "text": "query content title",
+    "number": "score rank grade probability preference a_wins b_wins ties weight std_error "
+    "truth_error",
+    "flag": "swapped",
+    "object": "metadata documents",
 }
-"""By role, the type of its values, and what its columns are called besides."""
-SIDES = tuple(
-    tuple(pair.split("|"))
-    for pair in [
-        "doc_id_a|doc_id_b",
-        "a|b",
-        "left|right",
-        "left_id|right_id",
-        "model_a|model_b",
-        "home|away",
-        "home_team|away_team",
-    ]
+"""By type of its values, the roles of columns."""
+_SYNONYMS = {
+    "query_id": "qid q_id question_id topic_id topic",
+    "query": "query_text question search_query q user_query",
+    "doc_id": "docno document_id did pid passage_id corpus_id chunk_id product_id candidate_id",
+    "content": "contents text document document_text doc doc_text passage passage_text body chunk "
+    "snippet segment answer response",
+    "title": "doc_title document_title",
+    "documents": "passages candidates docs results hits ctxs contexts",
+    "rank": "position",
+    "grade": "relevance rating label rel judgment judgement",
+    "judge": "person rater annotator assessor",
+    "winner": "winner_id",
+    "loser": "loser_id",
+    "a_wins": "win won",
+    "ties": "tie draws winner_tie",
+    "weight": "count freq",
+}
+"""By role, what its columns are called besides."""
+_TYPE_OF: Mapping[str, Type] = {
+    role: type_ for type_, roles in _TYPES.items() for role in roles.split()
+}
+ARROW: Mapping[Type, pa.DataType] = {
+    **dict.fromkeys(("id", "object", "field"), pa.string()),
+    "text": pa.large_string(),
+    "number": pa.float64(),
+    "flag": pa.bool_(),
+}
+SIDES = (
+    ("doc_id_a", "doc_id_b"),
+    ("a", "b"),
+    ("left", "right"),
+    ("left_id", "right_id"),
+    ("model_a", "model_b"),
+    ("home", "away"),
+    ("home_team", "away_team"),
 )
 """What the two items of a comparison are called; ``home_wins`` and ``away_wins``, or
 ``winner_home`` and ``winner_away``, say how often each won, or whether it did."""
@@ -76,7 +71,7 @@ ERRORS = ("std_error", "truth_error")
 _MISSING = frozenset(("", "na", "nan", "null", "none"))
 _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 _IGNORED = re.compile(r"[\W_]+")
-_FLOAT = re.compile(r"[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)")
+FLOAT = r"[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)"
 """A text that was a large number once, as pandas, Arrow and spreadsheets write it."""
 _COMMA, _THOUSANDS = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _EXACT = 2.0**53
@@ -93,17 +88,11 @@ def normalize_name(name: str) -> str:
 
 _ROLE_OF = {
     normalize_name(name): role
-    for role, (_, others) in _NAMES.items()
-    for name in (role, *others.split())
+    for role in _TYPE_OF
+    for name in (role, *_SYNONYMS.get(role, "").split())
     if role not in ("a", "b", "b_wins")
 }
-
-
 _PLACES = {name: place for place, name in enumerate(_ROLE_OF)}
-
-
-def _place_in_table(name: str) -> int:
-    return _PLACES[normalize_name(name)]
 
 
 @lru_cache(4096)
@@ -124,12 +113,10 @@ class Columns(dict[str, str]):
         every = {name for names in self.files.values() for name in names}
         for role, name in self.items():
             if self.files and name not in every:
-                files = {file: ", ".join(dict.fromkeys(n)) for file, n in self.files.items()}
-                has = "; ".join(f"{file} has {names}" for file, names in files.items())
-                raise OptionError(
-                    f"columns: no file has a column {name!r} ({role}): {has}"
-                    f"{did_you_mean(name, every)}"
-                )
+                files = ((file, ", ".join(dict.fromkeys(n))) for file, n in self.files.items())
+                has = "; ".join(f"{file} has {names}" for file, names in files)
+                near = did_you_mean(name, every)
+                raise OptionError(f"columns: no file has a column {name!r} ({role}): {has}{near}")
 
 
 def split_columns(texts: Iterable[str]) -> Columns:
@@ -137,11 +124,10 @@ def split_columns(texts: Iterable[str]) -> Columns:
     columns = Columns()
     for text in texts:
         role, _, name = text.partition("=")
-        if not name or role not in _NAMES:
-            raise OptionError(
-                f"columns: {text!r} is not ROLE=NAME (in quotes, where NAME holds blanks); roles "
-                f"are {', '.join(_NAMES)}{did_you_mean(role, _NAMES)}"
-            )
+        if not name or role not in _TYPE_OF:
+            roles = f"roles are {', '.join(_TYPE_OF)}{did_you_mean(role, _TYPE_OF)}"
+            how = "write it in quotes, where NAME holds blanks"
+            raise OptionError(f"columns: {text!r} is not ROLE=NAME; {roles}; {how}")
         if columns.get(role, name) != name:
             raise OptionError(f"columns: {role} is {columns[role]!r} and {name!r}; name one")
         columns[role] = name
@@ -162,10 +148,8 @@ def find_roles(
         named = by_role.get(role, [])
         exact = [name for name in named if normalize_name(name) == normalize_name(role)]
         if len(named) > 1 and len(exact) != 1:
-            raise InputError(
-                f"{place}: {' and '.join(map(repr, named))} may all be the {role}: say which by "
-                f"--columns {role}={named[0]}"
-            )
+            every, which = " and ".join(map(repr, named)), f"--columns {role}={named[0]}"
+            raise InputError(f"{place}: {every} may all be the {role}: say which by {which}")
         if named:
             found[role] = (exact or named)[0]
     if "doc_id" in wanted and "doc_id" not in found:
@@ -196,8 +180,16 @@ def value_of(row: Mapping[str, Any], role: str, columns: Mapping[str, str]) -> A
         return row[columns[role]]
     named = {name: value for name, value in row.items() if value is not None}
     if usual := [name for name in named if role_of(name) == role]:
-        return named[min(usual, key=_place_in_table)]
+        return named[min(usual, key=lambda name: _PLACES[normalize_name(name)])]
     return own_id(named) if role == "doc_id" else None
+
+
+def convert(role: str, value: Any) -> Any:
+    """Return a value with the type of a role; a ValueError names the role."""
+    try:
+        return None if value is None else converter(role)(value)
+    except ValueError as error:
+        raise ValueError(f"the {role} {error}") from None
 
 
 def own_id(row: Mapping[str, Any]) -> Any:
@@ -226,48 +218,32 @@ def to_id(value: Any) -> str | None:
         why = "an id is a text or a whole number"
         raise ValueError(f"cannot be {value!r}: {why}")  # noqa: TRY004 - one error for a value
     text = str(value)
-    was_float = ("+" in text or "." in text) and _FLOAT.fullmatch(text)
+    was_float = ("+" in text or "." in text) and re.fullmatch(FLOAT, text)
     if was_float and ("+" in text[1:] or float(text) >= _EXACT):
         raise ValueError(f"{value!r} {LOST_DIGITS}")
     return text.encode("utf-8", "replace").decode()  # no half of a character
 
 
-def to_number(value: Any, *, has_commas: bool = False) -> float | None:
-    """Return a finite number, or None where it is missing; ``has_commas``: 1,5 is 1.5."""
+def to_number(value: Any, separator: str = "") -> float | None:
+    """Return a finite number, or None where it is missing; where ";" parts cells, 1,5 is 1.5."""
     if value is None or (isinstance(value, str) and is_missing(value)):
         return None
+    plain = value
     if isinstance(value, str):
-        text = value.strip()
-        if has_commas and _COMMA.fullmatch(text):
-            if _THOUSANDS.fullmatch(text):
-                raise ValueError(
-                    f"{text!r} may be a fraction or thousands: write it without the comma, or with "
-                    "a point"
-                )
-            text = text.replace(",", ".")
-    else:
-        text = "" if isinstance(value, bool) else value
+        plain = value.strip()
+        if separator == ";" and _COMMA.fullmatch(plain):
+            if _THOUSANDS.fullmatch(plain):
+                how = "write it without the comma, or with a point"
+                raise ValueError(f"{plain!r} may be a fraction or thousands: {how}")
+            plain = plain.replace(",", ".")
+    is_odd = isinstance(value, bool) or (isinstance(plain, str) and "_" in plain)
     try:
-        number = float("" if isinstance(text, str) and "_" in text else text)
+        number = float("" if is_odd else plain)
     except (TypeError, ValueError):
         raise ValueError(f"cannot be {value!r}: it is not a number") from None
     if not math.isfinite(number):
         raise ValueError(f"is {number}: write null where an answer is missing")
     return number
-
-
-def _to_count(value: Any, *, has_commas: bool) -> float | None:
-    """Return a number of wins, which may be written as yes and no."""
-    word = str(value).strip().lower()
-    if word in ("true", "false"):
-        return float(word == "true")
-    return to_number(value, has_commas=has_commas)
-
-
-def _to_error(value: Any, *, has_commas: bool) -> float | None:
-    """Return a standard error; NaN is one that is not known."""
-    is_unknown = isinstance(value, float) and math.isnan(value)
-    return None if is_unknown else to_number(value, has_commas=has_commas)
 
 
 def to_text(value: Any) -> str | None:
@@ -299,25 +275,44 @@ def _to_object(value: Any) -> str | None:
     return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def converter(role: str, *, cells: bool = False, has_commas: bool = False) -> Callable[[Any], Any]:
+def _to_field(value: Any) -> str | None:
+    return text_for_judges(value) or None
+
+
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "id": to_id,
+    "text": to_text,
+    "flag": _to_flag,
+    "object": _to_object,
+    "field": _to_field,
+}
+_COUNTS = frozenset(("a_wins", "b_wins", "ties"))
+
+
+def _to_float(is_count: bool, is_error: bool, separator: str, value: Any) -> float | None:
+    """Return a number, a win that is written as yes or no, or an error, which may be unknown."""
+    if is_count and (word := str(value).strip().lower()) in ("true", "false"):
+        return float(word == "true")
+    is_unknown = is_error and isinstance(value, float) and math.isnan(value)
+    return None if is_unknown else to_number(value, separator)
+
+
+@lru_cache(256)
+def converter(role: str, separator: str = "") -> Callable[[Any], Any]:
     """Return the function that gives the values of a role their type; it raises ValueError.
 
-    ``cells``: values are texts under a header, around which blanks do not count, unless they are
-    documents. A role that is not known is a field that judges may be shown.
+    ``separator``: what parts cells under a header, in which blanks around an id or a query do not
+    count. A role that is not known is a field that judges may be shown.
     """
     type_ = type_of(role)
     if type_ == "number":
-        counts = dict.fromkeys(("a_wins", "b_wins", "ties"), _to_count)
-        number = {**counts, **dict.fromkeys(ERRORS, _to_error)}.get(role, to_number)
-        return partial(number, has_commas=has_commas)
-    to = {"id": to_id, "flag": _to_flag, "object": _to_object, "text": to_text}.get(type_)
-    if to is None:
-        return lambda value: text_for_judges(value) or None
-    if cells and (type_ == "id" or role == "query"):
+        return partial(_to_float, role in _COUNTS, role in ERRORS, separator)
+    to = _CONVERTERS[type_]
+    if separator and (type_ == "id" or role == "query"):
         return lambda value: to(value.strip() if isinstance(value, str) else value)
     return to
 
 
 def type_of(role: str) -> Type:
     """Return the type of the values of a role."""
-    return _NAMES[role][0] if role in _NAMES else "field"
+    return _TYPE_OF.get(role, "field")

@@ -10,7 +10,7 @@ import stat
 import tempfile
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.files.wording import is_utf8, not_utf8_message
-from zelo_ray.names import describe_missing_library
+from zelo_ray.names import describe_missing_library, did_you_mean
 
 PACKED_ENDINGS = (".gz", ".zst")
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -60,24 +60,28 @@ def storage_error(url: str, error: Exception) -> InputError:
     return InputError(f"{url}: {missing or f'cannot be reached ({format_error(error)})'}")
 
 
-def exists(url: str) -> bool:
-    """Return whether there is a file or directory."""
+@contextlib.contextmanager
+def reach(url: str) -> Iterator[tuple[Any, str]]:
+    """Give the file system of a path or URL, and the path there; explain what goes wrong."""
     try:
-        fs, path = fsspec.url_to_fs(url)
-        return bool(fs.exists(path))
+        yield fsspec.url_to_fs(url)
+    except InputError:
+        raise
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise storage_error(url, error) from None
+
+
+def exists(url: str) -> bool:
+    """Return whether there is a file or directory."""
+    with reach(url) as (fs, path):
+        return bool(fs.exists(path))
 
 
 def list_directory(url: str) -> list[str] | None:
     """Return the sorted names in a directory; None if it is not a directory."""
-    try:
-        fs, path = fsspec.url_to_fs(url)
-        if not fs.isdir(path):
-            return None
-        return sorted(name.rstrip("/").rsplit("/", 1)[-1] for name in fs.ls(path, detail=False))
-    except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise storage_error(url, error) from None
+    with reach(url) as (fs, path):
+        names = fs.ls(path, detail=False) if fs.isdir(path) else None
+        return None if names is None else sorted(n.rstrip("/").rsplit("/", 1)[-1] for n in names)
 
 
 def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
@@ -87,42 +91,39 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
     """
     files: dict[str, None] = {}
     for pattern in patterns:
-        try:
-            fs, path = fsspec.url_to_fs(pattern)
+        with reach(pattern) as (fs, path):
             if fs.isdir(path):
                 root = path.rstrip("/")
                 names = [n for n in fs.find(path) if is_jsonl(n) and "/." not in n[len(root) :]]
             else:
                 names = [path] if fs.exists(path) else fs.glob(path)
-            prefix = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise storage_error(pattern, error) from None
         if out and names != [path]:
-            names = [name for name in names if not name.startswith(prefix)]
+            own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
+            names = [name for name in names if not name.startswith(own)]
         if not names:
-            raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
-        if odd := next((name for name in names if not is_utf8(name)), ""):
-            raise InputError(not_utf8_message(odd))
-        local = "file" in fs.protocol
-        files.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
-    return list(files)
+            folder, _, name = pattern.rstrip("/").rpartition("/")
+            near = did_you_mean(name, list_directory(folder or ".") or ())
+            what = f"no such file, and no {' or '.join(_LINES)} file there"
+            raise InputError(f"{pattern}: {what}{near}")
+        files |= dict.fromkeys(name_urls(fs, sorted(names)))
+    return [*files]
 
 
-def refuse_pipe(file: str) -> None:
-    """Refuse a pipe or a device, which can be read only once, and may block for ever."""
-    with contextlib.suppress(OSError, ValueError):
-        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
-        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise InputError(
-                f"{file}: is a pipe or a device, and input is read more than once: write it to a "
-                "file first, and name that"
-            )
+def name_urls(fs: Any, names: Sequence[str]) -> list[str]:
+    """Return the paths or URLs of names that a file system gave; refuse what is not UTF-8."""
+    if odd := next((name for name in names if not is_utf8(name)), ""):
+        raise InputError(not_utf8_message(odd))
+    return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in names]
 
 
 @contextlib.contextmanager
 def open_unpacked(file: str) -> Iterator[Any]:
     """Open a file, unpacked, as a stream that reads lines; a torn one raises `READ_ERRORS`."""
-    refuse_pipe(file)
+    with contextlib.suppress(OSError, ValueError):
+        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
+        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # and it may block for ever
+            what = "is a pipe or a device, and input is read more than once"
+            raise InputError(f"{file}: {what}: write it to a file first, and name that")
     if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
@@ -159,31 +160,32 @@ def read_blocks(url: str) -> Iterator[bytes]:
             piece = stream.read(BLOCK_BYTES)
 
 
-def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the place (``file:number``) and the bytes of each line that is not blank."""
+def number_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of blocks that are not blank, with their numbers."""
     number = 0
-    for block in read_blocks(url):
+    for block in blocks:
         for at, line in enumerate(block.split(b"\n"), number + 1):
             if line.strip():
-                yield f"{url}:{at}", line.rstrip(b"\r")
+                yield at, line.rstrip(b"\r")
         number += block.count(b"\n")
 
 
-def parse_json_object(place: str, data: bytes) -> dict[str, Any]:
-    """Parse the content of a small file, or a line."""
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{place}: is not valid JSON ({format_error(error)})") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{place}: is not a JSON object")
-    return value
+def read_placed_lines(url: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the place (``file:number``) and the bytes of each line that is not blank."""
+    return ((f"{url}:{number}", line) for number, line in number_lines(read_blocks(url)))
 
 
 def read_json_object(url: str) -> dict[str, Any]:
     """Read a small JSON file."""
     with open_for_reading(url) as file:
-        return parse_json_object(url, file.read())
+        data = file.read()
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{url}: is not valid JSON ({format_error(error)})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{url}: is not a JSON object")
+    return value
 
 
 @contextlib.contextmanager
@@ -202,12 +204,8 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
     """Open a file for writing bytes, packed if it ends in .gz or .zst.
 
     It appears, or replaces an earlier one, when the block ends without an exception, and on a local
-    disk it is then durable.
-
-    Args:
-        url: its path or URL.
-        ending: of the name that it has until then. Without one it is a name of its own, as two
-            processes may write the file at once.
+    disk it is then durable. Until then it has a name with the ``ending``; without one it is a name
+    of its own, as two processes may write the file at once.
     """
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:

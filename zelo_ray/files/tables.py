@@ -68,20 +68,16 @@ def table_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Tabl
 
 
 class StoredTable:
-    """A Parquet file, which each method opens.
-
-    Args:
-        url: its path or URL.
-        schemas: it must have all columns of one of these, and may have others.
-    """
+    """A Parquet file, which each method opens; it has all columns of one of the schemas."""
 
     def __init__(self, url: str, *schemas: pa.Schema) -> None:
         self._url = url
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             self.schema: pa.Schema = file.schema_arrow
             self.names: list[str] = self.schema.names
             self.row_count: int = file.metadata.num_rows
-        lacks = [_lacking(self.schema, schema) for schema in schemas]
+        kinds = {field.name: _kind(field.type) for field in self.schema}
+        lacks = [[f for f in schema if kinds.get(f.name) != _kind(f.type)] for schema in schemas]
         if lacks and all(lacks):
             first = min(lacks, key=len)[0]
             raise InputError(f"{url}: has no column {first.name} ({first.type})")
@@ -90,7 +86,7 @@ class StoredTable:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read all rows, with those of the columns that the table has; with all columns if None."""
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             table = file.read(self._existing(columns), use_threads=self._threads)
             table.validate(full=True)  # Arrow does not check texts as it reads
             return table
@@ -99,7 +95,7 @@ class StoredTable:
         self, size: int, columns: Sequence[str] | None = None, every: int = 1
     ) -> Iterator[pa.Table]:
         """Yield rows in tables of at most ``size``; with ``every`` = 5 only each 5th row group."""
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             groups = [*range(0, file.num_row_groups, every)]
             wanted = self._existing(columns)
             for batch in file.iter_batches(size, groups, wanted, use_threads=self._threads):
@@ -108,10 +104,10 @@ class StoredTable:
 
     def head(self, size: int) -> pa.Table:
         """Read the first ``size`` rows, or all if there are fewer."""
-        tables = [self.schema.empty_table()]
+        tables, rows = [self.schema.empty_table()], 0
         for batch in self.batches(size):
             tables.append(batch)
-            if sum(table.num_rows for table in tables) >= size:
+            if (rows := rows + len(batch)) >= size:
                 break
         return pa.concat_tables(tables).slice(0, size)
 
@@ -126,7 +122,7 @@ class StoredTable:
         Of row groups without these queries only the ids are read.
         """
         wanted = pa.array([*query_ids], pa.string())
-        with self._open() as file:
+        with open_parquet(self._url) as file:
             for group in range(file.num_row_groups):
                 ids = file.read_row_group(group, ["query_id"], use_threads=False)["query_id"]
                 chosen = pc.is_in(ids, wanted)
@@ -135,30 +131,24 @@ class StoredTable:
 
     def query_ids(self) -> list[str]:
         """Return the ids of the queries, each once, in the order of their first rows."""
-        query_ids = dict[str, None]()
-        for batch in self.batches(_BATCH_ROWS, ["query_id"]):
-            query_ids |= dict.fromkeys(batch["query_id"].unique().to_pylist())
-        return list(query_ids)
+        batches = self.batches(_BATCH_ROWS, ["query_id"])
+        return [*dict.fromkeys(id_ for b in batches for id_ in b["query_id"].unique().to_pylist())]
 
     def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
         return None if columns is None else [name for name in columns if name in self.names]
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[pq.ParquetFile]:
-        with open_for_reading(self._url) as stream:
-            try:
-                # Read ahead, Arrow has threads of its own even where none are asked for.
-                yield pq.ParquetFile(stream, pre_buffer=False)
-            except (pa.ArrowException, UnicodeDecodeError) as error:
-                raise UnreadableFile(
-                    f"{self._url}: cannot be read as Parquet ({format_error(error)})"
-                ) from None
 
-
-def _lacking(found: pa.Schema, schema: pa.Schema) -> "list[pa.Field[Any]]":
-    """Return the columns that are missing, or of another type."""
-    kinds = {field.name: _kind(field.type) for field in found}
-    return [column for column in schema if kinds.get(column.name) != _kind(column.type)]
+@contextlib.contextmanager
+def open_parquet(url: str, data: bytes | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, or the data of one that has been read."""
+    whole = open_for_reading(url) if data is None else contextlib.nullcontext(pa.BufferReader(data))
+    with whole as stream:
+        try:
+            # Read ahead, Arrow has threads of its own even where none are asked for.
+            yield pq.ParquetFile(stream, pre_buffer=False)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            why = f"is not Parquet, or damaged ({format_error(error)})"
+            raise UnreadableFile(f"{url}: {why}") from None
 
 
 def _kind(dtype: pa.DataType) -> str:
@@ -198,18 +188,14 @@ class ResultsWriter:
         self._files, self._drafts = dict[str, Any](), contextlib.ExitStack()
         self._writers = dict[str, pq.ParquetWriter]()
         self._pending: dict[str, list[pa.Table]] = {name: [] for name in tables}
-        try:
+        with self._discarding():
             for file in (*(f"{name}.parquet" for name in tables), *lines):
-                draft = open_for_writing(self._url(file), PARTIAL)
+                draft = open_for_writing(f"{self._out}/{file}", PARTIAL)
                 self._files[file] = self._drafts.enter_context(draft)
             for name, schema in tables.items():
+                file = self._files[f"{name}.parquet"]
                 with self._named(name):
-                    self._writers[name] = pq.ParquetWriter(
-                        self._files[f"{name}.parquet"], schema, compression="zstd"
-                    )
-        except BaseException:
-            self._discard()
-            raise
+                    self._writers[name] = pq.ParquetWriter(file, schema, compression="zstd")
 
     def add(self, name: str, table: pa.Table) -> None:
         """Append rows to a table."""
@@ -223,7 +209,7 @@ class ResultsWriter:
 
     def add_line(self, name: str, line: bytes) -> None:
         """Append a line to a text file."""
-        with name_file_in_errors(self._url(name)):
+        with name_file_in_errors(f"{self._out}/{name}"):
             self._files[name].write(line + b"\n")
 
     def __enter__(self) -> Self:
@@ -233,7 +219,7 @@ class ResultsWriter:
         if kind is not None:
             self._discard()
             return
-        try:
+        with self._discarding():  # the disk may be full
             for name, writer in self._writers.items():
                 pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
                 if pending.num_rows:
@@ -241,13 +227,18 @@ class ResultsWriter:
                 with self._named(name):
                     writer.close()
             self._drafts.close()
-        except BaseException:
-            self._discard()  # the disk may be full
-            raise
 
     def _write(self, name: str, rows: pa.Table) -> None:
         with self._named(name):
             self._writers[name].write_table(rows.combine_chunks())
+
+    @contextlib.contextmanager
+    def _discarding(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._discard()
+            raise
 
     def _discard(self) -> None:
         for writer in self._writers.values():
@@ -255,11 +246,8 @@ class ResultsWriter:
                 writer.close()
         self._drafts.__exit__(GeneratorExit, GeneratorExit(), None)
 
-    def _url(self, file: str) -> str:
-        return f"{self._out}/{file}"
-
     def _named(self, name: str) -> contextlib.AbstractContextManager[None]:
-        return name_file_in_errors(self._url(f"{name}.parquet"))
+        return name_file_in_errors(f"{self._out}/{name}.parquet")
 
 
 def write_tables(out: str, tables: Mapping[str, pa.Table]) -> None:

@@ -6,16 +6,19 @@ Everything else that is wrong is an error: these files are small and precious.
 """
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from zelo_ray.errors import InputError, OutputError, format_error
-from zelo_ray.files.rows import Source
-from zelo_ray.files.storage import open_for_writing
+from zelo_ray.errors import InputError, OutputError
+from zelo_ray.files.pools import write_lines
+from zelo_ray.files.rows import Rows, Source, decode
+from zelo_ray.files.schema import FLOAT, to_id
 
 _QRELS = ("query_id", "iteration", "doc_id", "value")
 _RUN = ("query_id", "Q0", "doc_id", "rank", "value", "run")
@@ -27,35 +30,37 @@ _WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$|^\x{FEFF}"
 _ROWS = 100_000
 
 
-def read_trec(source: Source) -> pa.Table:
+def read_trec(source: Source) -> Rows:
     """Read all lines of qrels or of a run, by Arrow where a block of lines is regular.
 
-    Of a run there are also its ``run`` (the tag) and ``rank``, null where one is no number.
+    A run also has its ``rank``, null if one is no number, and its tag (``run``) if it has one.
     """
-    is_run = source.kind == "trec run"
-    names = _RUN if is_run else _QRELS
-    more = [("run", pa.string()), ("rank", pa.string())] if is_run else []
-    schema = pa.schema([*NUMBERS, *map(pa.field, *zip(*more, strict=True))] if more else [*NUMBERS])
-    tables, number = [schema.empty_table()], 0
+    is_run, number = source.kind == "trec run", 0
+    names, more = (_RUN, ("run", "rank")) if is_run else (_QRELS, ())
+    schema = pa.schema([*NUMBERS, *((name, pa.string()) for name in more)])
+    tables = [schema.empty_table()]
     for block in source.blocks():
         table = _parse_block(block, names, schema)
-        tables.append(
-            _parse_lines(source, number, block, names, schema) if table is None else table
-        )
+        tables.append(table or _parse_lines(source, number + 1, block, names, schema))
         number += block.count(b"\n")
-    table = pa.concat_tables(tables)
+    rows = Rows(
+        pa.concat_tables(tables),
+        lambda row: source.where(next(islice(source.lines(), row, None))[0]),
+    )
     if is_run:
-        table = table.set_column(
-            table.schema.get_field_index("rank"), "rank", _ranks(table["rank"])
-        )
-    return table
-
-
-def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    try:
-        return column.cast(pa.float64())
-    except pa.ArrowInvalid:  # they order nothing, so they may be anything
-        return pa.chunked_array([pa.nulls(len(column), pa.float64())])
+        try:
+            rows = rows.with_column("rank", rows["rank"].cast(pa.float64()))
+        except pa.ArrowInvalid:  # they order nothing, so they may be anything
+            rows = rows.with_column("rank", pa.nulls(len(rows), pa.float64()))
+        if len(pc.unique(rows["run"])) != 1:
+            rows = replace(rows, table=rows.table.drop_columns(["run"]))
+    for name in NUMBERS.names[:2]:
+        for row in pc.indices_nonzero(pc.match_substring_regex(rows[name], f"^{FLOAT}$")):
+            try:
+                to_id(rows[name][row.as_py()].as_py())
+            except ValueError as error:
+                raise InputError(f"{rows.where(row.as_py())}: {name} {error}") from None
+    return rows
 
 
 def _parse_block(block: bytes, names: tuple[str, ...], schema: pa.Schema) -> pa.Table | None:
@@ -84,49 +89,42 @@ def _parse_block(block: bytes, names: tuple[str, ...], schema: pa.Schema) -> pa.
 
 
 def _parse_lines(
-    source: Source, number: int, block: bytes, names: tuple[str, ...], schema: pa.Schema
+    source: Source, start: int, block: bytes, names: tuple[str, ...], schema: pa.Schema
 ) -> pa.Table:
-    rows, what = [], f"a TREC {'run' if 'rank' in names else 'qrels file'}"
-    for at, line in enumerate(block.split(b"\n"), number + 1):
+    rows, is_run = [], "rank" in names
+    for at, line in enumerate(block.split(b"\n"), start):
         parts, where = line.split(), source.where(at)
         if not parts:
             continue
-        if len(parts) < len(names) or (len(parts) > len(names) and "rank" not in names):
-            raise InputError(
-                f"{where}: {len(parts)} columns; {what} has {len(names)}: "
-                f"{' '.join(names).replace('value', 'score' if 'rank' in names else 'relevance')}"
-            )
+        if len(parts) < len(names) or (len(parts) > len(names) and not is_run):
+            what, value = ("run", "score") if is_run else ("qrels file", "relevance")
+            columns = " ".join(names).replace("value", value)
+            has = f"{len(parts)} columns; a TREC {what} has {len(names)}: {columns}"
+            raise InputError(f"{where}: {has}")
+        row: dict[str, Any] = dict(
+            zip(names, (decode(where, part) for part in parts), strict=False)
+        )
         try:
-            row = dict(zip(names, (part.decode() for part in parts), strict=False))
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where}: is not UTF-8 ({format_error(error)})") from None
-        text = row["value"]
-        try:
-            value = float(text) if "_" not in text else math.nan
+            number = float("nan" if "_" in row["value"] else row["value"])
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise InputError(f"{where}: the number {text!r} is not a finite number")
-        rows.append({**row, "value": value})
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(f"{where}: the number {row['value']!r} is not a finite number")
+        rows.append({**row, "value": number})
     return pa.Table.from_pylist(rows, schema)
 
 
 def write_qrels(url: str, qrels: pa.Table) -> None:
     """Write judgments (columns of `records.Qrel`), in their order, to be read as the same."""
     relevance = format_numbers(url, qrels["relevance"])
-    _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
+    _write(url, qrels, qrels["query_id"], "0", qrels["doc_id"], relevance)
 
 
 def write_run(url: str, name: str, ordered: pa.Table) -> None:
     """Write a run (the result of `candidates.sort_run`), with its ranks."""
     _refuse_white(url, "the run's name", pa.chunked_array([[name]]))
-    scores = format_numbers(url, ordered["score"])
-    ranks = pc.cast(ordered["rank"], pa.string())
-    _write(
-        url,
-        ordered,
-        lambda part, at: (part["query_id"], "Q0", part["doc_id"], ranks[at], scores[at], name),
-    )
+    scores, ranks = format_numbers(url, ordered["score"]), ordered["rank"].cast(pa.string())
+    _write(url, ordered, ordered["query_id"], "Q0", ordered["doc_id"], ranks, scores, name)
 
 
 def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -138,25 +136,17 @@ def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
-    white = column.filter(pc.match_substring_regex(column, _WHITE))
-    if len(white):
-        raise OutputError(
-            f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
-            "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
-            "rename it"
+    for text in column.filter(pc.match_substring_regex(column, _WHITE))[:1].to_pylist():
+        why = (
+            "is empty, or holds white space, which parts the columns of a TREC file, or begins "
+            "with a byte order mark, which its first line loses: rename it"
         )
+        raise OutputError(f"{url}: {what} {text!r} {why}")
 
 
-def _write(
-    url: str,
-    table: pa.Table,
-    columns: Callable[[pa.Table, slice], tuple[str | pa.ChunkedArray, ...]],
-) -> None:
+def _write(url: str, table: pa.Table, *cells: str | pa.ChunkedArray) -> None:
     for name in ("query_id", "doc_id"):
         _refuse_white(url, f"the {name}", table[name])
-    with open_for_writing(url) as file:
-        for start in range(0, len(table), _ROWS):
-            part = table.slice(start, _ROWS)
-            cells = columns(part, slice(start, start + len(part)))
-            joined = pc.binary_join_element_wise(*cells, " ").to_pylist()
-            file.write("".join(f"{line}\n" for line in joined).encode())
+    lines = pc.binary_join_element_wise(*cells, " ") if len(table) else pa.chunked_array([[]])
+    parts = (lines.slice(start, _ROWS).to_pylist() for start in range(0, len(table), _ROWS))
+    write_lines(url, (line.encode() for part in parts for line in part))

@@ -4,7 +4,7 @@ Rows name two items and which of them won: by a preference, by its name or its c
 often each won, or as winner and loser.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.rows import Source, refuse
+from zelo_ray.files.rows import Floats, Rows, Source
 from zelo_ray.files.schema import find_sides, is_missing, normalize_name
 from zelo_ray.files.tables import schema_of
 from zelo_ray.records import Vote
@@ -23,30 +23,29 @@ VOTES = pa.schema([f for f in schema_of(Vote) if f.name not in ("reasoning", "ke
 """``swapped`` is null if the source does not have it."""
 HUMAN_VOTES = VOTES.append(pa.field("rater", pa.string()))
 """Votes of people, who are one judge; ``rater`` is the person."""
-
-Floats = NDArray[np.float64]
 Answer = Literal["preference", "a_wins", "winner"]
 _ANSWERS: tuple[Answer, ...] = ("preference", "a_wins", "winner")
 _BESIDE = ("judge", "swapped", "turn", "method", "weight")
+_PAIR = ("query_id", "doc_id_a", "doc_id_b", "judge")
 _TIES = ("tie", "draw")
 _MATCH = ("left_id", "right_id")
 """The items of annotate's matches, whose judge is that of a tournament."""
-KNOWN_VOTES = (
+_KNOWN_VOTES = (
     "known are winner and loser; or two of a and b, left and right, home and away, model_a and "
     "model_b, doc_id_a and doc_id_b with preference, winner, or a_wins and b_wins; name others by "
     "--columns, such as a=team1 b=team2 a_wins=score1 b_wins=score2"
 )
 
 
-def vote_roles(names: Sequence[str], user: Mapping[str, str]) -> dict[str, str]:
+def _vote_roles(source: Source) -> dict[str, str]:
     """Return the columns of the two items and of what says who won, whichever there are."""
-    place = Source("", "table", tuple(names), columns=user)
-    roles = {**find_sides(names, user)}
-    for role in (*_ANSWERS, "loser", "ties"):
+    user, said = source.columns, (*_ANSWERS, "loser")
+    roles = find_sides(source.names, user)
+    for role in (*said, "ties"):
         if role not in roles:
-            roles |= place.roles(role)
-    if said := [role for role in (*_ANSWERS, "loser") if user.get(role) in names]:
-        roles = {r: n for r, n in roles.items() if r not in (*_ANSWERS, "loser") or r in said}
+            roles |= source.roles(role)
+    if named := [role for role in said if user.get(role) in source.names]:
+        roles = {role: n for role, n in roles.items() if role not in said or role in named}
     return roles
 
 
@@ -54,25 +53,20 @@ def has_votes(source: Source) -> bool:
     """Return whether the columns of a place name two items, and which of them won."""
     if source.kind != "table":
         return False
-    roles = vote_roles(source.names, source.columns)
+    roles = _vote_roles(source)
     sides = {"winner", "loser"} <= roles.keys() or {"a", "b"} <= roles.keys()
     return sides and not {*_ANSWERS}.isdisjoint(roles)
 
 
 @dataclass(frozen=True, slots=True)
-class VoteRows:
+class VoteRows(Rows):
     """Comparisons as they stand in one place, a row each.
 
     ``table`` has query_id, a, b, judge, turn and method (texts; null where rows have none),
     swapped, and preference (float64, negative: a is better). ``won``, ``lost`` and ``tied`` say how
-    often a did so; all are NaN, and the preference null, where an answer is missing.
+    often a did so; these and the preference are null where an answer is missing.
     """
 
-    table: pa.Table
-    won: Floats
-    lost: Floats
-    tied: Floats
-    where: Callable[[int], str]
     columns: Mapping[str, str]
     """the names of the columns, by role"""
     place: str
@@ -80,22 +74,12 @@ class VoteRows:
     @property
     def is_answered(self) -> NDArray[np.bool_]:
         """Return which rows have an answer."""
-        return ~np.isnan(self.won)
-
-    @property
-    def names_judges(self) -> bool:
-        """Return whether rows name their judges."""
-        return "judge" in self.columns
+        return ~self.is_null("won")
 
     @property
     def of_documents(self) -> bool:
         """Return whether the items are called as the documents of annotate's votes are."""
         return (self.columns.get("a"), self.columns.get("b")) == ("doc_id_a", "doc_id_b")
-
-    @property
-    def is_of_debates(self) -> bool:
-        """Return whether the rows are decisions of debates, of which both orders may be there."""
-        return "method" in self.columns
 
 
 def read_vote_rows(source: Source, *, by_query: bool = True) -> VoteRows:
@@ -105,47 +89,30 @@ def read_vote_rows(source: Source, *, by_query: bool = True) -> VoteRows:
     ``query_id`` counts, and turns and methods do not.
     """
     if not has_votes(source):
-        raise refuse(source, "comparisons that say who won", KNOWN_VOTES)
-    roles = vote_roles(source.names, source.columns)
+        source.refuse("comparisons that say who won", _KNOWN_VOTES)
+    roles = _vote_roles(source)
     answers = [role for role in _ANSWERS if role in roles]
     if len(answers) > 1:
         twice = " and ".join(roles[role] for role in answers)
-        raise InputError(
-            f"{source.place}: {twice} both say who won: name one, such as --columns winner=NAME"
-        )
+        which = "name one, such as --columns winner=NAME"
+        raise InputError(f"{source.place}: {twice} both say who won: {which}")
     beside = _BESIDE if by_query else ("judge", "swapped", "weight")
     query = source.roles("query_id")
-    if not by_query and normalize_name(query.get("query_id", "")) != "queryid":
-        query = {}
-    roles = {**query, **source.roles(*beside), **roles}
-    required = [role for role in (answers[0], "b_wins") if role in roles]
-    table, where = source.table(roles, required)
-    for role, type_ in _TYPES.items():
-        if role not in roles:
-            table = table.append_column(role, pa.nulls(len(table), type_))
-    won, lost, tied, preference = _read_outcomes(table, roles, answers[0], where)
-    is_answered = ~np.isnan(won)
+    if by_query or normalize_name(query.get("query_id", "")) == "queryid":
+        roles |= query
+    roles = {**source.roles(*beside), **roles}
+    alike = (*_ANSWERS, "loser", *beside)
+    rows = source.table(roles, [role for role in (answers[0], "b_wins") if role in roles], alike)
+    rows = rows.with_nulls("query_id", *_BESIDE, *_ANSWERS, "loser", "b_wins", "ties")
+    rows = _with_outcomes(rows, roles, answers[0])
+    is_answered = ~rows.is_null("won")
     items = ("a", "b") if {"a", "b"} <= roles.keys() else ("winner", "loser")
-    for role in items:
-        empty = pc.is_null(table[role]).to_numpy(zero_copy_only=False) & is_answered
-        if empty.any():
-            raise InputError(f"{where(int(empty.argmax()))}: has no {roles[role]}")
-    a, b = (table[role] for role in items)
-    same = pc.fill_null(pc.equal(a, b), False).to_numpy(zero_copy_only=False) & is_answered
-    if same.any():
-        row = int(same.argmax())
-        raise InputError(f"{where(row)}: {a[row].as_py()!r} is compared with itself")
-    kept = {role: table[role] for role in ("query_id", "judge", "turn", "method", "swapped")}
-    preference = np.where(is_answered, preference, np.nan)
-    rows = pa.table({**kept, "a": a, "b": b, "preference": pa.array(preference, from_pandas=True)})
-    return VoteRows(rows, won, lost, tied, where, roles, source.place)
-
-
-_TYPES: Mapping[str, pa.DataType] = {
-    **dict.fromkeys(("query_id", "judge", "turn", "method", "winner", "loser"), pa.string()),
-    **dict.fromkeys(("preference", "a_wins", "b_wins", "ties", "weight"), pa.float64()),
-    "swapped": pa.bool_(),
-}
+    rows.require({role: roles[role] for role in items}, is_answered)
+    a, b = (rows[role] for role in items)
+    same = pc.fill_null(pc.equal(a, b), False).to_numpy() & is_answered
+    rows.refuse(same, "is compared with itself", values=a.to_pylist() if same.any() else None)
+    rows = rows.with_column("a", a).with_column("b", b)
+    return VoteRows(rows.table, rows.where, roles, source.place)
 
 
 def as_votes(rows: VoteRows, judge: str) -> pa.Table:
@@ -153,41 +120,36 @@ def as_votes(rows: VoteRows, judge: str) -> pa.Table:
 
     ``judge`` votes where rows name nobody. A turn of a conversation is a query of its own.
     """
-    games = rows.won + rows.lost + rows.tied
-    if (odd := np.flatnonzero(rows.is_answered & (games != 1))).size:
-        count = games[odd[0]]
-        raise InputError(f"{rows.where(int(odd[0]))}: counts {count:g} games; a vote is one")
-    table = rows.table
-    query_ids = table["query_id"]
+    games = rows.floats("won") + rows.floats("lost") + rows.floats("tied")
+    is_odd = rows.is_answered & (games != 1)
+    rows.refuse(is_odd, "games; a vote is one", "counts ", games)
+    names = {role: rows.columns.get(role, role) for role in ("turn", "query_id", "judge")}
     if "turn" in rows.columns:
-        query_ids = pc.binary_join_element_wise(query_ids, table["turn"], "-")
-    judges = _judges(rows) if rows.names_judges else pa.array([judge] * len(table), pa.string())
-    if query_ids.null_count == len(table):
-        raise InputError(
-            f"{rows.place}: no column says which query a vote is on; name it: --columns "
-            "query_id=NAME"
-        )
-    checked = {"turn": table["turn"]} if "turn" in rows.columns else {}
-    for role, column in {**checked, "query_id": query_ids, "judge": judges}.items():
-        is_empty = pc.is_null(column).to_numpy(zero_copy_only=False) & rows.is_answered
-        if is_empty.any():
-            name = rows.columns.get(role, role)
-            raise InputError(f"{rows.where(int(is_empty.argmax()))}: has no {name}")
-    columns = [query_ids, table["a"], table["b"], judges, table["preference"], table["swapped"]]
-    names = ["query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"]
-    return pa.table(columns, names=names).select(VOTES.names).cast(VOTES)
+        ids = pc.binary_join_element_wise(rows["query_id"], rows["turn"], "-")
+        rows = rows.with_column("query_id", ids)
+    else:
+        del names["turn"]
+    if "judge" in rows.columns:
+        rows = rows.with_column("judge", _judges(rows))
+    else:
+        rows = rows.with_column("judge", pa.array([judge] * len(rows), pa.string()))
+    if rows["query_id"].null_count == len(rows):
+        how = "no column says which query a vote is on; name it: --columns query_id=NAME"
+        raise InputError(f"{rows.place}: {how}")
+    rows.require(names, rows.is_answered)
+    table = rows.table.rename_columns({"a": "doc_id_a", "b": "doc_id_b"})
+    return table.select(VOTES.names).cast(VOTES)
 
 
 def merge_orders(votes: pa.Table) -> pa.Table:
     """Merge votes of debates that agree in both orders of a pair into one, without an order."""
-    names = ("query_id", "doc_id_a", "doc_id_b", "judge")
     rows = votes.to_pylist()
     orders: dict[tuple[str, ...], set[bool | None]] = {}
     for vote in rows:
-        orders.setdefault(tuple(vote[name] for name in names), set()).add(vote["swapped"])
+        orders.setdefault(tuple(vote[name] for name in _PAIR), set()).add(vote["swapped"])
     merged = []
     for vote in rows:
-        in_both = orders[tuple(vote[name] for name in names)] >= {False, True}
+        in_both = orders[tuple(vote[name] for name in _PAIR)] >= {False, True}
         if not (in_both and vote["swapped"]):
             merged.append(vote | {"swapped": None} if in_both else vote)
     return pa.Table.from_pylist(merged, VOTES)
@@ -195,127 +157,79 @@ def merge_orders(votes: pa.Table) -> pa.Table:
 
 def _judges(rows: VoteRows) -> pa.ChunkedArray:
     """Return the judges of rows, with the method of a debate or match before the name."""
-    judges, methods = rows.table["judge"], rows.table["method"]
     if (rows.columns.get("a"), rows.columns.get("b")) == _MATCH:
-        return pc.binary_join_element_wise("best-of", judges, " ")
-    if methods.null_count == len(methods):
-        return judges
-    return pc.binary_join_element_wise(methods, judges, " ")
+        return pc.binary_join_element_wise("best-of", rows["judge"], " ")
+    if rows.is_null("method").all():
+        return rows["judge"]
+    return pc.binary_join_element_wise(rows["method"], rows["judge"], " ")
 
 
-_Outcomes = tuple[Floats, Floats, Floats, Floats]
+def _with_outcomes(rows: Rows, roles: Mapping[str, str], answer: Answer) -> Rows:
+    """Add how often the first item of each row won, lost and tied, and its preference.
 
-
-def _read_outcomes(
-    table: pa.Table, roles: Mapping[str, str], answer: Answer, where: Callable[[int], str]
-) -> _Outcomes:
-    """Return how often the first item of each row won, lost and tied, and its preference.
-
-    All are NaN where an answer is missing. A preference keeps its size; others are -1, 0 or 1.
+    All are null where an answer is missing. A preference keeps its size; others are -1, 0 or 1.
     """
-    if not {"a", "b"} <= roles.keys():  # winner and loser
-        ties = np.nan_to_num(_floats(table["ties"])) != 0
-        is_blank = pc.and_(pc.is_null(table["winner"]), pc.is_null(table["loser"]))
-        preference = np.where(ties, 0.0, np.where(is_blank.to_numpy(), np.nan, -1.0))
-    elif answer == "winner":
-        preference = _named_sides(table, roles, where)
-    elif answer == "preference":
-        preference = _floats(table["preference"])
-        if (odd := np.flatnonzero(np.abs(preference) > 1)).size:
-            row = int(odd[0])
-            raise InputError(
-                f"{where(row)}: the {roles['preference']} {preference[row]:g} is not in -1 to 1"
-            )
-    elif "b_wins" in roles:
-        return _counted_games(table, roles, where)
+    ties = np.nan_to_num(rows.floats("ties"))
+    if {"a", "b", "b_wins"} <= roles.keys() and answer == "a_wins":
+        won, lost = rows.floats("a_wins"), rows.floats("b_wins")
+        # One-hot rows without a mark, as of answers that are both bad, have no answer.
+        is_one_hot = normalize_name(roles["a_wins"]).startswith("winner")
+        is_unmarked = is_one_hot & (won + lost + ties == 0)
+        preference = np.where(is_unmarked, np.nan, np.sign(lost - won))
+        games = [won, lost, ties]
     else:
-        preference = _scored_games(table, roles, where)
-    missing = np.where(np.isnan(preference), np.nan, 0.0)
-    won, lost, tied = (
-        side.astype(np.float64) + missing
-        for side in (preference < 0, preference > 0, preference == 0)
-    )
-    return (*_weigh(won, lost, tied, table, where), preference)
+        if not {"a", "b"} <= roles.keys():  # winner and loser
+            is_blank = rows.is_null("winner") & rows.is_null("loser")
+            preference = np.where(ties != 0, 0.0, np.where(is_blank, np.nan, -1.0))
+        elif answer == "winner":
+            preference = _named_sides(rows, roles)
+        elif answer == "preference":
+            preference = rows.floats("preference")
+            what = f"the {roles['preference']} "
+            rows.refuse(np.abs(preference) > 1, "is not in -1 to 1", what, preference)
+        else:
+            score = rows.floats("a_wins")
+            is_odd = ~np.isnan(score) & ~np.isin(score, (0.0, 0.5, 1.0))
+            how = "is no outcome: without b_wins it is 1, 0, or 0.5 for a tie"
+            rows.refuse(is_odd, how, f"{roles['a_wins']} ", score)
+            preference = 1.0 - 2.0 * score
+        sides = (preference < 0, preference > 0, preference == 0)
+        games = [side.astype(np.float64) for side in sides]
+    weights = rows.floats("weight") if "weight" in roles else np.ones(len(rows))
+    if np.isnan(weights).all():
+        weights = np.ones(len(rows))
+    is_missing_row = np.isnan(preference + weights)
+    lowest = np.minimum.reduce([weights, *games])
+    rows.refuse(~is_missing_row & (lowest < 0), "a count or weight is below 0")
+    for name, values in zip(("won", "lost", "tied"), games, strict=True):
+        rows = rows.with_column(name, pa.array(values * weights, mask=is_missing_row))
+    return rows.with_column("preference", pa.array(preference, mask=is_missing_row))
 
 
-def _weigh(
-    won: Floats, lost: Floats, tied: Floats, table: pa.Table, where: Callable[[int], str]
-) -> tuple[Floats, Floats, Floats]:
-    """Multiply games with the weights of rows; a row without its weight has no answer."""
-    weighted = table["weight"].null_count < len(table)
-    weight = _floats(table["weight"]) if weighted else np.ones(len(table))
-    lowest = np.fmin.reduce([weight, won, lost, tied])
-    if (odd := np.flatnonzero((lowest < 0) & ~np.isnan(weight + won))).size:
-        raise InputError(f"{where(int(odd[0]))}: a count or weight is below 0")
-    return won * weight, lost * weight, tied * weight
-
-
-def _counted_games(
-    table: pa.Table, roles: Mapping[str, str], where: Callable[[int], str]
-) -> _Outcomes:
-    """Return the outcomes of rows that count the wins of each item.
-
-    One-hot rows without a mark, as of answers that are both bad, have no answer.
-    """
-    is_one_hot = normalize_name(roles["a_wins"]).startswith("winner")
-    won, lost = _floats(table["a_wins"]), _floats(table["b_wins"])
-    tied = np.nan_to_num(_floats(table["ties"]))
-    is_missing_row = np.isnan(won + lost) | (is_one_hot & (won + lost + tied == 0))
-    missing = np.where(is_missing_row, np.nan, 0.0)
-    weighed = _weigh(won + missing, lost + missing, tied + missing, table, where)
-    return (*weighed, np.sign(lost - won))
-
-
-def _scored_games(table: pa.Table, roles: Mapping[str, str], where: Callable[[int], str]) -> Floats:
-    """Return the preferences of rows of one game: 1 is a win of the first, 0 a loss, 0.5 a tie."""
-    score = _floats(table["a_wins"])
-    if (odd := np.flatnonzero(~np.isnan(score) & ~np.isin(score, (0.0, 0.5, 1.0)))).size:
-        row = int(odd[0])
-        raise InputError(
-            f"{where(row)}: {roles['a_wins']} is {score[row]:g}; without b_wins it is 1, 0, or 0.5 "
-            "for a tie"
-        )
-    return 1.0 - 2.0 * score
-
-
-def _named_sides(table: pa.Table, roles: Mapping[str, str], where: Callable[[int], str]) -> Floats:
+def _named_sides(rows: Rows, roles: Mapping[str, str]) -> Floats:
     """Return the preferences of rows that name a winner, itself or by the name of its column."""
     name, a, b = (roles[role] for role in ("winner", "a", "b"))
     sides = dict.fromkeys((normalize_name(a), "a", "modela", "first", "1"), -1.0)
     sides |= dict.fromkeys((normalize_name(b), "b", "modelb", "second", "2"), 1.0)
-    cells = [None if is_missing(cell) else cell for cell in table["winner"].to_pylist()]
-    first, second = (table[role].to_pylist() for role in ("a", "b"))
+    cells = [None if is_missing(cell) else cell for cell in rows["winner"].to_pylist()]
+    first, second = (rows[role].to_pylist() for role in ("a", "b"))
     by_name, by_word = list[float | None](), list[float | None]()
     for cell, item_a, item_b in zip(cells, first, second, strict=True):
         tie = 0.0 if (cell or "").lower().startswith(_TIES) else None
         by_name.append(-1.0 if cell == item_a else 1.0 if cell == item_b else tie)
         by_word.append(sides.get(normalize_name(cell or ""), tie))
-    answered = [row for row, cell in enumerate(cells) if cell is not None]
-    names, words = (sum(bool(side) for side in each) for each in (by_name, by_word))
-    unnamed = sum(by_name[row] is None for row in answered)
+    is_answered = np.array([cell is not None for cell in cells])
+    names, words = (np.array(each, np.float64) for each in (by_name, by_word))  # None is NaN
+    named, worded = (int(np.sum(np.abs(np.nan_to_num(each)))) for each in (names, words))
+    unnamed = int(np.sum(is_answered & np.isnan(names)))
     # As most rows read: one odd row must not turn the others round.
-    chosen = by_name if names > min(unnamed, words) else by_word
-    preference = np.full(len(cells), np.nan)
-    for row in answered:
-        if (side := chosen[row]) is None:
-            other = by_word[row] is not None or by_name[row] is not None
-            raise InputError(
-                f"{where(row)}: the {name} {cells[row]!r} is not what {a} or {b} names, as in most "
-                "other rows: write all in one way"
-                if other
-                else f"{where(row)}: the {name} {cells[row]!r} is neither {a} nor {b}, nor what "
-                "they name, nor a tie"
-            )
-        preference[row] = side
-    for row in answered:
-        if None not in (by_name[row], by_word[row]) and by_name[row] != by_word[row]:
-            raise InputError(
-                f"{where(row)}: the {name} {cells[row]!r} may be a column or what one names: "
-                "rename the columns"
-            )
-    return preference
-
-
-def _floats(column: pa.ChunkedArray) -> Floats:
-    values: Floats = pc.fill_null(column, np.nan).to_numpy()
-    return values
+    chosen, other = (names, words) if named > min(unnamed, worded) else (words, names)
+    is_lost, word = is_answered & np.isnan(chosen), f"the {name} "
+    neither = f"is neither {a} nor {b}, nor what they name, nor a tie"
+    unlike = f"is not what {a} or {b} names, as in most other rows: write all in one way"
+    rows.refuse(is_lost & np.isnan(other), neither, word, cells)
+    rows.refuse(is_lost, unlike, word, cells)
+    is_both = is_answered & ~np.isnan(names + words) & (names != words)
+    both = "may be a column or what one names: rename the columns"
+    rows.refuse(is_both, both, word, cells)
+    return np.where(is_answered, chosen, np.nan)

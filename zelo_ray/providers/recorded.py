@@ -1,7 +1,8 @@
 """Judges that replay recorded opinions, without cost or key.
 
-``recorded:FILE`` is one judge, or, where rows of the file name a ``judge``, all of them, each as
-``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder (`zelo_ray.files.recordings`).
+A recording is JSON lines, or the votes and grades of a run; each row is an opinion on one document
+of a query, or on two. ``recorded:FILE`` is one judge, or, where rows name a ``judge``, all of them,
+each as ``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder.
 
 A recorded comparison of the pair takes precedence. Without one, two documents are compared by their
 values: the preference is the tanh of the difference. The response model turns it into an answer
@@ -12,27 +13,57 @@ mixes two versions of a file.
 """
 
 import difflib
+import hashlib
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import InputError, PanelError
-from zelo_ray.files.recordings import (
-    Opinion,
-    Opinions,
-    RecordedComparison,
-    hash_recording,
-    list_recordings,
-    read_recording,
-)
-from zelo_ray.files.storage import file_stem
+from zelo_ray.files.rows import open_source
+from zelo_ray.files.schema import convert
+from zelo_ray.files.storage import file_stem, is_jsonl, list_directory, open_for_reading
 from zelo_ray.names import did_you_mean
 from zelo_ray.providers import Fatal, Provider, Refused
 from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, synthesize_answer
 
 _WHOSE, _PLACE = "#", "file"
 _NAMED = 10  # most judges listed when a name is unknown
+_HIGHEST = 3
+_LISTS = {"covered": "facets_covered", "missing": "facets_missing"}
+_TABLES = ("votes.parquet", "grades.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opinion:
+    """What a row says of one document: its worth for the query, and the whole grade."""
+
+    doc_id: str
+    worth: float
+    grade: int
+    rationale: str
+    covered: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """Return the opinion as a line of text that names the document."""
+        return f"{self.doc_id}, worth {self.worth:g} of {_HIGHEST}: {self.rationale}".rstrip(": ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What a row says of two documents; below 0: the one that is shown first is better."""
+
+    preference: float
+    reasoning: str
+
+
+_Opinions = dict[tuple[str, ...], list[_Opinion | _Comparison]]
+"""One judge's opinions by query and document ids; several where it was asked repeatedly."""
 
 
 class Recorded:
@@ -105,7 +136,7 @@ def _others(where: str, whose: str, found: Sequence[str]) -> str:
     return f"{likely}; there are {few}{' …' if len(found) > _NAMED else ''}"
 
 
-def _features(request: Request, held: Opinions) -> SyntheticFeatures:
+def _features(request: Request, held: _Opinions) -> SyntheticFeatures:
     """Return the features that a recorded judge has for a request's documents.
 
     Raises:
@@ -118,17 +149,17 @@ def _features(request: Request, held: Opinions) -> SyntheticFeatures:
     if None in opinions:
         what = f"document {ids[opinions.index(None)]!r} of query {request.query_id!r}"
         raise Refused(f"the recording has no opinion on {what}", name=request.judge.name)
-    scores = tuple(opinion.value for opinion in opinions)
+    scores = tuple(opinion.worth for opinion in opinions)
     words = " ".join(opinion.summary for opinion in opinions)
     match opinions:
-        case [Opinion() as one]:
+        case [_Opinion() as one]:
             return SyntheticFeatures(
-                document_grade=one.rounded_grade,
+                document_grade=one.grade,
                 scores=scores,
                 words=one.rationale or one.summary,
                 argument=one.summary,
-                covered=tuple(one.covered),
-                missing=tuple(one.missing),
+                covered=one.covered,
+                missing=one.missing,
             )
         case [_, _]:
             lean = round(math.tanh(scores[1] - scores[0]), 4)
@@ -139,26 +170,143 @@ def _features(request: Request, held: Opinions) -> SyntheticFeatures:
 
 
 def _compared(
-    request: Request, held: Opinions, first: str, second: str
+    request: Request, held: _Opinions, first: str, second: str
 ) -> SyntheticFeatures | None:
     """Return the opinion on this very pair, if there is one."""
-    comparison: RecordedComparison | None
+    comparison: _Comparison | None
     if comparison := _find_opinion(request, held, first, second):
-        return SyntheticFeatures(
-            pair_preference=comparison.shown_preference, words=comparison.reasoning
-        )
+        return SyntheticFeatures(pair_preference=comparison.preference, words=comparison.reasoning)
     if comparison := _find_opinion(request, held, second, first):
         turned = f"(Recorded with these two in the other order.) {comparison.reasoning}"
-        return SyntheticFeatures(
-            pair_preference=-comparison.shown_preference, words=turned.rstrip()
-        )
+        return SyntheticFeatures(pair_preference=-comparison.preference, words=turned.rstrip())
     return None
 
 
-def _find_opinion(request: Request, held: Opinions, *doc_ids: str) -> Any:
+def _find_opinion(request: Request, held: _Opinions, *doc_ids: str) -> Any:
     """Return the opinion that a request asks for; None if there is none."""
     opinions = held.get((request.query_id, *doc_ids))
     return opinions[request.repeat % len(opinions)] if opinions else None
+
+
+# --- recordings ---------------------------------------------------------------------------------
+
+
+def list_recordings(where: str) -> list[str]:
+    """List the recordings of a folder; a file, or the results of a run, are one."""
+    names = ["run.json"] if _is_file(where) else list_directory(where)
+    if names is None:
+        raise InputError(f"{where}: no such file of JSON lines (.jsonl or .ndjson), and no folder")
+    if "run.json" in names:
+        return [where]
+    recordings = [f"{where.rstrip('/')}/{name}" for name in names if is_jsonl(name)]
+    if not recordings:
+        raise InputError(f"{where}: this folder holds no recording (.jsonl or .ndjson)")
+    return recordings
+
+
+def hash_recording(source: str) -> str:
+    """Hash the unpacked content of a recording."""
+    digest = hashlib.sha256()
+    for file in _files(source):
+        with open_for_reading(file) as stream:
+            while block := stream.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+@cache  # all judges of the panel share it, and reading it takes long
+def read_recording(source: str, digest: str) -> dict[str, _Opinions]:
+    """Read the opinions of a recording by judge, under "" where rows name no judge."""
+    if hash_recording(source) != digest:
+        raise InputError(f"{source}: has changed since the run began")
+    opinions, first = defaultdict[str, _Opinions](dict), dict[tuple[str, ...], str]()
+    for file in _files(source):
+        rows = open_source(file)
+
+        def read(number: int, row: Mapping[str, Any], where: Any = rows.where) -> None:
+            doc_ids, opinion = _read_opinion(row)
+            query_id, judge = _id(row, "query_id"), _text(row, "judge")
+            about, place = (query_id, *doc_ids), where(number)
+            earlier = first.setdefault((judge, *about), place)
+            if earlier != place and not _text(row, "key"):  # of a run, which may ask repeatedly
+                what = f"{' and '.join(doc_ids)} of query {query_id}"
+                raise ValueError(f"a second opinion on {what}; the first is {earlier}")
+            opinions[judge].setdefault(about, []).append(opinion)
+
+        for _ in rows.each(read):
+            pass
+    if not opinions:
+        raise InputError(f"{source}: holds no opinion")
+    return dict(opinions)
+
+
+def _read_opinion(row: Mapping[str, Any]) -> tuple[tuple[str, ...], _Opinion | _Comparison]:
+    """Return the documents of a row, in the order in which the judge saw them, and its opinion."""
+    if row.get("doc_id_a") is not None:
+        preference = _number(row, "preference", -1, 1)
+        if preference is None:
+            raise ValueError("has no preference")
+        pair = _id(row, "doc_id_a"), _id(row, "doc_id_b")
+        if convert("swapped", row.get("swapped")):
+            pair, preference = pair[::-1], -preference
+        return pair, _Comparison(preference, _text(row, "reasoning"))
+    worth, grade = (_number(row, name, 0, _HIGHEST) for name in ("worth", "grade"))
+    worth = grade if worth is None else worth
+    if worth is None:
+        raise ValueError("has neither worth nor grade")
+    if grade is None:
+        grade = math.floor(worth + 0.5)
+    if grade != int(grade):
+        raise ValueError(f"the grade {grade:g} is not a whole number")
+    doc_id = _id(row, "doc_id")
+    covered, missing = (
+        tuple(_texts(row, name if row.get(name) is not None else also))
+        for name, also in _LISTS.items()
+    )
+    opinion = _Opinion(doc_id, worth, int(grade), _text(row, "rationale"), covered, missing)
+    return (doc_id,), opinion
+
+
+def _id(row: Mapping[str, Any], name: str) -> str:
+    id_ = convert("doc_id", row.get(name))
+    if id_ is None:
+        raise ValueError(f"has no {name}")
+    return str(id_)
+
+
+def _number(row: Mapping[str, Any], name: str, low: int, high: int) -> float | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; write a number from {low} to {high}")
+    return float(value)
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    return "".join(_texts({name: [row[name]]} if row.get(name) is not None else {}, name))
+
+
+def _texts(row: Mapping[str, Any], name: str) -> Sequence[str]:
+    values = row.get(name)
+    values = [] if values is None else values
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} is {values!r}; write a text, or a list of texts for facets")
+    return values
+
+
+def _is_file(source: str) -> bool:
+    return is_jsonl(source) or source.endswith(".parquet")
+
+
+def _files(source: str) -> list[str]:
+    if _is_file(source):
+        return [source]
+    names = list_directory(source) or ()
+    tables = [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]
+    if not tables:
+        raise InputError(f"{source}: this run has neither votes.parquet nor grades.parquet")
+    return tables
 
 
 PROVIDER = Provider(

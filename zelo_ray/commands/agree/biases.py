@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zelo_ray.evaluation.agreement import Estimate
+from zelo_ray.evaluation.agreement import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Bias:
     queries: int
 
 
-def make_bias(judge: str, bias: str, against: str, estimate: Estimate, items: int) -> Bias:
+def make_bias(judge: str, bias: str, against: str, estimate: Figure, items: int) -> Bias:
     """Return the row of a bias from its estimate."""
     return Bias(
         judge, bias, against, estimate.value, estimate.low, estimate.high, items, estimate.queries

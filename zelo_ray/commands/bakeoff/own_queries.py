@@ -30,7 +30,7 @@ def remove_own_queries(
 ) -> tuple[pa.Table, list[Caution]]:
     """Remove each query's own document from the truth and from all runs, which are changed.
 
-    A document is the query itself if it has the query's id and text, as in `OwnQueries`. If its
+    A document is the query itself if it has the query's id and text, as in `pools.Line`. If its
     text differs or is unknown, it stays.
 
     Args:

@@ -10,6 +10,7 @@ import numpy as np
 from zelo_ray.commands.compare_labels.contradictions import Contradiction
 from zelo_ray.commands.compare_labels.leaderboards import LeaderboardRow
 from zelo_ray.commands.compare_labels.neighbours import Sibling
+from zelo_ray.evaluation.significance import TEST
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
 from zelo_ray.reports.charts.slopes import rank_slopes
@@ -235,7 +236,7 @@ def siblings_section(results: LabelComparisonResults) -> Section | None:
                 columns,
                 cells,
                 "Cohen's d: the mean difference over queries, in standard deviations of that "
-                "difference. Significant: p < .05 by a paired t-test, after Holm's "
+                f"difference. Significant: p < .05 ({TEST}), after Holm's "
                 "correction for all pairs. Neighbours are close by the labels that made them "
                 "neighbours; to compare labels, the median |d| over all pairs of runs is "
                 f"{format_number(counts['median_d_old'], '.2f')} by the old labels and "

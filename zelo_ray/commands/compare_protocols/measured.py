@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.outcome import Cost, ProtocolsOutcome, ProtocolTrial
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.evaluation.agreement import Difference, Estimate, estimate, quotient
+from zelo_ray.evaluation.agreement import Difference, Figure, estimate, quotient
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.votes import (
@@ -123,7 +123,7 @@ def _trial(
     name: str,
     costs: Sequence[Cost],
     bills: Sequence[Bill],
-    figures: Mapping[str, Estimate],
+    figures: Mapping[str, Figure],
 ) -> ProtocolTrial:
     """Return one protocol's row; ``answers`` are people's verdicts and its own, [2, items]."""
     decided = (answers >= 0).all(axis=0) & (answers != TIE).all(axis=0)
@@ -143,10 +143,10 @@ def _trial(
     )
 
 
-def _agreement(ratings: RatingMatrix) -> dict[str, dict[str, Estimate]]:
+def _agreement(ratings: RatingMatrix) -> dict[str, dict[str, Figure]]:
     """Return the figures of `_OF_AGREEMENT` by protocol."""
     estimates = {
-        (agreement.rater_b, agreement.scale, agreement.coefficient): Estimate(
+        (agreement.rater_b, agreement.scale, agreement.coefficient): Figure(
             agreement.value, agreement.low, agreement.high, agreement.queries
         )
         for agreement in agreement_with_people(ratings, _COEFFICIENTS)
@@ -157,7 +157,7 @@ def _agreement(ratings: RatingMatrix) -> dict[str, dict[str, Estimate]]:
     }
 
 
-def _costs(bills: Sequence[Bill], correct: Floats) -> dict[str, Estimate]:
+def _costs(bills: Sequence[Bill], correct: Floats) -> dict[str, Figure]:
     """Estimate what all verdicts cost, and a correct one, in dollars and in calls."""
     every = np.ones(len(bills), np.bool_)  # queries without a correct verdict cost money too
     estimates = {}

@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from zelo_ray.commands.compare_protocols.costs import Bill
-from zelo_ray.evaluation.agreement import Difference, Estimate
+from zelo_ray.evaluation.agreement import Difference, Figure
 
 Unit = Literal["dollars", "calls"]
 """The unit of costs: calls if dollars are unknown, or everything is free."""
@@ -31,7 +31,7 @@ class ProtocolTrial:
     queries: int
     """with judged items"""
     bill: Bill
-    figures: Mapping[str, Estimate]
+    figures: Mapping[str, Figure]
 
     @property
     def is_partial(self) -> bool:

@@ -18,7 +18,7 @@ from zelo_ray.evaluation.votes import (
     verdict_ratings,
 )
 from zelo_ray.files import judges
-from zelo_ray.files.judges import check_preferences
+from zelo_ray.files.judges import votes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def read_people(
             f"{url}: {how}; numbers of pairs, and the cost of a correct one, are plain counts",
         )
     if part.votes:
-        return People(_words(check_preferences(part)), {}, weights, notes)
+        return People(_words(votes_of(part)), {}, weights, notes)
     return People({}, _grades(part.table), weights, notes)
 
 

@@ -1,17 +1,24 @@
 """Convert pools, judgments and runs between formats, and collect unjudged documents."""
 
-from collections import Counter
+import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.command_options import ConvertOptions
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.candidates import UnjudgedPools, find_unjudged, pool_lines, sort_run
+from zelo_ray.files.candidates import (
+    Candidates,
+    fill_candidates,
+    fuse_ranks,
+    sort_run,
+    top_ranks,
+)
 from zelo_ray.files.collections import index_by_id, read_texts, write_collection
 from zelo_ray.files.inputs import (
     DEPTH,
@@ -30,8 +37,17 @@ from zelo_ray.files.judgments import (
     read_qrels,
     read_runs,
 )
-from zelo_ray.files.make_pools import Notes
-from zelo_ray.files.pools import LineLimits, OwnQueries, parse_line, to_line, write_lines
+from zelo_ray.files.make_pools import has_visible_text
+from zelo_ray.files.pools import (
+    LineLimits,
+    Notes,
+    document_row,
+    few,
+    parse_line,
+    pool_lines,
+    to_line,
+    write_lines,
+)
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import file_stem, find_shards
@@ -42,6 +58,7 @@ from zelo_ray.names import split_name
 from zelo_ray.records import Pool
 
 _UNJUDGED_DEPTH = 10
+_PAIR = ("query_id", "doc_id")
 _ONE_SCALE = "give the --out of annotate --calls-per-document 4, or --protocol graded"
 
 
@@ -84,40 +101,90 @@ def _pool(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     if first is None:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
 
-    own = OwnQueries()
-
     def lines() -> Iterator[bytes]:
         nonlocal documents
         for pool in chain([first], pools):
             line = parse_line("", 0, to_line(pool), LineLimits())
-            own.count(line)
+            notes.count_own_query(line)
             documents += len(line.pool.documents if line.pool else ())
             yield line.raw
 
     number = write_lines(options.out, lines())
     done = f"{number:,} pools with {documents:,} documents: {options.out}"
-    more = [*notes.lines(), *own.notes()]
-    return WrittenSummary(done, *more, pools=number, documents=documents)
+    return WrittenSummary(done, *notes.lines(), pools=number, documents=documents)
 
 
 def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     truth, runs = read_qrels(options.truth, columns), read_runs(options.runs, columns)
-    depth = options.depth or _UNJUDGED_DEPTH
-    table = pa.concat_tables([find_unjudged(truth, name, run, depth) for name, run in runs.items()])
-    work = UnjudgedPools(truth, table)
-    if options.corpus:
-        work.add_texts(read_texts(options.corpus, "corpus", work.wanted, columns))
+    depth, notes = options.depth or _UNJUDGED_DEPTH, Notes()
+    unjudged: Candidates = {}
+    counts = dict.fromkeys(runs, 0)
+    for name, run in runs.items():
+        for query_id, doc_id, rank in _find_unjudged(truth, run, depth):
+            unjudged.setdefault(query_id, {}).setdefault(doc_id, {})[name] = rank
+            counts[name] += 1
+    number = write_lines(options.out, _unjudged_pools(options, columns, truth, unjudged, notes))
+    by_run = ", ".join(f"{name} {counts[name]:,}" for name in runs)
+    done = f"unjudged to depth {depth}: {by_run}; {number:,} pools to annotate: {options.out}"
+    return WrittenSummary(done, *notes.lines(), pools=number, unjudged=sum(counts.values()))
+
+
+def _find_unjudged(truth: pa.Table, run: pa.Table, depth: int) -> Iterator[tuple[str, str, int]]:
+    """Yield query, document and rank of the unjudged documents at the top of a run."""
+    judged = {*iter_rows(truth, *_PAIR)}
+    is_judged = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
+    for *pair, rank in iter_rows(top_ranks(run.filter(is_judged), depth), *_PAIR, "rank"):
+        if tuple(pair) not in judged:
+            yield pair[0], pair[1], rank
+
+
+def _unjudged_pools(
+    options: ConvertOptions,
+    columns: Columns,
+    truth: pa.Table,
+    unjudged: Candidates,
+    notes: Notes,
+) -> Iterator[bytes]:
+    """Yield pools to annotate as input lines: those that exist, then those of other queries.
+
+    A pool holds the unjudged documents, and the judged ones to compare them with.
+    """
+    judged: dict[str, set[str]] = {query_id: set() for query_id in unjudged}
+    for query_id, doc_id in iter_rows(truth, *_PAIR):
+        if query_id in judged:
+            judged[query_id].add(doc_id)
+    wanted = {doc_id for ids in (*unjudged.values(), *judged.values()) for doc_id in ids}
+    corpus, place = options.corpus, options.queries or ""
+    every = read_texts(corpus, "corpus", wanted, columns) if corpus else ()
+    texts = index_by_id(text for text in every if has_visible_text(text.content))
     truth_pools = pools_file_of_truth(options.truth)
     shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
-    texts = read_texts(options.queries, "queries", None, columns) if options.queries else ()
-    lines = work.lines(
-        pool_lines(shards), index_by_id(texts, options.queries or ""), everything=options.all
-    )
-    number = write_lines(options.out, lines)
-    by_run = Counter(table["run"].to_pylist())
-    counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
-    done = f"unjudged to depth {depth}: {counts}; {number:,} pools to annotate: {options.out}"
-    return WrittenSummary(done, *work.notes.lines(), pools=number, unjudged=len(table))
+    queries = index_by_id(read_texts(place, "queries", None, columns), place) if place else {}
+    for raw, pool in pool_lines(shards):
+        if ranks := unjudged.pop(pool.query_id, None):
+            line = json.loads(raw)
+            known = ranks.keys() | judged[pool.query_id]
+            old = [document for document in line.get("documents", []) if document["id"] in known]
+            missing = ranks.keys() - {document["id"] for document in old}
+            lacking = sorted(missing - texts.keys())
+            if lacking and not texts:
+                what = f"unjudged documents have no text ({few(lacking)})"
+                raise InputError(f"{what}: give --corpus")
+            notes.leave_out("unjudged documents without a text", *lacking)
+            fused = fuse_ranks(pool.query_id, {d: ranks[d] for d in missing & texts.keys()})
+            new = [document_row(texts[doc_id]) for doc_id in fused]
+            yield to_line({**line, "documents": old + new})
+        elif options.all:
+            yield raw
+    if unjudged and not (queries and texts):
+        what = f"{len(unjudged):,} queries with unjudged documents have no pool, such as"
+        how = "give --pools, or --corpus and --queries"
+        raise InputError(f"{what} {next(iter(unjudged))!r}: {how}")
+    candidates = {
+        query_id: fuse_ranks(query_id, {d: ranks.get(d, {}) for d in {*judged[query_id], *ranks}})
+        for query_id, ranks in unjudged.items()
+    }
+    yield from map(to_line, fill_candidates(candidates, queries, texts, notes))
 
 
 def _qrels(options: ConvertOptions, columns: Columns) -> WrittenSummary:

@@ -66,9 +66,9 @@ def _comparisons(rows: VoteRows) -> Comparisons:
         table["a"],
         table["b"],
         pc.fill_null(table["judge"], ""),
-        pa.array(rows.won),
-        pa.array(rows.lost),
-        pa.array(rows.tied),
+        rows["won"],
+        rows["lost"],
+        rows["tied"],
     ]
     every = pa.table(columns, schema=COMPARISONS)
     return Comparisons(

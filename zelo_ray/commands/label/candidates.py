@@ -73,9 +73,9 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     run = read_record(f"{root}/{RUN}")
     if not run or run.get("kind") != "bakeoff":
         raise InputError(f"{contest}: no bake-off; name the --out of one")
-    options = _with_existing_paths(
-        contest, BakeoffOptions.model_validate(run["options"]), run.get("folder", "")
-    )
+    known = {n: v for n, v in run["options"].items() if n in BakeoffOptions.model_fields}
+    options = BakeoffOptions.model_validate(known)
+    options = _with_existing_paths(contest, options, run.get("folder", ""))
     measured = pc.unique(StoredTable(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
     table = read_qrels(options.truth, split_columns(options.columns))
     digest = digest_judgments(table)

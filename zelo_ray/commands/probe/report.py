@@ -6,6 +6,7 @@ from typing import Any
 
 from zelo_ray.commands.probe.measured import ProbeShift, ShiftedJudgment, is_significant
 from zelo_ray.evaluation.probes import load_probe
+from zelo_ray.evaluation.significance import TEST
 from zelo_ray.files.run_record import PROBE
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.demonstration import warn_of_demonstration
@@ -120,7 +121,7 @@ def _probes_section(rows: Sequence[Row], protocol: str) -> Section:
     )
     caption = (
         f"Shift: {what}; a mean over queries with its 95% interval over queries. Up, down: share "
-        "of the documents that moved. p: paired t-test over queries, after Holm's "
+        f"of the documents that moved. p: {TEST}, after Holm's "
         "correction for all judges and probes. Detectable: the shift that this sample would have "
         "shown with a chance of about 80%."
     )

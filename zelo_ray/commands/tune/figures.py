@@ -13,7 +13,7 @@ from zelo_ray.commands.tune.choice import credit_pairs, weights_of
 from zelo_ray.commands.tune.halves import Half
 from zelo_ray.commands.tune.outcome import CandidateFigures
 from zelo_ray.commands.tune.runs import CandidateRuns
-from zelo_ray.evaluation.agreement import Estimate, estimate_share, measure_agreement
+from zelo_ray.evaluation.agreement import Figure, estimate_share, measure_agreement
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.tables import read_table
@@ -24,7 +24,7 @@ from zelo_ray.records import Reply
 GRADES = (0, 3)
 """The scale of scores that are grades."""
 _KAPPA = {"kappa-quadratic": COEFFICIENTS["kappa-quadratic"]}
-_UNKNOWN = Estimate(nan, nan, nan, 0)
+_UNKNOWN = Figure(nan, nan, nan, 0)
 
 
 def _read_scores(out: str) -> Mapping[str, Mapping[str, float]]:
@@ -92,7 +92,7 @@ def figures_of_half(
     return rows
 
 
-def concordance_of(half: Half, verdicts: Sequence[int]) -> Estimate:
+def concordance_of(half: Half, verdicts: Sequence[int]) -> Figure:
     """Estimate the share of a half's pairs that are ordered as people do, a tie counting half."""
     credit = credit_pairs(half.items, verdicts)
     query = np.unique([item.query_id for item in half.items], return_inverse=True)[1]
@@ -102,7 +102,7 @@ def concordance_of(half: Half, verdicts: Sequence[int]) -> Estimate:
     return estimate_share(right, judged)
 
 
-def kappa_of_grades(half: Half, people: People, plan: AnnotateOptions) -> Estimate:
+def kappa_of_grades(half: Half, people: People, plan: AnnotateOptions) -> Figure:
     """Return Cohen's kappa, weighted by squares, of a run's grades with people's.
 
     Scores and the means of several people's grades are rounded, a half to the even grade.
@@ -130,7 +130,7 @@ def kappa_of_grades(half: Half, people: People, plan: AnnotateOptions) -> Estima
     weights = np.array(of_people) if people.weights else None
     ratings = RatingMatrix((HUMAN, "run"), grades, queries, highest - lowest + 1, weights)
     rows, _ = measure_agreement(ratings, {}, _KAPPA)
-    return next((Estimate(row.value, row.low, row.high, row.queries) for row in rows), _UNKNOWN)
+    return next((Figure(row.value, row.low, row.high, row.queries) for row in rows), _UNKNOWN)
 
 
 def tokens_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from zelo_ray.commands.tune.choice import LEVEL, Gain
 from zelo_ray.commands.tune.halves import FIRST, SECOND
 from zelo_ray.commands.tune.misjudged import OF_ONE_QUERY, ChangedSide, WorthReading
 from zelo_ray.commands.tune.outcome import CHOSEN, CandidateFigures
+from zelo_ray.evaluation.significance import TEST
 from zelo_ray.files.run_record import TUNE
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.charts.figures import intervals, spans
@@ -275,7 +276,7 @@ def differences_section(results: TuneResults) -> Section | None:
     caption = (
         "By how much a candidate agrees more with people than what is as it is, on the pairs that "
         "both judged; better, worse: on how many queries. Only the chosen one was tested, on the "
-        "second half (paired t-test over queries, two-sided)."
+        f"second half ({TEST}, two-sided)."
     )
     numbers = frozenset(columns) - {"candidate", "half"}
     table = ReportTable(columns, cells, caption, numbers, _ROWS, file="differences.parquet")

@@ -20,6 +20,7 @@ from zelo_ray.engine.ledger.ledger_index import LedgerIndex
 from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
 from zelo_ray.engine.ledger.prompts import salt_of
 from zelo_ray.engine.ledger.reading import read_lines_at
+from zelo_ray.engine.ledger.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.engine.ledger.snapshots import Place
 from zelo_ray.engine.ledger.spending import (
     Damaged,
@@ -34,7 +35,6 @@ from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED
 from zelo_ray.engine.ledger.totals import Payer
 from zelo_ray.engine.ledger.writing import SegmentWriter, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
-from zelo_ray.files.segments import parse_row, reply_from_row, reply_to_line
 from zelo_ray.records import Reply
 
 __all__ = [

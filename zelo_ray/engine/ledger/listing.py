@@ -8,9 +8,9 @@ from typing import Any
 import fsspec
 import orjson
 
+from zelo_ray.engine.ledger.segments import ENDING, complete_lines, parse_row
 from zelo_ray.engine.ledger.table_file import ENDING as TABLE_ENDING
 from zelo_ray.errors import LedgerError
-from zelo_ray.files.segments import ENDING, complete_lines, parse_row
 
 FOLDER = "replies"
 INDEX = "_index"  # readers of a folder of data, such as pyarrow, pass over names that begin so

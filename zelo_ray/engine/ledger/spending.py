@@ -15,10 +15,10 @@ from zelo_ray.engine.ledger.listing import (
     list_folder,
     replies_in,
 )
+from zelo_ray.engine.ledger.segments import reply_from_row
 from zelo_ray.engine.ledger.table_file import read_totals
 from zelo_ray.engine.ledger.totals import Covered, Payer, SegmentTotals, Total
 from zelo_ray.errors import LedgerError
-from zelo_ray.files.segments import reply_from_row
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Reply
 

@@ -18,7 +18,8 @@ from zelo_ray.commands.bakeoff.significance import (
     significance_of,
     swap_rankers,
 )
-from zelo_ray.evaluation.significance import FEWEST, TIE
+from zelo_ray.evaluation.measures import describe_measures
+from zelo_ray.evaluation.significance import FEWEST, TEST, TIE
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.reports.charts.figures import intervals, spans
@@ -182,6 +183,7 @@ def leaderboard_section(results: BakeoffResults) -> Section | None:
             " Seconds are of a query's calls, while other queries are in flight, without waiting "
             "for limits, failed tries and models that load; dollars are those of the calls."
         )
+    caption = f"{caption} {describe_measures(results.means)}".rstrip()
     table = ReportTable(
         ["ranker", *numbers], cells, caption, frozenset(numbers), file="means.parquet"
     )
@@ -313,8 +315,8 @@ def _comparisons_table(results: BakeoffResults) -> ReportTable:
         equal = f" By {names} all rankers are equal on every query; that is no comparison."
     caption = (
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
-        f"{'is' if 1 in (significant, len(rows)) else 'are'} significant (paired t-test "
-        f"over queries, p < {ALPHA} after Holm's correction for "
+        f"{'is' if 1 in (significant, len(rows)) else 'are'} significant ({TEST}, p < {ALPHA} "
+        f"after Holm's correction for "
         f"{counted(tested, 'comparison')} by all measures; an interval is of one difference by "
         f"itself).{equal} comparisons.parquet has all measures."
     )
