@@ -343,16 +343,28 @@ def compare_fits(folder: Path, draws: int) -> None:
             )
             apart.append(np.array(new) - np.array(old))
         _show_apart(f"DL 2019, {battles} battles a document", np.mean(apart, axis=0))
-    for kind, panels in panels_of(2).items():
-        for seed, panel in enumerate(panels):
-            world = world_of(folder / "llmjudge2024", panel, 25, seed)
-            for calls in (3, 4, 5):
-                found = [zelo_by_calls(calls, fit)(world)[1] for fit in (by_prior, by_panel)]
-                good = [figures.ndcg(scores, world.truth) for scores in found]
-                order = [figures.in_order(scores, world.truth) for scores in found]
-                apart_of = np.array([good[0] - good[1], order[0] - order[1]])
-                queries = apart_of.reshape(2, 4, -1).mean(axis=1)  # each is drawn four times
-                _show_apart(f"LLMJudge, {kind} {seed}, {calls} calls", queries)
+    for calls in (3, 4, 5):
+        six = []
+        for kind, panels in panels_of(2).items():
+            for number, panel in enumerate(panels):
+                worlds = [
+                    world_of(folder / "llmjudge2024", panel, 25, draws * number + seed)
+                    for seed in range(draws)
+                ]
+                six.append(np.mean([_apart(world, calls) for world in worlds], axis=0))
+                _show_apart(f"LLMJudge, {kind} {number}, {calls} calls", six[-1])
+        _show_apart(f"LLMJudge, all six, {calls} calls", np.mean(six, axis=0))
+
+
+def _apart(world: World, calls: int) -> Floats:
+    """Return by how much the prior is better by nDCG@10 and pairs: [2, queries]."""
+    new, old = (zelo_by_calls(calls, fit)(world)[1] for fit in (by_prior, by_panel))
+    measured = [
+        measure(new, world.truth) - measure(old, world.truth)
+        for measure in (figures.ndcg, figures.in_order)
+    ]
+    apart: Floats = np.array(measured).reshape(2, 4, -1).mean(axis=1)  # each query is drawn four times
+    return apart
 
 
 def _show_apart(name: str, apart: Floats) -> None:
