@@ -363,7 +363,7 @@ def _apart(world: World, calls: int) -> Floats:
         measure(new, world.truth) - measure(old, world.truth)
         for measure in (figures.ndcg, figures.in_order)
     ]
-    apart: Floats = np.array(measured).reshape(2, 4, -1).mean(axis=1)  # each query is drawn four times
+    apart: Floats = np.array(measured).reshape(2, 4, -1).mean(axis=1)
     return apart
 
 
