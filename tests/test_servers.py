@@ -173,7 +173,8 @@ def test_a_judge_whose_server_cuts_prompts_is_stopped_among_its_first(tmp_path, 
         asker = ask(pools, tmp_path, {}, judges=judges, limits={judges[0]: {"concurrency": 4}})
         (why,) = asker.disabled.values()
         assert why.code is StopReason.CUT_PROMPTS
-        assert len(server.bodies) <= 20
+        # Of 20 in flight, the first 4 to end let others go; the fifth shows that prompts are cut.
+        assert len(server.bodies) <= 24
         more = ask(pools, tmp_path, {}, judges=judges, run_id="on", keep_asking=True)
         assert not more.disabled
         assert len({row.key for row in more.books}) == 45
@@ -290,7 +291,8 @@ def test_a_run_says_who_answered_and_that_prompts_were_cut(tmp_path):
         words = ["annotate", str(lines), "--judges", judge, "--out", str(out)]
         words += ["--json"]
         assert run_job(bare_environment(), *words)[0] == 1
-        assert len(server.bodies) <= 20
+        # Of 20 in flight, the first 4 to end let others go; the fifth shows that prompts are cut.
+        assert len(server.bodies) <= 24
         for more in ({}, {"verbose": True}):
             status, printed = run_job(
                 bare_environment(), *words, *set_in_file(keep_asking=True, **more)
