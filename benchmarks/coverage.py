@@ -1,6 +1,6 @@
 """How often intervals hold the true value, and tests cry wolf, on contests with a known truth.
 
-    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage
+    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage [--scores]
 
 Each row is a population of queries and a contest of two rankers on a sample of n of them: how many
 95% intervals hold the true mean of the first, and the true difference; how many tests at .05 tell
@@ -11,11 +11,19 @@ tests of 5 equal rankers by 3 measures does so, as they are and after Holm's cor
 The last population is made of official_ndcg_cut_10.csv of TREC DL 2019: pairs
 of the 37 runs on the 43 topics, blurred a little (tests/golden/SOURCES.md says where it is from).
 With 4,000 contests a figure has a standard error of .003. About 2 minutes.
+
+With --scores, of simulated judges: the root mean square error of the scores of
+`zelo --calls-per-document` in logits, and how many true scores lie within 1.96 `std_error` and
+within 1.96 `truth_error`, where it is known how far judges err together. These judges' votes have
+sizes that mean something, so scores are drawn to 0 more than they need be: stretched to the scale
+of the truth, more intervals hold.
 """
 
+import argparse
 import csv
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -23,6 +31,9 @@ import numpy as np
 from scipy.special import betaincinv, ndtr
 
 from benchmarks.data import published
+from benchmarks.lean.figures import centred, rmse
+from benchmarks.lean.worlds import REGIMES, World, draw_world
+from benchmarks.worth import by_prior, zelo_by_calls
 from zelo_ray.evaluation.significance import Floats, StudentTest, holm, mean_metrics, paired_test
 
 SIZES = (25, 43, 200)
@@ -129,7 +140,44 @@ def print_table(columns: str, rows: Iterable[tuple[str, Callable[[int], Iterable
             print(f"| {name} | {queries} | {cells} |", flush=True)
 
 
+WORLDS = {
+    "mid": REGIMES["mid"],
+    "err together": replace(REGIMES["mid"], shared_document=0.6),
+    "hard": REGIMES["hard"],
+}
+"""Simulated judges, who get a document wrong together by .25, .6 and .4 logits."""
+
+
+def print_scores() -> None:
+    print("| judges | calls a document | error | std_error holds | truth_error holds | stretched |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, regime in WORLDS.items():
+        world = draw_world(regime, 300, 25, np.random.default_rng(0))
+        for calls in (4, 6, 8):
+            cells = score_figures(world, calls, regime.shared_document)
+            print(f"| {name} | {calls} | {' | '.join(f'{x:.3f}' for x in cells)} |", flush=True)
+
+
+def score_figures(world: World, calls: int, shared: float) -> tuple[float, ...]:
+    """Return the error of scores, and how many truths lie within 1.96 of their errors.
+
+    A truth is in logits as it was drawn; last, in so many as make the scores its expectation.
+    """
+    _, scores, errors = zelo_by_calls(calls, by_prior)(world)
+    truth = centred(world.truth)
+    unit = (scores * scores).sum() / (scores * centred(world.truth + world.alike)).sum()
+    kept = shared * np.sqrt(1 - 1 / scores.shape[1])
+    cases = ((1.0, 0.0), (1.0, kept), (unit, unit * kept))
+    inside = [np.abs(scores - x * truth) <= 1.96 * np.hypot(errors, wide) for x, wide in cases]
+    return rmse(scores, world.truth), *(held.mean() for held in inside)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scores", action="store_true")
+    if parser.parse_args().scores:
+        print_scores()
+        return
     folder = published() / "trec_dl19"
     print_table(
         "mean held | difference held | false alarms | P beyond .05 and .95",

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -80,13 +81,18 @@ def query_ids(field: Battlefield) -> list[str]:
 # scores of battles and grades
 
 
-def by_panel(votes: Battles, marks: fits.Graded | None) -> list[Floats]:
-    """Scores by the learned panel."""
-    return fits.believe(votes, marks, fits.learn(votes, marks)).means
+Scored = tuple[list[Floats], list[Floats]]
+"""Scores and their standard errors, by query."""
 
 
-def by_prior(votes: Battles, marks: fits.Graded | None) -> list[Floats]:
-    """Scores by Bradley-Terry with a prior of grades; without grades as zelo has them."""
+def by_panel(votes: Battles, marks: fits.Graded | None) -> Scored:
+    """Score by the learned panel."""
+    belief = fits.believe(votes, marks, fits.learn(votes, marks))
+    return belief.means, belief.errors()
+
+
+def by_prior(votes: Battles, marks: fits.Graded | None) -> Scored:
+    """Score by Bradley-Terry with a prior of grades; without grades as zelo does."""
     sizes = np.array([len(ids) for ids in votes.documents])
     starts = np.cumsum(sizes) - sizes
     shares = np.zeros((int(sizes.sum()), len(votes.judges) * 4))
@@ -94,11 +100,12 @@ def by_prior(votes: Battles, marks: fits.Graded | None) -> list[Floats]:
         np.add.at(shares, (starts[marks.query] + marks.document, marks.judge * 4 + marks.grade), 1)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
     worth = learn_grade_worth(votes, shares, votes.judges)
-    scores = fit_with_grades(count_games(votes, by_size=worth.by_size), shares, worth)[0]
-    return np.split(scores, starts[1:])
+    found = fit_with_grades(count_games(votes, by_size=worth.by_size), shares, worth)
+    scores, errors = (np.split(column, starts[1:]) for column in found[:2])
+    return scores, errors
 
 
-Fit = Callable[[Battles, fits.Graded | None], list[Floats]]
+Fit = Callable[[Battles, fits.Graded | None], Scored]
 FITS: dict[str, Fit] = {"prior": by_prior, "panel": by_panel}
 
 
@@ -113,11 +120,11 @@ def recorded_ways(
     for battles in (0.5, 1.0, 2.0, None):
         votes = field.battles(battles, seed)
         asked = 2 * len(votes.query) / sum(map(len, field.pools))
-        yield Way("battles", asked, fit(votes, None))
-        yield Way("1 grade + battles", 1 + asked, fit(votes, field.grades))
+        yield Way("battles", asked, fit(votes, None)[0])
+        yield Way("1 grade + battles", 1 + asked, fit(votes, field.grades)[0])
         several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
         marks = fits.Graded(*_columns(grades))
-        yield Way("3 grades + battles", 3 + asked, fit(several, marks))
+        yield Way("3 grades + battles", 3 + asked, fit(several, marks)[0])
 
 
 def _columns(grades: Sequence[Floats]) -> Floats:
@@ -250,10 +257,10 @@ def zelo(cycles: int) -> Callable[[World], tuple[float, Floats]]:
     return played
 
 
-def zelo_by_calls(calls: int, fit: Fit) -> Callable[[World], tuple[float, Floats]]:
+def zelo_by_calls(calls: int, fit: Fit) -> Callable[[World], tuple[float, Floats, Floats]]:
     """As `zelo --calls-per-document` plans it: grades by judges in turn, and rings of battles."""
 
-    def played(world: World) -> tuple[float, Floats]:
+    def played(world: World) -> tuple[float, Floats, Floats]:
         queries, judges, documents = world.grades.shape
         grades = max(1, min(calls - 1, judges))
         asks = ring_asks(queries, documents, judges, rings=calls - grades, audits=0, seed=0)
@@ -261,13 +268,13 @@ def zelo_by_calls(calls: int, fit: Fit) -> Callable[[World], tuple[float, Floats
         asked = (judge - query - place) % judges < grades
         columns = (query, place, judge, world.grades.ravel())
         marks = fits.Graded(*(column[asked] for column in columns))
-        scores = np.stack(fit(world.answer(asks), marks))
-        return grades + len(asks) / queries / documents, scores
+        scores, errors = map(np.stack, fit(world.answer(asks), marks))
+        return grades + len(asks) / queries / documents, scores, errors
 
     return played
 
 
-def played_ways(fit: Fit) -> dict[str, Callable[[World], tuple[float, Floats]]]:
+def played_ways(fit: Fit) -> dict[str, Callable[[World], tuple[Any, ...]]]:
     return {
         "graded: 1 judge in turn": lambda world: (1.0, _in_turn(world)),
         "graded: mean of 3": lambda world: (3.0, world.grades.mean(axis=1)),
@@ -316,7 +323,7 @@ def show_played(folder: Path, panels: int, fit: Fit) -> None:
         for name, way in played_ways(fit).items():
             good, order = [], []
             for world in worlds:
-                calls[name], scores = way(world)
+                calls[name], scores, *_ = way(world)
                 good.append(figures.ndcg(scores, world.truth).mean())
                 order.append(figures.in_order(scores, world.truth).mean())
             found.setdefault(name, []).append(f"{np.mean(good):.3f}/{np.mean(order):.3f}")
@@ -338,7 +345,7 @@ def compare_fits(folder: Path, draws: int) -> None:
             votes = field.battles(battles, seed)
             several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
             new, old = (
-                order_of_documents(fit(several, marks), field.people)
+                order_of_documents(fit(several, marks)[0], field.people)
                 for fit in (by_prior, by_panel)
             )
             apart.append(np.array(new) - np.array(old))
