@@ -25,9 +25,15 @@ import numpy as np
 from benchmarks.data import published
 from benchmarks.lean import figures
 from benchmarks.lean.designs import cycle_asks
-from benchmarks.lean.plans import Plan, play
 from benchmarks.lean.worlds import REGIMES, RETEST, Regime, World, draw_world, names_of
-from benchmarks.worth import PLAYED, mean_interval, panels_of, world_of
+from benchmarks.worth import (
+    by_prior,
+    mean_interval,
+    panels_of,
+    played_ways,
+    world_of,
+    zelo_by_calls,
+)
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.fitting.battles import Battles, Floats
 from zelo_ray.fitting.bradley_terry import score_battles, score_votes
@@ -124,6 +130,9 @@ def cost(kinds: dict[str, float], size: int = 8) -> tuple[float, float]:
 
 # Ways
 
+CALLS_4 = zelo_by_calls(4, by_prior)
+"""Three grades and a ring of battles."""
+
 
 def battles(world: World, cycles: int, *, by_size: bool) -> tuple[float, Floats]:
     """As ``zelo`` asks and fits; by the sizes of preferences as with votes of one token."""
@@ -213,9 +222,9 @@ def simulated_ways(queries: int, seed: int) -> Iterator[tuple[Way, World]]:
             Way(f"zelo, {cycles} cycles", "", calls, cost({"reasoned vote": calls}), scores),
             usual,
         )
-    outcome = play(usual, Plan(4, 2, 1), seed)
-    reasoned = {"grade": 1.0, "reasoned vote": outcome.calls - 1}
-    yield Way("lean, 4 calls", "", outcome.calls, cost(reasoned), outcome.scores), usual
+    calls, scores, _ = CALLS_4(usual)
+    used = cost({"grade": 3.0, "reasoned vote": 1.0})
+    yield Way("zelo, 4 calls a document", "", calls, used, scores), usual
     graded = usual.grades.mean(axis=1)
     yield Way("graded, 3 judges", "", 3, cost({"grade": 3.0}), graded), usual
     for loss in LOSSES:
@@ -224,9 +233,9 @@ def simulated_ways(queries: int, seed: int) -> Iterator[tuple[Way, World]]:
             calls, scores = battles(world, cycles, by_size=True)
             used = cost({"vote of one token": calls})
             yield Way(f"zelo, {cycles} cycles, token", loss.name, calls, used, scores), world
-        outcome = play(world, Plan(4, 2, 1), seed)
-        used = cost({"grade": 1.0, "vote of one token": outcome.calls - 1})
-        yield Way("lean, 4 calls, token", loss.name, outcome.calls, used, outcome.scores), world
+        calls, scores, _ = CALLS_4(world)
+        used = cost({"grade": 3.0, "vote of one token": 1.0})
+        yield Way("zelo, 4 calls a document, token", loss.name, calls, used, scores), world
         for size, looks in ((8, 3), (8, 6), (5, 3)):
             felt = feelings(world, loss.regime(mid), seed)
             calls, scores = orders(felt, world.grades.shape, size, looks)
@@ -368,7 +377,7 @@ def show_recorded(folder: Path, panels: int) -> None:
         for name, way in RECORDED.items():
             good, order = [], []
             for world in worlds:
-                calls[name], scores = way(world)
+                calls[name], scores, *_ = way(world)
                 good.append(figures.ndcg(scores, world.truth).mean())
                 order.append(figures.in_order(scores, world.truth).mean())
             rows.setdefault(name, []).append(f"{np.mean(good):.3f} / {np.mean(order):.3f}")
@@ -387,10 +396,11 @@ def _ordered(size: int, looks: int) -> Callable[[World], tuple[float, Floats]]:
     return way
 
 
-RECORDED: dict[str, Callable[[World], tuple[float, Floats]]] = {
+RECORDED: dict[str, Callable[[World], tuple[Any, ...]]] = {
     **{
-        name: PLAYED[name]
-        for name in ("graded: mean of 3", "lean, 4 calls", "zelo, 3 calls", "zelo, 12 calls")
+        name: way
+        for name, way in played_ways(by_prior).items()
+        if name in {"graded: mean of 3", "zelo, 3 calls", "zelo, 12 calls"}
     },
     "listwise-votes, 3 looks at 8": _ordered(8, 3),
     "listwise-votes, 6 looks at 8": _ordered(8, 6),
