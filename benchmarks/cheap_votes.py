@@ -2,8 +2,8 @@
 
     python -m benchmarks.cheap_votes [--queries 100] [--recorded] [--picture FILE.svg]
 
-Everything in the first three tables is simulated: judges err as the "mid" ones of benchmarks/lean
-do (`benchmarks.lean.worlds`). No log-probabilities of judges are on record. So how much more a vote
+Everything in the first three tables is simulated: judges err as the "mid" ones of
+`benchmarks.simulated` do. No log-probabilities of judges are on record. So how much more a vote
 of one token errs than a reasoned one is an assumption, and so is how much more a document errs
 among eight than among two. Each way therefore has three rows: with the errors of reasoned votes,
 with `MORE` of them, and with `MOST`. What is in between is for a pilot of your own to say.
@@ -22,21 +22,23 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import figures
 from benchmarks.data import published
-from benchmarks.lean import figures
-from benchmarks.lean.designs import cycle_asks
-from benchmarks.lean.worlds import REGIMES, RETEST, Regime, World, draw_world, names_of
-from benchmarks.worth import (
-    by_prior,
-    mean_interval,
-    panels_of,
-    played_ways,
-    world_of,
-    zelo_by_calls,
+from benchmarks.figures import mean_interval
+from benchmarks.simulated import (
+    REGIMES,
+    RETEST,
+    Regime,
+    World,
+    cycle_asks,
+    draw_world,
+    names_of,
+    zelo_scores,
 )
+from benchmarks.worth import PLAYED, panels_of, world_of, zelo_by_calls
 from zelo_ray.engine.tokens import measure_request
-from zelo_ray.fitting.battles import Battles, Floats
-from zelo_ray.fitting.bradley_terry import score_battles, score_votes
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.groups import draw_groups
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.protocols import load_protocol
@@ -130,7 +132,7 @@ def cost(kinds: dict[str, float], size: int = 8) -> tuple[float, float]:
 
 # Ways
 
-CALLS_4 = zelo_by_calls(4, by_prior)
+CALLS_4 = zelo_by_calls(4)
 """Three grades and a ring of battles."""
 
 
@@ -138,15 +140,7 @@ def battles(world: World, cycles: int, *, by_size: bool) -> tuple[float, Floats]
     """As ``zelo`` asks and fits; by the sizes of preferences as with votes of one token."""
     queries, judges, documents = world.grades.shape
     asks = cycle_asks(queries, documents, cycles, judges, seed=0)
-    return len(asks) / queries / documents, fitted(world.answer(asks), by_size=by_size)
-
-
-def fitted(votes: Battles, *, by_size: bool) -> Floats:
-    """Scores of all documents: [queries, documents]."""
-    fits = score_battles(votes, by_size=by_size)
-    scores = np.zeros((len(votes.documents), len(votes.documents[0])))
-    scores[fits.query, fits.doc] = fits.score
-    return scores
+    return len(asks) / queries / documents, zelo_scores(world.answer(asks), by_size=by_size)
 
 
 def orders(
@@ -277,7 +271,7 @@ def show_sizes(queries: int, seed: int) -> None:
         logits = np.arctanh(np.clip(votes.preference, -0.9999, 0.9999))
         for gain in (0.5, 1, 4, 8) if regime.sizes else (1,):
             sized = replace(votes, preference=np.tanh(gain * logits))
-            ways = [fitted(sized, by_size=by_size) for by_size in (False, True)]
+            ways = [zelo_scores(sized, by_size=by_size) for by_size in (False, True)]
             good = [figures.ndcg(scores, np.exp(world.truth)) for scores in ways]
             cells = [
                 f"{one.mean():.3f} / {figures.tau(scores, world.truth).mean():.3f}"
@@ -399,7 +393,7 @@ def _ordered(size: int, looks: int) -> Callable[[World], tuple[float, Floats]]:
 RECORDED: dict[str, Callable[[World], tuple[Any, ...]]] = {
     **{
         name: way
-        for name, way in played_ways(by_prior).items()
+        for name, way in PLAYED.items()
         if name in {"graded: mean of 3", "zelo, 3 calls", "zelo, 12 calls"}
     },
     "listwise-votes, 3 looks at 8": _ordered(8, 3),

@@ -31,9 +31,9 @@ import numpy as np
 from scipy.special import betaincinv, ndtr
 
 from benchmarks.data import published
-from benchmarks.lean.figures import centred, rmse
-from benchmarks.lean.worlds import REGIMES, World, draw_world
-from benchmarks.worth import by_prior, zelo_by_calls
+from benchmarks.figures import centred, rmse
+from benchmarks.simulated import REGIMES, World, draw_world
+from benchmarks.worth import zelo_by_calls
 from zelo_ray.evaluation.significance import Floats, StudentTest, holm, mean_metrics, paired_test
 
 SIZES = (25, 43, 200)
@@ -163,7 +163,7 @@ def score_figures(world: World, calls: int, shared: float) -> tuple[float, ...]:
 
     A truth is in logits as it was drawn; last, in so many as make the scores its expectation.
     """
-    _, scores, errors = zelo_by_calls(calls, by_prior)(world)
+    _, scores, errors = zelo_by_calls(calls)(world)
     truth = centred(world.truth)
     unit = (scores * scores).sum() / (scores * centred(world.truth + world.alike)).sum()
     kept = shared * np.sqrt(1 - 1 / scores.shape[1])

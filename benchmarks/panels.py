@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
-from benchmarks.data import published
+from benchmarks.data import published, read_grades
 from zelo_ray.fitting.grades import (
     Floats,
     Ints,
@@ -65,18 +65,12 @@ class Recorded:
 
 def load(name: str, judges: list[Path], qrels: Path) -> Recorded:
     human = read_grades(qrels)
-    items = sorted(human)
+    items = sorted((query_id, doc_id) for query_id, docs in human.items() for doc_id in docs)
     tables = [read_grades(path) for path in judges]
-    grades = np.array([[table[item] for table in tables] for item in items])
+    grades = np.array([[table[q][d] for table in tables] for q, d in items])
     _, query = np.unique([query_id for query_id, _ in items], return_inverse=True)
-    truth = np.array([human[item] for item in items])
+    truth = np.array([human[q][d] for q, d in items])
     return Recorded(name, items, query, [path.stem for path in judges], grades, truth)
-
-
-def read_grades(path: Path) -> dict[tuple[str, str], int]:
-    """Grades above the scale, of which there are three, are the highest."""
-    rows = (line.split() for line in path.read_text().splitlines())
-    return {(row[0], row[2]): min(int(float(row[3])), LEVELS - 1) for row in rows}
 
 
 # agreement

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.data import published
+from benchmarks.data import Grades, published, read_grades
 from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank_run
 from zelo_ray.evaluation.people.corrected import (
     FEWEST,
@@ -56,7 +56,6 @@ PANELS = {
     "good": ("gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "llama3.3-70b_4prompts_graded"),
     "weak": ("llama3-8b_4prompts_graded",),
 }
-Grades = dict[str, dict[str, float]]
 Drawn = tuple[Floats, Floats]
 """What labels are worth, NaN where there is none, and the chances of being labelled, [rows]."""
 
@@ -296,14 +295,6 @@ def people_ideal(people: Grades, query_ids: Sequence[str]) -> Floats:
     """The ideal DCG@10 of all that people graded, [queries]."""
     best = (sorted(people[query_id].values(), reverse=True)[:10] for query_id in query_ids)
     return np.array([sum(g / np.log2(n + 2) for n, g in enumerate(one)) for one in best])
-
-
-def read_grades(path: Path) -> Grades:
-    grades: Grades = defaultdict(dict)
-    for line in path.read_text().splitlines():
-        query_id, _, doc_id, grade = line.split()
-        grades[query_id][doc_id] = float(np.clip(int(grade), 0, 3))
-    return grades
 
 
 def named_panel(text: str) -> tuple[str, tuple[str, ...]]:

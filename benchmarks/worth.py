@@ -1,7 +1,6 @@
 """Which way of judging is worth its calls: order of documents and of systems, by calls a document.
 
-    python -m benchmarks.worth [--picture FILE.svg] [--panels 6] [--fit prior|panel]
-    python -m benchmarks.worth --compare-fits 10    # the prior of grades less the learned panel
+    python -m benchmarks.worth [--picture FILE.svg] [--panels 6]
 
 It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Three tables:
 
@@ -18,7 +17,7 @@ Intervals are 95%, over queries. Ten minutes of one core. The picture takes matp
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.data import published
-from benchmarks.lean import figures, fits
-from benchmarks.lean.designs import cycle_asks, cycle_scores, ring_asks
-from benchmarks.lean.recorded import Battlefield, read_grades
-from benchmarks.lean.worlds import World
+from benchmarks import figures
+from benchmarks.data import few, published, read_battles, read_grades
+from benchmarks.figures import mean_interval
+from benchmarks.simulated import World, cycle_asks, ring_asks, zelo_scores
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
 from zelo_ray.evaluation.systems import estimate_taus
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.fitting.battles import Battles, Floats
+from zelo_ray.fitting.battles import Battles, Floats, battles_of
 from zelo_ray.fitting.games import count_games
-from zelo_ray.fitting.grade_worth import fit_with_grades, learn_grade_worth
+from zelo_ray.fitting.grade_worth import GRADES, fit_with_grades, learn_grade_worth
 
-RESAMPLES = 1000
 JUDGES = ("gpt-4o_umbrela", "gpt-4_umbrela", "llama3.3-70b_4prompts")
 """Graders of DL 2019 of three models; the first has the battles, too."""
 GOOD = ("Olz-gpt4o", "h2oloo-fewself", "willia-umbrela1", "prophet-setting1", "RMITIR-llama70B")
@@ -55,97 +52,72 @@ class Way:
     scores: list[Floats]
 
 
-def mean_interval(values: Floats, seed: int = 0) -> str:
-    """A mean over queries with its bootstrap interval."""
-    drawn = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
-    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
-
-
 # battles and grades of TREC DL 2019
 
 
-def graded_field(field: Battlefield, folder: Path) -> list[Floats]:
-    """The grades of `JUDGES` for the passages of each query, of shape [judges, passages]."""
-    tables = [read_grades(folder / "judges" / f"{name}_graded.txt") for name in JUDGES]
-    return [
-        np.array([[table[query_id].get(doc, 0) for doc in pool] for table in tables], dtype=float)
-        for query_id, pool in zip(query_ids(field), field.pools, strict=True)
-    ]
+class Battlefield:
+    """The recorded battles of DL 2019, with the grades of people and of `JUDGES`."""
+
+    def __init__(self) -> None:
+        folder = published() / "trec_dl19"
+        self.votes = read_battles()
+        self.pools = {
+            query_id: sorted({doc for vote in votes for doc in (vote.doc_id_a, vote.doc_id_b)})
+            for query_id, votes in self.votes.items()
+        }
+        tables = [read_grades(folder / "judges" / f"{name}_graded.txt") for name in JUDGES]
+        self.people = self._grades([read_grades(folder / "qrels.txt")])
+        self.grades = self._grades(tables)
+        """by query, of shape [judges, passages]"""
+
+    def _grades(self, tables: Sequence[Any]) -> list[Floats]:
+        return [
+            np.array([[table[query_id].get(doc, 0) for doc in pool] for table in tables], float)
+            for query_id, pool in self.pools.items()
+        ]
+
+    def battles(self, battles: float | None, seed: int) -> Battles:
+        """Some of the battles, or all."""
+        votes = self.votes.values()
+        chosen = [*votes] if battles is None else [few(each, battles, seed) for each in votes]
+        return battles_of(chosen, [*self.pools.values()])
 
 
-def query_ids(field: Battlefield) -> list[str]:
-    return [votes[0].query_id for votes in field.votes]
+def fit(votes: Battles, grades: Sequence[Floats] | None) -> tuple[list[Floats], list[Floats]]:
+    """Scores and errors by query, as `zelo` has them with grades or without.
 
-
-# scores of battles and grades
-
-
-Scored = tuple[list[Floats], list[Floats]]
-"""Scores and their standard errors, by query."""
-
-
-def by_panel(votes: Battles, marks: fits.Graded | None) -> Scored:
-    """Score by the learned panel."""
-    belief = fits.believe(votes, marks, fits.learn(votes, marks))
-    return belief.means, belief.errors()
-
-
-def by_prior(votes: Battles, marks: fits.Graded | None) -> Scored:
-    """Score by Bradley-Terry with a prior of grades; without grades as zelo does."""
+    Grades are of shape [judges, documents] by query; NaN where a judge gave none.
+    """
     sizes = np.array([len(ids) for ids in votes.documents])
-    starts = np.cumsum(sizes) - sizes
-    shares = np.zeros((int(sizes.sum()), len(votes.judges) * 4))
-    if marks is not None:
-        np.add.at(shares, (starts[marks.query] + marks.document, marks.judge * 4 + marks.grade), 1)
-    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
-    worth = learn_grade_worth(votes, shares, votes.judges)
-    found = fit_with_grades(count_games(votes, by_size=worth.by_size), shares, worth)
-    scores, errors = (np.split(column, starts[1:]) for column in found[:2])
+    judges = 0 if grades is None else len(grades[0])
+    said = np.zeros((0, sizes.sum())) if grades is None else np.concatenate(grades, axis=1)
+    marks = (said[..., np.newaxis] == np.arange(GRADES)).transpose(1, 0, 2).astype(np.float64)
+    marks = marks.reshape(int(sizes.sum()), judges * GRADES)
+    marks /= np.maximum(marks.sum(axis=1, keepdims=True), 1)
+    worth = learn_grade_worth(votes, marks, [f"judge {n}" for n in range(judges)])
+    found = fit_with_grades(count_games(votes, by_size=worth.by_size), marks, worth)
+    scores, errors = (np.split(column, np.cumsum(sizes)[:-1]) for column in found[:2])
     return scores, errors
 
 
-Fit = Callable[[Battles, fits.Graded | None], Scored]
-FITS: dict[str, Fit] = {"prior": by_prior, "panel": by_panel}
-
-
-def recorded_ways(
-    field: Battlefield, grades: Sequence[Floats], fit: Fit, seed: int
-) -> Iterator[Way]:
+def recorded_ways(field: Battlefield, seed: int) -> Iterator[Way]:
     """Ways of judging, from one call a document to all recorded battles."""
+    grades = field.grades
     yield Way("1 judge's grade", 1, [said[0] for said in grades])
     yield Way("2 judges' grades, mean", 2, [said[:2].mean(axis=0) for said in grades])
     yield Way("3 judges' grades, mean", 3, [said.mean(axis=0) for said in grades])
-    yield Way("3 judges' grades, median", 3, [np.median(said, axis=0) for said in grades])
     for battles in (0.5, 1.0, 2.0, None):
         votes = field.battles(battles, seed)
-        asked = 2 * len(votes.query) / sum(map(len, field.pools))
+        asked = 2 * len(votes.query) / sum(map(len, field.pools.values()))
         yield Way("battles", asked, fit(votes, None)[0])
-        yield Way("1 grade + battles", 1 + asked, fit(votes, field.grades)[0])
-        several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
-        marks = fits.Graded(*_columns(grades))
-        yield Way("3 grades + battles", 3 + asked, fit(several, marks)[0])
-
-
-def _columns(grades: Sequence[Floats]) -> Floats:
-    """All grades as rows: query, passage, judge and grade."""
-    rows = [
-        (number, place, judge, int(said[judge, place]))
-        for number, said in enumerate(grades)
-        for judge in range(len(said))
-        for place in range(said.shape[1])
-    ]
-    columns: Floats = np.array(rows, dtype=np.int64).T
-    return columns
+        yield Way("1 grade + battles", 1 + asked, fit(votes, [said[:1] for said in grades])[0])
+        yield Way("3 grades + battles", 3 + asked, fit(votes, grades)[0])
 
 
 def order_of_documents(scores: Sequence[Floats], people: Sequence[Floats]) -> tuple[Floats, Floats]:
     """nDCG@10 and the share of pairs in people's order, by query; equal scores are half right."""
     found = [
-        (
-            figures.ndcg(mean[np.newaxis], human[np.newaxis])[0],
-            figures.in_order(mean[np.newaxis], human[np.newaxis])[0],
-        )
+        [measure(mean[np.newaxis], human)[0] for measure in (figures.ndcg, figures.in_order)]
         for mean, human in zip(scores, people, strict=True)
     ]
     good, order = np.array(found).T
@@ -159,15 +131,13 @@ class Systems:
         self.runs = [*read_runs(map(str, sorted((folder / "runs_top10").glob("*")))).values()]
         self.people = read_grades(folder / "qrels.txt")
         self.field = field
-        self.by_people = self.measured(field.people)
+        self.by_people = self.measured([said[0] for said in field.people])
 
     def measured(self, labels: Sequence[Floats]) -> Floats:
         """nDCG@10 of each run by labels of what people found relevant: [runs, queries]."""
         gains = {
             (query_id, doc): float(gain)
-            for query_id, pool, said in zip(
-                query_ids(self.field), self.field.pools, labels, strict=True
-            )
+            for (query_id, pool), said in zip(self.field.pools.items(), labels, strict=True)
             for doc, gain in zip(pool, said, strict=True)
         }
         pairs = [(query, doc) for query, docs in self.people.items() for doc in docs]
@@ -212,15 +182,14 @@ def gains_of(way: Way) -> list[Floats]:
     return [scores if graded else 1 / (1 + np.exp(-scores)) for scores in way.scores]
 
 
-def show_recorded(folder: Path, fit: Fit) -> dict[str, list[tuple[float, float]]]:
+def show_recorded(folder: Path) -> dict[str, list[tuple[float, float]]]:
     """Print both tables of DL 2019; return nDCG@10 by way and calls, for the picture."""
     field = Battlefield()
-    grades = graded_field(field, folder)
     systems = Systems(field, folder)
     points: dict[str, list[tuple[float, float]]] = {}
     print("| way | calls a document | nDCG@10 | pairs in order | tau | tau-AP | apart | wrongly |")
     print("|---|---:|---|---|---|---|---:|---:|")
-    for way in recorded_ways(field, grades, fit, seed=0):
+    for way in recorded_ways(field, seed=0):
         good, order = order_of_documents(way.scores, field.people)
         cells = [f"{way.calls:.1f}", mean_interval(good), mean_interval(order)]
         print("|", way.name, "|", *(f"{cell} |" for cell in cells), end=" ")
@@ -252,36 +221,32 @@ def zelo(cycles: int) -> Callable[[World], tuple[float, Floats]]:
     def played(world: World) -> tuple[float, Floats]:
         queries, judges, documents = world.grades.shape
         asks = cycle_asks(queries, documents, cycles, judges, seed=0)
-        return len(asks) / queries / documents, cycle_scores(world.answer(asks))[0]
+        return len(asks) / queries / documents, zelo_scores(world.answer(asks))
 
     return played
 
 
-def zelo_by_calls(calls: int, fit: Fit) -> Callable[[World], tuple[float, Floats, Floats]]:
+def zelo_by_calls(calls: int) -> Callable[[World], tuple[float, Floats, Floats]]:
     """As `zelo --calls-per-document` plans it: grades by judges in turn, and rings of battles."""
 
     def played(world: World) -> tuple[float, Floats, Floats]:
         queries, judges, documents = world.grades.shape
         grades = max(1, min(calls - 1, judges))
-        asks = ring_asks(queries, documents, judges, rings=calls - grades, audits=0, seed=0)
-        query, judge, place = (axis.ravel() for axis in np.indices(world.grades.shape))
+        asks = ring_asks(queries, documents, judges, calls - grades, seed=0)
+        query, judge, place = np.indices(world.grades.shape)
         asked = (judge - query - place) % judges < grades
-        columns = (query, place, judge, world.grades.ravel())
-        marks = fits.Graded(*(column[asked] for column in columns))
-        scores, errors = map(np.stack, fit(world.answer(asks), marks))
-        return grades + len(asks) / queries / documents, scores, errors
+        scores, errors = fit(world.answer(asks), [*np.where(asked, world.grades, np.nan)])
+        return grades + len(asks) / queries / documents, np.stack(scores), np.stack(errors)
 
     return played
 
 
-def played_ways(fit: Fit) -> dict[str, Callable[[World], tuple[Any, ...]]]:
-    return {
-        "graded: 1 judge in turn": lambda world: (1.0, _in_turn(world)),
-        "graded: mean of 3": lambda world: (3.0, world.grades.mean(axis=1)),
-        "graded: median of 3": lambda world: (3.0, np.median(world.grades, axis=1)),
-        **{f"zelo --calls-per-document {n}": zelo_by_calls(n, fit) for n in (2, 3, 4, 5, 6)},
-        **{f"zelo, {3 * cycles} calls": zelo(cycles) for cycles in (1, 2, 4)},
-    }
+PLAYED: dict[str, Callable[[World], tuple[Any, ...]]] = {
+    "graded: 1 judge in turn": lambda world: (1.0, _in_turn(world)),
+    "graded: mean of 3": lambda world: (3.0, world.grades.mean(axis=1)),
+    **{f"zelo --calls-per-document {n}": zelo_by_calls(n) for n in (2, 3, 4, 5, 6)},
+    **{f"zelo, {3 * cycles} calls": zelo(cycles) for cycles in (1, 2, 4)},
+}
 
 
 def _in_turn(world: World) -> Floats:
@@ -295,23 +260,17 @@ def panels_of(count: int) -> dict[str, list[tuple[str, ...]]]:
     """So many panels of each kind, drawn by chance."""
     rng = np.random.default_rng(0)
 
-    def drawn(*kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
+    def drawn(*kinds: tuple[tuple[str, ...], int]) -> list[tuple[str, ...]]:
         return [
-            tuple(
-                str(name)
-                for kind, size in kinds_of(kinds)
-                for name in rng.choice(kind, size, replace=False)
-            )
+            tuple(str(n) for kind, size in kinds for n in rng.choice(kind, size, replace=False))
             for _ in range(count)
         ]
 
-    def kinds_of(kinds: Sequence[tuple[str, ...]]) -> list[tuple[tuple[str, ...], int]]:
-        return [(kind, 3 if len(kinds) == 1 else 1 + place) for place, kind in enumerate(kinds)]
-
-    return {"good": drawn(GOOD), "one good, two weak": drawn(GOOD, WEAK), "weak": drawn(WEAK)}
+    good, mixed, weak = drawn((GOOD, 3)), drawn((GOOD, 1), (WEAK, 2)), drawn((WEAK, 3))
+    return {"good": good, "one good, two weak": mixed, "weak": weak}
 
 
-def show_played(folder: Path, panels: int, fit: Fit) -> None:
+def show_played(folder: Path, panels: int) -> None:
     """Print the table of panels of three, by how good they are."""
     kinds = panels_of(panels)
     print(f"\n| {panels} panels of three each | calls | {' | '.join(kinds)} |")
@@ -320,7 +279,7 @@ def show_played(folder: Path, panels: int, fit: Fit) -> None:
     calls: dict[str, float] = {}
     for drawn in kinds.values():
         worlds = [world_of(folder, panel, 25, seed) for seed, panel in enumerate(drawn)]
-        for name, way in played_ways(fit).items():
+        for name, way in PLAYED.items():
             good, order = [], []
             for world in worlds:
                 calls[name], scores, *_ = way(world)
@@ -329,58 +288,6 @@ def show_played(folder: Path, panels: int, fit: Fit) -> None:
             found.setdefault(name, []).append(f"{np.mean(good):.3f}/{np.mean(order):.3f}")
     for name, cells in found.items():
         print(f"| {name} | {calls[name]:.1f} | {' | '.join(cells)} |")
-
-
-# the prior of grades beside the learned panel
-
-
-def compare_fits(folder: Path, draws: int) -> None:
-    """Print by how much the prior is better, with 95% intervals over queries."""
-    print("| battles or grades of | nDCG@10 | pairs in order |\n|---|---|---|", flush=True)
-    field = Battlefield()
-    marks = fits.Graded(*_columns(graded_field(field, folder / "trec_dl19")))
-    for battles in (0.5, 1.0, 2.0):
-        apart = []
-        for seed in range(draws):
-            votes = field.battles(battles, seed)
-            several = replace(votes, judges=(*votes.judges, *JUDGES[1:]))
-            new, old = (
-                order_of_documents(fit(several, marks)[0], field.people)
-                for fit in (by_prior, by_panel)
-            )
-            apart.append(np.array(new) - np.array(old))
-        _show_apart(f"DL 2019, {battles} battles a document", np.mean(apart, axis=0))
-    for calls in (3, 4, 5):
-        six = []
-        for kind, panels in panels_of(2).items():
-            for number, panel in enumerate(panels):
-                worlds = [
-                    world_of(folder / "llmjudge2024", panel, 25, draws * number + seed)
-                    for seed in range(draws)
-                ]
-                six.append(np.mean([_apart(world, calls) for world in worlds], axis=0))
-                _show_apart(f"LLMJudge, {kind} {number}, {calls} calls", six[-1])
-        _show_apart(f"LLMJudge, all six, {calls} calls", np.mean(six, axis=0))
-
-
-def _apart(world: World, calls: int) -> Floats:
-    """Return by how much the prior is better by nDCG@10 and pairs: [2, queries]."""
-    new, old = (zelo_by_calls(calls, fit)(world)[1] for fit in (by_prior, by_panel))
-    measured = [
-        measure(new, world.truth) - measure(old, world.truth)
-        for measure in (figures.ndcg, figures.in_order)
-    ]
-    apart: Floats = np.array(measured).reshape(2, 4, -1).mean(axis=1)
-    return apart
-
-
-def _show_apart(name: str, apart: Floats) -> None:
-    wide = 1.96 * apart.std(axis=1, ddof=1) / apart.shape[1] ** 0.5
-    cells = [
-        f"{mean:+.4f} [{mean - half:+.4f}, {mean + half:+.4f}]"
-        for mean, half in zip(apart.mean(axis=1), wide, strict=True)
-    ]
-    print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def draw(points: dict[str, list[tuple[float, float]]], place: Path) -> None:
@@ -405,18 +312,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--panels", type=int, default=6)
-    parser.add_argument("--fit", choices=FITS, default="prior")
-    parser.add_argument("--compare-fits", type=int, metavar="DRAWS")
     flags = parser.parse_args()
-    if flags.compare_fits:
-        compare_fits(published(), flags.compare_fits)
-        return
-    fit = FITS[flags.fit]
-    points = show_recorded(published() / "trec_dl19", fit)
+    points = show_recorded(published() / "trec_dl19")
     if flags.picture:
         draw(points, flags.picture)
     if flags.panels:
-        show_played(published() / "llmjudge2024", flags.panels, fit)
+        show_played(published() / "llmjudge2024", flags.panels)
 
 
 if __name__ == "__main__":

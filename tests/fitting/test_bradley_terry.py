@@ -123,7 +123,7 @@ def test_documents_without_a_vote_have_their_places():
     vote = Vote("q", "c", "a", "x", -1.0, True, "", "")
     battles = battles_of([[vote], []], also=[["b", "a"], ["e", "d"]])
     assert battles.documents == (("a", "b", "c"), ("d", "e"))
-    assert (battles.a[0], battles.b[0], battles.swapped[0]) == (2, 0, True)
+    assert (battles.a[0], battles.b[0]) == (2, 0)
     assert battles_of([]).documents == ()
 
 

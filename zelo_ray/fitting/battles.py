@@ -33,8 +33,6 @@ class Battles:
     judge: Ints
     preference: Floats
     """in [-1, 1]; negative: A is more relevant"""
-    swapped: Bools
-    """whether the judge saw B first; ``preference`` already allows for that"""
     documents: tuple[tuple[str, ...], ...]
     """the ids of each query's documents, ascending; perhaps some without a vote"""
     judges: tuple[str, ...]
@@ -139,7 +137,6 @@ def battles_of(
         b=places[len(votes) : 2 * len(votes)],
         judge=judge,
         preference=np.array([vote.preference for vote in votes], dtype=np.float64),
-        swapped=np.array([vote.swapped for vote in votes], dtype=np.bool_),
         documents=documents,
         judges=judges,
     )

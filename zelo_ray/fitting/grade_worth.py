@@ -31,7 +31,7 @@ _PULL = 0.3
 _WIDTH, _SHARE = 0.85, 0.3
 """The likeliest width runs down to nothing where battles are few, and intervals would hold too
 little. So it is drawn to this one, as if by a share of the documents more (`benchmarks.worth` and
-`benchmarks.lean` have the figures)."""
+`benchmarks.coverage` have the figures)."""
 _UNGRADED = 2.5  # the width of the prior of a document without a grade
 _SWEEPS, _STEP, _NEAR = 200, 1.7, 2e-3
 _SURE = 3.0  # standard errors by which sizes of preferences must go with differences of grades

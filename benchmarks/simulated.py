@@ -18,11 +18,14 @@ between the means of the kinds.
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
+from random import Random
 
 import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+from zelo_ray.fitting.bradley_terry import fit_games
+from zelo_ray.fitting.games import count_games
+from zelo_ray.fitting.pairs import Pair, ring_pairs
 
 KINDS = ((-1.5, 0.45), (0.0, 0.5), (1.5, 0.5), (2.8, 0.4))
 SHARES = (0.72, 0.16, 0.09, 0.03)
@@ -31,7 +34,6 @@ CUTS = (-0.75, 0.75, 2.15)
 GAINS, STEPS, RANDOM = (0.8, 1.0, 1.2), (0.05, 0.05, 0.1), (0.02, 0.03, 0.04)
 RETEST = 0.2
 GRADE_NOISE = 0.8
-QRELS = Path(__file__).parents[2] / "data" / "qrels.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,6 @@ class Regime:
 REGIMES = {
     "mid": Regime(0.7, (0.6, 0.8, 1.0), 0.25, 0.25, (0.1, 0.3, 0.5)),
     "hard": Regime(1.2, (1.0, 1.3, 1.8), 0.4, 0.4, (0.2, 0.6, 1.0)),
-    "npip": Regime(0.14, (0.14,), 0.0, 0.0, (0.0,)),
 }
 REGIMES["sign"] = replace(REGIMES["mid"], sizes=False)
 
@@ -99,7 +100,6 @@ def battles_of_columns(
         b=np.maximum(asks.first, asks.second),
         judge=asks.judge,
         preference=np.where(swapped, for_first, -for_first),
-        swapped=swapped,
         documents=(ids,) * shape[0],
         judges=tuple(f"judge-{number}" for number in range(judges)),
     )
@@ -127,9 +127,7 @@ def draw_world(
     queries: int,
     documents: int,
     rng: np.random.Generator,
-    *,
     judges: int = 3,
-    shift: float = 0.0,
 ) -> World:
     """A truth and all that the judges would say of it.
 
@@ -139,9 +137,8 @@ def draw_world(
         documents: of each query.
         rng: the only source of chance.
         judges: how many.
-        shift: standard deviation of what moves all documents of a query, in logits.
     """
-    truth = draw_truth(queries, documents, rng) + shift * rng.standard_normal((queries, 1))
+    truth = draw_truth(queries, documents, rng)
     one, all_ = (queries, 1, documents), (queries, judges, documents)
     alike = regime.shared_document * rng.standard_normal(one)
     bias = alike + regime.own_document * rng.standard_normal(all_)
@@ -155,25 +152,6 @@ def draw_world(
     felt_alone = seen + GRADE_NOISE * rng.standard_normal(all_)
     grades = np.searchsorted(CUTS, felt_alone).astype(np.int64)
     return World(truth, says, grades, alike[:, 0])
-
-
-def draw_typical(
-    queries: int, documents: int, rng: np.random.Generator, *, judges: int = 3, shared: float = 1.5
-) -> World:
-    """The panel that docs/sizing.md calls typical, by the formulas of ``providers/simulated``.
-
-    The truth is a grade, drawn as data/qrels.txt has them; a vote sees the difference of two
-    grades, a normal error of its pair that all judges share, and a logistic one of its own.
-    """
-    known = [int(line.split()[3]) for line in QRELS.read_text().splitlines()]
-    truth = rng.choice(np.array(known, dtype=np.float64), (queries, documents))
-    shape = (queries, judges, documents, documents)
-    noise = _antisymmetric(rng.standard_normal((queries, 1, *shape[2:])))
-    gap = truth[:, np.newaxis, :, np.newaxis] - truth[:, np.newaxis, np.newaxis]
-    says = np.tanh((gap + shared * noise + rng.logistic(size=shape)) / 2)
-    alike = shared * rng.standard_normal((queries, 1, documents))
-    alone = truth[:, np.newaxis] + alike + rng.logistic(size=(queries, judges, documents))
-    return World(truth, says, np.clip(np.rint(alone), 0, 3).astype(np.int64), alike[:, 0])
 
 
 def _say(felt: Floats, regime: Regime, judges: int, rng: np.random.Generator) -> Floats:
@@ -199,3 +177,45 @@ def _antisymmetric(noise: Floats) -> Floats:
     upper = np.triu(noise, 1)
     turned: Floats = upper - upper.swapaxes(-1, -2)
     return turned
+
+
+# Which questions a plan asks
+
+Row = tuple[int, int, int, int]
+
+
+def cycle_asks(queries: int, documents: int, cycles: int, judges: int, seed: int) -> Asks:
+    """As `zelo` asks: rings, every judge on every pair, each in an order drawn."""
+    names = names_of(documents)
+    rows: list[Row] = []
+    for query in range(queries):
+        rng = Random(f"{seed}:{query}")
+        for pair in ring_pairs(seed, str(query), names, cycles):
+            rows += [(query, *_turned(pair, rng), judge) for judge in range(judges)]
+    return _asks_of(rows)
+
+
+def ring_asks(queries: int, documents: int, judges: int, rings: int, seed: int) -> Asks:
+    """Rings with judges in turn; a ring gives each document two battles, in an order drawn."""
+    names = names_of(documents)
+    rows: list[Row] = []
+    for query in range(queries):
+        rng = Random(f"rings:{seed}:{query}")
+        pairs = ring_pairs(seed, str(query), names, rings)
+        rows += [(query, *_turned(pair, rng), pair.turn % judges) for pair in pairs]
+    return _asks_of(rows)
+
+
+def _turned(pair: Pair, rng: Random) -> tuple[int, int]:
+    one, other = int(pair.a), int(pair.b)
+    return (other, one) if rng.random() < 0.5 else (one, other)
+
+
+def _asks_of(rows: list[Row]) -> Asks:
+    return Asks(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+
+
+def zelo_scores(votes: Battles, *, by_size: bool = False) -> Floats:
+    """Scores as `zelo` fits them: [queries, documents]."""
+    scores, _ = fit_games(count_games(votes, by_size=by_size), 2.5)
+    return scores.reshape(len(votes.documents), -1)

@@ -1,4 +1,4 @@
-"""How good scores are, by query, against a truth or against grades; and paired differences."""
+"""How good scores are by query, against a truth or against grades; intervals and differences."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from zelo_ray.fitting.battles import Floats
 
 DEPTH = 10
-RESAMPLES = 400
+RESAMPLES = 1000
 
 
 def ndcg(scores: Floats, gains: Floats, depth: int = DEPTH) -> Floats:
@@ -27,18 +27,11 @@ def tau(scores: Floats, truth: Floats) -> Floats:
     return (one * other).sum(axis=(1, 2)) / np.maximum(both, 1)
 
 
-def told(scores: Floats, truth: Floats) -> Floats:
-    """Pairs in order less pairs in the wrong one, as a share of those that the truth tells apart.
-
-    It is 1 for the truth itself, whatever its ties; equal scores count for neither side.
-    """
-    one, other = _signs(scores), _signs(truth)
-    return (one * other).sum(axis=(1, 2)) / np.maximum(np.abs(other).sum(axis=(1, 2)), 1)
-
-
 def in_order(scores: Floats, truth: Floats) -> Floats:
-    """The share of pairs with different truths that have the right order, by query."""
-    return (1 + told(scores, truth)) / 2
+    """The share of pairs with different truths in the right order, by query; equal is half."""
+    one, other = _signs(scores), _signs(truth)
+    more = (one * other).sum(axis=(1, 2)) / np.maximum(np.abs(other).sum(axis=(1, 2)), 1)
+    return (1 + more) / 2
 
 
 def _signs(values: Floats) -> Floats:
@@ -52,7 +45,7 @@ def centred(values: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference or a ratio between two plans on the same queries, with its standard error."""
+    """A difference between two plans on the same queries, with its standard error."""
 
     value: float
     error: float
@@ -69,24 +62,13 @@ def difference(new: Floats, old: Floats) -> Change:
 
 def rmse(scores: Floats, truth: Floats) -> float:
     """Of centred scores, all multiplied by the one number that is best for them."""
-    return float(_rmse(_moments(scores, truth).sum(axis=0)))
-
-
-def rmse_ratio(new: Floats, old: Floats, truth: Floats, seed: int = 0) -> Change:
-    """One root mean square error as a share of another; the error by a bootstrap over queries."""
-    one, other = _moments(new, truth), _moments(old, truth)
-    drawn = np.random.default_rng(seed).integers(len(truth), size=(RESAMPLES, len(truth)))
-    ratios = _rmse(one[drawn].sum(axis=1)) / _rmse(other[drawn].sum(axis=1))
-    return Change(float(_rmse(one.sum(axis=0)) / _rmse(other.sum(axis=0))), float(ratios.std()))
-
-
-def _moments(scores: Floats, truth: Floats) -> Floats:
-    """By query: sums of score x score, score x truth, truth x truth, and documents."""
     one, other = centred(scores), centred(truth)
-    sums = [(one * one).sum(axis=1), (one * other).sum(axis=1), (other * other).sum(axis=1)]
-    return np.stack([*sums, np.full(len(truth), truth.shape[1])], axis=1)
+    best = (one * other).sum() / max((one * one).sum(), 1e-12)
+    return float(((other - best * one) ** 2).mean() ** 0.5)
 
 
-def _rmse(sums: Floats) -> Floats:
-    own, cross, true, documents = np.moveaxis(sums, -1, 0)
-    return np.sqrt(np.maximum(true - cross**2 / np.maximum(own, 1e-12), 0) / documents)
+def mean_interval(values: Floats, seed: int = 0) -> str:
+    """A mean over queries with its bootstrap interval."""
+    drawn = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"

@@ -1,1 +1,0 @@
-"""What the lean plan must do, measured: run ``python -m benchmarks.lean``."""
