@@ -28,7 +28,7 @@ def seed_with(swapped, pool=POOL):
     """A seed with which the first judge sees the first pair in this order."""
     for seed in range(99):
         asked = advance(
-            samre.rounds(pool, ONE, options_of(protocol="samre", seed=seed)), Shelf()
+            samre.PROTOCOL.rounds(pool, ONE, options_of(protocol="samre", seed=seed)), Shelf()
         ).missing
         if (asked[0].documents[0].id == pool.documents[1].id) == swapped:
             return seed
@@ -49,7 +49,8 @@ def play(protocol, say, pool=POOL, panel=ONE, shelf=None, disabled=None, **field
         Shelf() if shelf is None else shelf,
         [],
     )
-    while (step := advance(protocol.rounds(pool, panel, options), shelf, disabled)).missing:
+    rounds = protocol.PROTOCOL.rounds
+    while (step := advance(rounds(pool, panel, options), shelf, disabled)).missing:
         missing = sealed(step.missing)
         for request in missing:
             if request.judge.name in (disabled or {}):

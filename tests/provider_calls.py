@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tests.builders import judge_of, options_of, pool_of, verdict
 from tests.fakes.scripted import Scripted
 from zelo_ray.engine.bookkeeping import check_answer
-from zelo_ray.protocols import rerank
+from zelo_ray.protocols import find_protocol
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider
 from zelo_ray.records import Answer, Judge, Request
@@ -209,6 +209,6 @@ def one(provider, said):
 def rerank_outcome(said):
     known = load_provider("cohere")
     judge = judge_of("cohere:m", **known.options)
-    (request,) = next(rerank.rounds(pool_of(), (judge,), options_of()))
+    (request,) = next(find_protocol("rerank").rounds(pool_of(), (judge,), options_of()))
     with Scripted(said) as server:
         return send(request, Settings(KEY, server.url, 5.0))

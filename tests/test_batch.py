@@ -18,7 +18,7 @@ from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, load_protocol, zelo
 from zelo_ray.protocols.grading import CriteriaGrading, grading_by
-from zelo_ray.protocols.listwise import order_of
+from zelo_ray.protocols.rankers import order_of
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Grade

@@ -11,7 +11,7 @@ from tests.builders import reply_to
 from tests.fakes.rerank import Rerankers, pool, rank
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.ledger.segments import parse_row, reply_from_row, reply_to_line
-from zelo_ray.protocols.rerank import Scores
+from zelo_ray.protocols.rankers import Scores
 from zelo_ray.records import Judge, Request
 from zelo_ray.rerankers import local
 

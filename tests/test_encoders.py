@@ -181,7 +181,7 @@ def test_the_loop_lives_while_a_model_computes(folders):
 
     async def run():
         from tests.builders import request_of
-        from zelo_ray.protocols.rerank import Scores
+        from zelo_ray.protocols.rankers import Scores
 
         provider = load_provider("cross-encoder").connect(Settings())
         documents = POOL.documents * 50

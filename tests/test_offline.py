@@ -216,7 +216,7 @@ def test_the_panel_asks_without_a_key_or_a_dollar(tmp_path):
 def test_a_debate_of_them_fails_with_a_reason(tmp_path):
     pool = pool_of((1, 2))
     asker = ask([pool], tmp_path, {}, judges=("offline:bm25",), protocol="samre")
-    step = advance(samre.rounds(pool, *asker.job), Ledger(str(tmp_path)))
+    step = advance(samre.PROTOCOL.rounds(pool, *asker.job), Ledger(str(tmp_path)))
     assert (step.judgments, step.missing) == ((), ())
     (reason,) = {failure.reason for failure in step.failures}
     assert reason.startswith("offline judges ")

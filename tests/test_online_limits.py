@@ -235,7 +235,9 @@ def test_a_budget_buys_whole_debates_not_a_beginning_of_each(tmp_path, cap):
     )
     panel, options = asker.job
     ledger, disabled = Ledger(str(tmp_path)), {judge: Disabled(StopReason.BUDGET, "over")}
-    steps = [advance(samre.rounds(pool, panel, options), ledger, disabled) for pool in pools]
+    steps = [
+        advance(samre.PROTOCOL.rounds(pool, panel, options), ledger, disabled) for pool in pools
+    ]
     held = sum(bool(step.judgments) for step in steps)
     assert 100 < len(asker.books) < 60 * 8
     assert held > 0.8 * len(asker.books) / 8

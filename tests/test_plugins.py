@@ -37,7 +37,7 @@ from zelo_ray.errors import OptionError, PanelError, ProtocolError
 from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.plugins import find_installed, loaded_packages
 from zelo_ray.protocols import load_protocol
-from zelo_ray.protocols.listwise import order_of
+from zelo_ray.protocols.rankers import order_of
 from zelo_ray.providers import build_panel, parse_judge
 from zelo_ray.records import response_model_name
 from zelo_ray.rerankers import build_rankers

@@ -308,9 +308,7 @@ def test_judgments_name_the_replies_that_they_rest_on():
 
 def test_verdicts_of_all_protocols_have_names_of_their_own():
     """A batch's record tells no more than the name."""
-    modules = [
-        protocols.find_protocol(name) for name in {**protocols.PROTOCOLS, **protocols.RANKERS}
-    ]
+    found = [protocols.find_protocol(n) for n in (*protocols.PROTOCOLS, *protocols.RANKERS)]
     named = {}
-    for each in (each for module in modules for each in module.response_models):
+    for each in (each for ranker in found for each in ranker.response_models):
         assert named.setdefault(each.__name__, each) is each

@@ -12,8 +12,7 @@ from tests.fakes.rerank import pool, rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import load_options
-from zelo_ray.protocols.listwise import Order
-from zelo_ray.protocols.rerank import Scores
+from zelo_ray.protocols.rankers import Order, Scores
 from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, load_provider
 from zelo_ray.providers.registry import ENCODERS
 from zelo_ray.records import Document

@@ -68,7 +68,7 @@ def test_a_debate_has_at_most_so_many_rounds():
         most = rounds if isinstance(rounds, int) else 4
         verdict, asked = verdict_of(*[(70, 60), (60, 70)] * 3, rounds=rounds)
         assert verdict.rounds == most
-        planned = samre.count(POOL, ONE, options_of(rounds=rounds))["openai:one"]
+        planned = samre.PROTOCOL.count(POOL, ONE, options_of(rounds=rounds))["openai:one"]
         assert len(verdict.keys) == planned
         assert f"This is round {most} of at most {most}." in asked[-1][0].user
         assert f"at most {most} rounds" in asked[-1][1].user
@@ -214,10 +214,10 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict():
 def test_debates_go_on_without_waiting_for_each_other():
     """A judge's second step does not wait for another judge's first."""
     shelf, options = Shelf(), options_of()
-    for request in advance(samre.rounds(POOL, PANEL, options), shelf).missing:
+    for request in advance(samre.PROTOCOL.rounds(POOL, PANEL, options), shelf).missing:
         if request.judge == PANEL[0]:
             shelf.put(request, "A defence.")
-    waits = advance(samre.rounds(POOL, PANEL, options), shelf).missing
+    waits = advance(samre.PROTOCOL.rounds(POOL, PANEL, options), shelf).missing
     kinds = {judge.name: {r.response_model for r in waits if r.judge == judge} for judge in PANEL}
     assert kinds == {"openai:one": {Feedback, RoundScores}, "anthropic:two": {Defence}}
 

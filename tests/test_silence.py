@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.builders import judge_of, options_of, pool_of, request_of
 from tests.fakes import Fakes, Fault
-from zelo_ray.protocols import rerank
+from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Retry, RetryKind, Settings, load_provider, no_response
 
 CLIENTS = ("openai", "anthropic", "gemini", "cohere")
@@ -30,7 +30,7 @@ def send(client, url, seconds=5.0):
     judge = judge_of(f"{client}:m", **known.options)
     request = request_of(judge=judge)
     if client == "cohere":
-        (request,) = next(rerank.rounds(pool_of(), (judge,), options_of()))
+        (request,) = next(find_protocol("rerank").rounds(pool_of(), (judge,), options_of()))
 
     async def run():
         provider = known.connect(Settings(KEY, url, seconds))

@@ -17,7 +17,7 @@ from tests.provider_calls import request_for, send
 from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.grading import Grading
-from zelo_ray.protocols.rerank import Scores
+from zelo_ray.protocols.rankers import Scores
 from zelo_ray.protocols.samre import RoundScores
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.protocols.zelo import Preference

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-from zelo_ray.protocols.texts import build_failure, criteria_block, read_verdict, shown_document
+from zelo_ray.protocols.questions import Ask, Question, one_round
+from zelo_ray.protocols.texts import criteria_block
 from zelo_ray.records import Request, Score
 
 
@@ -38,29 +39,28 @@ class Thumb:
     key: str
 
 
-def rounds(pool, panel, options):
-    shown = [shown_document(document, pool, options) for document in pool.documents]
-    asked = [(each, judge) for each in shown for judge in panel]
-    if not asked:
-        return []
+def plan(pool, panel, options):
+    return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
+
+
+def question(pool, asked, options, shown):
+    judge, (doc_id,), _ = asked
     ask = f"Be {options.tone}. Does the document answer the query? Say why, then up or down."
     if options.instructions:
         ask = f"{ask}\n\n{criteria_block('instructions', options.instructions)}"
-    replies = yield [
-        Request(
-            *(judge, ask, f"{pool.query}\n\n{each.content}", Thumbing, pool.query, (each,)),
-            marks=("thumbs", pool.query),
-        )
-        for each, judge in asked
-    ]
-    found = []
-    for (each, judge), reply in zip(asked, replies, strict=True):
-        said = read_verdict(reply, Thumbing)
-        if isinstance(said, str):
-            found.append(build_failure(pool.query_id, [each.id], judge.name, reply, said))
-        else:
-            found.append(Thumb(pool.query_id, each.id, judge.name, said.up, said.why, reply.key))
-    return found
+    user = f"{pool.query}\n\n{shown[doc_id].content}"
+    request = Request(
+        *(judge, ask, user, Thumbing, pool.query, (shown[doc_id],)),
+        marks=("thumbs", pool.query),
+    )
+
+    def thumbs(said, reply):
+        return [Thumb(pool.query_id, doc_id, judge.name, said.up, said.why, reply.key)]
+
+    return Question(pool.query_id, (doc_id,), request, Thumbing, thumbs)
+
+
+rounds, count = one_round(plan, question)
 
 
 def fit(judgments, options, learned=None):
@@ -81,9 +81,7 @@ PROTOCOL = Protocol(
     name="thumbs",
     title="Thumbs for the documents of",
     rounds=rounds,
-    count=lambda pool, panel, options: dict.fromkeys(
-        (judge.name for judge in panel), len(pool.documents)
-    ),
+    count=count,
     response_models=(Thumbing,),
     judgments={
         "thumbs": Judgments(

@@ -19,7 +19,8 @@ from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
 from zelo_ray.protocols import anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
-from zelo_ray.protocols.grading import grade_requests
+from zelo_ray.protocols.grading import grading_question
+from zelo_ray.protocols.questions import Ask, ShownDocuments
 from zelo_ray.protocols.shared_error import learn as learn_shared
 from zelo_ray.protocols.shared_error import without_example_queries
 from zelo_ray.records import CODE_PLACEHOLDER
@@ -136,9 +137,10 @@ def test_other_examples_are_other_questions():
     pool, keys = pool_of(), set()
     for text in ("web", SET, SET.replace("because 3", "because of 3")):
         options = options_of(protocol="graded", anchors=text)
-        (sheet,) = grade_requests(pool, pool.documents[0], judge_of(), options)
-        keys.add(sheet.request.key)
-        assert ("> text 3" in sheet.request.user) == (text != "web")
+        asked = Ask(judge_of(), (pool.documents[0].id,))
+        request = grading_question(pool, asked, options, ShownDocuments(pool, options)).request
+        keys.add(request.key)
+        assert ("> text 3" in request.user) == (text != "web")
     assert len(keys) == 3
 
 

@@ -82,12 +82,8 @@ PROTOCOLS = {
 TABLES = {"contests", "criteria", "grades", "verdicts", "votes", "winners"}
 """All that they write, so that no protocol is loaded to remove what another one left."""
 
-RANKERS = {
-    "rerank": "zelo_ray.protocols.rerank",
-    "listwise": "zelo_ray.protocols.listwise",
-    "pointwise": "zelo_ray.protocols.pointwise",
-}
-"""Ways of ordering a pool, by one judge: each module has a ``RANKER``."""
+RANKERS = ("rerank", "listwise", "pointwise")
+"""Ways of ordering a pool, by one judge: see `zelo_ray.protocols.rankers`."""
 
 
 def load_protocol(name: str) -> Protocol:
@@ -137,7 +133,7 @@ def find_protocol(name: str) -> Ranker:
         OptionError: there is none of that name.
     """
     if name in RANKERS:
-        ranker: Ranker = import_module(RANKERS[name]).RANKER
+        ranker: Ranker = import_module("zelo_ray.protocols.rankers").RANKERS[name]
         return ranker
     return load_protocol(name)
 

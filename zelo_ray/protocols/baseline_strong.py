@@ -5,24 +5,24 @@ repeats are asked at once.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import zip_longest
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from zelo_ray.protocols import Protocol, Rounds, pairings, samre
+from zelo_ray.protocols import Rounds, samre
 from zelo_ray.protocols.options import RoundsOptions
 from zelo_ray.protocols.pairings import (
     NUMBER,
     Pairing,
-    exact_score,
     failures_in,
+    free_judge_scores,
+    mean_score,
+    pairing_protocol,
     score_text,
 )
-from zelo_ray.records import Failure, Judge, Pool, SyntheticFeatures
+from zelo_ray.records import Failure, SyntheticFeatures
 
 PROMPT = "baseline-strong"
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
@@ -63,7 +63,7 @@ class Tagged(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        first, second = pairings.free_judge_scores(seen.preference, 1, 10)
+        first, second = free_judge_scores(seen.preference, 1, 10)
         analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
         return cls(**dict.fromkeys(cls.model_fields, analysis))
 
@@ -120,17 +120,11 @@ def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict
     return {"analysis": analysis, **{key: float(mark) for key, mark in marks.items()}}
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> Rounds:
-    """Let every judge score every pair of the plan, as often as it is to be asked."""
-    return pairings.rounds(pool, panel, options, _score)
-
-
-def count(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> dict[str, int]:
-    """Count one request for each pair, order and round, plus those of a debate if it is used."""
+def _most_calls(options: RoundsOptions) -> int:
+    """Count one request for each time to ask, plus those of a debate if it tells how often."""
     if options.rounds == "samre":
-        calls = (samre.CALLS + 1) * samre.most_rounds(options)
-        return pairings.count(pool, panel, options, calls)
-    return pairings.count(pool, panel, options, options.rounds or 1)
+        return (samre.CALLS + 1) * samre.most_rounds(options)
+    return options.rounds or 1
 
 
 def _score(pairing: Pairing, options: RoundsOptions) -> Rounds:
@@ -165,24 +159,21 @@ def _without_debate(failure: Failure) -> Failure:
     return replace(failure, reason=reason)
 
 
-def _mean(analyses: Tagged) -> tuple[Fraction, Fraction]:
+def _mean(analyses: Tagged) -> tuple[float, float]:
     """Return the means over the criteria, for Answer 1 and Answer 2."""
-    assessments = [assessment for _, assessment in analyses]
-    first = sum((exact_score(assessment.answer_1) for assessment in assessments), Fraction())
-    second = sum((exact_score(assessment.answer_2) for assessment in assessments), Fraction())
-    return first / len(assessments), second / len(assessments)
+    first, second = zip(*((one.answer_1, one.answer_2) for _, one in analyses), strict=True)
+    return mean_score(first), mean_score(second)
 
 
 def _describe_analyses(analyses: Tagged) -> str:
     return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in analyses)
 
 
-PROTOCOL = Protocol(
-    name="baseline-strong",
-    rounds=rounds,
-    count=count,
+PROTOCOL = pairing_protocol(
+    "baseline-strong",
+    _score,
+    _most_calls,
     response_models=(Tagged, *samre.PROTOCOL.response_models),
     max_rounds=None,  # one, after those of a debate if it tells how often to ask
     options=RoundsOptions,
-    **pairings.DEBATES,
 )

@@ -5,17 +5,15 @@ the texts, so an answer may pose as instructions: it is there to repeat publishe
 scores for each criterion, and why after them; the sums are ours. One round.
 """
 
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.protocols import Protocol, Rounds, pairings
+from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.options import PairingOptions
-from zelo_ray.protocols.pairings import Pairing, failures_in
+from zelo_ray.protocols.pairings import Pairing, pairing_protocol
 from zelo_ray.protocols.texts import build_request
-from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
+from zelo_ray.records import Failure, SyntheticFeatures
 
 PROMPT = "baseline-weak"
 
@@ -37,10 +35,10 @@ class ListedScores(BaseModel):
     explanation: str
 
     @property
-    def sums(self) -> tuple[Fraction, Fraction]:
+    def sums(self) -> tuple[float, float]:
         """Return the sums of Answer 1 and Answer 2, each from 6 to 120."""
         pairs: list[list[int]] = [two for _, two in self][:-1]
-        return Fraction(sum(two[0] for two in pairs)), Fraction(sum(two[1] for two in pairs))
+        return float(sum(two[0] for two in pairs)), float(sum(two[1] for two in pairs))
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
@@ -50,30 +48,10 @@ class ListedScores(BaseModel):
         return cls.model_validate({**scores, "explanation": seen.words})
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> Rounds:
-    """Let every judge score every pair of the plan."""
-    return pairings.rounds(pool, panel, options, _score)
-
-
-def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> dict[str, int]:
-    """Count one request for each pair and order."""
-    return pairings.count(pool, panel, options, 1)
-
-
 def _score(pairing: Pairing, options: PairingOptions) -> Rounds:
-    request = _request(pairing, options)
-    replies = yield from pairing.ask([request])
-    if failures := failures_in(replies):
-        return failures
-    (reply,) = replies
-    why = [reply.explanation]
-    return [pairing.verdict("baseline-weak", [reply.sums], [request.key], reasoning=why)]
-
-
-def _request(pairing: Pairing, options: PairingOptions) -> Request:
-    """Build the request, with no markers around the texts."""
+    """Ask once, with no markers around the texts."""
     first, second = pairing.shown
-    return build_request(
+    request = build_request(
         PROMPT,
         pairing.pool,
         pairing.judge,
@@ -82,16 +60,19 @@ def _request(pairing: Pairing, options: PairingOptions) -> Request:
         documents=(first, second),
         texts={"first": first.content, "second": second.content},
     )
+    (answer,) = yield from pairing.ask([request])
+    if isinstance(answer, Failure):
+        return [answer]
+    why = [answer.explanation]
+    return [pairing.verdict("baseline-weak", [answer.sums], [request.key], reasoning=why)]
 
 
-PROTOCOL = Protocol(
-    name="baseline-weak",
-    rounds=rounds,
-    count=count,
+PROTOCOL = pairing_protocol(
+    "baseline-weak",
+    _score,
+    lambda _options: 1,
     response_models=(ListedScores,),
-    max_rounds=1,
     options=PairingOptions,
     caution="baseline-weak asks as it was published, without markers around the answers: an answer "
     "may steer the judge",
-    **pairings.DEBATES,
 )

@@ -7,7 +7,7 @@ tournament: nobody wins that. As many rounds as contests.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from random import Random
 from typing import Literal, Self
 
@@ -18,24 +18,17 @@ from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, s
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.options import BestOfOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.texts import (
-    build_failure,
-    build_request,
-    criteria_block,
-    read_verdict,
-    shown_document,
-)
+from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, ask, cut_pool
+from zelo_ray.protocols.texts import build_request, criteria_block
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
     TIE,
     Contest,
     CrownedScore,
-    Document,
     Failure,
     Judge,
     Pool,
     Reply,
-    Request,
     SyntheticFeatures,
     Vote,
     Winner,
@@ -48,7 +41,7 @@ CRITERIA = """\
 - It keeps to what was asked, and leaves out what is beside the point.
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
-_FEWEST, _TIE = 2, 0.125
+_TIE = 0.125
 
 
 class Choice(BaseModel):
@@ -77,53 +70,18 @@ class Choice(BaseModel):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Challenge:
-    """A request to one judge in a contest, which can read its reply."""
-
-    pool: Pool
-    pair: tuple[str, str]
-    """the king, and who challenges"""
-    round: int
-    swapped: bool
-    request: Request
-
-    def read(self, reply: Reply) -> Contest | Failure:
-        """Turn a reply into the judge's decision, or into a failure; the king is set later."""
-        choice = read_verdict(reply, Choice)
-        pool, name, (king, challenger) = self.pool, self.request.judge.name, self.pair
-        if isinstance(choice, str):
-            return build_failure(pool.query_id, self.pair, name, reply, choice)
-        winner = TIE if choice.winner == TIE else self.pair[(choice.winner == "2") != self.swapped]
-        return Contest(
-            session_id=pool.session_id,
-            query_id=pool.query_id,
-            judge=name,
-            repeat=self.request.repeat,
-            round=self.round,
-            left_id=king,
-            right_id=challenger,
-            winner_id=winner,
-            confidence=choice.confidence,
-            verdict=choice.verdict,
-            reasoning=choice.reasoning,
-            swapped=self.swapped,
-            king_id=king,
-            key=reply.key,
-        )
-
-
 def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds:
     """Run all tournaments in parallel."""
-    limited = pool.documents[: options.document_limit]
-    if len(limited) < _FEWEST:
+    pool = cut_pool(pool, options)
+    ids = [document.id for document in pool.documents]
+    if len(ids) < PROTOCOL.min_documents:
         return []
-    if TIE in (document.id for document in limited):
+    if TIE in ids:
         why = "an answer whose id is 'tie' cannot be told from a tie"
         return [Failure(pool.query_id, (TIE,), j.name, "failed", why, 0, "") for j in panel]
-    contestants = [shown_document(document, pool, options) for document in limited]
+    shown = ShownDocuments(pool, options)
     tournaments = [
-        _tournament(pool, _line_up(pool, contestants, repeat, options), judge, repeat, options)
+        _tournament(pool, judge, repeat, options, shown)
         for judge in panel
         for repeat in range(options.repeats)
     ]
@@ -133,7 +91,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
 
 def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[str, int]:
     """Count one request for each contest and repeat."""
-    documents = len(pool.documents[: options.document_limit])
+    documents = len(cut_pool(pool, options).documents)
     return {judge.name: max(documents - 1, 0) * options.repeats for judge in panel}
 
 
@@ -159,69 +117,46 @@ def fit(
     return [_with_crowns(*pair) for pair in zip(fits, kings, strict=True)]
 
 
-def _line_up(
-    pool: Pool, line: list[Document], repeat: int, options: BestOfOptions
-) -> list[Document]:
-    """Return the first king and the challengers, in an order that is the same for all judges."""
-    if options.order != "random":
-        return line
-    return Random(f"{options.seed}:{pool.query_id}:order:{repeat}").sample(line, len(line))
-
-
 def _tournament(
-    pool: Pool,
-    line: Sequence[Document],
-    judge: Judge,
-    repeat: int,
-    options: BestOfOptions,
+    pool: Pool, judge: Judge, repeat: int, options: BestOfOptions, shown: ShownDocuments
 ) -> Rounds:
-    """Let each next answer challenge the king.
-
-    Args:
-        pool: whose answers they are.
-        line: the first king, and who challenges, in this order.
-        judge: who holds it.
-        repeat: which of the judge's tournaments, from 0.
-        options: of the job.
+    """Let each next answer challenge the king, in an order that is the same for all judges.
 
     Returns:
         The contests and the winner; or the contests up to the failure that ended it.
     """
-    king, rows = line[0], list[Contest | Winner | Failure]()
-    for number, challenger in enumerate(line[1:], 1):
-        pair = (king, challenger)
-        challenge = _challenge(pool, pair, judge, options, repeat=repeat, number=number)
-        (reply,) = yield [challenge.request]
-        outcome = challenge.read(reply)
+    order = [document.id for document in pool.documents]
+    if options.order == "random":
+        random = Random(f"{options.seed}:{pool.query_id}:order:{repeat}")
+        order = random.sample(order, len(order))
+    king, rows = order[0], list[Contest | Winner | Failure]()
+    for number, challenger in enumerate(order[1:], 1):
+        asked = Ask(judge, (king, challenger), repeat)
+        (outcome,) = yield from ask([_question(pool, asked, number, options, shown)])
         if isinstance(outcome, Failure):
             return [*rows, outcome]
-        if outcome.preference > 0:
-            king = challenger
-        rows.append(replace(outcome, king_id=king.id))
+        king = outcome.king_id
+        rows.append(outcome)
     winner = Winner(
         session_id=pool.session_id,
         query_id=pool.query_id,
         judge=judge.name,
         repeat=repeat,
-        winner_id=king.id,
-        contests=len(line) - 1,
+        winner_id=king,
+        contests=len(order) - 1,
     )
     return [*rows, winner]
 
 
-def _challenge(
-    pool: Pool,
-    pair: tuple[Document, Document],
-    judge: Judge,
-    options: BestOfOptions,
-    *,
-    repeat: int,
-    number: int,
-) -> _Challenge:
-    ids = (pair[0].id, pair[1].id)
-    key = (options.seed, pool.query_id, *ids, judge.name, repeat)
-    swapped = Random(":".join(map(str, key))).random() < 0.5
-    first, second = reversed(pair) if swapped else pair
+def _question(
+    pool: Pool, asked: Ask, number: int, options: BestOfOptions, shown: ShownDocuments
+) -> Question:
+    """Build the question for a contest of the king and a challenger."""
+    judge, (king, challenger), repeat = asked
+    drawn = (options.seed, pool.query_id, king, challenger, judge.name, repeat)
+    swapped = Random(":".join(map(str, drawn))).random() < 0.5
+    ids = (challenger, king) if swapped else (king, challenger)
+    first, second = (shown[doc_id] for doc_id in ids)
     request = build_request(
         PROMPT,
         pool,
@@ -233,7 +168,29 @@ def _challenge(
         fields={"criteria": _criteria(options)},
         repeat=repeat,
     )
-    return _Challenge(pool, ids, number, swapped, request)
+
+    def contest(choice: Choice, reply: Reply) -> list[Contest]:
+        winner = {"1": ids[0], "2": ids[1]}.get(choice.winner, TIE)
+        return [
+            Contest(
+                session_id=pool.session_id,
+                query_id=pool.query_id,
+                judge=judge.name,
+                repeat=repeat,
+                round=number,
+                left_id=king,
+                right_id=challenger,
+                winner_id=winner,
+                confidence=choice.confidence,
+                verdict=choice.verdict,
+                reasoning=choice.reasoning,
+                swapped=swapped,
+                king_id=challenger if winner == challenger else king,
+                key=reply.key,
+            )
+        ]
+
+    return Question(pool.query_id, asked.doc_ids, request, Choice, contest)
 
 
 def _criteria(options: BestOfOptions) -> str:
@@ -274,7 +231,7 @@ PROTOCOL = Protocol(
     response_models=(Choice,),
     judges_are_independent=always,
     max_rounds=None,  # as many as contests
-    min_documents=_FEWEST,
+    min_documents=2,
     judgments={"winners": WINNERS, "contests": CONTESTS},
     fit=fit,
     score=ScoreKind(

@@ -7,7 +7,7 @@ from all of a run how severe and how steady each judge is (Thurstone). One round
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import cache
 from math import isfinite, nan
@@ -25,11 +25,12 @@ from zelo_ray.fitting.corrected import correct_means
 from zelo_ray.fitting.effective_judges import effective_number_by_people
 from zelo_ray.fitting.grades import Floats, Ints, Ratings
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind
-from zelo_ray.protocols.grading import CriteriaGrading, Grading, grade_requests, grading_by
+from zelo_ray.protocols import Learned, Protocol, ScoreKind
+from zelo_ray.protocols.grading import CriteriaGrading, Grading, grading_by, grading_question
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.options import GradedOptions, recorded_pooling
 from zelo_ray.protocols.protocol import Judgments, always, describe_errors
+from zelo_ray.protocols.questions import Ask, one_round
 from zelo_ray.protocols.shared_error import without_example_queries
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Consensus, CriterionGrade, Grade, GradedScore, Judge, Pool
@@ -43,25 +44,15 @@ FEWEST = 3
 _UNGRADED = Unscored.because(UnscoredReason.NO_GRADES)
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds:
-    """Let every judge grade every document."""
-    questions = [
-        question
-        for document in pool.documents[: options.document_limit]
-        for judge in panel
-        for question in grade_requests(pool, document, judge, options, options.repeats)
-    ]
-    if not questions:
-        return []
-    replies = yield [question.request for question in questions]
-    pairs = zip(questions, replies, strict=True)
-    return [row for question, reply in pairs for row in question.read(reply)]
+def plan(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Iterator[Ask]:
+    """Yield every document for every judge, as often as it is to be asked."""
+    for document in pool.documents:
+        for judge in panel:
+            for repeat in range(options.repeats):
+                yield Ask(judge, (document.id,), repeat)
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> dict[str, int]:
-    """Count one request for each document and repeat."""
-    documents = len(pool.documents[: options.document_limit])
-    return {judge.name: documents * options.repeats for judge in panel}
+rounds, count = one_round(plan, grading_question)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

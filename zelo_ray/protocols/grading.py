@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import nan
 from typing import Any, ClassVar, Self
@@ -11,14 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.options import AnchoredOptions, Criterion, GradedOptions
-from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
+from zelo_ray.protocols.questions import Ask, Question, ShownDocuments
+from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import (
-    AnyRequest,
     CriterionGrade,
-    Document,
-    Failure,
     Grade,
-    Judge,
     PlannedRequest,
     Pool,
     Reply,
@@ -97,28 +93,28 @@ def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
     return model
 
 
-@dataclass(frozen=True, slots=True)
-class GradeRequest:
-    """A request to one judge to grade one document, which can read its reply."""
+def grading_question(
+    pool: Pool, asked: Ask, options: AnchoredOptions, shown: ShownDocuments
+) -> Question:
+    """Build the question for a document's grade, with its parts where criteria were named."""
+    judge, (doc_id,), repeat = asked
+    criteria: tuple[Criterion, ...] = getattr(options, "parsed_criteria", ())
+    build = _criteria_request if criteria else _grade_request
+    planned = PlannedRequest.find(pool, judge, doc_id, repeat)
+    request = planned or build(pool, asked, options, shown)
+    about = (pool.query_id, doc_id, judge.name)
 
-    query_id: str
-    doc_id: str
-    request: AnyRequest
-    criteria: tuple[Criterion, ...] = ()
+    def grade(verdict: Grading, reply: Reply) -> list[Grade]:
+        facets = tuple(verdict.facets_covered), tuple(verdict.facets_missing)
+        return [Grade(*about, verdict.grade, *facets, verdict.rationale, reply.key)]
 
-    def read(self, reply: Reply) -> list[Grade | CriterionGrade | Failure]:
-        """Turn a reply into a grade, with its parts where criteria were named, or a failure."""
-        names = tuple(criterion.name for criterion in self.criteria)
-        model: type[BaseModel] = grading_by(names) if names else Grading
-        judge, verdict = self.request.judge.name, read_verdict(reply, model)
-        if isinstance(verdict, str):
-            return [build_failure(self.query_id, [self.doc_id], judge, reply, verdict)]
-        about = (self.query_id, self.doc_id, judge)
-        if isinstance(verdict, Grading):
-            facets = tuple(verdict.facets_covered), tuple(verdict.facets_missing)
-            return [Grade(*about, verdict.grade, *facets, verdict.rationale, reply.key)]
+    if not criteria:
+        return Question(pool.query_id, (doc_id,), request, Grading, grade)
+    names = tuple(criterion.name for criterion in criteria)
+
+    def grades(verdict: CriteriaGrading, reply: Reply) -> list[Grade | CriterionGrade]:
         parts: dict[str, CriterionVerdict] = {name: getattr(verdict, name) for name in names}
-        mean = weighted_mean({name: part.grade for name, part in parts.items()}, self.criteria)
+        mean = weighted_mean({name: part.grade for name, part in parts.items()}, criteria)
         reasons = "; ".join(f"{name} {part.grade}: {part.reason}" for name, part in parts.items())
         return [
             Grade(*about, round(mean), (), (), reasons, reply.key),
@@ -127,6 +123,8 @@ class GradeRequest:
                 for name, part in parts.items()
             ),
         ]
+
+    return Question(pool.query_id, (doc_id,), request, grading_by(names), grades)
 
 
 def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) -> float:
@@ -138,29 +136,9 @@ def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) ->
     return round(sum(c.weight * grades.get(c.name, nan) for c in criteria) / total, 9)
 
 
-def grade_requests(
-    pool: Pool, document: Document, judge: Judge, options: AnchoredOptions, repeats: int = 1
-) -> list[GradeRequest]:
-    """Build the requests for one document and one judge, one for each repeat.
-
-    All documents of a query are graded beside the same examples, in one order for each judge and
-    repeat, so that requests share that text.
-    """
-    criteria: tuple[Criterion, ...] = getattr(options, "parsed_criteria", ())
-    build = _criteria_request if criteria else _grade_request
-    requests = [
-        PlannedRequest.find(pool, judge, document.id, repeat)
-        or build(pool, document, judge, options, repeat)
-        for repeat in range(repeats)
-    ]
-    return [GradeRequest(pool.query_id, document.id, request, criteria) for request in requests]
-
-
-def _criteria_request(
-    pool: Pool, document: Document, judge: Judge, options: Any, repeat: int
-) -> Request:
+def _criteria_request(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Request:
+    judge, (doc_id,), repeat = asked
     criteria: tuple[Criterion, ...] = options.parsed_criteria
-    shown = shown_document(document, pool, options)
     names = tuple(criterion.name for criterion in criteria)
     lines = (f"- {c.name}{c.meaning and ': '}{c.meaning}" for c in criteria)
     return build_request(
@@ -169,39 +147,36 @@ def _criteria_request(
         judge,
         options,
         grading_by(names),
-        documents=[shown],
-        texts={"document": shown.content},
+        documents=[shown[doc_id]],
+        texts={"document": shown[doc_id].content},
         fields={"criteria": "\n".join(lines), "names": ", ".join(f'"{name}"' for name in names)},
         repeat=repeat,
-        item=(document.id, repeat),
+        item=(doc_id, repeat),
     )
 
 
 def _grade_request(
-    pool: Pool, document: Document, judge: Judge, options: AnchoredOptions, repeat: int
+    pool: Pool, asked: Ask, options: AnchoredOptions, shown: ShownDocuments
 ) -> Request:
-    shown = shown_document(document, pool, options)
+    """Build a request beside the same examples for all documents of a query.
+
+    They stand in one order for each judge and repeat, so that requests share that text.
+    """
+    judge, (doc_id,), repeat = asked
     # Drawn for the query, so that its documents are graded alike.
     anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(
         anchors.load_anchors(options.anchors)
     )
-    order = example_order(pool.query_id, judge.name, repeat, options)
+    order = random.Random(f"{options.seed}:{pool.query_id}:{judge.name}:{repeat}")
     return build_request(
         PROMPT,
         pool,
         judge,
         options,
         Grading,
-        documents=[shown],
-        texts={"document": shown.content},
+        documents=[shown[doc_id]],
+        texts={"document": shown[doc_id].content},
         fields={"examples": anchors.write_examples(anchor, order), "grades": "\n".join(GRADES)},
         repeat=repeat,
-        item=(document.id, repeat),
+        item=(doc_id, repeat),
     )
-
-
-def example_order(
-    query_id: str, judge: str, repeat: int, options: AnchoredOptions
-) -> random.Random:
-    """Return the random generator that orders the examples of a question."""
-    return random.Random(f"{options.seed}:{query_id}:{judge}:{repeat}")

@@ -3,32 +3,23 @@
 Every judge sees every pair, in an order that is drawn, or in both; all of them in parallel.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from math import fsum
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
-from zelo_ray.protocols import Learned, Parallel, Rounds, ScoreKind, shared_error, zelo
+from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.options import PairingOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
-from zelo_ray.records import (
-    Document,
-    Failure,
-    Judge,
-    Pool,
-    Reply,
-    Request,
-    Side,
-    Verdict,
-    Vote,
-)
+from zelo_ray.protocols.questions import Question, ShownDocuments, ask, cut_pool
+from zelo_ray.protocols.texts import build_request
+from zelo_ray.records import Document, Failure, Judge, Pool, Request, Side, Verdict, Vote
 
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""
@@ -96,22 +87,20 @@ class Pairing:
             repeat=repeat,
         )
 
-    def ask(self, requests: list[Request]) -> Generator[list[Request], list[Reply], list[Any]]:
-        """Ask all at once, and return the verdict of each, or its `Failure`."""
-        replies = yield requests
+    def ask(self, requests: Sequence[Request]) -> Rounds:
+        """Ask all at once, and return the answer to each, or its `Failure`."""
         ids = [document.id for document in self.pair]
-        verdicts = list[Any]()
-        for request, reply in zip(requests, replies, strict=True):
-            verdict: Any = read_verdict(reply, request.response_model)
-            if isinstance(verdict, str):
-                verdict = build_failure(self.query_id, ids, self.judge.name, reply, verdict)
-            verdicts.append(verdict)
-        return verdicts
+        return ask(
+            Question(
+                self.query_id, ids, request, request.response_model, lambda answer, _: [answer]
+            )
+            for request in requests
+        )
 
     def verdict(
         self,
         method: str,
-        scores: Sequence[tuple[Fraction, Fraction]],
+        scores: Sequence[tuple[float, float]],
         keys: Sequence[str],
         *,
         arguments: Sequence[tuple[str, str]] = (),
@@ -120,10 +109,10 @@ class Pairing:
     ) -> Verdict:
         """Build the verdict by the mean of scores; each entry is a round, for Answer 1 and 2.
 
-        Means are compared exactly, so that equal scores are a tie in whatever order they came.
+        Means are rounded, so that equal scores are a tie in whatever order they came.
         """
         history = [self.swap_if_turned(pair) for pair in scores]
-        a, b = (sum(column, Fraction()) / len(history) for column in zip(*history, strict=True))
+        a, b = (mean_score(column) for column in zip(*history, strict=True))
         winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
             query_id=self.query_id,
@@ -132,9 +121,9 @@ class Pairing:
             method=method,
             judge=self.judge.name,
             winner=winner,
-            average_scores=(float(a), float(b)),
+            average_scores=(a, b),
             rounds=len(history),
-            score_history=tuple((float(first), float(second)) for first, second in history),
+            score_history=tuple(history),
             arguments=tuple(self.swap_if_turned(pair) for pair in arguments),
             feedback=tuple(feedback),
             reasoning=tuple(reasoning),
@@ -148,28 +137,56 @@ Method = Callable[[Pairing, Any], Rounds]
 """Judges one pairing; returns a list with its verdict, if there is one, and its failures."""
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: Method) -> Rounds:
-    """Let every judge judge every pair of the plan."""
-    limited = pool.documents[: options.document_limit]
-    shown = {document.id: shown_document(document, pool, options) for document in limited}
-    order = {doc_id: place for place, doc_id in enumerate(shown)}
-    parts = [
-        _orders(pool, (shown[a], shown[b]), judge, options, method)
-        for pair in ring_pairs(options.seed, pool.query_id, shown, options.cycles)
-        for a, b in [sorted((pair.a, pair.b), key=order.__getitem__)]
-        for judge in panel
-    ]
-    if not parts:
-        return []
-    groups = yield Parallel(parts)
-    return [row for group in groups for row in group]
+def pairing_protocol(
+    name: str, method: Method, most_calls: Callable[[Any], int], **more: Any
+) -> Protocol:
+    """Return a protocol by which every judge judges every pair of the plan.
 
+    Args:
+        name: its name.
+        method: how a judge judges a pair in one order.
+        most_calls: how many requests that takes at most, by the options.
+        more: what else is its own.
+    """
 
-def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions, most: int) -> dict[str, int]:
-    """Count a pool's requests to each judge, if a pairing takes at most ``most``."""
-    pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
-    orders = 2 if options.both_orders else 1
-    return {judge.name: pairs * orders * most for judge in panel}
+    def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> Rounds:
+        pool = cut_pool(pool, options)
+        shown = ShownDocuments(pool, options)
+        order = {document.id: place for place, document in enumerate(pool.documents)}
+        parts = [
+            _orders(pool, (shown[a], shown[b]), judge, options, method)
+            for pair in ring_pairs(options.seed, pool.query_id, order, options.cycles)
+            for a, b in [sorted((pair.a, pair.b), key=order.__getitem__)]
+            for judge in panel
+        ]
+        groups = (yield Parallel(parts)) if parts else []
+        return [row for group in groups for row in group]
+
+    def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> dict[str, int]:
+        pairs = count_pairs(len(cut_pool(pool, options).documents), options.cycles)
+        orders = 2 if options.both_orders else 1
+        return {judge.name: pairs * orders * most_calls(options) for judge in panel}
+
+    return Protocol(
+        name=name,
+        rounds=rounds,
+        count=count,
+        title="Verdicts on the answers to",
+        judges_are_independent=always,
+        min_documents=2,
+        judgments={"verdicts": VERDICTS},
+        fit=fit,
+        score=ScoreKind(
+            unit="logits",
+            explain=lambda _: (
+                f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge "
+                "scored stands in verdicts.parquet"
+            ),
+        ),
+        coverage_key=coverage_key,
+        **shared_error.LEARNING,
+        **more,
+    )
 
 
 def coverage_key(row: Verdict | Failure) -> tuple[str, ...]:
@@ -199,9 +216,9 @@ def free_judge_scores(lean: float, low: int, high: int) -> tuple[float, float]:
     return round(middle - more, 2), round(middle + more, 2)
 
 
-def exact_score(score: float) -> Fraction:
-    """Return a score exactly as it was written, such as 7.1, which no float can hold."""
-    return Fraction(repr(score))
+def mean_score(scores: Sequence[float]) -> float:
+    """Return the mean of scores, rounded to 9 digits."""
+    return round(fsum(scores) / len(scores), 9)
 
 
 def score_text(score: float) -> str:
@@ -258,22 +275,3 @@ def _votes(verdicts: Sequence[Verdict]) -> list[Vote]:
         for v in verdicts
     }
     return list(votes.values())
-
-
-DEBATES: Final[dict[str, Any]] = {
-    "title": "Verdicts on the answers to",
-    "judges_are_independent": always,
-    "min_documents": 2,
-    "judgments": {"verdicts": VERDICTS},
-    "fit": fit,
-    "score": ScoreKind(
-        unit="logits",
-        explain=lambda _: (
-            f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge "
-            "scored stands in verdicts.parquet"
-        ),
-    ),
-    "coverage_key": coverage_key,
-    **shared_error.LEARNING,
-}
-"""What debate and its baselines have in common as protocols."""

@@ -8,15 +8,14 @@ scores need only the defences.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.protocols import Protocol, Rounds, pairings
+from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.options import RoundsOptions
-from zelo_ray.protocols.pairings import Pairing, failures_in
-from zelo_ray.records import Judge, Pool, Request, SyntheticFeatures
+from zelo_ray.protocols.pairings import Pairing, failures_in, pairing_protocol
+from zelo_ray.records import Request, SyntheticFeatures
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence", "samre-feedback", "samre-scores"
 CALLS = 4
@@ -98,18 +97,8 @@ class Round:
 
     arguments: tuple[str, str]
     feedback: str
-    totals: tuple[int, int]
+    totals: tuple[float, float]
     justification: str
-
-
-def rounds(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> Rounds:
-    """Let every judge hold a debate on every pair of the plan."""
-    return pairings.rounds(pool, panel, options, debate)
-
-
-def count(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> dict[str, int]:
-    """Count the requests of a pool if no debate ends early."""
-    return pairings.count(pool, panel, options, CALLS * most_rounds(options))
 
 
 def most_rounds(options: RoundsOptions) -> int:
@@ -136,7 +125,7 @@ def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
         held.append(Round((first, second), feedback.text, *_summed(scores)))
     verdict = pairing.verdict(
         "samre",
-        [(Fraction(turn.totals[0]), Fraction(turn.totals[1])) for turn in held],
+        [turn.totals for turn in held],
         keys,
         arguments=[turn.arguments for turn in held],
         feedback=[turn.feedback for turn in held],
@@ -151,12 +140,12 @@ def _settled(held: Sequence[Round]) -> bool:
     return len(leads) == 2 and leads[0] * leads[1] > 0
 
 
-def _summed(scores: RoundScores) -> tuple[tuple[int, int], str]:
+def _summed(scores: RoundScores) -> tuple[tuple[float, float], str]:
     """Return the totals of a round, and their reasons, a line for each criterion."""
     criteria: dict[str, Points] = dict(scores)
     totals = (
-        sum(points.answer_1 for points in criteria.values()),
-        sum(points.answer_2 for points in criteria.values()),
+        float(sum(points.answer_1 for points in criteria.values())),
+        float(sum(points.answer_2 for points in criteria.values())),
     )
     return totals, "\n".join(f"{name}: {points.justification}" for name, points in criteria.items())
 
@@ -186,7 +175,7 @@ def _verdicts(
     """Build the requests to the judge after both defences: feedback and scores."""
     more = {f"defence of Answer {number}": text for number, text in enumerate(arguments, 1)}
     past = [
-        f"Round {number}: Answer 1: {turn.totals[0]}, Answer 2: {turn.totals[1]}"
+        f"Round {number}: Answer 1: {turn.totals[0]:g}, Answer 2: {turn.totals[1]:g}"
         for number, turn in enumerate(held, 1)
     ]
     fields: dict[str, str | int] = {
@@ -205,12 +194,11 @@ def _verdicts(
     ]
 
 
-PROTOCOL = Protocol(
-    name="samre",
-    rounds=rounds,
-    count=count,
+PROTOCOL = pairing_protocol(
+    "samre",
+    debate,
+    lambda options: CALLS * most_rounds(options),
     response_models=(Defence, Feedback, RoundScores),
     max_rounds=None,  # two for each round of a debate
     options=RoundsOptions,
-    **pairings.DEBATES,
 )

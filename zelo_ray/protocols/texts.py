@@ -1,7 +1,4 @@
-"""Build what every protocol needs: prompts, shortened documents, safe delimiters.
-
-Verdicts are read from replies here, too.
-"""
+"""Build what every protocol needs: prompts, shortened documents, safe delimiters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +15,9 @@ from zelo_ray.protocols.templates import choose_prompt
 from zelo_ray.records import (
     CODE_PLACEHOLDER,
     Document,
-    Failure,
     Judge,
     Pool,
-    Reply,
     Request,
-    V,
-    read_response,
 )
 from zelo_ray.wrapping import break_special_tokens
 
@@ -187,21 +180,3 @@ def _about(document: Document, fields: Sequence[str]) -> str:
     """Write metadata as lines before a document's text."""
     metadata = document.metadata
     return "".join(f"{name}: {metadata[name]}\n" for name in fields if name in metadata)
-
-
-def read_verdict(reply: Reply, verdict: type[V]) -> V | str:
-    """Return the verdict that a reply holds, or why it holds none."""
-    if reply.status != "ok":
-        return reply.reason
-    try:
-        return read_response(verdict, reply.text, parsed=reply.parsed)
-    except Exception as error:  # noqa: BLE001 - a user's own reader, which raised when it was kept
-        return f"its reader raised {type(error).__name__}"
-
-
-def build_failure(
-    query_id: str, doc_ids: Sequence[str], judge: str, reply: Reply, why: str
-) -> Failure:
-    """Build the failure of a judge's question about these documents from an unusable reply."""
-    status = "invalid" if reply.status == "ok" else reply.status
-    return Failure(query_id, tuple(doc_ids), judge, status, why, reply.attempts, reply.key)

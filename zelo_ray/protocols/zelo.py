@@ -10,7 +10,6 @@ documents of one grade (docs/protocols.md has the figures).
 """
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
@@ -31,24 +30,22 @@ from zelo_ray.fitting.grade_worth import (
     mark_documents,
     score_votes_and_grades,
 )
-from zelo_ray.fitting.pairs import Pair, count_pairs, first_turn, ring_pairs
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, token_votes
-from zelo_ray.protocols.grading import GradeRequest, Grading, grade_requests
+from zelo_ray.fitting.pairs import first_turn, ring_pairs
+from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error, token_votes
+from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
 from zelo_ray.protocols.protocol import plain_headline
-from zelo_ray.protocols.texts import build_failure, build_request, read_verdict, shown_document
+from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, one_round
+from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import (
     AbsoluteScore,
-    AnyRequest,
-    Document,
-    Failure,
     Grade,
     Judge,
     PlannedRequest,
     Pool,
     Reply,
+    Request,
     Score,
     SyntheticFeatures,
     Vote,
@@ -89,93 +86,73 @@ class Preference(BaseModel):
         return cls(reasoning=seen.words, preference=seen.preference)
 
 
-@dataclass(frozen=True, slots=True)
-class VoteRequest:
-    """A request to one judge for a battle, which can read its reply."""
+def plan(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Iterator[Ask]:
+    """Yield the grades of each document, if there are calls for them, and the votes on pairs.
 
-    query_id: str
-    pair: tuple[str, str]
-    request: AnyRequest
-    response_model: type[Preference | token_votes.LetterVote] = Preference
-
-    def read(self, reply: Reply) -> list[Vote | Failure]:
-        """Turn a reply into a vote, or into a failure."""
-        judge, verdict = self.request.judge.name, read_verdict(reply, self.response_model)
-        if isinstance(verdict, str):
-            return [build_failure(self.query_id, self.pair, judge, reply, verdict)]
-        swapped = self.request.swapped
-        preference = -verdict.preference if swapped else verdict.preference
-        about = (self.query_id, *self.pair, judge)
-        return [Vote(*about, preference, swapped, verdict.reasoning, reply.key)]
-
-
-def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
-    """Let judges grade documents, if there are calls for it, and vote on the pairs of the plan."""
-    shown = shown_documents(pool, options)
-    questions: list[GradeRequest | VoteRequest] = [
-        question
-        for document in pool.documents[: options.document_limit]
-        for judge in _graders(pool, panel, document.id, options)
-        for question in grade_requests(pool, document, judge, options)
-    ]
-    questions += [
-        vote_request(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
-        for pair, judge in _battles(pool, panel, options)
-        for repeat in range(options.repeats)
-    ]
-    if not questions:
-        return []
-    replies = yield [question.request for question in questions]
-    pairs = zip(questions, replies, strict=True)
-    return [row for question, reply in pairs for row in question.read(reply)]
-
-
-def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str, int]:
-    """Count one request for each grade, and for each vote and repeat."""
-    doc_ids = [document.id for document in pool.documents[: options.document_limit]]
-    if options.calls_per_document is None and options.votes == "all":
-        pairs = count_pairs(len(doc_ids), options.cycles)
-        return {judge.name: pairs * options.repeats for judge in panel}
-    counts = Counter(
-        judge.name for doc_id in doc_ids for judge in _graders(pool, panel, doc_id, options)
-    )
-    for _, judge in _battles(pool, panel, options):
-        counts[judge.name] += options.repeats
-    return {judge.name: counts[judge.name] for judge in panel}
-
-
-def _battles(
-    pool: Pool, panel: Sequence[Judge], options: ZeloOptions
-) -> Iterator[tuple[Pair, Judge]]:
-    """Yield who votes on which pair: all judges, or one in turn where calls are counted."""
-    doc_ids = [document.id for document in pool.documents[: options.document_limit]]
-    _, rings = options.first_round(len(panel))
+    All judges vote on a pair, or one in turn where calls are counted. A document is graded by the
+    judges whose turn comes after those of its pairs.
+    """
+    doc_ids = [document.id for document in pool.documents]
+    grades, rings = options.first_round(len(panel))
+    for doc_id in doc_ids if len(doc_ids) >= PROTOCOL.min_documents else ():
+        first = first_turn(options.seed, pool.query_id, doc_id) + rings
+        for turn in range(grades):
+            yield Ask(judge_in_turn(panel, first + turn), (doc_id,))
     in_turn = options.votes == "one" or options.calls_per_document is not None
     for pair in ring_pairs(options.seed, pool.query_id, doc_ids, rings):
         for judge in [judge_in_turn(panel, pair.turn)] if in_turn else panel:
-            yield pair, judge
+            for repeat in range(options.repeats):
+                yield Ask(judge, (pair.a, pair.b), repeat)
 
 
-def _graders(pool: Pool, panel: Sequence[Judge], doc_id: str, options: ZeloOptions) -> list[Judge]:
-    """Return the judges that grade a document: from the one after those of its ring pairs on."""
-    if len(pool.documents[: options.document_limit]) < PROTOCOL.min_documents:
-        return []
-    grades, rings = options.first_round(len(panel))
-    first = first_turn(options.seed, pool.query_id, doc_id) + rings
-    return [judge_in_turn(panel, first + turn) for turn in range(grades)]
+def question(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Question:
+    """Build the question for a grade, or for a vote on a pair in ascending order of ids."""
+    if len(asked.doc_ids) == 1:
+        return grading_question(pool, asked, options, shown)
+    in_a_token = options.answer == "token"
+    model = token_votes.LetterVote if in_a_token else Preference
+    planned = PlannedRequest.find(pool, asked.judge, *asked.doc_ids, asked.repeat)
+    request = planned or _vote_request(pool, asked, options, shown, model)
+    a, b = asked.doc_ids
+    about = (pool.query_id, a, b, asked.judge.name)
+
+    def vote(verdict: Preference | token_votes.LetterVote, reply: Reply) -> list[Vote]:
+        preference = -verdict.preference if request.swapped else verdict.preference
+        return [Vote(*about, preference, request.swapped, verdict.reasoning, reply.key)]
+
+    return Question(pool.query_id, asked.doc_ids, request, model, vote)
+
+
+def _vote_request(
+    pool: Pool, asked: Ask, options: ZeloOptions, shown: ShownDocuments, model: type[BaseModel]
+) -> Request:
+    """Build a battle in an order that is drawn for the judge; every other repeat has the other."""
+    judge, (a, b), repeat = asked
+    order = random.Random(f"{options.seed}:{pool.query_id}:{a}:{b}:{judge.name}")
+    swapped = (order.random() < 0.5) != (repeat % 2 == 1)
+    first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
+    in_a_token = model is token_votes.LetterVote
+    return build_request(
+        token_votes.PROMPT if in_a_token else PROMPT,
+        pool,
+        judge,
+        options,
+        model,
+        documents=(first, second),
+        texts={"a": first.content, "b": second.content},
+        repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
+        item=(a, b, repeat),
+        swapped=swapped,
+        choices=token_votes.LETTERS if in_a_token else (),
+    )
+
+
+rounds, count = one_round(plan, question)
 
 
 def judge_in_turn(panel: Sequence[Judge], turn: int) -> Judge:
     """Return the judge whose turn it is, whatever the order of the panel."""
     return sorted(panel, key=lambda judge: judge.name)[turn % len(panel)]
-
-
-def shown_documents(pool: Pool, options: AnnotateOptions) -> dict[str, Document]:
-    """Return the documents that take part, as judges see them, by ID."""
-    return {
-        document.id: shown_document(document, pool, options)
-        for document in pool.documents[: options.document_limit]
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,41 +281,6 @@ def _learned_from(options: ZeloOptions) -> tuple[str, ...]:
     if options.calls_per_document is not None:
         return ("votes", "grades", "failures")
     return shared_error.learned_from(options)
-
-
-def vote_request(
-    pool: Pool,
-    pair: tuple[Document, Document],
-    judge: Judge,
-    options: AnnotateOptions,
-    repeat: int = 0,
-) -> VoteRequest:
-    """Build one judge's battle of two documents, given as shown, in ascending order of IDs.
-
-    The order in which the judge sees them is drawn; every other repeat has the other one.
-    """
-    ids = (pair[0].id, pair[1].id)
-    in_a_token = getattr(options, "answer", "reasoned") == "token"
-    response_model = token_votes.LetterVote if in_a_token else Preference
-    if planned := PlannedRequest.find(pool, judge, *ids, repeat):
-        return VoteRequest(pool.query_id, ids, planned, response_model)
-    order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
-    swapped = (order.random() < 0.5) != (repeat % 2 == 1)
-    first, second = (pair[1], pair[0]) if swapped else pair
-    request = build_request(
-        token_votes.PROMPT if in_a_token else PROMPT,
-        pool,
-        judge,
-        options,
-        response_model,
-        documents=(first, second),
-        texts={"a": first.content, "b": second.content},
-        repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
-        item=(*ids, repeat),
-        swapped=swapped,
-        choices=token_votes.LETTERS if in_a_token else (),
-    )
-    return VoteRequest(pool.query_id, ids, request, response_model)
 
 
 _SCORE = ScoreKind(unit="logits", explain=_explain, headline=_headline)

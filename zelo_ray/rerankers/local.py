@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols.rerank import Scores
+from zelo_ray.protocols.rankers import Scores
 from zelo_ray.providers import Connection, Fatal, Provider, Refused, Settings
 from zelo_ray.records import (
     Answer,

@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-from zelo_ray.protocols.texts import build_failure, criteria_block, read_verdict, shown_document
+from zelo_ray.protocols.questions import Ask, Question, one_round
+from zelo_ray.protocols.texts import criteria_block
 from zelo_ray.records import Request, Score
 
 
@@ -33,30 +34,29 @@ class YesNo:  # a row of answers.parquet
     key: str
 
 
-def rounds(pool, panel, options):
+def plan(pool, panel, options):  # what is asked of whom
+    return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
+
+
+def question(pool, asked, options, shown):
+    judge, (doc_id,), _repeat = asked
     ask = f"Does the document answer the query? Be {options.tone}."
     if options.instructions:
         ask += f"\n\n{criteria_block('instructions', options.instructions)}"
-    shown = [shown_document(document, pool, options) for document in pool.documents]
-    requests = [
-        Request(
-            *(judge, ask, f"{pool.query}\n\n{document.content}", Answer, pool.query, (document,)),
-            query_id=pool.query_id,
-            marks=("yes-no", pool.query),
-        )
-        for document in shown
-        for judge in panel
-    ]
-    replies = yield requests  # all that can be asked now; a later round may depend on the replies
-    return [judgment(pool.query_id, *both) for both in zip(requests, replies, strict=True)]
+    document = shown[doc_id]
+    request = Request(
+        *(judge, ask, f"{pool.query}\n\n{document.content}", Answer, pool.query, (document,)),
+        query_id=pool.query_id,
+        marks=("yes-no", pool.query),
+    )
+
+    def judgments(answer, reply):  # of an answer that can be read; else there is a failure
+        return [YesNo(pool.query_id, doc_id, judge.name, answer.yes, reply.key)]
+
+    return Question(pool.query_id, (doc_id,), request, Answer, judgments)
 
 
-def judgment(query_id, request, reply):
-    (document,), judge = request.documents, request.judge.name
-    answer = read_verdict(reply, Answer)
-    if isinstance(answer, str):  # why there is none
-        return build_failure(query_id, [document.id], judge, reply, answer)
-    return YesNo(query_id, document.id, judge, answer.yes, reply.key)
+rounds, count = one_round(plan, question)
 
 
 def fit(judgments, options, learned=None):
@@ -76,7 +76,7 @@ def scores(answers):
 PROTOCOL = Protocol(
     name="yes-no",
     rounds=rounds,
-    count=lambda pool, panel, options: {judge.name: len(pool.documents) for judge in panel},
+    count=count,
     response_models=(Answer,),
     judgments={"answers": Judgments(record=YesNo, noun="answer")},
     fit=fit,

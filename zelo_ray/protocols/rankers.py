@@ -1,0 +1,261 @@
+"""Order a pool by one judge: a reranker, or a language model that scores or orders documents.
+
+`rerank` asks a reranker for a number for each document, higher is better: one request for a pool,
+or several where a server takes only so many documents at once. Where a model sees the documents of
+a request side by side, scores of different parts are not strictly comparable.
+
+`pointwise` has a model score each document by itself. Whole numbers make ties likely; a measure
+says how it treats them.
+
+`listwise` slides a window of documents from the back of the list to its front (Sun et al. 2023,
+arXiv 2304.09542); the model orders what stands in it, and the better half moves on with it. So the
+best documents can come from anywhere, and others move by at most a window: the result depends on
+the pool's own order, which is the first stage's.
+
+What a judge does not answer fails the whole pool: half a ranking is none.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols.progress import Rounds
+from zelo_ray.protocols.protocol import Ranker
+from zelo_ray.protocols.questions import (
+    Ask,
+    Question,
+    ShownDocuments,
+    ask_for_all,
+    build_failure,
+    cut_pool,
+)
+from zelo_ray.protocols.texts import build_request
+from zelo_ray.records import (
+    Document,
+    Failure,
+    Judge,
+    Pool,
+    Ranked,
+    Reply,
+    Request,
+    SyntheticFeatures,
+)
+
+WINDOW, _STEP = 20, 10  # the paper's, section 4.2
+
+
+class Scores(BaseModel):
+    """A reranker's verdict on a list of documents, in their order."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    scores: list[Annotated[float, Field(allow_inf_nan=False)]]
+
+    @classmethod
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
+        """Build the answer of a free judge.
+
+        Raises:
+            ValueError: it has no scores.
+        """
+        if not seen.scores:
+            raise ValueError("it has no scores")
+        return cls(scores=list(seen.scores))
+
+
+class Relevance(BaseModel):
+    """A judge's verdict on one document."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reasoning: str = Field(description="what the document answers, and what is missing")
+    relevance: int = Field(ge=0, le=100, description="0: not at all ... 100: fully")
+
+
+class Order(BaseModel):
+    """A judge's verdict on the documents of a window."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    PARAMETERS: ClassVar[tuple[str, ...]] = ()
+    """how many documents, as a text, of which `order_of` builds it"""
+
+    order: list[int] = Field(
+        description="the numbers of all documents, each once, the most relevant first"
+    )
+
+
+@cache
+def order_of(documents: int, base: type[Order] = Order) -> type[Order]:
+    """Build the response model for so many documents, which accepts permutations only."""
+
+    def complete(order: list[int]) -> list[int]:
+        if sorted(order) != list(range(1, documents + 1)):
+            raise ValueError(f"not each number from 1 to {documents} once")
+        return order
+
+    check = {"complete": field_validator("order")(complete)}
+    model = create_model(base.__name__, __base__=base, __doc__=base.__doc__, __validators__=check)
+    model.PARAMETERS = (str(documents),)
+    return model
+
+
+def order_request(
+    pool: Pool,
+    documents: Sequence[Document],
+    judge: Judge,
+    options: AnnotateOptions,
+    model: type[Order],
+    *,
+    repeat: int = 0,
+    item: tuple[object, ...] = (),
+) -> Request:
+    """Build the request for an order of documents; every other repeat has the same prompt."""
+    return build_request(
+        "listwise",
+        pool,
+        judge,
+        options,
+        model,
+        documents=documents,
+        blocks={f"document {n}": document.content for n, document in enumerate(documents, 1)},
+        fields={"count": len(documents)},
+        repeat=repeat // 2,
+        item=item,
+    )
+
+
+# rerank
+
+
+def _rerank(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
+    pool, (judge,) = cut_pool(pool, options), panel
+    shown = ShownDocuments(pool, options)
+    chunks = _chunks(pool, judge)
+    return ask_for_all(_rerank_question(pool, Ask(judge, chunk), shown) for chunk in chunks)
+
+
+def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
+    """Build the question; all that is sent, and so hashed in the key, is in ``user``."""
+    documents = tuple(shown[doc_id] for doc_id in asked.doc_ids)
+    body = {"query": pool.query, "documents": [document.content for document in documents]}
+    request = Request(
+        judge=asked.judge,
+        system="",
+        user=json.dumps(body, ensure_ascii=False),
+        response_model=Scores,
+        query=pool.query,
+        query_id=pool.query_id,
+        documents=documents,
+    )
+
+    def ranked(answer: Scores, reply: Reply) -> list[Ranked | Failure]:
+        if len(answer.scores) != len(documents):
+            why = f"{len(answer.scores)} scores for {len(documents)} documents"
+            return [build_failure(pool.query_id, asked.doc_ids, asked.judge.name, reply, why)]
+        pairs = zip(asked.doc_ids, answer.scores, strict=True)
+        return [Ranked(pool.query_id, doc_id, score) for doc_id, score in pairs]
+
+    return Question(pool.query_id, asked.doc_ids, request, Scores, ranked)
+
+
+def _count_chunks(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
+    return {judge.name: len(_chunks(cut_pool(pool, options), judge)) for judge in panel}
+
+
+def _chunks(pool: Pool, judge: Judge) -> list[tuple[str, ...]]:
+    """Split documents into requests: all in one if the model runs here and may compare them.
+
+    Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
+    """
+    ids = tuple(document.id for document in pool.documents)
+    size = judge.options.get("documents") or max(1, len(ids))
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+# pointwise
+
+
+def _score_each(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
+    pool, (judge,) = cut_pool(pool, options), panel
+    shown = ShownDocuments(pool, options)
+    return ask_for_all(
+        _score_question(pool, shown[document.id], judge, options) for document in pool.documents
+    )
+
+
+def _score_question(
+    pool: Pool, document: Document, judge: Judge, options: AnnotateOptions
+) -> Question:
+    texts = {"document": document.content}
+    request = build_request(
+        "pointwise", pool, judge, options, Relevance, documents=[document], texts=texts
+    )
+
+    def ranked(answer: Relevance, _reply: Reply) -> list[Ranked]:
+        return [Ranked(pool.query_id, document.id, float(answer.relevance))]
+
+    return Question(pool.query_id, (document.id,), request, Relevance, ranked)
+
+
+def _count_documents(
+    pool: Pool, panel: Sequence[Judge], options: AnnotateOptions
+) -> dict[str, int]:
+    return {judge.name: len(cut_pool(pool, options).documents) for judge in panel}
+
+
+# listwise
+
+
+def _order_windows(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
+    pool, (judge,) = cut_pool(pool, options), panel
+    shown = ShownDocuments(pool, options)
+    order = [document.id for document in pool.documents]
+    for start, end in _windows(len(order)):
+        window = order[start:end]
+        model = order_of(len(window))
+        documents = [shown[doc_id] for doc_id in window]
+        request = order_request(pool, documents, judge, options, model)
+
+        def ordered(answer: Order, _reply: Reply, window: list[str] = window) -> list[str]:
+            return [window[number - 1] for number in answer.order]
+
+        rows = yield from ask_for_all([Question(pool.query_id, window, request, model, ordered)])
+        if isinstance(rows[0], Failure):
+            return rows
+        order[start:end] = rows
+    scores = {doc_id: float(len(order) - rank) for rank, doc_id in enumerate(order, 1)}
+    return [Ranked(pool.query_id, d.id, scores[d.id]) for d in pool.documents]
+
+
+def _count_windows(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
+    windows = sum(1 for _ in _windows(len(cut_pool(pool, options).documents)))
+    return {judge.name: windows for judge in panel}
+
+
+def _windows(documents: int) -> Iterator[tuple[int, int]]:
+    """Yield each window's start and end, from the back; none if there is nothing to order."""
+    end = documents if documents > 1 else 0
+    while end:
+        start = max(0, end - WINDOW)
+        yield start, end
+        end = end - _STEP if start else 0
+
+
+RANKERS: Mapping[str, Ranker] = {
+    "rerank": Ranker(name="rerank", rounds=_rerank, count=_count_chunks, response_models=(Scores,)),
+    "pointwise": Ranker(
+        name="pointwise", rounds=_score_each, count=_count_documents, response_models=(Relevance,)
+    ),
+    "listwise": Ranker(
+        name="listwise",
+        rounds=_order_windows,
+        count=_count_windows,
+        response_models=(Order,),
+        rebuild={"Order": lambda parameters: order_of(int(parameters[0]))},
+        max_rounds=None,  # one for each window
+    ),
+}
