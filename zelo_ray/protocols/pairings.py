@@ -109,11 +109,11 @@ class Pairing:
     ) -> Verdict:
         """Build the verdict by the mean of scores; each entry is a round, for Answer 1 and 2.
 
-        Means are rounded, so that equal scores are a tie in whatever order they came.
+        Means that differ by no more than rounding are a tie.
         """
         history = [self.swap_if_turned(pair) for pair in scores]
         a, b = (mean_score(column) for column in zip(*history, strict=True))
-        winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
+        winner: Side = "tie" if round(a - b, 9) == 0 else "model_a" if a > b else "model_b"
         return Verdict(
             query_id=self.query_id,
             doc_id_a=self.pair[0].id,
@@ -217,8 +217,8 @@ def free_judge_scores(lean: float, low: int, high: int) -> tuple[float, float]:
 
 
 def mean_score(scores: Sequence[float]) -> float:
-    """Return the mean of scores, rounded to 9 digits."""
-    return round(fsum(scores) / len(scores), 9)
+    """Return the mean of scores, the same in whatever order they came."""
+    return fsum(scores) / len(scores)
 
 
 def score_text(score: float) -> str:
