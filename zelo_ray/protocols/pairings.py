@@ -113,7 +113,8 @@ class Pairing:
         """
         history = [self.swap_if_turned(pair) for pair in scores]
         a, b = (mean_score(column) for column in zip(*history, strict=True))
-        winner: Side = "tie" if round(a - b, 9) == 0 else "model_a" if a > b else "model_b"
+        b = a if round(a - b, 9) == 0 else b
+        winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
             query_id=self.query_id,
             doc_id_a=self.pair[0].id,
