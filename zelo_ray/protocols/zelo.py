@@ -114,8 +114,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
     shown = shown_documents(pool, options)
     questions: list[GradeRequest | VoteRequest] = [
         question
-        for document in pool.documents[: options.document_limit]
-        for judge in _graders(pool, panel, document.id, options)
+        for document, judge in _graders(pool, panel, options)
         for question in grade_requests(pool, document, judge, options)
     ]
     questions += [
@@ -136,9 +135,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str,
     if options.calls_per_document is None and options.votes == "all":
         pairs = count_pairs(len(doc_ids), options.cycles)
         return {judge.name: pairs * options.repeats for judge in panel}
-    counts = Counter(
-        judge.name for doc_id in doc_ids for judge in _graders(pool, panel, doc_id, options)
-    )
+    counts = Counter(judge.name for _, judge in _graders(pool, panel, options))
     for _, judge in _battles(pool, panel, options):
         counts[judge.name] += options.repeats
     return {judge.name: counts[judge.name] for judge in panel}
@@ -156,13 +153,22 @@ def _battles(
             yield pair, judge
 
 
-def _graders(pool: Pool, panel: Sequence[Judge], doc_id: str, options: ZeloOptions) -> list[Judge]:
-    """Return the judges that grade a document: from the one after those of its ring pairs on."""
-    if len(pool.documents[: options.document_limit]) < PROTOCOL.min_documents:
-        return []
+def _graders(
+    pool: Pool, panel: Sequence[Judge], options: ZeloOptions
+) -> Iterator[tuple[Document, Judge]]:
+    """Yield who grades which document: the judges after those of its pairs on the rings.
+
+    Documents of one text have the same judges, so that their answers are the same.
+    """
+    documents = pool.documents[: options.document_limit]
     grades, rings = options.first_round(len(panel))
-    first = first_turn(options.seed, pool.query_id, doc_id) + rings
-    return [judge_in_turn(panel, first + turn) for turn in range(grades)]
+    ids: dict[str, str] = {}
+    for document in documents:
+        ids[document.content] = min(document.id, ids.get(document.content, document.id))
+    for document in documents if len(documents) >= PROTOCOL.min_documents else ():
+        first = first_turn(options.seed, pool.query_id, ids[document.content]) + rings
+        for turn in range(grades):
+            yield document, judge_in_turn(panel, first + turn)
 
 
 def judge_in_turn(panel: Sequence[Judge], turn: int) -> Judge:
@@ -191,9 +197,10 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloOptions) -> Learned:
         return shared_error.learn(tables, options)
     names = {name for table in tables.values() for name in _judges(table)}
     grades, rings = options.first_round(len(names))  # a judge that answered nothing was asked, too
+    several = " by different judges" if grades > 1 else ""
     note = (
-        f"of {options.calls_per_document:g} calls a document, {counted(grades, 'grade')} by "
-        f"different judges and {counted(rings, 'ring')} of battles were asked"
+        f"of {options.calls_per_document} calls a document, {counted(grades, 'grade')}{several} "
+        f"and {counted(rings, 'ring')} of battles were asked, as far as a query has so many pairs"
     )
     tables = {"grades": table_of([], Grade), **tables}  # without one there is no table
     judges = sorted(pc.unique(tables["grades"]["judge"]).to_pylist())
