@@ -74,12 +74,18 @@ def test_a_criterion_has_a_name_and_may_have_a_weight_and_a_meaning(tmp_path):
         (("accuracy", "accuracy_error"), {}, "beside accuracy"),
         (("model_config",), {}, "cannot be called"),
         (tuple(f"c{n}" for n in range(13)), {}, "at most 12"),
+        (("accuracy: 2",), {}, "write accuracy=2"),
+        (("clarity",), {"anchors": "law"}, "or anchors"),
+        (("clarity",), {"pooling": "thurstone"}, "pooling: thurstone"),
         (("clarity",), {"template": "{{query}} {{document}} {{answer_format}}"}, "a template"),
     ):
         with pytest.raises(ValueError, match=says):
             options(*given, **fields)
     path = tmp_path / "criteria.txt"
-    path.write_text("\n".join([*BY, ""]))
+    path.write_text("# nothing yet\n")
+    with pytest.raises(ValueError, match="no criterion"):
+        options(str(path))
+    path.write_text("\n".join(["# what counts", *BY, ""]))
     given = options(str(path))
     again = type(given).model_validate(given.model_dump(mode="json"), context="recorded")
     assert (given.criteria, again.parsed_criteria) == (BY, given.parsed_criteria)

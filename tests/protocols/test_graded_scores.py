@@ -183,7 +183,7 @@ def test_few_human_grades_set_no_scale():
     few, many = learn(pools, human=human[: graded.ANCHORS - 1]), learn(pools, human=human[:40])
     assert few.panel.cuts.tolist() == learn(pools).panel.cuts.tolist()
     assert few.shares[0].humans == 19
-    assert f"an anchor takes {graded.ANCHORS}" in few.notes[0]
+    assert f"too few to set the scale by; {graded.ANCHORS}" in few.notes[0]
     assert many.raters[-1].judge == graded.HUMAN
     assert math.isnan(many.raters[-1].weight)
 

@@ -238,7 +238,7 @@ def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
     if pilot:
         yield (
             "The standard error of a score falls with the square root of the number of "
-            "comparisons: four times the calls halve it."
+            "comparisons: four times the calls halve it at best."
         )
     if estimate.maybe:
         counts = "" if estimate.max_usd is None else " It counts as spent."

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.records import Score, Vote
+from zelo_ray.records import Grade, Score, Vote
 from zelo_ray.request_key import KEY_LENGTH
 
 AnyScore = TypeVar("AnyScore", bound=Score)
@@ -39,12 +39,14 @@ class Battles:
     """their names, ascending"""
 
 
-def merge_copies(votes: Sequence[Vote]) -> tuple[Sequence[Vote], dict[str, str]]:
+def merge_copies(
+    votes: Sequence[Vote], grades: Sequence[Grade] = ()
+) -> tuple[Sequence[Vote], dict[str, str]]:
     """Return a query's votes with documents of one text as one opponent.
 
     Votes with one request's key are one answer, given to one prompt: what they show first has one
     text, and so has what they show second. Such an answer counts once, and one about a text and
-    itself not at all.
+    itself not at all. Grades with one key are of one text, too.
 
     Returns:
         The votes; and by the id of each document with a copy, the first id of its text.
@@ -53,7 +55,12 @@ def merge_copies(votes: Sequence[Vote]) -> tuple[Sequence[Vote], dict[str, str]]
     firsts: dict[str, Vote] = {}
     for vote in keyed:
         firsts.setdefault(vote.key, vote)
-    if len(firsts) == len(keyed):
+    texts_graded: dict[str, list[str]] = {}
+    for grade in grades:
+        if len(grade.key) == KEY_LENGTH:
+            texts_graded.setdefault(grade.key, []).append(grade.doc_id)
+    twins = [ids for ids in texts_graded.values() if len(ids) > 1]
+    if len(firsts) == len(keyed) and not twins:
         return votes, {}
     same: dict[str, str] = {}
 
@@ -62,20 +69,23 @@ def merge_copies(votes: Sequence[Vote]) -> tuple[Sequence[Vote], dict[str, str]]
             doc_id = same[doc_id]
         return doc_id
 
+    pairs = [(ids[0], other) for ids in twins for other in ids[1:]]
     for vote in keyed:
-        for one, other in zip(_as_shown(firsts[vote.key]), _as_shown(vote), strict=True):
-            low, high = sorted((first_of(one), first_of(other)))
-            if low != high:
-                same[high] = low
+        pairs += zip(_as_shown(firsts[vote.key]), _as_shown(vote), strict=True)
+    for one, other in pairs:
+        low, high = sorted((first_of(one), first_of(other)))
+        if low != high:
+            same[high] = low
     merged, counted = list[Vote](), set[str]()
     for vote in votes:
         a, b = first_of(vote.doc_id_a), first_of(vote.doc_id_b)
         if a != b and vote.key not in counted:
             merged.append(replace(vote, doc_id_a=a, doc_id_b=b))
             counted.update([vote.key] if len(vote.key) == KEY_LENGTH else ())
-    if not merged:  # one text alone: nothing else tells of it
+    if not (merged or grades):  # one text alone: nothing else tells of it
         return votes, {}
     ids = {doc_id for vote in votes for doc_id in (vote.doc_id_a, vote.doc_id_b)}
+    ids |= {grade.doc_id for grade in grades}
     texts = {doc_id: first_of(doc_id) for doc_id in ids}
     with_copies = {*(texts[doc_id] for doc_id in same)}
     return merged, {doc_id: first for doc_id, first in texts.items() if first in with_copies}

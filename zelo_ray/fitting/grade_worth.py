@@ -161,22 +161,25 @@ def score_votes_and_grades(
     that never met, grades link those that have one, and else the query has no scores. Absolute
     scores are NaN in a query without grades.
     """
-    merged, copies = zip(*map(merge_copies, query_votes), strict=True) if query_votes else ((), ())
+    found = [*map(merge_copies, query_votes, query_grades)]
+    merged, copies = zip(*found, strict=True) if found else ((), ())
     query_grades = [*map(_merge_grades, query_grades, copies)]
     battles = battles_of(merged, [[grade.doc_id for grade in pool] for pool in query_grades])
     marks = mark_documents(battles, query_grades, learned.judges)
     games = count_games(battles, by_size=learned.by_size)
     scores, errors, shifts, noise = fit_with_grades(games, marks, learned, prior_sd)
     reasons = why_unscored(battles, games, linked=marks.sum(axis=1) > 0)
-    found = rank_scores(battles, reasons, scores, errors, share)
+    ranked = rank_scores(battles, reasons, scores, errors, share)
     rows: list[list[AbsoluteScore]] = [[] for _ in query_votes]
     names = ("query", "doc", "score", "std_error", "comparisons", "rank", "truth_error")
-    columns = (getattr(found, name).tolist() for name in names)
+    columns = (getattr(ranked, name).tolist() for name in names)
     for query, doc, score, error, comparisons, rank, beyond in zip(*columns, strict=True):
         query_id = (query_votes[query] or query_grades[query])[0].query_id
         about = (query_id, battles.documents[query][doc], score, error, comparisons, rank)
+        # The digits past the twelfth are rounding, which follows the order of the documents.
         absolute = score + float(shifts[query]), float(np.hypot(error, noise[query]))
-        rows[query].append(AbsoluteScore(*about, *absolute, truth_error=beyond))
+        exact = (round(number, 12) + 0.0 for number in absolute)
+        rows[query].append(AbsoluteScore(*about, *exact, truth_error=beyond))
     return [
         Fit(with_copies(pool, copies[query]), reasons.get(query)) for query, pool in enumerate(rows)
     ]

@@ -255,8 +255,9 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
             judge,
             severity=float(traits[0, j]),
             severity_error=float(errors[0, j]),
-            spread=float(traits[1, j]),
-            spread_error=float(errors[1, j]),
+            # A judge of one grade alone shows nothing of how far it errs.
+            spread=float(traits[1, j]) if (given[j] > 0).sum() > 1 else np.nan,
+            spread_error=float(errors[1, j]) if (given[j] > 0).sum() > 1 else np.nan,
             weight=float(weights[j]),
             grades=round(float(given[j].sum())),
         )

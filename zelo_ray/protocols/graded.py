@@ -95,7 +95,7 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> LearnedGrad
     labels, notes = int(np.isfinite(human).sum()), list[str]()
     anchor = HUMAN if labels >= ANCHORS else None
     if labels and not anchor:
-        notes.append(f"{labels} human grades correct the means; an anchor takes {ANCHORS}")
+        notes.append(f"{labels} human grades are too few to set the scale by; {ANCHORS} would do")
     plain = recorded_pooling(options.model_dump(include={"pooling", "criteria"})) == "mean"
     panel = None
     try:

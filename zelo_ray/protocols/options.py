@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from math import floor
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -37,7 +36,9 @@ Repeats = Annotated[
 ]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
 PriorSd = Annotated[
-    float, NO_FLAG, Field(gt=0, description="prior standard deviation of a score, in logits")
+    float,
+    NO_FLAG,
+    Field(ge=1e-6, le=1e6, description="prior standard deviation of a score, in logits"),
 ]
 """Options that several protocols have."""
 Human = Annotated[
@@ -73,11 +74,11 @@ class ZeloOptions(AnchoredOptions, TemplateOptions):
     )
 
     cycles: Cycles = 4
-    calls_per_document: float | None = Field(
+    calls_per_document: int | None = Field(
         None,
         ge=2,
         description="calls for each document of a query, in place of cycles: judges grade it "
-        "first, and rings of battles, by judges in turn, take the rest",
+        "first (see --anchors), and rings of battles, by judges in turn, take the rest",
     )
     votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
         "all", description="who votes on a pair: all judges, or one of them in turn"
@@ -96,23 +97,25 @@ class ZeloOptions(AnchoredOptions, TemplateOptions):
             )
         if self.calls_per_document is not None:
             defaults = type(self).model_fields
-            for name in ("cycles", "repeats"):
+            for name in ("cycles", "repeats", "votes"):
                 if getattr(self, name) != defaults[name].default:
                     raise ValueError(f"use either {name} or calls_per_document, which decides it")
+        elif self.anchors != anchors.USUAL:
+            raise ValueError("anchors are examples for grades: give calls_per_document with them")
         return self
 
     def first_round(self, judges: int) -> tuple[int, int]:
         """Return the grades of each document and the rings of battles, by a panel of a size."""
         if self.calls_per_document is None:
             return 0, self.cycles
-        calls = floor(self.calls_per_document)
-        grades = max(1, min(calls - 1, judges))
-        return grades, calls - grades
+        grades = max(1, min(self.calls_per_document - 1, judges))
+        return grades, self.calls_per_document - grades
 
 
 def _choose_pooling(value: Any, info: ValidationInfo) -> Any:
     """Return how grades are pooled where nobody says it."""
-    return value or ("thurstone" if info.data.get("human") else "mean")
+    learned = info.data.get("human") and not info.data.get("criteria")
+    return value or ("thurstone" if learned else "mean")
 
 
 _CRITERION = re.compile(r"([a-z][a-z0-9_]*)\s*(?:=\s*([0-9.]+))?\s*(?::\s*(.+))?")
@@ -141,6 +144,8 @@ def parse_criterion(text: str) -> Criterion:
             "it says is right (names of small letters, digits and _)"
         )
     name, weight, meaning = match.groups()
+    if re.fullmatch(r"[0-9.]+", meaning or ""):
+        raise ValueError(f"{text[:60]!r} asks nothing; write {name}={meaning} to give a weight")
     try:
         number = float(weight or 1)
     except ValueError:
@@ -157,7 +162,10 @@ def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, .
         ValueError: one is wrong, two have one name, or they are too many.
     """
     if info.context == FROM_USER and len(texts) == 1:
-        texts = tuple(line for line in read_text_or_literal(texts[0]).splitlines() if line.strip())
+        lines = [line.strip() for line in read_text_or_literal(texts[0]).splitlines()]
+        texts = tuple(line for line in lines if line and not line.startswith("#"))
+    if info.context == FROM_USER and not texts:
+        raise ValueError("there is no criterion; write a line for each, as name=weight: meaning")
     names = [parse_criterion(text).name for text in texts]
     if taken := next((name for name in names if _cannot_be_a_field(name)), ""):
         raise ValueError(f"a criterion cannot be called {taken}; give it another name")
@@ -210,6 +218,10 @@ class GradedOptions(AnchoredOptions, TemplateOptions):
     def _criteria_have_a_prompt_of_their_own(self) -> Self:
         if self.criteria and self.template:
             raise ValueError("use either criteria or a template, which has no place for them")
+        if self.criteria and self.anchors != anchors.USUAL:
+            raise ValueError("use either criteria or anchors: grades by criteria have no examples")
+        if self.criteria and self.pooling == "thurstone":
+            raise ValueError("use either criteria, whose grades are means, or pooling: thurstone")
         return self
 
     @property

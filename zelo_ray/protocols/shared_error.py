@@ -26,11 +26,23 @@ def learned_from(options: Any) -> tuple[str, ...]:
     return ("scores",) if has_human_grades(options) else ()
 
 
+def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of queries that judges saw in worked examples, by the options of a run.
+
+    Battles alone and grades by criteria show none.
+
+    Raises:
+        OptionError: the examples cannot be read.
+    """
+    battles_alone = "calls_per_document" in options and options["calls_per_document"] is None
+    if battles_alone or options.get("criteria") or not options.get("anchors"):
+        return frozenset()
+    return example_query_ids(str(options["anchors"]))
+
+
 def without_example_queries(people: pa.Table, options: Any) -> pa.Table:
     """Return human grades without those of a query used in the judges' worked examples."""
-    # Battles alone show no examples.
-    grades = hasattr(options, "anchors") and getattr(options, "calls_per_document", 0) is not None
-    shown = example_query_ids(options.anchors) if grades else ()
+    shown = shown_example_queries(dict(options))
     return people.filter(pc.invert(pc.is_in(people["query_id"], pa.array([*shown], pa.string()))))
 
 

@@ -90,14 +90,18 @@ def plan(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Iterator[A
     """Yield the grades of each document, if there are calls for them, and the votes on pairs.
 
     All judges vote on a pair, or one in turn where calls are counted. A document is graded by the
-    judges whose turn comes after those of its pairs.
+    judges whose turn comes after those of its pairs; documents of one text by the same judges, so
+    that their answers are the same.
     """
     doc_ids = [document.id for document in pool.documents]
     grades, rings = options.first_round(len(panel))
-    for doc_id in doc_ids if len(doc_ids) >= PROTOCOL.min_documents else ():
-        first = first_turn(options.seed, pool.query_id, doc_id) + rings
+    ids: dict[str, str] = {}
+    for document in pool.documents if grades else ():
+        ids[document.content] = min(document.id, ids.get(document.content, document.id))
+    for document in pool.documents if len(doc_ids) >= PROTOCOL.min_documents else ():
+        first = first_turn(options.seed, pool.query_id, ids.get(document.content, "")) + rings
         for turn in range(grades):
-            yield Ask(judge_in_turn(panel, first + turn), (doc_id,))
+            yield Ask(judge_in_turn(panel, first + turn), (document.id,))
     in_turn = options.votes == "one" or options.calls_per_document is not None
     for pair in ring_pairs(options.seed, pool.query_id, doc_ids, rings):
         for judge in [judge_in_turn(panel, pair.turn)] if in_turn else panel:
@@ -168,9 +172,10 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloOptions) -> Learned:
         return shared_error.learn(tables, options)
     names = {name for table in tables.values() for name in _judges(table)}
     grades, rings = options.first_round(len(names))  # a judge that answered nothing was asked, too
+    several = " by different judges" if grades > 1 else ""
     note = (
-        f"of {options.calls_per_document:g} calls a document, {counted(grades, 'grade')} by "
-        f"different judges and {counted(rings, 'ring')} of battles were asked"
+        f"of {options.calls_per_document} calls a document, {counted(grades, 'grade')}{several} "
+        f"and {counted(rings, 'ring')} of battles were asked, as far as a query has so many pairs"
     )
     tables = {"grades": table_of([], Grade), **tables}  # without one there is no table
     judges = sorted(pc.unique(tables["grades"]["judge"]).to_pylist())

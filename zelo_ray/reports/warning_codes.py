@@ -118,7 +118,7 @@ class WarningCode(Enum):
             "standard error of a score is {error:.2f})"
         ),
         "many ranks would change if the same judges answered again",
-        "{more}: four times as many comparisons halve the standard error",
+        "{more}: four times as many comparisons halve the standard error at best",
     )
     # judges beside people
     NO_JUDGE_ABOVE_CHANCE = (

@@ -17,7 +17,7 @@ from zelo_ray.files.run_record import RUN, read_record, run_directory
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.wording import counted
 from zelo_ray.names import split_name
-from zelo_ray.protocols.anchors import example_query_ids
+from zelo_ray.protocols.shared_error import shown_example_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def leave_out_examples(verdicts: AllJudgments, options: AgreeOptions) -> AllJudg
     shown, notes, runs = set[str](), list(verdicts.notes), [*_runs(options)]
     for run in runs if has_people or len(runs) < len(options.sources) else ():
         with contextlib.suppress(OptionError):
-            for query_id in sorted(about & example_query_ids(str(run.options.get("anchors", "")))):
+            for query_id in sorted(about & shown_example_queries(run.options)):
                 shown.add(query_id)
                 fact = f"{run.place}: its worked examples are of query {query_id!r}"
                 omission = "on which people's judgments are left out"

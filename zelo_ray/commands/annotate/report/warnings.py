@@ -182,6 +182,8 @@ def _documents(results: AnnotateResults) -> int:
 
 def _more(option_names: Collection[str], options: Mapping[str, Any], documents: int) -> str:
     """Say which options of the protocol make scores more certain."""
+    if "calls_per_document" in option_names and options.get("calls_per_document"):
+        return f"--calls-per-document {2 * options['calls_per_document']} asks more"
     again = (
         "--repeats 2 and more judges ask more"
         if "repeats" in option_names
@@ -191,8 +193,6 @@ def _more(option_names: Collection[str], options: Mapping[str, Any], documents: 
         if 2 * cycles >= documents - 1:  # every pair is asked
             return again
         return f"--cycles {2 * cycles} asks up to twice as much"
-    if "calls_per_document" in option_names and options.get("calls_per_document"):
-        return f"--calls-per-document {2 * options['calls_per_document']:g} asks more"
     return again
 
 
