@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import pytest
 from zelo_ray.cli import parse_command
 from zelo_ray.commands.adapter import with_lines
 from zelo_ray.commands.agree.run import run as run_agree
+from zelo_ray.engine import learning
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import statuses_to_retry
 from zelo_ray.engine.budget import Budget
@@ -536,3 +537,18 @@ def settled(asker, pool, out):
     """What a pool comes to, from the ledger alone."""
     panel, options = asker.job
     return advance(zelo.rounds(pool, panel, options), Ledger(str(out)))
+
+
+def write_as_run(lines, panel, options, replies, human=None):
+    """Learn what scores need, and write the results of some lines, as a run does; its summary."""
+    learned = None
+    if load_protocol(options.protocol).learns(options):
+        blocks = [build_results(lines, panel, options, replies)]
+        learned = learning.learn(blocks, options, panel, human)
+    summary = write_results(
+        [build_results(lines, panel, options, replies, learned=learned)], options
+    )
+    if learned is None:
+        return summary
+    notes = learning.write_learned(options, learned, human)
+    return replace(summary, notes=notes, is_truth_error_learned=learned.shared is not None)

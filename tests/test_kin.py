@@ -26,7 +26,7 @@ from zelo_ray.families import families_of
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
-from zelo_ray.protocols import load_protocol
+from zelo_ray.protocols import Evidence, load_protocol
 from zelo_ray.records import Contest, Grade, Vote, Winner
 
 GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
@@ -114,7 +114,7 @@ def write_truth(out, way, judges):
         tables[name] = table_of(rows, type(rows[0]))
         pq.write_table(tables[name], out / f"{name}.parquet")
     pools = [[one for rows in kinds for one in rows if one.query_id == query] for query in QUERIES]
-    learned = own.learn(tables, options) if own.learned_from(options) else None
+    learned = own.learn(pools, Evidence(judges), options) if own.learns(options) else None
     scores = [score for fit in own.fit(pools, options, learned) for score in fit.scores]
     pq.write_table(table_of(scores, own.scores_of(options).record), out / "scores.parquet")
     record = {"kind": "annotate", "finished": True, "options": options.model_dump(mode="json")}

@@ -9,11 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.special import ndtr
 
-from tests.builders import PANEL, answers, lines_of, options_of, pool_of
+from tests.builders import PANEL, answers, lines_of, options_of, pool_of, write_as_run
 from zelo_ray.engine import learning
-from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.write_results import write_results
-from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.truth_error import (
     GRADE_SD,
@@ -22,7 +19,7 @@ from zelo_ray.fitting.truth_error import (
     shared_sd,
     truth_errors,
 )
-from zelo_ray.protocols import graded, load_protocol, zelo
+from zelo_ray.protocols import Evidence, graded, load_protocol
 from zelo_ray.records import Grade, Vote
 
 
@@ -115,12 +112,12 @@ def test_intervals_of_grades_hold_the_persons_grade(published):
     for judge in judges:
         for (query_id, doc_id), grade in read_grades(folder / f"judges/{judge}_graded.txt").items():
             by_query[query_id].append(Grade(query_id, doc_id, judge, grade, (), (), "", ""))
-    rows = [grade for own in by_query.values() for grade in own]
 
     def scored(pooling):
         options = options_of(protocol="graded", pooling=pooling)
-        learned = graded.learn({"grades": table_of(rows, Grade)}, options)
-        fits = graded.fit(list(by_query.values()), options, learned)
+        pools = list(by_query.values())
+        learned = graded.learn(pools, Evidence(judges), options)
+        fits = graded.fit(pools, options, learned)
         return [one for fit in fits for one in fit.scores]
 
     def share_held(scores, name):
@@ -192,14 +189,7 @@ def settled(out, pools, human=None):
     out.mkdir()
     options = options_of(out=str(out), **({"human": str(human)} if human else {}))
     shelf, lines = answers(pools, options, None), lines_of(pools)
-    only = bool(zelo.PROTOCOL.learned_from(options))
-
-    def again(learned=None):
-        blocks = [build_results(lines, PANEL, options, shelf, learned=learned)]
-        return write_results(blocks, options, judgments_only=only and learned is None)
-
-    grades = learning.read_human_grades(options)
-    return learning.learn_and_score(again(), options, grades, again)
+    return write_as_run(lines, PANEL, options, shelf, learning.read_human_grades(options))
 
 
 def test_human_grades_change_the_error_about_people_alone(tmp_path):
@@ -219,13 +209,12 @@ def test_human_grades_change_the_error_about_people_alone(tmp_path):
     assert (taught / "annotated.jsonl").read_bytes() == (plain / "annotated.jsonl").read_bytes()
 
 
-def test_a_run_takes_two_passes_only_where_something_is_learned():
+def test_a_run_learns_only_where_scores_need_it():
     for fields, wanted in (
-        ({}, ()),
-        ({"human": "grades.txt"}, ("scores",)),
-        ({"calls_per_document": 3}, ("votes", "grades", "failures")),
-        ({"protocol": "graded"}, ("grades",)),
-        ({"protocol": "graded", "criteria": ("right",)}, ("grades", "criteria")),
+        ({}, False),
+        ({"human": "grades.txt"}, True),
+        ({"calls_per_document": 3}, True),
+        ({"protocol": "graded"}, True),
     ):
         options = options_of(**fields)
-        assert load_protocol(options.protocol).learned_from(options) == wanted
+        assert load_protocol(options.protocol).learns(options) == wanted

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from tests.builders import judge_of, options_of, pool_of
 from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
-from zelo_ray.protocols import anchors, graded
+from zelo_ray.files.tables import table_of
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grading_question
 from zelo_ray.protocols.questions import Ask, ShownDocuments
-from zelo_ray.protocols.shared_error import learn as learn_shared
-from zelo_ray.protocols.shared_error import without_example_queries
-from zelo_ray.records import CODE_PLACEHOLDER
+from zelo_ray.protocols.shared_error import learn_from_scores, without_example_queries
+from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
@@ -164,33 +165,34 @@ def judged():
         for judge in "abc"
     ]
     people = table("query_id doc_id relevance", [(*ids, g) for ids, g in truth.items()])
-    return table("query_id doc_id judge grade", grades), people
+    by_query = {q: [] for q, *_ in grades}
+    for q, d, judge, grade in grades:
+        by_query[q].append(Grade(q, d, judge, grade, (), (), "", f"{q}{d}{judge}"))
+    return [*by_query.values()], people
 
 
 def test_people_of_that_query_do_not_set_the_scale():
-    """But they correct the means, as what is drawn by chance may not be chosen from."""
     grades, human = judged()
     rest = without_example_queries(human, OWN)
     found, without, everyone = (
-        graded.learn({"grades": grades, "human": people}, options)
+        graded.learn(grades, Evidence([*"abc"], people), options)
         for people, options in ((human, OWN), (rest, OWN), (human, USUAL))
     )
     assert (len(human), len(rest)) == (124, 120)
     assert repr(found.raters) == repr(without.raters)  # which holds NaN
     assert (found.consensus, found.shared) == (without.consensus, without.shared)
     assert everyone.shared != found.shared
-    assert {share.humans for share in found.shares} == {124}
 
 
 def test_nor_do_they_say_how_far_scores_of_votes_lie():
     human = judged()[1]
-    human = human.set_column(2, "relevance", human["relevance"].cast(pa.float64()))
-    noise = np.random.default_rng(0).normal(size=len(human))
-    scores = human.select(["query_id", "doc_id"])
-    scores = scores.append_column("score", pa.array(human["relevance"].to_numpy() + noise))
-    scores = scores.append_column("std_error", pa.array(np.full(len(human), 0.2)))
+    rng = np.random.default_rng(0)
+    scores = [
+        Score(row["query_id"], row["doc_id"], row["relevance"] + rng.normal(), 0.2, 8, 1)
+        for row in human.to_pylist()
+    ]
     for options, queries in ((OWN, 30), (USUAL, 31)):
-        (note, *_) = learn_shared({"scores": scores, "human": human}, options).notes
+        (note, *_) = learn_from_scores([Fit(tuple(scores))], human, options).notes
         assert f"of {queries} queries" in note
 
 
@@ -198,7 +200,7 @@ def test_agree_leaves_that_query_out(say, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     grades, human = judged()
     Path("out").mkdir()
-    pq.write_table(grades, "out/grades.parquet")
+    pq.write_table(table_of([row for pool in grades for row in pool], Grade), "out/grades.parquet")
     rows = [f"{r['query_id']} 0 {r['doc_id']} {r['relevance']}\n" for r in human.to_pylist()]
     Path("people.txt").write_text("".join(rows))
     Path("few.txt").write_text("".join(rows[-4:]))

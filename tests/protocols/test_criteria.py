@@ -8,13 +8,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import Shelf, lines_of, options_of, play, pool_of, rows_of, sealed, seen_worth
+from tests.builders import (
+    Shelf,
+    lines_of,
+    options_of,
+    play,
+    pool_of,
+    rows_of,
+    sealed,
+    seen_worth,
+    write_as_run,
+)
 from tests.test_prompts import first_round
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree import agree
-from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.learning import learn_judges
-from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import changed_prompt_options
 from zelo_ray.options import load_options
@@ -53,9 +60,7 @@ def judged(out, pools=POOLS, say=say, by=(), **fields):
     given, shelf, lines = options(*by, out=str(out), **fields), Shelf(), lines_of(pools)
     for pool in pools:
         play(graded, given, pool, PANEL, say, shelf)
-    write_results([build_results(lines, PANEL, given, shelf)], given)
-    learned = learn_judges(given, None)
-    write_results([build_results(lines, PANEL, given, shelf, learned=learned)], given)
+    write_as_run(lines, PANEL, given, shelf)
     return rows_of(out, "scores")
 
 

@@ -15,11 +15,9 @@ from tests.builders import (
     results_of,
     rows_of,
     seen_worth,
+    write_as_run,
 )
 from zelo_ray.commands.explain import explain
-from zelo_ray.engine import learning
-from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import read_table
@@ -43,33 +41,10 @@ def answers(pools, options, say):
 
 
 def run(out, pools, say=lambda request: None, **fields):
-    """Both passes, as the job on Ray makes them; a summary of each."""
+    """Write the results of pools as a run does; its summary."""
     options = options_of(out=str(out), protocol="graded", **fields)
-    shelf = answers(pools, options, say)
-    blocks = [build_results(lines_of(pools), PANEL, options, shelf)]
-    first = write_results(blocks, options, judgments_only=True)
     write_json(str(out), "run.json", {"options": {"protocol": "graded"}, "finished": True})
-    learned = learning.learn_judges(options, None)
-    blocks = [build_results(lines_of(pools), PANEL, options, shelf, learned=learned)]
-    return first, write_results(blocks, options)
-
-
-def test_the_first_pass_leaves_scores_of_grades_alone_and_takes_others_away(tmp_path):
-    pools = [pool_of()]
-    for name in ("graded", "battles"):
-        out = tmp_path / name
-        out.mkdir()
-        run(out, pools) if name == "graded" else results_of(out, pools)
-        names = [f for f in ("scores.parquet", "annotated.jsonl") if (out / f).exists()]
-        before = [(out / name).read_bytes() for name in names]
-        options = options_of(out=str(out), protocol="graded")
-        shelf = answers(pools, options, lambda request: None)
-        blocks = [build_results(lines_of(pools), PANEL, options, shelf)]
-        write_results(blocks, options, judgments_only=True)
-        if name == "graded":
-            assert [(out / name).read_bytes() for name in names] == before
-        else:
-            assert {path.name for path in out.iterdir()} == {"grades.parquet", "failures.parquet"}
+    return write_as_run(lines_of(pools), PANEL, options, answers(pools, options, say))
 
 
 def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbours(tmp_path):
@@ -77,14 +52,14 @@ def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbou
         filtered = seen_worth(request) != [3] and request.judge.provider != "openai"
         return "filtered" if filtered else None
 
-    _, summary = run(tmp_path, [pool_of()], say)
+    summary = run(tmp_path, [pool_of()], say)
     assert [(row["doc_id"], row["rank"]) for row in rows_of(tmp_path, "scores")] == [("d3", 1)]
     assert summary.unscored == {}
-    _, summary = run(tmp_path / "none", [pool_of()], lambda request: "filtered")
+    summary = run(tmp_path / "none", [pool_of()], lambda request: "filtered")
     assert [(q, why.code) for q, why in summary.unscored.items()] == [
         ("q1", UnscoredReason.LOW_COVERAGE)
     ]
-    _, summary = run(tmp_path / "all", [pool_of()], say, min_coverage=0.3)
+    summary = run(tmp_path / "all", [pool_of()], say, min_coverage=0.3)
     assert summary.scored == 4
 
 
@@ -112,7 +87,7 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
     with pytest.raises(Stopped, match="all replies are kept, and pooling: mean"):
         run(tmp_path, [pool_of()], pooling="thurstone")
     for fields in ({}, {"pooling": "mean"}):
-        _, summary = run(tmp_path, [pool_of()], **fields)
+        summary = run(tmp_path, [pool_of()], **fields)
         assert [row["score"] for row in rows_of(tmp_path, "scores")] == [3, 2, 1, 0]
         assert (summary.scored, summary.std_error) == (4, 0)  # the judges agree on all
 

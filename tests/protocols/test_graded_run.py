@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests import crash
-from tests.builders import rows_of, send_away
+from tests.builders import rows_of, send_away, write_as_run
 from tests.jobs import annotate
-from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.learning import learn_judges, read_human_grades
+from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.pools import LineLimits, parse_line
 
 QUERIES, DOCUMENTS = 6, 4
@@ -51,9 +49,7 @@ def grade_in_batches(pools, out, environ, human):
     assert not any(batcher.stopped for batcher in batchers.values())
     panel, options = batchers["openai"].job
     ledger = Ledger(options.out)
-    write_results([build_results(lines, panel, options, ledger)], options, judgments_only=True)
-    learned = learn_judges(options, read_human_grades(options))
-    write_results([build_results(lines, panel, options, ledger, learned=learned)], options)
+    write_as_run(lines, panel, options, ledger, read_human_grades(options))
 
 
 def test_grades_online_and_in_batches_are_the_same(pools, run, tmp_path, monkeypatch):

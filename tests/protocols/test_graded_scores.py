@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests import builders
-from zelo_ray.files.tables import table_of
-from zelo_ray.protocols import graded, recorded_options
+from zelo_ray.protocols import Evidence, graded, recorded_options
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade
 
@@ -43,12 +42,13 @@ def run_of(queries=30, documents=8, judges=3, seed=0):
 
 
 def learn(pools, human=None, **fields):
-    tables = {"grades": table_of([grade for pool in pools for grade in pool], Grade)}
+    people = None
     if human is not None:
         names = ("query_id", "doc_id", "relevance")
         columns = map(list, zip(*human, strict=True))
-        tables["human"] = pa.table(dict(zip(names, columns, strict=True)))
-    return graded.learn(tables, options_of(**FITTED | fields))
+        people = pa.table(dict(zip(names, columns, strict=True)))
+    judges = {grade.judge for pool in pools for grade in pool}
+    return graded.learn(pools, Evidence([*judges], people), options_of(**FITTED | fields))
 
 
 def scores_of(pools, human=None, **fields):

@@ -13,14 +13,11 @@ from tests.builders import Shelf, judge_of, lines_of, play, pool_of, rows_of, tr
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine import learning
-from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import OptionError
 from zelo_ray.files.storage import write_json
-from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.protocols import advance, graded, zelo
-from zelo_ray.records import Document, Failure, Grade, Pool, Vote
+from zelo_ray.protocols import Evidence, advance, graded, zelo
+from zelo_ray.records import Document, Pool, Vote
 
 FIVE = tuple(judge_of(f"openai:{name}") for name in ("one", "two", "three", "four", "five"))
 PANEL = FIVE[:3]
@@ -37,18 +34,11 @@ def asked(pool=POOL, panel=PANEL, say=truly, shelf=None, **fields):
     return step, [request for each in rounds for request in each]
 
 
-def tables_of(steps):
-    judgments = [row for step in steps for row in step.judgments]
-    tables = {"failures": table_of([row for step in steps for row in step.failures], Failure)}
-    for name, kind in (("votes", Vote), ("grades", Grade)):
-        tables[name] = table_of([row for row in judgments if isinstance(row, kind)], kind)
-    return tables
-
-
-def scored(steps, **fields):
-    options = options_of(**fields)
-    learned = zelo.learn(tables_of(steps), options)
-    return zelo.fit([step.judgments for step in steps], options, learned), learned
+def scored(steps, panel=PANEL, human=None, **fields):
+    options, pools = options_of(**fields), [step.judgments for step in steps]
+    evidence = Evidence([judge.name for judge in panel], human)
+    learned = zelo.learn(pools, evidence, options)
+    return zelo.fit(pools, options, learned), learned
 
 
 def silent(*names):
@@ -215,12 +205,8 @@ def run(out, pools, say=truly, **fields):
     for pool in pools:
         play(zelo, options, pool, PANEL, say, shelf)
 
-    def build(learned=None):
-        blocks = [build_results(lines, PANEL, options, shelf, learned=learned)]
-        return write_results(blocks, options, judgments_only=learned is None)
-
     write_json(str(out), "run.json", {"options": options.model_dump(mode="json")})
-    return learning.learn_and_score(build(), options, learning.read_human_grades(options), build)
+    return builders.write_as_run(lines, PANEL, options, shelf, learning.read_human_grades(options))
 
 
 def test_a_run_has_votes_grades_and_absolute_scores(tmp_path):

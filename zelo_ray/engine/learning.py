@@ -1,27 +1,26 @@
-"""Learn the judges' errors from all judgments of a run, between two passes over them."""
+"""Learn from the judgments on some queries what the scores of all need."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.engine.write_results import Summary, remove_files
+from zelo_ray.engine.write_results import remove_files
 from zelo_ray.errors import Stopped
 from zelo_ray.files.judgments import as_grades
 from zelo_ray.files.labels import read_labels
 from zelo_ray.files.schema import Columns, split_columns
-from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import read_table, table_of, write_tables
+from zelo_ray.fitting.corrected import correct_means
+from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, load_protocol
-from zelo_ray.records import Consensus, Rater, Share
+from zelo_ray.protocols import Evidence, Learned, load_protocol
+from zelo_ray.records import Consensus, GradedScore, Judge, Rater, Share
 
-_NARROW = (
-    *("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge"),
-    *("preference", "swapped", "criterion", "grade", "score", "std_error"),
-)  # columns to learn from
+_QUERIES, _LABELLED = 240, 1_000
+"""Queries to learn from, and others with human grades, at most."""
 
 
 def read_human_grades(options: AnnotateOptions, columns: Columns | None = None) -> pa.Table | None:
@@ -68,61 +67,102 @@ def read_grades(place: str, columns: Mapping[str, str]) -> pa.Table:
     return table
 
 
-def learn_judges(options: AnnotateOptions, human: pa.Table | None) -> Learned:
-    """Learn about the judges from the judgments just written; keep it in files of its own.
+def choose_sample(
+    places: Iterable[tuple[str, int, str]], human: pa.Table | None
+) -> frozenset[tuple[str, int]]:
+    """Choose the lines to learn from: by hashes of query ids, and all with human grades.
+
+    Args:
+        places: file, number and query id of each line.
+        human: human grades, if there are any.
+    """
+    drawn = sorted(places, key=lambda place: _draw(place[2]))
+    chosen = drawn[:_QUERIES]
+    if human is not None:
+        labelled = {*pc.unique(human["query_id"]).to_pylist()}
+        chosen += [place for place in drawn[_QUERIES:] if place[2] in labelled][:_LABELLED]
+    return frozenset((file, number) for file, number, _ in chosen)
+
+
+def learn(
+    blocks: Iterable[pa.Table],
+    options: AnnotateOptions,
+    panel: Sequence[Judge],
+    human: pa.Table | None,
+) -> Learned:
+    """Learn what scores need from the judgments of some queries.
+
+    Args:
+        blocks: results of these queries, in any order.
+        options: of the job.
+        panel: all that were asked.
+        human: human grades, if there are any.
 
     Raises:
         Stopped: the judges could not be measured.
     """
     protocol = load_protocol(options.protocol)
-    if protocol.learn is None or not protocol.learned_from(options):
+    pools = sorted(_judgments(blocks, protocol.tables), key=lambda pool: _draw(pool[0]))
+    evidence = Evidence([judge.name for judge in panel], human)
+    if protocol.learn is None:
         return Learned()
-    wanted, present = protocol.learned_from(options), list_directory(options.out) or ()
-    tables = {
-        name: read_table(options.out, name, _NARROW)
-        for name in wanted
-        if f"{name}.parquet" in present
-    }
     try:
-        learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
+        return protocol.learn([rows for _, rows in pools], evidence, options)
     except ArithmeticError as error:
         plain = ", and pooling: mean needs no model" if "pooling" in protocol.own_options else ""
         message = f"the judges could not be measured: {error}; all replies are kept{plain}"
         raise Stopped(message) from None
+
+
+def _draw(query_id: str) -> tuple[int, str]:
+    return first_turn(0, query_id, ""), query_id
+
+
+def _judgments(
+    blocks: Iterable[pa.Table], tables: Mapping[str, type]
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the ids of queries, and their judgments."""
+    for block in blocks:
+        columns = {name: block[name].to_pylist() for name in tables}
+        for number, query_id in enumerate(block["query_id"].to_pylist()):
+            rows = ((tables[name], row) for name in tables for row in columns[name][number])
+            yield query_id, [record(**row) for record, row in rows]
+
+
+def write_learned(options: AnnotateOptions, learned: Learned, human: pa.Table | None) -> list[str]:
+    """Write what is known of the judges, and means that people's grades correct.
+
+    Returns:
+        What a user should know of it.
+    """
+    shares, notes = ((), ()) if human is None else _correct_means(options, human)
     contents = {
         "raters": table_of(learned.raters, Rater),
-        "shares": table_of(learned.shares, Share),
+        "shares": table_of(shares, Share),
         "consensus": table_of(learned.consensus, Consensus),
     }
     write_tables(options.out, {name: table for name, table in contents.items() if len(table)})
-    empty = [f"{name}.parquet" for name, table in contents.items() if not len(table)]
-    remove_files(options.out, empty)
-    return learned
+    remove_files(options.out, [f"{n}.parquet" for n, table in contents.items() if not len(table)])
+    return [*learned.notes, *notes]
 
 
-def learn_and_score(
-    first: Summary,
-    options: AnnotateOptions,
-    human: pa.Table | None,
-    again: Callable[[Learned], Summary],
-) -> Summary:
-    """Return the summary of a run, learning the scores first where the protocol needs that.
-
-    Args:
-        first: of the pass that wrote the judgments.
-        options: of the job.
-        human: human grades, if there are any.
-        again: builds all results anew, with what was learned.
-
-    Raises:
-        Stopped: the judges could not be measured.
-    """
-    if not load_protocol(options.protocol).learned_from(options):
-        return first
-    learned = learn_judges(options, human)
-    return replace(
-        again(learned),
-        sweeps=first.sweeps,
-        notes=list(learned.notes),
-        is_truth_error_learned=learned.shared is not None,
-    )
+def _correct_means(
+    options: AnnotateOptions, human: pa.Table
+) -> tuple[tuple[Share, ...], tuple[str, ...]]:
+    """Correct the mean grade of all documents, where scores are grades."""
+    protocol = load_protocol(options.protocol)
+    if not issubclass(protocol.scores_of(options).record, GradedScore):
+        return (), ()
+    rows = read_table(options.out, "scores", ["query_id", "doc_id", "score"])
+    rows = rows.append_column("row", pa.array(np.arange(len(rows))))
+    ids = ["query_id", "doc_id"]
+    both = rows.join(human, ids, use_threads=False).sort_by("row")
+    labels = pc.fill_null(both["relevance"], np.nan).to_numpy()
+    query = pc.rank(both["query_id"], tiebreaker="dense").to_numpy().astype(np.int64)
+    drawn = None
+    if "probability" in human.column_names:
+        drawn = pc.fill_null(both["probability"], np.nan).to_numpy()
+    frame = human["frame"][0].as_py() if "frame" in human.column_names and len(human) else None
+    human_grades = np.rint(labels).clip(0, 3)
+    score = both["score"].to_numpy()
+    return correct_means(score, None, human_grades, query, drawn, frame=frame)

@@ -13,7 +13,7 @@ from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.executor import AskedJudges, Executor
 from zelo_ray.engine.job import Job, Timer, Watch
-from zelo_ray.engine.learning import learn_and_score
+from zelo_ray.engine.learning import choose_sample, learn, write_learned
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
@@ -35,24 +35,26 @@ class Sweeps:
         executor: where it runs.
         watch: who is told how it goes.
         timer: of the run.
+        human: human grades, if there are any.
     """
 
     def __init__(
-        self, job: Job, census: InputCount, executor: Executor, watch: Watch, timer: Timer
+        self,
+        job: Job,
+        census: InputCount,
+        *,
+        executor: Executor,
+        watch: Watch,
+        timer: Timer,
+        human: pa.Table | None,
     ) -> None:
         self._job, self._planned, self._pools = job, census.planned, census.pools
+        self._places, self._human = census.places, human
         self._executor, self._watch, self._timer = executor, watch, timer
 
-    def run(self, human: pa.Table | None) -> SweepResult:
-        """Ask all judges, build results, learn the judges' errors, and score.
-
-        Args:
-            human: human grades, if there are any.
-        """
-        job, summary, tallies = self._collect() if self._job.options.collect else self._sweep()
-        summary = learn_and_score(summary, job.options, human, partial(self._build_results, job))
-        self._timer.lap("learn and score")
-        return job, summary, tallies
+    def run(self) -> SweepResult:
+        """Ask all judges, learn what scores need, and build results."""
+        return self._collect() if self._job.options.collect else self._sweep()
 
     def _collect(self) -> SweepResult:
         """Build results from what is recorded; requests without an answer are listed as failed."""
@@ -100,11 +102,20 @@ class Sweeps:
             raise Stopped(f"{why} ({replies:,} replies of this run are kept)")
         return tallies, disabled
 
-    def _build_results(self, job: Job, learned: Learned | None = None) -> Summary:
-        """Turn replies into results; into judgments only, where scores have to be learned first."""
-        only = bool(load_protocol(job.options.protocol).learned_from(job.options))
+    def _build_results(self, job: Job) -> Summary:
+        """Turn replies into results; what scores need is learned from some queries first."""
+        options, learned = job.options, None
+        if load_protocol(options.protocol).learns(options):
+            some = replace(job, only=choose_sample(self._places, self._human))
+            sample = self._executor.build(some, partial(ResultsBuilder, some, None))
+            learned = learn(sample, options, job.panel, self._human)
         blocks = self._executor.build(job, partial(ResultsBuilder, job, learned))
-        return write_results(blocks, job.options, judgments_only=only and learned is None)
+        summary = write_results(blocks, options)
+        if learned is None:
+            return summary
+        notes = write_learned(options, learned, self._human)
+        known = learned.shared is not None
+        return replace(summary, notes=notes, is_truth_error_learned=known)
 
 
 def _groups(job: Job) -> Iterator[AskedJudges]:

@@ -12,10 +12,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import find_record
-from zelo_ray.files.storage import exists
-from zelo_ray.files.tables import ResultsWriter, StoredTable, schema_of
+from zelo_ray.files.tables import ResultsWriter, schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import TABLES, load_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
@@ -130,13 +128,8 @@ class ResultTables:
     """the tables whose rows count as judgments"""
 
     @classmethod
-    def for_options(cls, options: AnnotateOptions, *, judgments_only: bool = False) -> Self:
-        """Return what a job writes.
-
-        Args:
-            options: of the job.
-            judgments_only: leave scores as earlier runs left them, but for what is learned from.
-        """
+    def for_options(cls, options: AnnotateOptions) -> Self:
+        """Return what a job writes."""
         protocol = load_protocol(options.protocol)
         records = {
             **protocol.tables,
@@ -144,10 +137,8 @@ class ResultTables:
             "scores": protocol.scores_of(options).record,
         }
         tables = {name: schema_of(record) for name, record in records.items()}
-        if judgments_only and "scores" not in protocol.learned_from(options):
-            del tables["scores"]
         judgments = [name for name, kind in protocol.judgments.items() if kind.counts]
-        return cls(tables, [] if judgments_only else [LINES], judgments)
+        return cls(tables, [LINES], judgments)
 
 
 @dataclass(slots=True)
@@ -300,37 +291,18 @@ def add_blocks(
     return counted
 
 
-def write_results(
-    blocks: Iterable[pa.Table], options: AnnotateOptions, *, judgments_only: bool = False
-) -> Summary:
+def write_results(blocks: Iterable[pa.Table], options: AnnotateOptions) -> Summary:
     """Write the results of pools to the files of a run, in order, each table to one file.
 
     Args:
         blocks: what `build_results` gave.
         options: of the job.
-        judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """
-    written = ResultTables.for_options(options, judgments_only=judgments_only)
-    if "scores" not in written.tables:
-        remove_foreign_scores(options)
+    written = ResultTables.for_options(options)
     with ResultsWriter(options.out, written.tables, written.lines) as results:
         counted = add_blocks(results, blocks, written)
     remove_foreign(options, counted.rows_by_table)
     return counted.summary(options.out)
-
-
-def remove_foreign_scores(options: AnnotateOptions) -> None:
-    """Remove scores, and the annotated lines, if their columns are those of another protocol."""
-    url = f"{options.out.rstrip('/')}/scores.parquet"
-    if not exists(url):
-        return
-    try:
-        columns = StoredTable(url).schema.names
-    except InputError:  # they are damaged
-        columns = []
-    record = load_protocol(options.protocol).scores_of(options).record
-    if columns != schema_of(record).names:
-        remove_files(options.out, ["scores.parquet", LINES])
 
 
 def remove_foreign(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
@@ -338,7 +310,7 @@ def remove_foreign(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
     protocol = load_protocol(options.protocol)
     before = find_record(options.out).get("before") or {}
     tables = {*TABLES, *before.get("judgments", ())}
-    if not protocol.learned_from(options):
+    if not protocol.learns(options):
         tables |= {"raters", "shares", "consensus"}
     kept = {n for n, kind in protocol.judgments.items() if rows.get(n) or not kind.optional}
     tables |= {*protocol.tables} - kept

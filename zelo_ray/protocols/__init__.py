@@ -31,6 +31,7 @@ from zelo_ray.protocols.options import OPTIONS
 from zelo_ray.protocols.progress import Parallel, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     RECORDED,
+    Evidence,
     Judgments,
     Learned,
     Protocol,
@@ -44,6 +45,7 @@ __all__ = [
     "PROTOCOLS",
     "RANKERS",
     "TABLES",
+    "Evidence",
     "Judgments",
     "Learned",
     "Parallel",

@@ -243,6 +243,6 @@ PROTOCOL = Protocol(
         ),
     ),
     options=BestOfOptions,
-    **shared_error.LEARNING,
+    **shared_error.learning(fit),
     coverage_key=_contest_key,
 )

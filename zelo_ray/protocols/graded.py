@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
-from zelo_ray.fitting.corrected import correct_means
 from zelo_ray.fitting.effective_judges import effective_number_by_people
 from zelo_ray.fitting.grades import Floats, Ints, Ratings
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
-from zelo_ray.protocols import Learned, Protocol, ScoreKind
+from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind
 from zelo_ray.protocols.grading import CriteriaGrading, Grading, grading_by, grading_question
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.options import GradedOptions, recorded_pooling
@@ -65,33 +63,26 @@ class LearnedGraders(Learned):
     """between the judges of a document, for the errors of means: by criterion, "" for the whole"""
 
 
-def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> LearnedGraders:
+def learn(
+    judgments: Sequence[Sequence[Grade | CriterionGrade]],
+    evidence: Evidence,
+    options: GradedOptions,
+) -> LearnedGraders:
     """Measure the judges, and with human grades the scale that they share.
 
-    Human grades of documents that no judge graded are left out. The others correct the means, if
-    they were drawn at random. They also anchor the scale if they are not too few, without those of
-    a query that judges were shown as an example. Where fewer than three judges, or two and the
-    human, agree at all, nobody can tell who of them errs: the mean is taken then, and no spread is
-    told.
-
-    Args:
-        tables: ``grades``, with query_id, doc_id, judge and grade; ``criteria``, which also names
-            the criterion; perhaps ``human``, with query_id, doc_id and relevance.
-        options: of the job.
+    Human grades of documents that no judge graded are left out. The others anchor the scale if they
+    are not too few, without those of a query that judges were shown as an example. Where fewer than
+    three judges, or two and the human, agree at all, nobody can tell who of them errs: the mean is
+    taken then, and no spread is told.
 
     Raises:
         ArithmeticError: the fit did not converge.
     """
-    rows = tables["grades"]
-    if not len(rows):
-        return LearnedGraders()
-    judges = tuple(sorted(pc.unique(rows["judge"]).to_pylist()))
-    people = tables.get("human")
-    unit, query, everyone, drawn = _units(rows, people)
-    human = everyone
-    if people is not None:
-        human = _units(rows, without_example_queries(people, options))[2]
-    ratings = _ratings(unit, rows["judge"], rows["grade"], judges, len(human))
+    judges = tuple(sorted(evidence.judges))
+    items, ratings, parts = _ratings_by(judgments, judges)
+    if not items:
+        return LearnedGraders(judges=judges)
+    human = _human_grades(items, judgments, evidence.human, options)
     labels, notes = int(np.isfinite(human).sum()), list[str]()
     anchor = HUMAN if labels >= ANCHORS else None
     if labels and not anchor:
@@ -103,22 +94,23 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> LearnedGrad
     except ArithmeticError:
         if not plain:
             raise
-    raters = panel.raters if panel else ()
+    raters = tuple(rater for rater in panel.raters if rater.grades) if panel else ()
     if raters and sum(isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
         detail = "" if plain else "; scores are mean grades"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
-    parts = {"": ratings} | _criterion_ratings(tables.get("criteria"), options, judges)
     for criterion in options.parsed_criteria:
         value = np.nanmean(parts[criterion.name].grade) if criterion.name in parts else nan
         notes.append(f"{criterion.name} (weight {criterion.weight:g}): mean grade {value:.2f}")
+    pooled = _weighted(parts, options) if parts else ratings
     learned = LearnedGraders(
         judges=judges,
         panel=panel if raters and not math.isnan(raters[0].spread) and not plain else None,
-        variances={name: fits.typical_variance(part) for name, part in parts.items()},
+        variances={n: fits.typical_variance(p) for n, p in {**parts, _WHOLE: pooled}.items()},
         raters=raters,
     )
-    score, error, at_least = _pool(learned, ratings)
+    query = np.array([number for number, _ in items])
+    score, error = _pool(learned, pooled)
     shared = learn_grades(query, score, np.nan_to_num(error), human)
     if shared.queries:
         word = f"what judges get wrong together is {shared.found:.2f} grades by "
@@ -128,78 +120,51 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> LearnedGrad
         if not math.isnan(worth):
             notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
         learned = replace(learned, shared=shared.value)
-    framed = people is not None and "frame" in people.column_names and len(people)
-    frame = people["frame"][0].as_py() if people is not None and framed else None
-    means, lines = correct_means(score, at_least, everyone, query, drawn, frame=frame)
     trusted = _measure_consensus(ratings, human, query)
-    notes += [*lines, *_describe_consensus(trusted)]
-    return replace(learned, shares=means, consensus=trusted, notes=tuple(notes))
+    notes += _describe_consensus(trusted)
+    return replace(learned, consensus=trusted, notes=tuple(notes))
 
 
-def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats, Floats | None]:
-    """Return score and standard error of each document, and its chances of grades if known."""
+_WHOLE = ""
+
+
+def _ratings_by(
+    judgments: Sequence[Sequence[Grade | CriterionGrade]],
+    judges: tuple[str, ...],
+) -> tuple[dict[tuple[int, str], int], Ratings, dict[str, Ratings]]:
+    """Return the graded documents of all pools, numbered, their grades, and those by criterion."""
+    place = {name: n for n, name in enumerate(judges)}
+    items = dict[tuple[int, str], int]()
+    rows: dict[str, list[tuple[int, int, float]]] = {_WHOLE: []}
+    for number, pool in enumerate(judgments):
+        for entry in pool:
+            name = entry.criterion if isinstance(entry, CriterionGrade) else _WHOLE
+            unit = items.setdefault((number, entry.doc_id), len(items))
+            rows.setdefault(name, []).append((unit, place[entry.judge], entry.grade))
+    parts = {name: Ratings(*_columns(part), len(items), judges) for name, part in rows.items()}
+    return items, parts.pop(_WHOLE), parts
+
+
+def _human_grades(
+    items: Mapping[tuple[int, str], int],
+    judgments: Sequence[Sequence[Grade | CriterionGrade]],
+    human: pa.Table | None,
+    options: GradedOptions,
+) -> Floats:
+    """Return people's grade of each graded document, from 0 to 3; NaN where there is none."""
+    rows = [] if human is None else without_example_queries(human, options).to_pylist()
+    grades = {(row["query_id"], row["doc_id"]): row["relevance"] for row in rows}
+    ids = {number: pool[0].query_id for number, pool in enumerate(judgments) if pool}
+    found = [grades.get((ids[number], doc_id), nan) for number, doc_id in items]
+    return np.rint(found).clip(0, 3)
+
+
+def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats]:
+    """Return the score and the standard error of each document."""
     if learned.panel:
-        return fits.calibrate(learned.panel, ratings)
-    variance = learned.variances.get("", nan)
-    return fits.mean(ratings), fits.mean_errors(ratings, variance), None
-
-
-def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:
-    """Assign a number to each document that has grades.
-
-    Returns:
-        The number of each row's document; for each document a number of its query, and its human
-        grade, NaN where there is none; and the probability with which it was drawn, where labels
-        tell that.
-    """
-    tables = [grades] if human is None else [grades, human]
-    ids = pa.concat_tables([table.select(["query_id", "doc_id"]) for table in tables])
-    query, doc = (_codes(column) for column in ids.columns)
-    width = int(doc.max()) + 1
-    code = query * width + doc
-    codes, unit = np.unique(code[: len(grades)], return_inverse=True)
-    labels, drawn = np.full((2, len(codes)), np.nan)
-    if human is None:
-        return unit, codes // width, labels, None
-    place = np.searchsorted(codes, code[len(grades) :]).clip(max=len(codes) - 1)
-    matches = codes[place] == code[len(grades) :]
-    labels[place[matches]] = np.rint(human["relevance"].to_numpy()[matches]).clip(0, 3)
-    if "probability" in human.column_names:
-        drawn[place[matches]] = human["probability"].to_numpy()[matches]
-    complete = matches.any() and np.isfinite(drawn[place[matches]]).all()
-    return unit, codes // width, labels, drawn if complete else None
-
-
-def _codes(column: pa.ChunkedArray) -> Ints:
-    """Return numbers that sort as the texts do, so that the order of rows cannot matter."""
-    encoded = column.dictionary_encode().combine_chunks()
-    ranks = pc.rank(encoded.dictionary).to_numpy().astype(np.int64)
-    codes: Ints = ranks[encoded.indices.to_numpy()]
-    return codes
-
-
-def _ratings(unit: Ints, judge: Any, grade: Any, judges: tuple[str, ...], units: int) -> Ratings:
-    places = pc.index_in(judge, pa.array(judges)).to_numpy().astype(np.int64)
-    return Ratings(unit, places, grade.to_numpy().astype(np.float64), units, judges)
-
-
-def _criterion_ratings(
-    rows: pa.Table | None, options: GradedOptions, judges: tuple[str, ...]
-) -> dict[str, Ratings]:
-    """Return the grades by each criterion, and their weighted means under ""."""
-    if rows is None or not (options.criteria and len(rows)):
-        return {}
-    unit, *_ = _units(rows, None)
-    names = rows["criterion"].to_numpy(zero_copy_only=False)
-    every = _ratings(unit, rows["judge"], rows["grade"], judges, int(unit.max()) + 1)
-    parts = {c.name: _some(every, names == c.name) for c in options.parsed_criteria}
-    return parts | {"": _weighted(parts, options)}
-
-
-def _some(ratings: Ratings, mask: Any) -> Ratings:
-    return replace(
-        ratings, unit=ratings.unit[mask], judge=ratings.judge[mask], grade=ratings.grade[mask]
-    )
+        return fits.calibrate(learned.panel, ratings)[:2]
+    variance = learned.variances.get(_WHOLE, nan)
+    return fits.mean(ratings), fits.mean_errors(ratings, variance)
 
 
 def _weighted(parts: Mapping[str, Ratings], options: GradedOptions) -> Ratings:
@@ -262,21 +227,10 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    judges = {name: place for place, name in enumerate(learned.judges)}
-    items = dict[tuple[int, str], int]()  # number of a pool, and document: the unit
-    rows: dict[str, list[tuple[int, int, float]]] = {"": []}
-    for number, pool in enumerate(judgments):
-        for entry in pool:
-            name = entry.criterion if isinstance(entry, CriterionGrade) else ""
-            unit = items.setdefault((number, entry.doc_id), len(items))
-            rows.setdefault(name, []).append((unit, judges[entry.judge], entry.grade))
+    items, whole, parts = _ratings_by(judgments, learned.judges)
     if not items:
         return [Fit(reason=_UNGRADED) for _ in judgments]
-    parts = {
-        name: Ratings(*_columns(part), len(items), learned.judges) for name, part in rows.items()
-    }
-    whole = parts.pop("")
-    score, error, _ = _pool(learned, _weighted(parts, options) if parts else whole)
+    score, error = _pool(learned, _weighted(parts, options) if parts else whole)
     shared = GRADE_SD if learned.shared is None else learned.shared
     median, majority = fits.median_and_majority(whole)
     columns: dict[str, Any] = {
@@ -409,5 +363,5 @@ PROTOCOL = Protocol(
     judges_are_independent=always,
     per_document=True,
     learn=learn,
-    learned_from=lambda options: ("grades", "criteria") if options.criteria else ("grades",),
+    learns=always,
 )

@@ -123,5 +123,5 @@ PROTOCOL = Protocol(
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("places in one order")),
     options=ListwiseOptions,
     judges_are_independent=lambda options: bool(options.votes == "all"),
-    **shared_error.LEARNING,
+    **shared_error.learning(fit),
 )

@@ -185,7 +185,7 @@ def pairing_protocol(
             ),
         ),
         coverage_key=coverage_key,
-        **shared_error.LEARNING,
+        **shared_error.learning(fit),
         **more,
     )
 

@@ -8,7 +8,7 @@ no table of agreement, and is shown as its fields.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -16,7 +16,7 @@ from zelo_ray.errors import ProtocolError, format_error
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score, Share
+from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score
 
 if TYPE_CHECKING:  # help and options need no numpy
     import pyarrow as pa
@@ -39,10 +39,6 @@ def always(options: Any) -> bool:
 
 def _never(_options: Any) -> bool:
     return False
-
-
-def _nothing(_options: Any) -> tuple[str, ...]:
-    return ()
 
 
 def guard_user_protocol(protocol: "Protocol") -> "Protocol":
@@ -176,14 +172,21 @@ class Learned:
 
     raters: tuple[Rater, ...] = ()
     """each judge as measured beside the others"""
-    shares: tuple[Share, ...] = ()
-    """means over all documents"""
     consensus: tuple[Consensus, ...] = ()
     """how often people say what judges say, by how far these agree"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
     shared: float | None = None
     """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
+
+
+class Evidence(NamedTuple):
+    """What a protocol learns from beside judgments."""
+
+    judges: Sequence[str]
+    """the names of all that were asked"""
+    human: "pa.Table | None" = None
+    """people's grades: query_id, doc_id, relevance"""
 
 
 def key_of(row: Any) -> Hashable | None:
@@ -247,12 +250,11 @@ class Protocol(Ranker):
     is covered, though it may have failures as well"""
     per_document: bool = False
     """whether every judgment is about one document, and needs no other"""
-    learn: "Callable[[Mapping[str, pa.Table], Any], Learned] | None" = None
-    """what all judgments of a run say of its judges. Beside the tables of ``learned_from`` it gets
-    ``human`` where the user gave human grades: query_id, doc_id, relevance"""
-    learned_from: Callable[[Any], tuple[str, ...]] = _nothing
-    """the tables of a whole run from which `learn` learns under some options; without any, scores
-    need nothing that is learned, and a run takes one pass"""
+    learn: "Callable[[Sequence[Sequence[Any]], Evidence, Any], Learned] | None" = None
+    """what the judgments of some queries say of the judges: gets the judgments by query, what else
+    there is to learn from, and the options"""
+    learns: Callable[[Any], bool] = _never
+    """whether scores under some options need what `learn` learns"""
 
     def scores_of(self, options: Any) -> ScoreKind:
         """Return the kind of scores that a job with these options writes."""

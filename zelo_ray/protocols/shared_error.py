@@ -1,10 +1,11 @@
 """Learn the judges' common errors from human grades, for protocols that score by votes.
 
-Without human grades nothing is learned, and a run takes one pass.
+Without human grades nothing is learned.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +14,15 @@ import pyarrow.compute as pc
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
 from zelo_ray.protocols.anchors import example_query_ids
-from zelo_ray.protocols.protocol import Learned
+from zelo_ray.protocols.protocol import Evidence, Learned
+
+if TYPE_CHECKING:
+    from zelo_ray.fitting.bradley_terry import Fit
 
 
 def has_human_grades(options: Any) -> bool:
     """Return whether there are human grades to learn from."""
     return getattr(options, "human", None) is not None
-
-
-def learned_from(options: Any) -> tuple[str, ...]:
-    """Return the tables to learn from: the scores, where there are human grades."""
-    return ("scores",) if has_human_grades(options) else ()
 
 
 def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
@@ -51,35 +50,46 @@ def shared_error(learned: Learned | None) -> float:
     return SHARE if learned is None or learned.shared is None else learned.shared
 
 
-def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
+def learn_from_scores(
+    fits: Iterable["Fit"], human: pa.Table | None, options: Any, learned: Learned | None = None
+) -> Learned:
     """Learn from human grades how far scores of votes lie from people.
 
     Args:
-        tables: ``scores``, with query_id, doc_id, score and std_error; perhaps ``human``, with
-            query_id, doc_id and relevance.
+        fits: of the queries with human grades, at least.
+        human: query_id, doc_id and relevance; None: nothing is learned.
         options: of the job.
+        learned: what is known already.
     """
-    if "human" not in tables:
-        return Learned()
-    human = without_example_queries(tables["human"], options)
-    ids = ["query_id", "doc_id"]
-    joined = (
-        tables["scores"]
-        .select([*ids, "score", "std_error"])
-        .join(human.select([*ids, "relevance"]), ids, use_threads=False)
-        .sort_by([(name, "ascending") for name in ids])
-    )
-    query = pc.rank(joined["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
-    names = ("score", "std_error", "relevance")
-    columns = (pc.fill_null(joined[name], np.nan).to_numpy() for name in names)
-    shared = learn_share(query, *columns)
-    return Learned(
-        shared=shared.value if shared.queries else None, notes=(_describe_share(shared),)
+    learned = Learned() if learned is None else learned
+    if human is None:
+        return learned
+    human = without_example_queries(human, options)
+    rows = human.select(["query_id", "doc_id", "relevance"]).to_pylist()
+    people = {(row["query_id"], row["doc_id"]): row["relevance"] for row in rows}
+    scores = [score for fit in fits for score in fit.scores]
+    scores = [score for score in scores if (score.query_id, score.doc_id) in people]
+    scores.sort(key=lambda score: (score.query_id, score.doc_id))
+    ids = {query_id: n for n, query_id in enumerate(dict.fromkeys(s.query_id for s in scores))}
+    columns = [
+        (ids[s.query_id], s.score, s.std_error, people[s.query_id, s.doc_id]) for s in scores
+    ]
+    query, *numbers = np.array(columns, np.float64).reshape(-1, 4).T
+    shared = learn_share(query.astype(np.int64), *numbers)
+    return replace(
+        learned,
+        shared=shared.value if shared.queries else None,
+        notes=(*learned.notes, _describe_share(shared)),
     )
 
 
-LEARNING: Final[dict[str, Any]] = {"learn": learn, "learned_from": learned_from}
-"""What a protocol that scores by votes says of this."""
+def learning(fit: Callable[..., "list[Fit]"]) -> dict[str, Any]:
+    """Return what a protocol that scores by votes says of its learning, by its fit."""
+
+    def learn(judgments: Sequence[Sequence[Any]], evidence: Evidence, options: Any) -> Learned:
+        return learn_from_scores(fit(judgments, options), evidence.human, options)
+
+    return {"learn": learn, "learns": has_human_grades}
 
 
 def _describe_share(shared: SharedError) -> str:

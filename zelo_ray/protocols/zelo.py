@@ -11,16 +11,13 @@ documents of one grade (docs/protocols.md has the figures).
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import isfinite
 from typing import Any, Self
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
@@ -31,7 +28,7 @@ from zelo_ray.fitting.grade_worth import (
     score_votes_and_grades,
 )
 from zelo_ray.fitting.pairs import first_turn, ring_pairs
-from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error, token_votes
+from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_error, token_votes
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
@@ -52,8 +49,8 @@ from zelo_ray.records import (
 )
 
 PROMPT = ZeloOptions.template_form.prompt
-_QUERIES, _GRADES, _FEWEST = 240, 12_000, 8
-"""Queries that tell what grades are worth, at most; fewer of many documents."""
+_GRADES, _FEWEST = 12_000, 8
+"""Grades that tell what they are worth, at most, and queries at least."""
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is the standard error if the same judges answered again; the "
@@ -166,64 +163,44 @@ class LearnedWorth(Learned):
     worth: GradeWorth
 
 
-def learn(tables: Mapping[str, pa.Table], options: ZeloOptions) -> Learned:
-    """Learn what grades are worth, from some queries of a run, and how far judges err together."""
+def learn(
+    judgments: Sequence[Sequence[Vote | Grade]], evidence: Evidence, options: ZeloOptions
+) -> Learned:
+    """Learn what grades are worth, where calls are counted, and how far judges err together."""
     if options.calls_per_document is None:
-        return shared_error.learn(tables, options)
-    names = {name for table in tables.values() for name in _judges(table)}
-    grades, rings = options.first_round(len(names))  # a judge that answered nothing was asked, too
+        return shared_error.learn_from_scores(fit(judgments, options), evidence.human, options)
+    votes, grades = _by_kind(judgments)
+    some = range(_count_queries(grades))
+    votes, grades = [votes[n] for n in some], [grades[n] for n in some]
+    judges = sorted({grade.judge for pool in grades for grade in pool})
+    battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
+    worth = learn_grade_worth(battles, mark_documents(battles, grades, judges), judges)
+    learned = LearnedWorth(worth=worth, notes=(_describe_calls(len(evidence.judges), options),))
+    fits = fit(judgments, options, learned)
+    return shared_error.learn_from_scores(fits, evidence.human, options, learned)
+
+
+def _count_queries(grades: Sequence[Sequence[Grade]]) -> int:
+    """Count the queries to learn from: all of them, or fewer of many documents."""
+    sums = accumulate(map(len, grades))
+    return sum(n < _FEWEST or total <= _GRADES for n, total in enumerate(sums))
+
+
+def _describe_calls(judges: int, options: ZeloOptions) -> str:
+    """Say what was asked, however many judges answered."""
+    grades, rings = options.first_round(judges)
     several = " by different judges" if grades > 1 else ""
-    note = (
+    return (
         f"of {options.calls_per_document} calls a document, {counted(grades, 'grade')}{several} "
         f"and {counted(rings, 'ring')} of battles were asked, as far as a query has so many pairs"
     )
-    tables = {"grades": table_of([], Grade), **tables}  # without one there is no table
-    judges = sorted(pc.unique(tables["grades"]["judge"]).to_pylist())
-    votes, marks = _some(tables, tables["votes"]["query_id"])
-    battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in marks])
-    worth = learn_grade_worth(battles, mark_documents(battles, marks, judges), judges)
-    learned = LearnedWorth(worth=worth, notes=(note,))
-    human = tables.get("human")
-    if human is None:
-        return learned
-    judged = pc.is_in(human["query_id"], pc.unique(tables["grades"]["query_id"]))
-    fits = _fit_with_grades(*_some(tables, human.filter(judged)["query_id"]), options, learned)
-    scores = table_of([score for fitted in fits for score in fitted.scores], AbsoluteScore)
-    shared = shared_error.learn({"scores": scores, "human": human}, options)
-    return replace(learned, shared=shared.shared, notes=(*learned.notes, *shared.notes))
 
 
-def _judges(table: pa.Table) -> list[str]:
-    return pc.unique(table["judge"]).to_pylist() if "judge" in table.column_names else []
-
-
-def _some(
-    tables: Mapping[str, pa.Table], queries: pa.ChunkedArray
+def _by_kind(
+    judgments: Sequence[Sequence[Vote | Grade]],
 ) -> tuple[list[list[Vote]], list[list[Grade]]]:
-    """Return votes and grades of enough queries to learn from, chosen by hashes of their ids."""
-    ids = pc.unique(queries).to_pylist()
-    drawn = sorted(ids, key=lambda query_id: (first_turn(0, query_id, ""), query_id))[:_QUERIES]
-    rows = {
-        row["values"]: row["counts"]
-        for row in tables["grades"]["query_id"].value_counts().to_pylist()
-    }
-    sums = accumulate(rows.get(query_id, 0) for query_id in drawn)
-    chosen = [
-        query_id
-        for n, (query_id, sum_) in enumerate(zip(drawn, sums, strict=True))
-        if n < _FEWEST or sum_ <= _GRADES
-    ]
-    return _by_query(tables["votes"], chosen, Vote), _by_query(tables["grades"], chosen, Grade)
-
-
-def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> list[list[Any]]:
-    """Return some queries' rows as records; texts that no fit needs are left empty."""
-    empty = {field.name: () if "facets" in field.name else "" for field in fields(record)}
-    rows: dict[str, list[Any]] = {query_id: [] for query_id in queries}
-    chosen = pc.is_in(table["query_id"], pa.array(queries, pa.string()))
-    for row in table.filter(chosen).to_pylist():
-        rows[row["query_id"]].append(record(**{**empty, **row}))
-    return list(rows.values())
+    votes = [[row for row in pool if isinstance(row, Vote)] for pool in judgments]
+    return votes, [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
 
 
 def fit(
@@ -235,24 +212,13 @@ def fit(
 
     A vote of one token is a share of a win, by its probabilities; any other is a win by its sign.
     """
-    votes = [[row for row in pool if isinstance(row, Vote)] for pool in judgments]
+    votes, grades = _by_kind(judgments)
+    share = shared_error.shared_error(learned)
     if options.calls_per_document is None:
         by_size = options.answer == "token"
-        share = shared_error.shared_error(learned)
         return score_votes(votes, options.prior_sd, share, by_size=by_size)
     if not isinstance(learned, LearnedWorth):
         return [Fit() for _ in judgments]
-    grades = [[row for row in pool if isinstance(row, Grade)] for pool in judgments]
-    return _fit_with_grades(votes, grades, options, learned)
-
-
-def _fit_with_grades(
-    votes: Sequence[Sequence[Vote]],
-    grades: Sequence[Sequence[Grade]],
-    options: ZeloOptions,
-    learned: LearnedWorth,
-) -> list[Fit]:
-    share = shared_error.shared_error(learned)
     return score_votes_and_grades(votes, grades, learned.worth, options.prior_sd, share)
 
 
@@ -282,12 +248,6 @@ def _score_kind(options: ZeloOptions) -> ScoreKind:
     return replace(_SCORE, record=AbsoluteScore, shown=("score", "absolute_score"))
 
 
-def _learned_from(options: ZeloOptions) -> tuple[str, ...]:
-    if options.calls_per_document is not None:
-        return ("votes", "grades", "failures")
-    return shared_error.learned_from(options)
-
-
 _SCORE = ScoreKind(unit="logits", explain=_explain, headline=_headline)
 PROTOCOL = Protocol(
     name="zelo",
@@ -304,5 +264,7 @@ PROTOCOL = Protocol(
         options.votes == "all" and options.calls_per_document is None
     ),
     learn=learn,
-    learned_from=_learned_from,
+    learns=lambda options: (
+        options.calls_per_document is not None or shared_error.has_human_grades(options)
+    ),
 )

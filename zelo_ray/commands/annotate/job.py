@@ -175,4 +175,5 @@ def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> Swe
     with executor_of(options, run, lines, size, watch) as executor:
         timer.lap("start")
         begin_record(job, census.pools)
-        return Sweeps(job, census, executor, watch, timer).run(human)
+        sweeps = Sweeps(job, census, executor=executor, watch=watch, timer=timer, human=human)
+        return sweeps.run()

@@ -17,7 +17,7 @@ from zelo_ray.files.run_record import RUN, read_record, run_directory
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import read_table, schema_of, table_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Judgments, Protocol, protocol_of_record, recorded_options
+from zelo_ray.protocols import Evidence, Judgments, Protocol, protocol_of_record, recorded_options
 from zelo_ray.records import Grade, Qrel, Vote
 
 _INDEPENDENT = {Vote, Grade}
@@ -82,13 +82,9 @@ class TruthRun:
         }
         pools = _judgments_by_query(tables, protocol, queries)
         learned = None
-        if wanted := protocol.learned_from(options):
-            if "scores" in wanted:
-                tables["scores"] = _scores(pools, protocol, options, None)
-            inputs = {name: tables[name] for name in wanted if name in tables}
-            human = read_human_grades(options)
-            inputs |= {} if human is None else {"human": human}
-            learned = protocol.learn(inputs, options) if protocol.learn else None
+        if protocol.learn and protocol.learns(options):
+            evidence = Evidence(judges, read_human_grades(options))
+            learned = protocol.learn(pools, evidence, options)
         scores = with_error(_scores(pools, protocol, options, learned))
         names = ["query_id", "doc_id", "score", "std_error"]
         labels = scores.select(names).rename_columns(schema_of(Qrel).names)
