@@ -99,7 +99,7 @@ def measure(data: Labelled, design: str, many: int, draws: int) -> None:
         panel, human, query = data.run(rng)
         seen = ask(design, many, (panel, human, query), rng)
         drawn = np.full(len(human), many / len(human)) if design == DRAWN else None
-        rows, _ = correct_means(panel, None, seen, query, drawn, frame=len(human))
+        rows, _ = correct_means(panel, seen, query, drawn, frame=len(human))
         low, high = np.array([(row.low, row.high) for row in rows]).T
         refused += bool(np.isnan(low[0]))
         held += (low <= data.truth) & (data.truth <= high)

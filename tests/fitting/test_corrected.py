@@ -10,12 +10,14 @@ import pytest
 
 from tests.builders import write_qrels
 from tests.labelling import sample
-from zelo_ray.engine.learning import read_human_grades
+from zelo_ray.engine.learning import correct_scores, read_human_grades
 from zelo_ray.errors import InputError
 from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.corrected import correct_means
+from zelo_ray.protocols import Evidence
 from zelo_ray.protocols.graded import GradedOptions, learn
-from zelo_ray.records import Grade
+from zelo_ray.protocols.graded import fit as fit_grades
+from zelo_ray.records import Grade, GradedScore
 
 QUERIES, DOCUMENTS = 30, 20
 
@@ -37,7 +39,7 @@ def only(human, asked):
 def shares_of(panel, human, query=None, probability=None, frame=None):
     """The corrected means; without queries each document is one."""
     query = np.arange(len(panel)) if query is None else query
-    return correct_means(panel, None, human, query, probability, frame=frame)[0]
+    return correct_means(panel, human, query, probability, frame=frame)[0]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_labels_of_which_nobody_knows_how_they_were_drawn_correct_nothing():
     rng = np.random.default_rng(0)
     top = np.argsort(np.argsort(-panel)) < 100
     for asked in (top, rng.random(len(human)) < 0.3, query == query[0] + (panel > 1)):
-        means, (note,) = correct_means(panel, None, only(human, asked), query)
+        means, (note,) = correct_means(panel, only(human, asked), query)
         assert "nothing says with which probabilities" in note
         assert np.isnan([(row.mean, row.low, row.high) for row in means]).all()
         assert means[0].panel == pytest.approx(panel.mean())
@@ -64,7 +66,7 @@ def test_labels_of_which_nobody_knows_how_they_were_drawn_correct_nothing():
 def test_whole_queries_are_taken_and_said_with_few_of_them(queries):
     panel, human, query = graded(2)
     for chance in (None, np.ones(len(panel))):
-        means, notes = correct_means(panel, None, only(human, query < queries), query, chance)
+        means, notes = correct_means(panel, only(human, query < queries), query, chance)
         assert math.isfinite(means[0].mean)
         assert len(notes) == (queries in (6, 12))
         for note in notes:
@@ -88,7 +90,7 @@ def test_probabilities_must_show_that_all_documents_could_be_drawn():
         (np.full(len(panel), 0.2), {}, ""),
     ):
         seen = only(human, rng.random(len(human)) < chance)
-        means, notes = correct_means(panel, None, seen, query, chance, **more)
+        means, notes = correct_means(panel, seen, query, chance, **more)
         assert [says in note for note in notes] == [True] * bool(says)
         assert math.isnan(means[0].mean) == bool(says)
 
@@ -227,7 +229,10 @@ def learned(panel, human, query, **more):
         **{name: column[asked] for name, column in more.items()},
     }
     options = GradedOptions(inputs=("pools",), out="out", judges=("offline",))
-    return learn({"grades": table_of(rows, Grade), "human": pa.table(people)}, options)
+    pools = [[row for row in rows if row.query_id == name] for name in dict.fromkeys(names)]
+    found = learn(pools, Evidence(["a", "b", "c"], pa.table(people)), options)
+    scores = [score for fit in fit_grades(pools, options, found) for score in fit.scores]
+    return found, *correct_scores(table_of(scores, GradedScore), pa.table(people))
 
 
 def test_a_run_says_why_its_means_are_not_set_right():
@@ -239,11 +244,11 @@ def test_a_run_says_why_its_means_are_not_set_right():
         ({"probability": chance, "frame": np.full(len(panel), 599)}, "only 599 of 600"),
         ({"probability": chance, "frame": np.full(len(panel), 600)}, ""),
     ):
-        found = learned(panel, seen, query, **more)
-        refused = [note for note in found.notes if "cannot correct" in note]
+        found, shares, notes = learned(panel, seen, query, **more)
+        refused = [note for note in notes if "cannot correct" in note]
         assert [says in note for note in refused] == [True] * bool(says)
-        assert all(math.isnan(share.mean) == bool(says) for share in found.shares)
-        assert found.shares[0].humans == 30
+        assert all(math.isnan(share.mean) == bool(says) for share in shares)
+        assert shares[0].humans == 30
     rows = {(row.about, row.scale, row.level): row for row in found.consensus}
     whole = rows["grades", "0-3", "unanimous"]  # three copies always agree
     assert whole.same == pytest.approx((panel == seen)[np.isfinite(seen)].mean())

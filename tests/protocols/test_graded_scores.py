@@ -3,7 +3,6 @@
 import math
 import pickle
 import re
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -12,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from tests import builders
+from zelo_ray.engine.learning import correct_scores
+from zelo_ray.files.tables import table_of
 from zelo_ray.protocols import Evidence, graded, recorded_options
 from zelo_ray.reasons import Unscored, UnscoredReason
-from zelo_ray.records import Grade
+from zelo_ray.records import Grade, GradedScore
 
 options_of = partial(builders.options_of, protocol="graded")
 
@@ -41,19 +42,27 @@ def run_of(queries=30, documents=8, judges=3, seed=0):
     return pools
 
 
+def people_of(human):
+    if human is None:
+        return None
+    names = ("query_id", "doc_id", "relevance")
+    return pa.table(dict(zip(names, map(list, zip(*human, strict=True)), strict=True)))
+
+
 def learn(pools, human=None, **fields):
-    people = None
-    if human is not None:
-        names = ("query_id", "doc_id", "relevance")
-        columns = map(list, zip(*human, strict=True))
-        people = pa.table(dict(zip(names, columns, strict=True)))
     judges = {grade.judge for pool in pools for grade in pool}
-    return graded.learn(pools, Evidence([*judges], people), options_of(**FITTED | fields))
+    evidence = Evidence([*judges], people_of(human))
+    return graded.learn(pools, evidence, options_of(**FITTED | fields))
 
 
 def scores_of(pools, human=None, **fields):
     learned = learn(pools, human, **fields)
     return graded.fit(pools, options_of(**FITTED | fields), learned)
+
+
+def shares_of(pools, human=None):
+    rows = [score for fit in scores_of(pools, human) for score in fit.scores]
+    return correct_scores(table_of(rows, GradedScore), people_of(human))[0]
 
 
 def test_scores_are_means_without_human_grades_and_by_the_fit_with_them():
@@ -126,7 +135,6 @@ def test_a_fit_is_the_same_alone_and_among_others_and_learning_in_any_order():
     pools = run_of()
     learned, other = learn(pools), learn([pool[::-1] for pool in pools[::-1]])
     assert learned.raters == other.raters
-    assert repr(learned.shares) == repr(other.shares)
     together = graded.fit(pools, OPTIONS, learned)
     assert [graded.fit([pool], OPTIONS, learned)[0] for pool in pools] == together
     assert graded.fit(pools[::-1], OPTIONS, learned)[::-1] == together
@@ -143,7 +151,7 @@ def test_without_a_grade_or_before_judges_are_measured_there_is_no_score():
     no_grades = Unscored.because(UnscoredReason.NO_GRADES)
     assert [fit.reason for fit in fits] == [None, no_grades, None]
     nothing = learn([[]])
-    assert (nothing.raters, nothing.shares) == ((), ())
+    assert nothing.raters == ()
     assert graded.fit([[]], OPTIONS, nothing)[0].reason == no_grades
 
 
@@ -182,7 +190,6 @@ def test_few_human_grades_set_no_scale():
     human = [(grade.query_id, grade.doc_id, 3) for pool in pools for grade in pool[::3]]
     few, many = learn(pools, human=human[: graded.ANCHORS - 1]), learn(pools, human=human[:40])
     assert few.panel.cuts.tolist() == learn(pools).panel.cuts.tolist()
-    assert few.shares[0].humans == 19
     assert f"too few to set the scale by; {graded.ANCHORS}" in few.notes[0]
     assert many.raters[-1].judge == graded.HUMAN
     assert math.isnan(many.raters[-1].weight)
@@ -198,8 +205,9 @@ def test_humans_anchor_the_scale_and_correct_the_means():
     ]
     plain, anchored = learn(pools), learn(pools, human=lower)
     assert [rater.judge for rater in anchored.raters] == ["j0", "j1", "j2", "human"]
-    assert all(math.isnan(share.low) and share.humans == 0 for share in plain.shares)
-    for share in anchored.shares:
+    assert all(math.isnan(share.low) and share.humans == 0 for share in shares_of(pools))
+    shares = shares_of(pools, lower)
+    for share in shares:
         assert (share.humans, share.documents) == (480, 800)
         assert share.low <= share.mean <= share.high
     means = [
@@ -208,15 +216,7 @@ def test_humans_anchor_the_scale_and_correct_the_means():
     ]
     assert means[1] < means[0] - 0.5
     truth = sum(grade for *_, grade in lower) / len(lower)
-    assert anchored.shares[0].mean == pytest.approx(truth, abs=0.15)
-
-
-def test_shares_are_of_chances_since_rounded_grades_are_fewer_at_the_ends():
-    pools = run_of(queries=200)
-    given = Counter(grade.grade for pool in pools for grade in pool)
-    shares = {share.measure: share.panel for share in learn(pools).shares}
-    assert shares[">=3"] == pytest.approx(given[3] / given.total(), abs=0.01)
-    assert 1 - shares[">=1"] == pytest.approx(given[0] / given.total(), abs=0.01)
+    assert shares[0].mean == pytest.approx(truth, abs=0.15)
 
 
 def test_repeats_of_a_judge_do_not_count_as_judges():
@@ -232,9 +232,7 @@ def test_human_grades_of_other_documents_and_scales_are_made_to_fit():
     pools = run_of()
     human = [("q1", f"d{d}", grade) for d, grade in enumerate((-1, 4, 2, 1, 3, 0))]
     strange = [("q1", "no such", 3), ("no such", "d0", 3)]
-    assert learn(pools, human=[*strange, *human]).shares[0].humans == 6
+    assert shares_of(pools, [*strange, *human])[0].humans == 6
     within = [(*ids, min(max(grade, 0), 3)) for *ids, grade in human]
-    assert repr(learn(pools, human=within).shares) == repr(  # they hold NaN
-        learn(pools, human=[*human, *strange]).shares
-    )
-    assert learn(pools, human=strange).shares[0].humans == 0
+    assert repr(shares_of(pools, within)) == repr(shares_of(pools, [*human, *strange]))  # with NaN
+    assert shares_of(pools, strange)[0].humans == 0

@@ -135,7 +135,11 @@ def write_learned(options: AnnotateOptions, learned: Learned, human: pa.Table | 
     Returns:
         What a user should know of it.
     """
-    shares, notes = ((), ()) if human is None else _correct_means(options, human)
+    shares: tuple[Share, ...] = ()
+    notes: tuple[str, ...] = ()
+    if issubclass(load_protocol(options.protocol).scores_of(options).record, GradedScore):
+        rows = read_table(options.out, "scores", ["query_id", "doc_id", "score"])
+        shares, notes = correct_scores(rows, human)
     contents = {
         "raters": table_of(learned.raters, Rater),
         "shares": table_of(shares, Share),
@@ -146,23 +150,33 @@ def write_learned(options: AnnotateOptions, learned: Learned, human: pa.Table | 
     return [*learned.notes, *notes]
 
 
-def _correct_means(
-    options: AnnotateOptions, human: pa.Table
+def correct_scores(
+    scores: pa.Table, human: pa.Table | None
 ) -> tuple[tuple[Share, ...], tuple[str, ...]]:
-    """Correct the mean grade of all documents, where scores are grades."""
-    protocol = load_protocol(options.protocol)
-    if not issubclass(protocol.scores_of(options).record, GradedScore):
-        return (), ()
-    rows = read_table(options.out, "scores", ["query_id", "doc_id", "score"])
-    rows = rows.append_column("row", pa.array(np.arange(len(rows))))
-    ids = ["query_id", "doc_id"]
-    both = rows.join(human, ids, use_threads=False).sort_by("row")
-    labels = pc.fill_null(both["relevance"], np.nan).to_numpy()
-    query = pc.rank(both["query_id"], tiebreaker="dense").to_numpy().astype(np.int64)
-    drawn = None
-    if "probability" in human.column_names:
-        drawn = pc.fill_null(both["probability"], np.nan).to_numpy()
-    frame = human["frame"][0].as_py() if "frame" in human.column_names and len(human) else None
-    human_grades = np.rint(labels).clip(0, 3)
-    score = both["score"].to_numpy()
-    return correct_means(score, None, human_grades, query, drawn, frame=frame)
+    """Correct means of scores that are grades, over all documents, by human grades of some.
+
+    Args:
+        scores: query_id, doc_id and score.
+        human: human grades, if there are any.
+
+    Returns:
+        The means, and what a user should know of them.
+    """
+    query = pc.rank(scores["query_id"], tiebreaker="dense").to_numpy().astype(np.int64)
+    values, labels, drawn, frame = (
+        scores["score"].to_numpy(),
+        np.full(len(scores), np.nan),
+        None,
+        None,
+    )
+    if human is not None and len(human):
+        ids = ["query_id", "doc_id"]
+        rows = scores.select(ids).append_column("row", pa.array(np.arange(len(scores))))
+        both = rows.join(human, ids, use_threads=False).sort_by("row")
+        labels = pc.fill_null(both["relevance"].cast(pa.float64()), np.nan).to_numpy()
+        if "probability" in human.column_names:
+            drawn = pc.fill_null(both["probability"], np.nan).to_numpy()
+        if "frame" in human.column_names:
+            frame = human["frame"][0].as_py()
+    values = scores["score"].to_numpy()
+    return correct_means(values, np.rint(labels).clip(0, 3), query, drawn, frame=frame)

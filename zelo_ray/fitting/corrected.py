@@ -28,7 +28,6 @@ _DRAW = "draw documents by zelo-ray label, or grade whole queries drawn at rando
 
 def correct_means(
     grade: Floats,
-    at_least: Floats | None,
     human: Floats,
     query: Ints,
     probability: Floats | None = None,
@@ -47,8 +46,6 @@ def correct_means(
 
     Args:
         grade: of the panel, [documents]; in the shares a fraction counts as the nearest grade.
-        at_least: the panel's chances of grades 1, 2 and 3 or higher, [documents, 3]; None: from its
-            grades, which are at the ends less often than people's.
         human: people's grades, NaN where there is none, [documents].
         query: number of each document's query, [documents].
         probability: with which a labelled document was drawn, [documents]; None: not known.
@@ -61,8 +58,7 @@ def correct_means(
     note, is_sound = _check_sampling(has_label, query, probability, frame)
     if probability is not None and (probability[has_label] == 1).all():
         probability = None  # as of all documents, or of whole queries
-    if at_least is None:
-        at_least = (round_grades(grade)[:, np.newaxis] >= np.arange(1, LEVELS)).astype(np.float64)
+    at_least = (round_grades(grade)[:, np.newaxis] >= np.arange(1, LEVELS)).astype(np.float64)
     unit = np.unique(query, return_inverse=True)[1]
     rows = [("grade", grade, human, LEVELS - 1)]
     for level in range(1, LEVELS):

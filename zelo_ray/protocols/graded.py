@@ -79,6 +79,8 @@ def learn(
         ArithmeticError: the fit did not converge.
     """
     judges = tuple(sorted(evidence.judges))
+    judgments = [sorted(pool, key=_order) for pool in judgments if pool]
+    judgments.sort(key=lambda pool: pool[0].query_id)
     items, ratings, parts = _ratings_by(judgments, judges)
     if not items:
         return LearnedGraders(judges=judges)
@@ -126,6 +128,12 @@ def learn(
 
 
 _WHOLE = ""
+
+
+def _order(row: Grade | CriterionGrade) -> tuple[str, str, str, int]:
+    """Return what orders judgments, so that it cannot matter in which order they come."""
+    name = row.criterion if isinstance(row, CriterionGrade) else _WHOLE
+    return row.doc_id, row.judge, name, row.grade
 
 
 def _ratings_by(
