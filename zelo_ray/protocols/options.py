@@ -89,7 +89,7 @@ class ZeloOptions(AnchoredOptions, TemplateOptions):
     answer: AnswerForm = "reasoned"
 
     @model_validator(mode="after")
-    def _go_together(self) -> Self:
+    def _go_together(self, info: ValidationInfo) -> Self:
         if self.template and self.answer == "token":
             raise ValueError(
                 "a template is the prompt of reasoned votes, and answer token has one of its own; "
@@ -100,7 +100,7 @@ class ZeloOptions(AnchoredOptions, TemplateOptions):
             for name in ("cycles", "repeats", "votes"):
                 if getattr(self, name) != defaults[name].default:
                     raise ValueError(f"use either {name} or calls_per_document, which decides it")
-        elif self.anchors != anchors.USUAL:
+        elif self.anchors != anchors.USUAL and info.context == FROM_USER:  # or another's, compared
             raise ValueError("anchors are examples for grades: give calls_per_document with them")
         return self
 
