@@ -56,7 +56,7 @@ def say(request):
 
 
 def judged(out, pools=POOLS, say=say, by=(), **fields):
-    """Write the results of pools in two passes, as a run does; return the scores."""
+    """Write the results of pools as a run does; return the scores."""
     given, shelf, lines = options(*by, out=str(out), **fields), Shelf(), lines_of(pools)
     for pool in pools:
         play(graded, given, pool, PANEL, say, shelf)

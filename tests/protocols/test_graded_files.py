@@ -1,4 +1,4 @@
-"""Grades as files: two passes, what is covered, what an earlier run left, what explains a grade."""
+"""Grades as files: what is covered, what an earlier run left, what explains a grade."""
 
 import json
 
