@@ -23,7 +23,11 @@ from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grading_question
 from zelo_ray.protocols.questions import Ask, ShownDocuments
-from zelo_ray.protocols.shared_error import learn_from_scores, without_example_queries
+from zelo_ray.protocols.shared_error import (
+    learn_from_scores,
+    shown_example_queries,
+    without_example_queries,
+)
 from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -194,6 +198,19 @@ def test_nor_do_they_say_how_far_scores_of_votes_lie():
     for options, queries in ((OWN, 30), (USUAL, 31)):
         (note, *_) = learn_from_scores([Fit(tuple(scores))], human, options).notes
         assert f"of {queries} queries" in note
+
+
+@pytest.mark.parametrize(
+    ("more", "ids"),
+    [
+        ({}, {"even"}),
+        ({"calls_per_document": 4}, {"even"}),
+        ({"calls_per_document": None}, set()),
+        ({"criteria": ["right"]}, set()),
+    ],
+)
+def test_battles_alone_and_criteria_show_no_examples(more, ids):
+    assert shown_example_queries({"anchors": OF_EVEN, **more}) == ids
 
 
 def test_agree_leaves_that_query_out(say, tmp_path, monkeypatch):

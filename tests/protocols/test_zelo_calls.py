@@ -138,6 +138,8 @@ def test_scores_order_as_the_judges_see_it():
         assert len(scores) == 25
         assert sum(ups) >= 15
         assert all(score.absolute_error > score.std_error for score in fit.scores)
+        absolute = [score.absolute_score for score in fit.scores]
+        assert absolute == [round(number, 12) for number in absolute]
 
 
 def test_no_bit_of_a_query_depends_on_company_or_order():

@@ -161,8 +161,8 @@ def score_votes_and_grades(
     that never met, grades link those that have one, and else the query has no scores. Absolute
     scores are NaN in a query without grades.
     """
-    found = [*map(merge_copies, query_votes, query_grades)]
-    merged, copies = zip(*found, strict=True) if found else ((), ())
+    pools = [*map(merge_copies, query_votes, query_grades)]
+    merged, copies = zip(*pools, strict=True) if pools else ((), ())
     query_grades = [*map(_merge_grades, query_grades, copies)]
     battles = battles_of(merged, [[grade.doc_id for grade in pool] for pool in query_grades])
     marks = mark_documents(battles, query_grades, learned.judges)

@@ -250,14 +250,14 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         ) / (2 * _NUDGE)
         errors = np.sqrt(np.maximum(np.einsum("etj,ef,ftj->tj", rises, covariance, rises), 0))
     weights = _weights(parameters, given, panel)
+    shows_errors = (given > 0).sum(axis=1) > 1  # a judge of one grade alone shows none
     raters = tuple(
         Rater(
             judge,
             severity=float(traits[0, j]),
             severity_error=float(errors[0, j]),
-            # A judge of one grade alone shows nothing of how far it errs.
-            spread=float(traits[1, j]) if (given[j] > 0).sum() > 1 else np.nan,
-            spread_error=float(errors[1, j]) if (given[j] > 0).sum() > 1 else np.nan,
+            spread=float(traits[1, j]) if shows_errors[j] else np.nan,
+            spread_error=float(errors[1, j]) if shows_errors[j] else np.nan,
             weight=float(weights[j]),
             grades=round(float(given[j].sum())),
         )

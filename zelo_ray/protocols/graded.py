@@ -89,7 +89,7 @@ def learn(
     anchor = HUMAN if labels >= ANCHORS else None
     if labels and not anchor:
         notes.append(f"{labels} human grades are too few to set the scale by; {ANCHORS} would do")
-    plain = recorded_pooling(options.model_dump(include={"pooling", "criteria"})) == "mean"
+    plain = options.pooling == "mean"
     panel = None
     try:
         panel = fits.learn_panel(_with_human(ratings, human) if anchor else ratings, anchor)

@@ -236,8 +236,8 @@ class GradedOptions(AnchoredOptions, TemplateOptions):
 
 
 def recorded_pooling(options: Mapping[str, Any]) -> str:
-    """Return how the grades of a run are pooled: those by criteria by their mean."""
-    return "mean" if options.get("criteria") else str(options.get("pooling") or "mean")
+    """Return how the grades of a run are pooled."""
+    return str(options.get("pooling") or "mean")
 
 
 class ListwiseOptions(AnnotateOptions):
