@@ -10,7 +10,6 @@ options, 1 for everything else. Any other exception is a bug.
     │   └── UnreadableFile   it is truncated or malformed
     ├── OutputError          a format cannot hold a value
     ├── NotFoundError        the results do not hold what was asked for
-    ├── ProtocolError        a function of the user's protocol raised
     ├── LockError            another run, or its results, are in the way
     ├── LedgerError          replies can no longer be written
     ├── RayUnavailable       Ray does not start, or died
@@ -52,10 +51,6 @@ class OptionError(ZeloError):
     """An option is invalid; the message is one line that says which and why."""
 
     exit_status = ExitStatus.INVALID
-
-
-class ProtocolError(ZeloError):
-    """A function of the user's protocol raised; the message names the function and the error."""
 
 
 class PanelError(OptionError):

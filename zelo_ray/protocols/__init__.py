@@ -38,7 +38,6 @@ from zelo_ray.protocols.protocol import (
     QueryResults,
     Ranker,
     ScoreKind,
-    guard_user_protocol,
 )
 
 __all__ = [
@@ -98,9 +97,9 @@ def load_protocol(name: str) -> Protocol:
         protocol: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
         return protocol
     if is_plugin_name(name):
-        return guard_user_protocol(load_plugin(name, Protocol, OptionError))
+        return load_plugin(name, Protocol, OptionError)
     if installed := load_installed("protocols", name, Protocol, OptionError):
-        return guard_user_protocol(installed)
+        return installed
     names = protocol_names()
     raise OptionError(
         f"unknown protocol {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}, "

@@ -6,13 +6,12 @@ no table of agreement, and is shown as its fields.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from zelo_ray.errors import ProtocolError, format_error
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
@@ -39,32 +38,6 @@ def always(options: Any) -> bool:
 
 def _never(_options: Any) -> bool:
     return False
-
-
-def guard_user_protocol(protocol: "Protocol") -> "Protocol":
-    """Return the user's protocol with functions whose errors are reported in one line."""
-
-    def each(what: Any, *names: str) -> Any:
-        members = {name: getattr(what, name) for name in names}
-        calls = {name: call for name, call in members.items() if callable(call)}
-        return replace(what, **{n: _guarded(protocol.name, n, call) for n, call in calls.items()})
-
-    kinds = protocol.judgments.items()
-    return replace(
-        protocol,
-        judgments={name: each(kind, "words", "as_votes", "as_grades") for name, kind in kinds},
-        score=each(protocol.score, "explain", "headline"),
-    )
-
-
-def _guarded(protocol: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    def told(*given: Any) -> Any:
-        try:
-            return call(*given)
-        except Exception as error:  # noqa: BLE001 - whatever the user's own function raises
-            raise ProtocolError(f"protocol {protocol}: {name}: {format_error(error)}") from None
-
-    return told
 
 
 @dataclass(frozen=True, slots=True)
