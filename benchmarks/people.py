@@ -310,11 +310,10 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    folder = given.folder or published() / "trec_dl19"
     for name, judges in dict(given.panel or PANELS.items()).items():
         rng = partial(np.random.default_rng, given.seed)
-        contests, beside = contests_of(
-            given.folder or published() / "trec_dl19", judges, given.pairs, given.seed
-        )
+        contests, beside = contests_of(folder, judges, given.pairs, given.seed)
         print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")
         print("  whose word                 labels  holds  width (of t) (own: holds, slope)")
         coverage(contests, given.trials, rng())
