@@ -1,0 +1,253 @@
+"""Define a report: its figures, sentences, sections and warnings, as plain values.
+
+    Section("judges", "Judges", [table(rows, {"judge": "name", "asked": "asked"})])
+
+A part of a section is a sentence, a `Table`, a `Chart`, or a piece of HTML (`markupsafe.Markup`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite, isnan, nan
+from typing import Any, Literal, NamedTuple
+
+from markupsafe import Markup
+
+from zelo_ray.engine.bookkeeping import format_dollars
+
+DASH = "\N{EN DASH}"
+Severity = Literal["wrong", "doubtful", "note"]
+SEVERITIES: tuple[Severity, ...] = ("wrong", "doubtful", "note")
+"""There is no result, or a wrong one; it is less certain than it looks; good to know."""
+
+
+class Cell(NamedTuple):
+    """A number in a table: how it is written, and its interval.
+
+    ``form`` is a format such as ``.3f``, ``.1%`` or ``,``; ``$`` writes dollars, and ``p`` a
+    probability, which is never rounded to 0% or 100%. NaN is shown as a dash.
+    """
+
+    value: float | None
+    form: str = ".3f"
+    low: float = nan
+    high: float = nan
+
+    def text(self, *, ends: bool = True) -> str:
+        """Return the number as text, with its interval if it has one and ``ends`` are wanted."""
+        alone = write_number(self.value, self.form)
+        if not ends or isnan(self.low):
+            return alone
+        return (
+            f"{alone} [{write_number(self.low, self.form)}, {write_number(self.high, self.form)}]"
+        )
+
+
+class Link(NamedTuple):
+    """A link to another page; ``address`` is relative, or a URL of ours."""
+
+    text: str
+    address: str
+
+
+Value = str | int | float | Cell | Link | None
+
+
+def write_number(value: float | None, form: str) -> str:
+    """Return a number as text; see `Cell`."""
+    if value is None or isnan(value):
+        return DASH
+    if form == "$":
+        return format_dollars(value) if value else "free"
+    if form == "p":
+        edge = "<0.1%" if 0 < value < 0.001 else ">99.9%" if 0.999 < value < 1 else ""
+        return edge or f"{value:.1%}"
+    return f"{value:{form}}"
+
+
+def text_of(value: Value, *, ends: bool = True) -> str:
+    """Return a value of a table as text."""
+    match value:
+        case None:
+            return ""
+        case Cell():
+            return value.text(ends=ends)
+        case Link():
+            return value.text
+        case int():
+            return f"{value:,}"
+        case float():
+            return write_number(value, ".3f")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; a page folds what follows the first ``open_rows``.
+
+    ``file`` is the result file with all rows, and ``total`` their number, if these are only some.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    caption: str = ""
+    file: str = ""
+    total: int = 0
+    open_rows: int = 20
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Return which columns hold nothing but numbers."""
+        columns = [*zip(*self.rows, strict=True)] or [() for _ in self.columns]
+        return [
+            any(isinstance(value, int | float | Cell) for value in column)
+            and not any(isinstance(value, str | Link) for value in column if value)
+            for column in columns
+        ]
+
+
+def table(
+    rows: Iterable[Any],
+    columns: Mapping[str, str | Callable[[Any], Value]],
+    caption: str = "",
+    **more: Any,
+) -> Table:
+    """Build a table of rows (dicts or objects): by column a name of theirs, or a function."""
+    cells: list[list[Value]] = [[_take(row, of) for of in columns.values()] for row in rows]
+    return Table([*columns], cells, caption, **more)
+
+
+def _take(row: Any, of: str | Callable[[Any], Value]) -> Any:
+    if not isinstance(of, str):
+        return of(row)
+    return row[of] if isinstance(row, Mapping) else getattr(row, of)
+
+
+def estimate(name: str = "value", form: str = ".3f") -> Callable[[Any], Cell]:
+    """Return what takes a figure of a row, with its interval from ``low`` to ``high``."""
+
+    def cell(row: Any) -> Cell:
+        value, low, high = (_take(row, each) for each in (name, "low", "high"))
+        return Cell(value, form, nan if low is None else low, nan if high is None else high)
+
+    return cell
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture, or several of which the reader selects one, with a caption on how to read it.
+
+    With several choices the key of a picture has a name for each. The terminal shows no charts.
+    """
+
+    pictures: Mapping[tuple[str, ...], Markup]
+    caption: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def selects(self) -> list[tuple[str, list[str]]]:
+        """Return each choice with its names."""
+        names = [[*dict.fromkeys(column)] for column in zip(*self.pictures, strict=True)]
+        return [*zip(self.choices, names, strict=True)]
+
+
+def chart(
+    pictures: Markup | Mapping[str, Markup] | Mapping[tuple[str, ...], Markup],
+    caption: str,
+    *choices: str,
+) -> Chart:
+    """Build a chart of one picture, or of several by the names of their choices."""
+    if isinstance(pictures, Markup):
+        return Chart({(): pictures}, caption)
+    keyed = {(key,) if isinstance(key, str) else key: p for key, p in pictures.items()}
+    return Chart(keyed, caption, choices)
+
+
+Part = str | Table | Chart | Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report with a heading; ``name`` is its anchor on the page."""
+
+    name: str
+    title: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """A reason to trust results less: what was found, and the flag or command that helps."""
+
+    code: str
+    severity: Severity
+    text: str
+    advice: str = ""
+    section: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}. {self.advice}." if self.advice else f"{self.text}."
+
+
+def no_sections() -> Sequence[Section]:
+    """Return no sections."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command found, as the terminal and the page show it.
+
+    Attributes:
+        title: what was done, in a few words.
+        tiles: figures at a glance, by name.
+        lead: sentences that summarise the results.
+        sections: for terminal and page.
+        page_sections: returns those that only the page shows; may take long.
+        find_warnings: returns the warnings; may take long.
+        notes: further sentences that a reader has to know.
+        made: how the results were made, for the page.
+        banner: shown above everything else.
+    """
+
+    title: str
+    tiles: Mapping[str, Value] = field(default_factory=dict)
+    lead: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    page_sections: Callable[[], Sequence[Section]] = no_sections
+    find_warnings: Callable[[], Iterable[Warn]] = tuple
+    notes: Sequence[str] = ()
+    made: str = ""
+    banner: str = ""
+
+    @cached_property
+    def warnings(self) -> Sequence[Warn]:
+        """Return the warnings, the worst first."""
+        return sorted(self.find_warnings(), key=lambda warn: SEVERITIES.index(warn.severity))
+
+    @cached_property
+    def details(self) -> Sequence[Section]:
+        """Return the sections that only the page shows."""
+        return self.page_sections()
+
+    def section(self, name: str) -> Section:
+        """Return the section of a name; raise `KeyError` if there is none."""
+        for section in self.sections:
+            if section.name == name:
+                return section
+        for section in self.details:  # built on first access
+            if section.name == name:
+                return section
+        raise KeyError(name)
+
+
+def name_some(names: Sequence[str], most: int = 3) -> str:
+    """Return names in a sentence: ``a, b and 2 more``."""
+    if len(names) <= most:
+        return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
+def is_known(value: float | None) -> bool:
+    """Return whether a number is one."""
+    return value is not None and isfinite(value)
