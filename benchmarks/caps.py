@@ -25,7 +25,6 @@ from tests import crash
 from tests.builders import set_in_file
 
 QUERIES, DOCUMENTS = 40, 8
-HURRIED = set_in_file(timeout=2)
 BATCH = ("--mode", "batch", *set_in_file(batch_poll=0.5))
 BATCH_SECONDS = ("--batch-seconds", "2")
 GROWING = ("--output", "20", "--output-later", "2000", "--output-turn", "90")

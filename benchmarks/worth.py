@@ -2,10 +2,10 @@
 
     python -m benchmarks.worth [--picture FILE.svg] [--panels 6]
 
-It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Three tables:
+It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Two tables:
 
 * documents and systems, by recorded judgments of TREC DL 2019: battles of GPT-4o among the passages
-  that people found relevant, and grades of eight judges. A pair was asked in both orders, so a
+  that people found relevant, and grades of three judges. A pair was asked in both orders, so a
   battle counts as two calls. In the table of systems all ways share people's word on what is not
   relevant, and 37 runs are ordered by their mean nDCG@10;
 * documents, by three recorded graders of LLMJudge on pools of 25, whose grades are turned into
