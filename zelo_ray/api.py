@@ -31,6 +31,7 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.memory import as_options
 from zelo_ray.options import ReadingOptions, load_options, read_config
 from zelo_ray.providers.dotenv import take_keys
+from zelo_ray.report import results as report_results
 from zelo_ray.reports.progress.display import Display
 from zelo_ray.reports.progress.events import SilentWatch
 from zelo_ray.results import Results, Table
@@ -54,7 +55,10 @@ def call(name: str, given: Mapping[str, Any]) -> Results:
         for line in take_keys(options, os.environ):
             warnings.warn(f".env: {line}", stacklevel=3)
         with _watch(progress) as watch:
-            return Results(run_command(name, options, watch))
+            result: Any = run_command(name, options, watch)
+            known = isinstance(result, report_results.Results)
+            done: Results = result if known else Results(result)
+            return done
 
 
 def with_config(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

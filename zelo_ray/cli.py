@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args, get_or
 import zelo_ray
 from zelo_ray.commands import COMMANDS, load, options_of
 from zelo_ray.errors import ExitStatus, OptionError, Stopped, ZeloError, format_error
-from zelo_ray.files.wording import is_utf8, not_utf8_message, printable
+from zelo_ray.files.wording import is_utf8, not_utf8_message, printable, without_passwords
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import (
     OTHERS,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from zelo_ray.engine.job import Watch
+    from zelo_ray.report.results import Results
     from zelo_ray.reports.document import CommandResult
     from zelo_ray.reports.progress.events import MessageStream
     from zelo_ray.reports.terminal import Line
@@ -336,8 +337,12 @@ class Output:
 
         return ProgressEvents(self._events) if self._progress == "json" else MessagesOnly()
 
-    def show(self, result: "CommandResult") -> int:
+    def show(self, result: "CommandResult | Results") -> int:
         """Write the page of a result and print it; return the exit status."""
+        from zelo_ray.report.results import Results
+
+        if isinstance(result, Results):
+            return self._show_results(result)
         report, written = result.report, False
         if report and report.out:
             from zelo_ray.reports.page import write_page
@@ -359,6 +364,19 @@ class Output:
 
             print_lines(next_line(step))
         return result.status
+
+    def _show_results(self, results: "Results") -> int:
+        from zelo_ray.report.terminal import make_console
+
+        if results.page:
+            results.write_report()
+        if self._as_json:
+            self._write(results.to_document(self._command, self._title))
+            return results.status
+        print_lines(*results.render(make_console().width))
+        if results.next_command:
+            print_lines(f"Next step: {without_passwords(results.next_command)}")
+        return results.status
 
     def fail(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.console import Console
 
+from zelo_ray.commands import results_of
 from zelo_ray.commands.adapter import with_lines
 from zelo_ray.commands.report import read_report
 from zelo_ray.errors import ExitStatus, OptionError
@@ -237,4 +238,5 @@ def load_run(
         check_url(fspath(place))
     except ValueError as error:
         raise OptionError(str(error)) from None
-    return Results(with_lines(read_report(fspath(place))))
+    found: Results | None = results_of(fspath(place))
+    return found or Results(with_lines(read_report(fspath(place))))

@@ -19,6 +19,8 @@ class Command:
     options: str
     run: str
     kind: str = ""
+    report: str = ""
+    """builds the report of `Results`, below `zelo_ray.commands`; empty if there is none"""
     protocols: bool = False
     """whether it takes the options of protocols, too"""
 
@@ -96,7 +98,25 @@ def load(name: str, values: Mapping[str, Any]) -> Any:
 def report_of_kind(kind: str) -> Any:
     """Return how results of a kind become a report; None if there is no such kind."""
     for name, command in COMMANDS.items():
-        if kind and command.kind == kind:
+        if kind and command.kind == kind and not command.report:
             module = name.replace("-", "_")
             return import_name(f"commands.{module}.report:{module.upper()}_REPORT")
     return None
+
+
+def results_of(out: str) -> Any:
+    """Return the results in a directory or URL as their command returned them.
+
+    None if there are none whose command is known.
+    """
+    from zelo_ray.errors import ExitStatus  # noqa: PLC0415 - paid where it is used
+    from zelo_ray.files.run_record import find_record, is_finished  # noqa: PLC0415 - as above
+    from zelo_ray.report.results import Results  # noqa: PLC0415 - as above
+
+    record = find_record(out)
+    command = COMMANDS.get(str(record.get("kind")))
+    if not (command and command.report and is_finished(record)):
+        return None
+    status = ExitStatus(record.get("status", 0))
+    build = import_name(f"commands.{command.report}")
+    return Results(record, None, out.rstrip("/") or "/", build=build, status=status)

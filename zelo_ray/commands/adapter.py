@@ -11,7 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.commands import COMMANDS, import_name
-from zelo_ray.errors import ExitStatus, ZeloError
+from zelo_ray.errors import ExitStatus, ZeloError, format_error
+from zelo_ray.files.wording import without_passwords
+from zelo_ray.report import tracking
+from zelo_ray.report.results import Results
 from zelo_ray.reports import next_step
 from zelo_ray.reports.command_lines import command_from_options
 from zelo_ray.reports.document import CommandResult
@@ -29,17 +32,17 @@ if TYPE_CHECKING:
 
 def run_command(
     name: str, options: "CommandOptions", watch: "Watch", words: Sequence[str] = ()
-) -> CommandResult:
+) -> CommandResult | Results:
     """Run a command by its name; see `run_recorded`."""
     return run_recorded(import_name(f"commands.{COMMANDS[name].run}"), options, watch, words)
 
 
 def run_recorded(
-    run: "Callable[[Any, Watch], Report | CommandResult]",
+    run: "Callable[[Any, Watch], Report | CommandResult | Results]",
     options: "CommandOptions",
     watch: "Watch",
     words: Sequence[str] = (),
-) -> CommandResult:
+) -> CommandResult | Results:
     """Run a command, record its progress in its output, and its results at trackers."""
     trackers: Sequence[str] = getattr(options, "track", ())
     check_trackers(trackers)
@@ -49,6 +52,11 @@ def run_recorded(
     except BaseException as error:
         recorder.fail(error)
         raise
+    if isinstance(result, Results):
+        line = next_step.next_line(result.next_command) if result.next_command else ""
+        recorder.end(result.status, line, is_news=not result.is_current)
+        _track(trackers, result, options, watch)
+        return result
     if isinstance(result, Report):
         result = with_lines(result)
     if result.report:
@@ -62,6 +70,22 @@ def run_recorded(
         warn = warnings.warn if type(watch) is SilentWatch else watch.say
         track_report(trackers, result.report, options, watch.say, warn)
     return result
+
+
+def _track(
+    trackers: Sequence[str], results: Results, options: "CommandOptions", watch: "Watch"
+) -> None:
+    """Log results to trackers; one that fails is a warning."""
+    warn = warnings.warn if type(watch) is SilentWatch else watch.say
+    for tracker in trackers:
+        try:
+            watch.say(f"--track {tracker}: logged to {tracking.log_run(tracker, results, options)}")
+        except Exception as error:  # noqa: BLE001 - each tracker has its own errors
+            why = without_passwords(format_error(error))
+            warn(
+                f"--track {tracker}: the run could not be logged ({why}); its results are complete "
+                "without it, and the same command logs them again"
+            )
 
 
 _MORE = "The same command without --pilot continues; nothing is paid for twice."

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -260,3 +261,29 @@ def write_tables(out: str, tables: Mapping[str, pa.Table]) -> None:
 def iter_rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of some columns."""
     return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def undivided(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the same rows, in tables that begin where a query begins."""
+    pending: list[pa.Table] = []
+    for part in tables:
+        table = pa.concat_tables([*pending, part])
+        boundary = int(query_starts(table)[-1])
+        pending = [table.slice(boundary)]
+        if boundary:
+            yield table.slice(0, boundary)
+    yield from pending
+
+
+def query_starts(table: pa.Table) -> np.ndarray:
+    """Return the rows of a table where another query begins, with the first row."""
+    codes = codes_of(table["query_id"])[0]
+    return np.flatnonzero(np.diff(codes, prepend=-1))
+
+
+def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Return a column of texts as codes of its distinct values, and these values."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()

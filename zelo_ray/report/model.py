@@ -152,14 +152,16 @@ class Chart:
 
 
 def chart(
-    pictures: Markup | Mapping[str, Markup] | Mapping[tuple[str, ...], Markup],
+    pictures: Markup | Mapping[str, Markup] | Mapping[tuple[str, str], Markup],
     caption: str,
     *choices: str,
 ) -> Chart:
     """Build a chart of one picture, or of several by the names of their choices."""
     if isinstance(pictures, Markup):
         return Chart({(): pictures}, caption)
-    keyed = {(key,) if isinstance(key, str) else key: p for key, p in pictures.items()}
+    keyed: dict[tuple[str, ...], Markup] = {
+        (key,) if isinstance(key, str) else key: picture for key, picture in pictures.items()
+    }
     return Chart(keyed, caption, choices)
 
 

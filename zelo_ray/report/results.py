@@ -67,15 +67,15 @@ class Table:
         which may split one.
         """
         if isinstance(self._source, str):
-            yield from undivided(StoredTable(self._source).batches(_ROWS, columns, every), columns)
+            batches = StoredTable(self._source).batches(_ROWS, columns, every)
+            yield from undivided(batch.select(list(columns)) for batch in batches)
         else:
             yield self._source.select(list(columns))
 
     def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in tables that split no query."""
         if isinstance(self._source, str):
-            stored = StoredTable(self._source)
-            yield from undivided(stored.rows_of_queries(query_ids), stored.names)
+            yield from undivided(StoredTable(self._source).rows_of_queries(query_ids))
         else:
             wanted = pa.array([*query_ids], pa.string())
             yield self._source.filter(pa.compute.is_in(self._source["query_id"], wanted))
@@ -164,8 +164,8 @@ class Results:
 
     def rows(self, name: str, **equal: Any) -> list[dict[str, Any]]:
         """Return the rows of a table, or those that have these values; none if it is missing."""
-        rows = self.tables[name] if name in self.tables else ()
-        return [row for row in rows if all(row[k] == value for k, value in equal.items())]
+        table = self.tables.get(name)
+        return [row for row in table or () if all(row[k] == value for k, value in equal.items())]
 
     def __getitem__(self, name: str) -> Table:
         return self.tables[name]
@@ -244,6 +244,7 @@ def finish(
     complete: bool = True,
     is_worse: bool = False,
     next_command: str = "",
+    lines: Sequence[Line] = (),
     **record: Any,
 ) -> Results:
     """Write the tables of a command and then its record, if it has an ``out``; return its results.
@@ -257,6 +258,7 @@ def finish(
         complete: whether all that was asked for is there.
         is_worse: whether a candidate is worse than the baseline, or a judge changed.
         next_command: what usually comes next.
+        lines: what is for people alone, below the report.
         record: what the report needs beside tables.
 
     Raises:
@@ -277,7 +279,9 @@ def finish(
     if out:
         write_tables(out, tables)
         write_json(out, RUN, full)  # last: a kill leaves nothing that could be taken for results
-    return Results(full, tables, out, build=build, status=status, next_command=next_command)
+    return Results(
+        full, tables, out, build=build, status=status, lines=lines, next_command=next_command
+    )
 
 
 def refuse_taken(command: str, out: str, sources: Sequence[str] = ()) -> None:

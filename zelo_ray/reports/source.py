@@ -1,14 +1,13 @@
 """Read the result files of a report piece by piece, so that a long run fits into memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from zelo_ray.files.run_record import read_record
 from zelo_ray.files.storage import exists, read_placed_lines
-from zelo_ray.files.tables import StoredTable, schema_of
+from zelo_ray.files.tables import StoredTable, schema_of, undivided
 
 _ROWS = 50_000
 
@@ -62,12 +61,12 @@ class Source:
         The rows of a query must be adjacent, as they are in all files of a run. With ``every`` only
         one in so many stretches of rows is read, which may split a query.
         """
-        yield from _undivided(self._stored(name).batches(_ROWS, columns, every), columns)
+        batches = self._stored(name).batches(_ROWS, columns, every)
+        yield from undivided(batch.select(list(columns)) for batch in batches)
 
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries in order, in parts that do not split a query."""
-        stored = self._stored(name)
-        yield from _undivided(stored.rows_of_queries(query_ids), stored.names)
+        yield from undivided(self._stored(name).rows_of_queries(query_ids))
 
     def _stored(self, name: str) -> StoredTable:
         url, records = self._url(f"{name}.parquet"), self._records.get(name, ())
@@ -99,32 +98,6 @@ class MemorySource(Source):
 
     def _stored(self, name: str) -> StoredTable:
         raise NotImplementedError(f"{name} is in memory, and read as a whole")
-
-
-def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the same rows, in tables that begin where a query begins."""
-    held: list[pa.Table] = []
-    for part in tables:
-        table = pa.concat_tables([*held, part.select(list(columns))])
-        boundary = int(query_starts(table)[-1])
-        held = [table.slice(boundary)]
-        if boundary:
-            yield table.slice(0, boundary)
-    yield from held
-
-
-def query_starts(table: pa.Table) -> np.ndarray:
-    """Return the rows of a table where another query begins, with the first row."""
-    codes = codes_of(table["query_id"])[0]
-    return np.flatnonzero(np.diff(codes, prepend=-1))
-
-
-def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return a string column as codes of its distinct values, and these values."""
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
 
 def without_credentials(url: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from pydantic import ValidationError
 
-from zelo_ray.commands import report_of_kind
+from zelo_ray.commands import report_of_kind, results_of
 from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.run_record import OWNERS, RUN, is_finished, read_record, unfinished_message
 from zelo_ray.files.storage import list_directory, write_text
@@ -21,6 +21,9 @@ def find_record(names: Collection[str] | None) -> str | None:
 
 def write_report(out: str) -> None:
     """Write ``report.html`` from the other files of a command; see `read_report`."""
+    if results := results_of(out):
+        results.write_report()
+        return
     report = read_report(out)
     write_text(report.out, "report.html", render_page(report))
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.pools import LineLimits, parse_line, query_in
+from zelo_ray.files.tables import query_starts
 from zelo_ray.protocols import Judgments
 from zelo_ray.records import Grade
 from zelo_ray.reports.page import pack_json
-from zelo_ray.reports.source import query_starts
 from zelo_ray.reports.wording import short
 
 QUERIES = 1000

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.reports.source import codes_of
+from zelo_ray.files.tables import codes_of
 
 COLUMNS = ("query_id", "doc_id", "judge", "grade")
 """The columns of grades that `count_grades` reads."""

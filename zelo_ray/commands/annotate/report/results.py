@@ -17,10 +17,10 @@ from zelo_ray.commands.annotate.report import (
     vote_counts,
 )
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.files.tables import schema_of
+from zelo_ray.files.tables import query_starts, schema_of
 from zelo_ray.protocols import Judgments, Protocol, protocol_of_record
 from zelo_ray.records import Contest, Grade, GradedScore, Verdict
-from zelo_ray.reports.source import Source, query_starts
+from zelo_ray.reports.source import Source
 
 _NUMBERS = (
     *("score", "std_error", "truth_error", "grade", "disagreement"),

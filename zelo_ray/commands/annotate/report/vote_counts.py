@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.reports.source import codes_of
+from zelo_ray.files.tables import codes_of
 
 COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped")
 """The columns of votes that `count_votes` reads."""

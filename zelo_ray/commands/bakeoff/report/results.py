@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.significance import swap_rankers
+from zelo_ray.files.tables import codes_of
 from zelo_ray.records import Comparison
-from zelo_ray.reports.source import Source, codes_of
+from zelo_ray.reports.source import Source
 from zelo_ray.reports.wording import short
 
 MEAN = ("mean", "low", "high")
