@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.cli import parse_command
-from zelo_ray.commands.adapter import with_lines
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.engine import learning
 from zelo_ray.engine.batch import BatchClient
@@ -38,7 +37,6 @@ from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 from zelo_ray.reports.progress.events import SilentWatch
-from zelo_ray.results import Results
 
 HURRIED = Clock(speed=100.0)
 """On which a minute takes 0.6 s: for all that waits, and does not pace calls."""
@@ -103,7 +101,7 @@ def parsed(*words):
 
 def agreement_of(*words):
     """Return the results of `agree`, as the command line has them."""
-    return Results(with_lines(run_agree(parsed("agree", *words), SilentWatch())))
+    return run_agree(parsed("agree", *words), SilentWatch())
 
 
 def judge_of(name="openai:a-model", **options):

@@ -63,8 +63,9 @@ COMMANDS: dict[
     "agree-grades": "agree graded offline --human data/qrels.txt --runs data/bm25.run",
     "agree-votes": "agree zelo --human votes.jsonl",
     "agree-debates": "agree samre baseline-strong baseline-weak --human votes.jsonl",
-    "relabelled": "compare-labels --old data/qrels.txt --new sample-graded --bakeoff contest",
-    "drift": "drift graded cut",
+    "relabelled": "agree old=data/qrels.txt new=sample-graded/scores.parquet --relevant old=2 "
+    "new=2 --runs contest/runs.parquet",
+    "changed": "agree graded cut",
     "probe": f"probe pools.jsonl {_JUDGES} --probes length stuffing",
     "protocols": f"compare-protocols {_PAIRS} --max-usd 5 --protocols zelo graded baseline-weak",
     "tuned": f"tune {_PAIRS} --max-usd 5 --try-protocols graded",

@@ -10,7 +10,12 @@ from zelo_ray import cli
 from zelo_ray.errors import ExitStatus
 
 SCHEMA = json.loads((files("zelo_ray.reports") / "report.schema.json").read_text())
-_VALIDATOR = Draft202012Validator(SCHEMA)
+_VALIDATORS = {
+    "zelo-ray/report/1": Draft202012Validator(SCHEMA),
+    "zelo-ray/report/2": Draft202012Validator(
+        json.loads((files("zelo_ray.report") / "report.schema.json").read_text())
+    ),
+}
 
 
 def parsed_strictly(text: str) -> Any:
@@ -34,7 +39,7 @@ def valid(text: str, status: int) -> dict[str, Any]:
 
 
 def _errors(document: Any) -> Any:
-    for error in _VALIDATOR.iter_errors(document):
+    for error in _VALIDATORS[document["schema"]].iter_errors(document):
         yield from error.context or [error]
 
 

@@ -162,28 +162,6 @@ def write_runs(folder):
     return paths
 
 
-def compare_labels(folder):
-    """Old labels like the first half of each pool, and new ones its second half."""
-    folder.mkdir(exist_ok=True)
-    queries, rng, places = range(10), np.random.default_rng(5), []
-    for name, grades in (("old", (1, 1, 1, 0, 0, 0)), ("new", (0, 1, 2, 3, 3, 2))):
-        lines = [f"q{q} 0 d{q}-{d} {grade}\n" for q in queries for d, grade in enumerate(grades)]
-        places += [f"--{name}", folder / f"{name}.qrels"]
-        places[-1].write_text("".join(lines))
-    places.append("--runs")
-    likes = {"up": (0, 1, 2, 3, 4, 5), "down": (0, -1, -2, -3, -4, -5), "still": (0, 5, 5, 5, 0, 0)}
-    for run, scores in likes.items():
-        lines = [
-            f"q{q} Q0 d{q}-{d} 1 {score + rng.normal(0, 0.8):.4f} {run}\n"
-            for q in queries
-            for d, score in enumerate(scores)
-        ]
-        places.append(folder / f"{run}.run")
-        places[-1].write_text("".join(lines))
-    words = [*places, "--out", folder / "out"]
-    assert cli.main(["compare-labels", *map(str, words)]) == 0
-
-
 def write_comparison(out, notes=()):
     """The files of protocols compared with people."""
     outcome = outcome_of()

@@ -6,7 +6,6 @@ They show what those of small jobs do not: failures, ties, and orders that diffe
 """
 
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
-from tests.results import compare_labels, write_both, write_comparison
+from tests.results import write_both, write_comparison
 from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.commands import report_of_kind
 from zelo_ray.commands.report import RECORDS as FILES
@@ -71,15 +70,6 @@ _GATES = (
 )
 
 
-def _write_relabelling(out: Path) -> None:
-    """Write old and new labels that order runs differently, two of them surely by the old only."""
-    compare_labels(out / "inputs")
-    shutil.copytree(out / "inputs/out", out, dirs_exist_ok=True)
-    first, *others = pq.read_table(out / "siblings.parquet").to_pylist()
-    siblings = pa.Table.from_pylist([first | {"new_apart": False}, *others])
-    pq.write_table(siblings, out / "siblings.parquet")
-
-
 RUNS: Mapping[str, Callable[[Path], object]] = {
     "votes": _write_votes,
     "votes-on-nothing": _write_nothing,
@@ -88,7 +78,6 @@ RUNS: Mapping[str, Callable[[Path], object]] = {
     "debates": write_verdicts,
     "contest": _write_contest,
     "protocols": write_comparison,
-    "relabelling": _write_relabelling,
 }
 """By name, what writes the files of a run."""
 RECORDS = Path(__file__).parent / "golden" / "reports"

@@ -14,6 +14,8 @@ from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
 from zelo_ray.command_options import Scale, parse_scales
+from zelo_ray.commands.agree.report import build_report
+from zelo_ray.commands.agree.votes import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.compare_protocols.people import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement
@@ -23,12 +25,26 @@ from zelo_ray.evaluation.votes import cross_votes, encode_votes, judge_verdicts,
 from zelo_ray.files.judges import map_grades, read_all_judgments
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Contest, GradedScore, Verdict
+from zelo_ray.report.figures import Figure, figures_table
+from zelo_ray.report.results import Results
 
 
-def figures(results, table="agreement", column="value"):
-    """A column of a table of results by raters, scale and coefficient."""
-    names = ("rater_a", "rater_b", "scale", "coefficient")
-    return {tuple(row[n] for n in names): row[column] for row in getattr(results, table)}
+def figures(results, column="value"):
+    """Figures by whom they are against, whose they are, scale and name."""
+    names = ("against", "of", "scale", "what")
+    return {tuple(row[n] for n in names): row[column] for row in results.figures}
+
+
+def shown(results, section, column):
+    """The texts of a column of a section's table."""
+    [table] = [part for part in results.report.section(section).parts if hasattr(part, "rows")][:1]
+    place = table.columns.index(column)
+    return [getattr(row[place], "value", row[place]) for row in table.rows]
+
+
+def of_pairs(results):
+    """The rows of people's and judges' verdicts on pairs."""
+    return [r for r in results.figures if r["against"] == "human" and r["scale"] in PAIR_SCALES]
 
 
 # What others have published
@@ -54,7 +70,7 @@ def test_published_kappas_and_alphas_of_33_judges(tmp_path, published):
     assert not wrong
     assert len(published) * len(scales) * 2 == 264
     clipped = r"([^/]+): (\d+) of 4,423 .* to 0 to 3 \((\d+)\)$"
-    assert [re.search(clipped, note).groups() for note in results.report.record["notes"]] == [
+    assert [re.search(clipped, note).groups() for note in results.notes] == [
         ("RMITIR-llama70B.txt", "2", "5"),
         ("h2oloo-zeroshot2.txt", "1", "10"),
     ]
@@ -80,7 +96,7 @@ def test_krippendorffs_example(tmp_path, published):
         ("ordinal", 0.815, 5e-4),
         ("interval", 0.849, 5e-4),
     ):
-        key = ("all judges", "", "0-5", f"alpha-{name}")
+        key = ("", "all judges", "0-5", f"alpha-{name}")
         assert found[key] == pytest.approx(value, abs=exact)
         assert figures(results, column="items")[key] == 11, "the twelfth unit has one code"
 
@@ -92,19 +108,28 @@ def test_fastchats_own_counts(tmp_path, published):
         name: [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
         for name in ("gpt4_pair", "human")
     }
-    for turn, counts in ((1, ["886 of 1,343", "727 of 859"]), (2, ["871 of 1,325", "731 of 864"])):
+    for turn, counts in ((1, [(886, 1343), (727, 859)]), (2, [(871, 1325), (731, 864)])):
         gpt4, human = (
             write_lines(tmp_path / f"{name}.jsonl", [row for row in each if row["turn"] == turn])
             for name, each in rows.items()
         )
-        report = agreement_of(gpt4, "--human", human, "--people", "expert*").report
-        assert [row[2] for row in report.table("outcomes").rows[2:]] == counts
+        results = agreement_of(gpt4, "--human", human, "--people", "expert*")
+        assert same_of(results, "votes", "votes, both decided") == counts
     sources = [folder / "gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
-    table = agreement_of(*sources).report.table("outcomes")
-    assert [row[2] for row in table.rows] == [
-        *("1,219 of 1,814", "953 of 1,078", "2,220 of 3,355", "1,823 of 2,129")
+    results = agreement_of(*sources)
+    assert same_of(results, "pairs", "pairs, both decided", "votes", "votes, both decided") == [
+        *((1219, 1814), (953, 1078), (2220, 3355), (1823, 2129))
     ]
-    assert [round(row[-1].value, 3) for row in table.rows[:2]] == [0.505, 0.767]
+    found = figures(results)
+    kappas = [found["human", "gpt4_pair", s, "kappa"] for s in ("pairs", "pairs, both decided")]
+    assert [round(value, 3) for value in kappas] == [0.505, 0.767]
+
+
+def same_of(results, *scales):
+    """How often a judge says the same as people, and of how many, by scale."""
+    rows = {row["scale"]: row for row in of_pairs(results) if row["what"] == "agreement"}
+    found = [rows[scale] for scale in scales]
+    return [(round(row["value"] * row["items"]), row["items"]) for row in found]
 
 
 # Judges that grade
@@ -125,20 +150,17 @@ def three(tmp_path):
 def test_judges_are_ranked_by_agreement_with_people(three):
     results = agreement_of(*three)
     assert results.complete
-    table = results.report.table("people")
-    assert [(row[0].text, *row[-2:]) for row in table.rows] == [
-        ("good", "60", "6"),
-        ("poor", "60", "6"),
-    ]
+    assert shown(results, "people", "judge")[:2] == ["good", "poor"]
+    assert {*shown(results, "people", "items")} == {60}
 
 
 def test_only_what_is_asked(three):
     asked = ("--thresholds", 2, "--coefficients", "mcc", "fleiss")
-    rows = agreement_of(*three, *asked).agreement
-    scales = {(row["coefficient"], row["scale"]) for row in rows}
+    rows = agreement_of(*three, *asked).figures
+    scales = {(row["what"], row["scale"]) for row in rows if row["scale"]}
     assert scales == {*product(("mcc", "fleiss"), ("0-3", ">=2"))}
-    rows = agreement_of(*three, "--thresholds").agreement
-    assert {row["scale"] for row in rows} == {"0-3"}
+    rows = agreement_of(*three, "--thresholds").figures
+    assert {row["scale"] for row in rows} == {"0-3", ""}
 
 
 def test_who_judged_nothing_in_common_is_missing(tmp_path):
@@ -151,11 +173,11 @@ def test_who_judged_nothing_in_common_is_missing(tmp_path):
         write_lines(tmp_path / "h.jsonl", [line(q, "tie") for q in range(6)]),
     ]
     voted = agreement_of(*voted[:2], "--human", voted[2])
-    for results, table in ((graded, "agreement"), (voted, "outcomes")):
+    for results in (graded, voted):
         assert not results.complete
-        values = figures(results, table)
-        assert not any(value == value for key, value in values.items() if "b" in key[:2])
-        assert any(value == value for key, value in values.items() if "a" in key[:2])
+        values = {key: value for key, value in figures(results).items() if key[0] == "human"}
+        assert not any(value == value for key, value in values.items() if key[1] == "b")
+        assert any(value == value for key, value in values.items() if key[1] == "a")
 
 
 def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
@@ -164,14 +186,13 @@ def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
         for i in range(60)
     ]
     pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
-    found = []
-    for more in ([], [f"panel={tmp_path / 'scores.parquet'}"]):
-        results = agreement_of(*more, *three)
-        alone = {(row["judge"], row["against"]): row["value"] for row in results.grading}
-        found.append(figures(results) | alone)
+    found = [
+        figures(agreement_of(*more, *three))
+        for more in ([], [f"panel={tmp_path / 'scores.parquet'}"])
+    ]
     before, after = found
     assert {key: after[key] for key in before} == before
-    assert {("human", "panel", "0-3", "kappa"), ("panel", "others")} <= {*after}
+    assert {("human", "panel", "0-3", "kappa"), ("others", "panel", "", "leniency")} <= {*after}
 
 
 def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
@@ -189,12 +210,11 @@ def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
         found, lines = say(*words)
         assert found == status, words
         assert len(lines) == 1 or status == 3
-    for name in ("run.json", "compare.json"):
-        out = tmp_path / name.partition(".")[0]
-        out.mkdir()
-        (out / name).write_text("{}")
-        assert say(poor, good, "--out", out)[0] == 2
-        assert [path.name for path in out.iterdir()] == [name], "results of others are left alone"
+    out = tmp_path / "other"
+    out.mkdir()
+    (out / "run.json").write_text("{}")
+    assert say(poor, good, "--out", out)[0] == 2
+    assert [path.name for path in out.iterdir()] == ["run.json"], "results of others are left alone"
 
 
 def test_a_judges_name_does_not_steer_the_terminal(say, three):
@@ -362,29 +382,28 @@ def test_outcomes_are_those_of_others(tmp_path, both_ways):
     judges = write_lines(tmp_path / "judges.jsonl", rows)
     human = write_lines(tmp_path / "people.jsonl", people)
     results, checked = agreement_of(judges, "--human", human), 0
-    for row in results.outcomes:
+    for row in of_pairs(results):
         if both_ways and row["scale"].startswith("votes"):
             continue  # there is one more
-        both = np.array([truth, said[row["rater_b"]]])
+        both = np.array([truth, said[row["of"]]])
         both = both[:, both[1] >= 0]
         both = 2 - both if both_ways else both
-        levels = 2 if row["scale"] in (">=2", "0-1") else 3
-        if row["scale"] == ">=2":
+        levels = 3 if row["scale"] in ("pairs", "votes") else 2
+        if row["scale"] == "pairs, A or not":
             both = both >= 2
-        elif row["scale"] in ("0-1", "votes decided"):
+        elif "decided" in row["scale"]:
             both = both[:, (both != 1).all(axis=0)] // 2
-        expected = of_coefficient(row["coefficient"], *both, levels)
+        expected = of_coefficient(row["what"], *both, levels)
         assert (row["value"], row["items"]) == (pytest.approx(expected), both.shape[1]), row
         assert row["low"] <= row["value"] <= row["high"]
         checked += 1
     assert checked == 3 * (4 * 3 + (0 if both_ways else 2))
     pairs = {(row["rater_a"], row["rater_b"]) for row in results.differences}
     assert pairs == {("good", "fair"), ("good", "poor"), ("fair", "poor")}
-    assert [row[0].text for row in results.report.table("outcomes").rows[:3]] == [*said]
+    assert shown(results, "outcomes", "judge")[:3] == [*said]
     alone = agreement_of(judges)
-    assert str(alone.pairs) == str(results.pairs), "people are no judge of the panel"
-    assert str(alone.voting) == str(results.voting)
-    assert not [*alone.outcomes]
+    same = [row for row in results.figures if row["against"] != "human"]
+    assert str([*alone.figures]) == str(same), "people are no judge of the panel"
 
 
 # Several people, and votes that repeat
@@ -402,7 +421,7 @@ def same_words(folder, people, judges, *options):
     """Agreement with people by scale: how often the same, of how many."""
     paths = [write_lines(folder / f"{n}.jsonl", r) for n, r in (("p", people), ("j", judges))]
     results = agreement_of(paths[1], "--human", paths[0], *options)
-    rows = [row for row in results.outcomes if row["coefficient"] == "agreement"]
+    rows = [row for row in of_pairs(results) if row["what"] == "agreement"]
     return {row["scale"]: (round(row["value"] * row["items"], 6), row["items"]) for row in rows}
 
 
@@ -414,11 +433,11 @@ BOTH_ORDERS = [vote("q", A, "j", swapped=False), vote("q", TIE, "j", swapped=Tru
 
 def test_several_people_are_one_word_and_many_votes(tmp_path):
     for people, judge, expected in (
-        (PEOPLE, JUDGE, {"0-2": (1, 2), "votes": (2, 4), "votes decided": (2, 3)}),
-        (PEOPLE * 3, JUDGE * 4, {"0-2": (1, 2), "votes": (2, 4), "votes decided": (2, 3)}),
-        ([*PEOPLE, *[vote("q", B, "cy")] * 5], JUDGE, {"0-2": (1, 2)}),
-        (NAMELESS, JUDGE, {"0-2": (1, 2), "votes": (2, 4)}),
-        ([*PEOPLE[:1], vote("q", B, "bob")], JUDGE, {"0-2": (0, 1), ">=2": (0, 1)}),
+        (PEOPLE, JUDGE, {"pairs": (1, 2), "votes": (2, 4), "votes, both decided": (2, 3)}),
+        (PEOPLE * 3, JUDGE * 4, {"pairs": (1, 2), "votes": (2, 4), "votes, both decided": (2, 3)}),
+        ([*PEOPLE, *[vote("q", B, "cy")] * 5], JUDGE, {"pairs": (1, 2)}),
+        (NAMELESS, JUDGE, {"pairs": (1, 2), "votes": (2, 4)}),
+        ([*PEOPLE[:1], vote("q", B, "bob")], JUDGE, {"pairs": (0, 1), "pairs, A or not": (0, 1)}),
         (PEOPLE, BOTH_ORDERS, {"votes": (1, 3)}),  # half of its votes say A
     ):
         assert same_words(tmp_path, people, judge).items() >= expected.items()
@@ -470,8 +489,8 @@ def test_lenient_is_judge_benchs_count(tmp_path):
             people = [vote("q", label, "ann")]
             found = same_words(tmp_path, people, judge, *lenient)
             right = sum((said == label) - (said == -label) for said in (first, second)) > 0
-            assert found["0-2"] == found["votes"] == (right, 1)
-            assert same_words(tmp_path, people, judge)["0-2"] == (first == second == label, 1)
+            assert found["pairs"] == found["votes"] == (right, 1)
+            assert same_words(tmp_path, people, judge)["pairs"] == (first == second == label, 1)
 
 
 def test_lenient_goes_by_the_word_in_each_order(tmp_path):
@@ -484,8 +503,8 @@ def test_lenient_goes_by_the_word_in_each_order(tmp_path):
     rows += [vote(q, A, "two", swapped=swapped) for q in "abc" for swapped in (False, True)]
     path = write_lines(tmp_path / "votes.jsonl", rows)
     for rule, same in (("tie", 0), ("lenient", 1)):
-        found = figures(agreement_of(path, "--both-orders", rule), "pairs")
-        assert found["one", "two", "0-2", "agreement"] == same
+        found = figures(agreement_of(path, "--both-orders", rule))
+        assert found["one", "two", "pairs", "agreement"] == same
 
 
 def test_grades_of_people_are_a_word_on_pairs(say, tmp_path):
@@ -497,8 +516,8 @@ def test_grades_of_people_are_a_word_on_pairs(say, tmp_path):
     results = agreement_of(judges, "--human", write_lines(tmp_path / "human.jsonl", human))
     assert results.complete
     for column, value in (("value", 1.0), ("items", 2)):
-        found = figures(results, "outcomes", column)
-        assert found["human", "j", "0-2", "agreement"] == value
+        found = figures(results, column)
+        assert found["human", "j", "pairs", "agreement"] == value
     other = write_lines(tmp_path / "other.jsonl", [grade("other", "d1", "p", 1)])
     graded = [write_qrels(tmp_path / f"{name}.txt", [1, 2]) for name in ("one", "two")]
     assert say(judges, "--human", other)[0] == 3, "nothing in common"
@@ -578,3 +597,47 @@ def test_some_of_the_people(tmp_path):
     for place in (human, str(tmp_path / "q.qrels")):
         with pytest.raises(InputError, match="nobody"):
             read_all_judgments([source], human=place, people="nobody*")
+
+
+# What is warned of
+
+
+def codes_of(*figures):
+    """The codes of warnings about figures of judges."""
+    judges = [*dict.fromkeys(figure.of for figure in figures)]
+    record = {"compares": "raters", "judges": judges, "panel": judges, "voters": [], "counts": {}}
+    record |= {
+        "options": {"levels": 4, "trust": 0.97},
+        "relevant": None,
+        "notes": [],
+        "missing": [],
+    }
+    results = Results(record, {"figures": figures_table(figures)}, build=build_report)
+    return [warn.code for warn in results.report.warnings]
+
+
+def test_biases_are_said_where_the_whole_interval_matters():
+    for what, above, below in (
+        (POSITION, (0.37, 0.34, 0.40), (0.43, 0.40, 0.46)),
+        (FLIPS, (0.4, 0.3, 0.5), (0.4, 0.2, 0.5)),
+    ):
+        assert codes_of(Figure("x", "", what, "", *above, items=99)) == ["place"]
+        assert codes_of(Figure("x", "", what, "", *below, items=99)) == []
+        assert codes_of(Figure("x", "", what, "", *above, items=3)) == []
+
+
+def test_judges_at_chance():
+    good, poor, inverted = (0.6, 0.5, 0.7), (0.1, -0.1, 0.19), (-0.4, -0.5, -0.3)
+    wide = (0.63, 0.0, 1.0)
+    for rows, found in (
+        ([good], []),
+        ([good, poor], [("chance", "doubtful")]),
+        ([poor, poor], [("chance", "wrong")]),
+        ([good, inverted], [("chance", "doubtful")]),
+        ([wide], [("few labels", "doubtful")]),
+        ([wide, wide], [("few labels", "doubtful")]),
+    ):
+        figures = [
+            Figure(f"j{n}", "human", "kappa", "0-3", *row, items=99) for n, row in enumerate(rows)
+        ]
+        assert codes_of(*figures) == [code for code, _ in found]

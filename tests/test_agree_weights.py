@@ -10,7 +10,7 @@ import pytest
 
 from tests.labelling import AT
 from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands import agree as agreeing
+from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare_protocols.costs import Bill
 from zelo_ray.commands.compare_protocols.measured import measure
 from zelo_ray.commands.compare_protocols.people import Item, read_people
@@ -18,6 +18,7 @@ from zelo_ray.commands.tune.choice import choose, measure_gain
 from zelo_ray.evaluation.agreement import measure_agreement
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.files.labels import PersonsAnswer
+from zelo_ray.reports.progress.events import SilentWatch
 
 QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
 
@@ -72,20 +73,16 @@ def agreed(tmp_path, human):
         human=human,
         coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
     )
-    return agreeing.agree(options)
+    return run_agree(options, SilentWatch())
 
 
 def figures_of(measured):
     """By judge or panel, scale and coefficient, the agreement with people."""
-    rows = measured.tables["agreement"].to_pylist()
-    biases = measured.tables["grading"].to_pylist()
-    figures = {
-        (row["rater_b"] or row["rater_a"], row["scale"], row["coefficient"]): row
-        for row in rows
-        if "human" in row["rater_a"]
+    return {
+        (row["of"], row["scale"], row["what"]): row
+        for row in measured.figures
+        if row["against"] == "human" or row["of"] == "all judges and human"
     }
-    against = (row for row in biases if (row["bias"], row["against"]) == ("leniency", "human"))
-    return figures | {(row["judge"], "", "leniency"): row for row in against}
 
 
 def write_qrels(path, people, chances=None):
@@ -132,15 +129,12 @@ def test_equal_chances_and_judges_alone_are_as_ever(tmp_path):
     even = of(
         write_sample(tmp_path / "even", people, np.ones_like(sizes), 0, answered=range(5, 90))
     )
-    assert {row["items"] for row in figures_of(even).values() if row.get("judge")} == {85}
+    assert {row["items"] for row in figures_of(even).values() if row["against"]} == {85}
     odd = of(write_sample(tmp_path / "odd", people, sizes, 0))
-    for name in ("agreement", "confusion"):
-        pairs = [
-            [row for row in each.tables[name].to_pylist() if row["rater_a"] == "judge-0"]
-            for each in (one, odd)
-        ]
+    for name, rater in (("figures", "against"), ("confusion", "rater_a")):
+        pairs = [each.rows(name, **{rater: "judge-0"}) for each in (one, odd)]
         assert str(pairs[0]) == str(pairs[1]) != "[]"
-    confused = [r for r in odd.tables["confusion"].to_pylist() if r["rater_a"] == "human"]
+    confused = odd.rows("confusion", rater_a="human")
     assert sum(r["items"] for r in confused if r["scale"] == "0-3") == 2 * DRAWN
 
 
@@ -149,7 +143,7 @@ def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
     write_judges(tmp_path / "judges.parquet", judges)
     answered = [*range(60), *range(70, 90)]
     measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
-    assert measured.record["counts"]["human"]["judgments"] == 60
+    assert measured.counts["grades of people"]["judgments"] == 60
     assert any("20 answers" in note for note in measured.record["notes"])
 
 

@@ -18,9 +18,7 @@ from zelo_ray import (
     agree,
     annotate,
     bakeoff,
-    compare_labels,
     convert,
-    drift,
     explain,
     fit,
     load_run,
@@ -166,8 +164,6 @@ def test_every_function_takes_a_file_of_all_that_it_needs(paid, run, tmp_path):
         (explain, f"run: {paid}\nquery: q1\n"),
         (fit, f"source: {tmp_path}/votes.csv\n"),
         (agree, f"sources: [{paid}]\n"),
-        (drift, f"old: {paid}\nnew: {paid}\n"),
-        (compare_labels, f"old: {tmp_path}/q.qrels\nnew: {tmp_path}/q.qrels\n"),
         (prompt, f"out: {paid}\njudges: [offline]\n"),
         (convert, f"what: qrels\nsource: {paid}\nout: {tmp_path}/new.qrels\n"),
         (load_run, f"out: {paid}\njudges: [offline]\n"),
@@ -313,24 +309,25 @@ def test_raters_agree_and_labels_differ_as_the_commands_say(tmp_path):
         for judge, step in (("anna", 1), ("ben", 5))
     ]
     told = agree(rows, out=tmp_path / "a", coefficients=["kappa"], progress=None)
-    assert told.agreement.to_pandas().low.notna().all()
+    assert told.figures.to_pandas().low.notna().all()
     assert repr(told).startswith(repr(load_run(tmp_path / "a")))
     new = {q: {"d0": 3, "d1": 0, "d2": 1} for q in QRELS}
     runs = {"a": RUN, "b": WORSE}
-    found = compare_labels(old=QRELS, new=new, runs=runs, out=tmp_path / "c", progress=None)
-    assert found.leaderboards.to_pandas().run.tolist() == ["b", "a"]
-    assert len(found.contradictions) == 12
+    sources = {"old": QRELS, "new": new}
+    given = {"relevant": ["old=1", "new=2"], "runs": runs, "progress": None}
+    found = agree(sources, out=tmp_path / "c", **given)
+    assert len(found.effects) == 1
     assert found.report.lead == load_run(tmp_path / "c").report.lead
-    beside = compare_labels(old=QRELS, new=new, progress=None)
-    assert len(beside.report.table("contradictions").rows) == 12
+    beside = agree(sources, **given)
+    assert len(beside.differing) == len(found.differing) > 0
     with pytest.raises(OptionError, match="give out=DIR"):
         beside.write_report()
 
 
-def test_judges_of_any_tables_drift(tmp_path):
+def test_judges_of_any_tables_change(tmp_path):
     old = [{"query": f"q{n}", "asin": "d", "rater": "j", "stars": n % 4} for n in range(40)]
     new = [{**row, "stars": 3 - row["stars"]} for row in old]
     columns = {"query_id": "query", "doc_id": "asin", "judge": "rater", "grade": "stars"}
-    found = drift(old, new, columns=columns, progress=None)
-    assert {row["judge"] for row in found.drift} >= {"j"}
+    found = agree({"old": old, "new": new}, columns=columns, progress=None)
+    assert found.compares == "runs"
     assert len(found.changes) == 40

@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -458,21 +459,15 @@ def test_difficulty_and_the_number_of_relevant_documents_are_slices(stage):
 
 def test_old_labels_meet_new_ones_whose_scale_differs(stage):
     binary = "".join(f"{q} 0 {d} {int(g >= 2)}\n" for (q, d), g in grades_of_people().items())
-    words = (
-        "--old",
-        stage.write("old.txt", binary),
-        "--new",
-        stage.grades(),
-        "--bakeoff",
-        stage.contest(),
-    )
-    out = stage.out("compared", "compare-labels", *words)
-    board = {row["run"]: row for row in rows(out, "leaderboards")}
-    assert {*board} == {"bm25", "original"}
-    assert all(0 <= row["old"] <= 1 and 0 <= row["new"] <= 1 for row in board.values())
-    [pair] = rows(out, "siblings")
-    assert pair["old_d"] > 0
-    assert pair["new_d"] > 0
+    labels = (f"old={stage.write('old.txt', binary)}", f"new={stage.grades()}/scores.parquet")
+    words = (*labels, "--relevant", "old=1", "new=2", "--runs", stage.contest() / "runs.parquet")
+    out = stage.out("compared", "agree", *words)
+    found = [row for row in rows(out, "figures") if row["scale"] == "mean by labels"]
+    board = {(row["of"], row["against"]): row["value"] for row in found}
+    assert {*board} == {*product(("bm25", "original"), ("old", "new"))}
+    assert all(0 <= value <= 1 for value in board.values())
+    [pair] = rows(out, "effects")
+    assert pair["d_a"] * pair["d_b"] > 0
 
 
 def test_a_public_collection_is_named_as_what_models_may_have_read(stage):
@@ -659,11 +654,7 @@ def test_the_weak_baseline_is_one_question(stage):
 def test_agreement_with_people_is_alpha_mcc_and_a_share_with_intervals(stage):
     human = ("--human", stage.folder / "people.csv")
     out = stage.out("agreed", "agree", stage.debate("samre"), stage.debate("baseline-weak"), *human)
-    found = {
-        row["coefficient"]: row
-        for row in rows(out, "outcomes")
-        if "human" in (row["rater_a"], row["rater_b"])
-    }
+    found = {row["what"]: row for row in rows(out, "figures") if row["against"] == "human"}
     assert {"alpha-nominal", "mcc", "agreement"} <= {*found}
     assert all(row["low"] <= row["value"] <= row["high"] for row in found.values())
     assert any(row["relative"] is not None for row in rows(out, "differences"))
@@ -687,13 +678,18 @@ def test_ways_of_judging_leave_a_row_for_each_pair(stage):
     assert {"human", "samre", "baseline-weak"} <= {*items[0]}
 
 
-@pytest.mark.xfail(strict=True, reason="not built yet: effect sizes of every two runs")
 def test_effect_sizes_of_every_two_runs_by_old_and_new_labels(stage):
     arms = ("--rerankers", "original", "bm25", "likelihood")
     three = stage.out("three", "bakeoff", "--truth", QRELS, "--pools", SAMPLE, *arms)
-    words = ("--old", QRELS, "--new", stage.grades(), "--bakeoff", three)
-    out = stage.out("every-two", "compare-labels", *words)
-    assert len(rows(out, "siblings")) == 3
+    labels = (
+        f"old={QRELS}",
+        f"new={stage.grades()}/scores.parquet",
+        "--relevant",
+        "old=2",
+        "new=2",
+    )
+    out = stage.out("every-two", "agree", *labels, "--runs", three / "runs.parquet")
+    assert len(rows(out, "effects")) == 3
 
 
 # The given shape

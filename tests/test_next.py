@@ -8,12 +8,9 @@ from tests.builders import PANEL, options_of, pool_of, results_of
 from zelo_ray import cli
 from zelo_ray.cli import parse_command, print_lines
 from zelo_ray.command_options import (
-    AgreeOptions,
     BakeoffOptions,
-    CompareLabelsOptions,
     ConvertOptions,
     DoctorOptions,
-    DriftOptions,
     FitOptions,
     ProbeOptions,
 )
@@ -49,14 +46,6 @@ def bakeoff(grows=False, **fields):
 
 def convert(**fields):
     return next_step.after_convert(ConvertOptions(**fields))
-
-
-def labels(**fields):
-    return next_step.after_compare_labels(CompareLabelsOptions(old="a", new="b", **fields))
-
-
-def agree(source, grades, **fields):
-    return next_step.after_agree(AgreeOptions(sources=(source,), **fields), grades=grades)
 
 
 def probe(*more, failing=()):
@@ -98,19 +87,10 @@ def test_every_next_command_parses_and_names_its_places():
             "zelo-ray annotate a.json --out o",
         ),
         *((bakeoff(), ""), (bakeoff(grows=True, human="l"), "")),
-        *((labels(), ""), (labels(bakeoff="c", out="d"), "")),
-        (
-            agree("panel=g/scores.parquet", True, human="h.txt"),
-            "zelo-ray compare-labels --old h.txt --new g/scores.parquet",
-        ),
         (probe(), "zelo-ray annotate p --out o-judged --corpus c.jsonl --judges offline:bm25 "),
         (
             probe("--documents", "9", failing=["offline:bm25"]),
             "zelo-ray probe p --documents 9 --instructions ",
-        ),
-        (
-            next_step.after_drift(DriftOptions(old="a/votes.parquet", new="b")),
-            "zelo-ray agree a/votes.parquet b",
         ),
         (fit("fit", "g.csv"), "zelo-ray fit g.csv --out g-ratings.csv"),
         (
@@ -133,7 +113,7 @@ def test_every_next_command_parses_and_names_its_places():
         _, *words = shlex.split(told)
         assert parse_command(words)[0] == words[0]
     for nothing in (
-        *(agree("v", False, human="h.txt"), agree("g", True), fit(out="r.csv")),
+        fit(out="r.csv"),
         convert(what="train", source="g", out="t.jsonl"),
     ):
         assert nothing is None, "other tools go on"
@@ -198,8 +178,6 @@ def test_the_last_line_names_only_what_is_there(tmp_path, monkeypatch, capsys):
         Path(name).write_text(text)
     for typed, then in (
         ("convert qrels noted.tsv --out x.qrels", "bakeoff --truth x.qrels"),
-        ("agree a.qrels --human b.qrels", "compare-labels --old b.qrels"),
-        ("compare-labels --old a.qrels --new b.qrels", "agree b.qrels"),
         ("fit votes.csv", "fit votes.csv"),
         ("bakeoff --truth a.qrels --runs one.run --out c", "label --contest c"),
     ):

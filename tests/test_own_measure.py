@@ -77,11 +77,12 @@ def test_labels_are_compared_by_it(tmp_path, capsys):
         ranked = [(q, d, 1 + (d == first)) for q in queries for d in ("d1", "d2")]
         text = "".join(f"{q} Q0 {d} 1 {score} {name}\n" for q, d, score in ranked)
         (tmp_path / f"{name}.run").write_text(text)
-    given = {"--old": "old.qrels", "--new": "new.qrels", "--runs": "one.run"}
-    words = [word for flag, file in given.items() for word in (flag, str(tmp_path / file))]
+    words = [f"{name}={tmp_path}/{name}.qrels" for name in ("old", "new")]
+    words += ["--relevant", "old=2", "new=2", "--runs", str(tmp_path / "one.run")]
     own = ("--measure", f"{FILE}@1", "--out", str(tmp_path / "out"))
-    assert main(["compare-labels", *words, str(tmp_path / "two.run"), *own]) == 0
-    rows = {row["run"]: row for row in rows_of(tmp_path / "out", "leaderboards")}
-    assert [(rows[name]["old"], rows[name]["new"]) for name in ("one", "two")] == [(1, 0), (0, 1)]
-    assert main(["compare-labels", *words, *own[:1], f"{FILE[:-1]}@1"]) == 2
+    assert main(["agree", *words, str(tmp_path / "two.run"), *own]) == 0
+    rows = {(row["of"], row["against"]): row for row in rows_of(tmp_path / "out", "figures")}
+    found = [[rows[run, side]["value"] for side in ("old", "new")] for run in ("one", "two")]
+    assert found == [[1, 0], [0, 1]]
+    assert main(["agree", *words, *own[:1], f"{FILE[:-1]}@1"]) == 2
     assert "has no MEASUR; it has MEASURE" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import pytest
 from tests.browser import DRAWN, deaf, fits, shows
 from tests.builders import results_of, write_run
 from tests.hills import write_contests, write_verdicts
-from tests.results import agree, compare_labels, write_both, write_graded, write_runs
+from tests.results import agree, write_both, write_graded, write_runs
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool
 from zelo_ray.commands.report import write_report
@@ -44,15 +44,11 @@ def write_votes(out):
 
 def write_measured_judges(out):
     agree(out, "--runs", *write_runs(out))
-    record = json.loads((out / "out/agree.json").read_text())
-    record |= {"judges": [EVIL + judge for judge in record["judges"]], "notes": [EVIL]}
-    (out / "out/agree.json").write_text(json.dumps(record))
-    spoil(out / "out", "rater_a", "rater_b", "rater", "judge", "run")
-
-
-def write_labels(out):
-    compare_labels(out)
-    spoil(out / "out", "run", "run_a", "run_b", "query_id", "doc_id", "text")
+    record = json.loads((out / "out/run.json").read_text())
+    record |= {name: [EVIL + judge for judge in record[name]] for name in ("judges", "panel")}
+    record["notes"] = [EVIL]
+    (out / "out/run.json").write_text(json.dumps(record))
+    spoil(out / "out", "of", "against", "rater_a", "rater_b", "judge", "run", "query_id", "doc_id")
 
 
 def write_contest(out):
@@ -72,8 +68,7 @@ PAGES = {  # who writes it, and what shows data as they are
     "tournaments": (lambda out: write_contests(out, say=EVIL), "#q0 .comparisons blockquote"),
     "debates": (lambda out: write_verdicts(out, say=EVIL), "#q0 .comparisons blockquote"),
     "contest": (write_contest, ".contrasts"),
-    "judges": (write_measured_judges, "#people .ytick"),
-    "labels": (write_labels, "#leaderboards .ytick, #leaderboards .y2tick"),
+    "judges": (write_measured_judges, "#people svg"),
 }
 
 

@@ -12,9 +12,6 @@ from tests.builders import pool_of, results_of, write_run
 from tests.results import write_graded
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import evil_pool, report
-from zelo_ray import cli
-from zelo_ray.commands import report_of_kind
-from zelo_ray.commands.agree.report.warnings import warn_of_agreement, warn_of_biases
 from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.annotate.report.panel_warnings import JudgingFigures
@@ -26,7 +23,6 @@ from zelo_ray.commands.bakeoff.report.warnings import (
     rank_bakeoff_warnings,
     warn_of_rankers,
 )
-from zelo_ray.commands.compare_labels.report import warn_of_labels
 from zelo_ray.commands.compare_protocols.report import rank_warnings_of, warn_of_protocols
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
@@ -146,50 +142,6 @@ def test_how_many_queries_a_lead_needs():
     assert "queries" not in told(compared(p=0.03), compared=20).partition("p = 0.03")[2]
 
 
-def row(**fields):
-    return {"judge": "x", "rater_b": "x", "against": "", "items": 99, **fields}
-
-
-def test_biases_are_said_where_the_whole_interval_matters():
-    for code, bias, against, above, below in (
-        (Code.JUDGE_PREFERS_PLACE, "first", "", (0.37, 0.34, 0.40), (0.43, 0.40, 0.46)),
-        (Code.FLIPS, "flips", "", (0.4, 0.3, 0.5), (0.4, 0.2, 0.5)),
-    ):
-        rows = [
-            row(bias=bias, against=against, value=value, low=low, high=high)
-            for value, low, high in (above, below)
-        ]
-        assert codes(warn_of_biases(rows[:1])) == [code]
-        assert codes(warn_of_biases(rows[1:])) == []
-        assert codes(warn_of_biases([rows[0] | {"items": 3}])) == []
-
-
-def test_judges_at_chance():
-    good, poor = row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.19)
-    inverted = row(value=-0.4, low=-0.5, high=-0.3)
-    wide = row(value=0.63, low=0.0, high=1.0, items=10)
-    for rows, found in (
-        ([good], []),
-        ([good, poor], [Code.NOT_ABOVE_CHANCE]),
-        ([poor, poor], [Code.NO_JUDGE_ABOVE_CHANCE]),
-        ([good, inverted], [Code.BELOW_CHANCE]),
-        ([wide], [Code.TOO_FEW_ITEMS]),
-        ([wide, wide], [Code.TOO_FEW_ITEMS]),
-    ):
-        assert codes(warn_of_agreement(rows, "people", "kappa")) == found
-
-
-def test_labels_that_turn_an_order():
-    counts = {"queries": 100, "queries_contradicted": 10, "turned": 0}
-    record = {"counts": counts, "uncut": [], "missing": {}}
-    assert codes(warn_of_labels(record, ("a", "a"))) == []
-    turned = {**counts, "turned": 1, "queries_contradicted": 11}
-    found = codes(warn_of_labels({**record, "counts": turned}, ("a", "b")))
-    assert found == [Code.PAIRS_TURNED, Code.LEADER_CHANGED, Code.LABELS_CONTRADICT]
-    many = {**counts, "queries_contradicted": 99}
-    assert codes(warn_of_labels({**record, "counts": many, "uncut": ["new"]}, None)) == []
-
-
 def test_protocols_that_judged_little():
     rows = [{"protocol": name, "judged": 9, "items": 10} for name in "ab"]
     assert codes(warn_of_protocols(rows)) == []
@@ -232,19 +184,6 @@ def test_graders_are_compared(tmp_path, code, grade_of):
 def test_voters_are_compared(tmp_path, code, worths):
     write_run(tmp_path, results_of(tmp_path, [pool_of(worths, f"q{i}") for i in range(5)]))
     assert code in found_in(tmp_path)
-
-
-def test_new_labels_in_logits_contradict_only_where_cut(tmp_path):
-    for name, better, worse in (("old", "2", "0"), ("new", "0.{}1", "-1.5")):
-        lines = (f"q{i} 0 d {better.format(i)}\nq{i} 0 e {worse}\n" for i in range(9))
-        (tmp_path / f"{name}.qrels").write_text("".join(lines))
-    (tmp_path / "a.run").write_text("".join(f"q{i} Q0 d 1 1 a\n" for i in range(9)))
-    words = [f"--{name}={tmp_path}/{name}.qrels" for name in ("old", "new")]
-    words += ["--runs", f"{tmp_path}/a.run"]
-    for name, more in (("plain", []), ("cut", ["--relevant=2"])):
-        assert cli.main(["compare-labels", *words, *more, f"--out={tmp_path}/{name}"]) == 0
-        found = found_in(tmp_path / name, report_of_kind("compare").read)
-        assert (Code.LABELS_CONTRADICT in found) == (name == "cut")
 
 
 def test_a_contest_counts_what_its_arms_rank(tmp_path):

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from zelo_ray.api import annotate as annotate
     from zelo_ray.api import bakeoff as bakeoff
     from zelo_ray.api import compare as compare
-    from zelo_ray.api import compare_labels as compare_labels
     from zelo_ray.api import convert as convert
     from zelo_ray.api import doctor as doctor
-    from zelo_ray.api import drift as drift
     from zelo_ray.api import explain as explain
     from zelo_ray.api import fit as fit
     from zelo_ray.api import label as label
@@ -49,8 +47,8 @@ __version__ = "0.2.0"
 
 _MODULES = {
     "zelo_ray.api": (
-        *("agree", "annotate", "bakeoff", "compare", "compare_labels", "convert", "doctor"),
-        *("drift", "explain", "fit", "label", "measure", "probe", "prompt", "tune"),
+        *("agree", "annotate", "bakeoff", "compare", "convert", "doctor", "explain", "fit"),
+        *("label", "measure", "probe", "prompt", "tune"),
     ),
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),

@@ -249,7 +249,8 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
         **options: those of ``zelo-ray agree``: ``out``, ``levels``, ``coefficients`` ...
 
     Returns:
-        ``agreement`` (coefficients with 95% intervals) and the other tables of the command.
+        ``figures`` (coefficients and habits of judges, with 95% intervals) and the other tables of
+        the command; of two runs of the same judges what ``changed``.
 
     Example:
         >>> rows = [
@@ -258,47 +259,10 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
         ...     for judge, step in (("anna", 1), ("ben", 5))
         ... ]
         >>> result = agree(rows, coefficients=["agreement"], progress=None)
-        >>> float(result.agreement.to_pandas().value[0])
+        >>> float(result.figures.to_pandas().value[0])
         1.0
     """
     return call("agree", {"sources": sources, "human": human, **options})
-
-
-def compare_labels(
-    *, old: Any = None, new: Any = None, runs: Any = None, **options: Any
-) -> Results:
-    """Compare old and new labels of a benchmark: leaderboards, gaps and contradictions.
-
-    Args:
-        old: the old labels, as the truth of `bakeoff`.
-        new: the new labels, of the same kinds.
-        runs: rankings to put on both leaderboards, as for `bakeoff`.
-        **options: those of ``zelo-ray compare-labels``: ``out``, ``measure``, ``bakeoff`` ...
-
-    Returns:
-        ``leaderboards``, ``siblings`` (the gaps of neighbours) and ``contradictions``.
-
-    Example:
-        >>> old = {"q1": {"d1": 2, "d2": 0}}
-        >>> new = {"q1": {"d1": 0, "d2": 3}}
-        >>> compare_labels(old=old, new=new, progress=None).contradictions.to_pandas().kind.tolist()
-        ['negative', 'positive']
-    """
-    return call("compare-labels", {"old": old, "new": new, "runs": runs, **options})
-
-
-def drift(old: Any = None, new: Any = None, **options: Any) -> Results:
-    """Find the judges that changed between two runs of `annotate` on the same pools.
-
-    Args:
-        old: results of `annotate`, their directory or URL, or their grades or votes.
-        new: later ones on the same pools.
-        **options: those of ``zelo-ray drift``: ``out``, ``columns``.
-
-    Returns:
-        ``drift`` and ``changes``; ``record["moved"]`` says whether any judge changed.
-    """
-    return call("drift", {"old": old, "new": new, **options})
 
 
 def label(

@@ -215,37 +215,6 @@ class ProbeOptions(JudgingOptions):
     fail_above: float = option(0.0, OTHERS, "exit status 4 if a shift is surely larger", ge=0)
 
 
-_LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
-_CUT = "lowest label of a relevant document (2, or 1 if no label is above 1)"
-
-
-class CompareLabelsOptions(ReadingOptions):
-    """Options of `compare-labels`."""
-
-    usage: ClassVar[str] = "compare-labels --old LABELS --new LABELS [--runs RUN...]"
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("runs", "bakeoff"),)
-
-    old: Place = option(..., FILES, f"the old labels: {_LABELS}")
-    new: Place = option(..., FILES, "the new labels, of the same kinds")
-    runs: Runs = ()
-    bakeoff: Place | None = option(None, FILES, "--out of a bake-off, whose rankers are the runs")
-    out: Tables = None
-    measure: str = option("nDCG@10", MEASURING, "for both, as ir_measures writes it")
-    positive: float | None = option(None, MEASURING, f"the old {_CUT}")
-    relevant: float | None = option(None, MEASURING, f"the new {_CUT}")
-
-
-class DriftOptions(ReadingOptions):
-    """Options of `drift`."""
-
-    usage: ClassVar[str] = "drift OLD NEW [--out DIR]"
-    positional: ClassVar[tuple[str, ...]] = ("old", "new")
-
-    old: Place = option(..., FILES, "an earlier --out of annotate, or any grades or votes")
-    new: Place = option(..., FILES, "a later one on the same pools")
-    out: Tables = None
-
-
 # --- people ---------------------------------------------------------------------------------------
 
 COEFFICIENTS = (
@@ -302,6 +271,9 @@ class AgreeOptions(ReadingOptions):
     human: Place | None = option(None, FILES, "people's judgments: such a file, or qrels")
     people: People = None
     runs: Runs = ()
+    relevant: tuple[str, ...] = option(
+        (), FILES, "two sets of labels to compare, and the lowest relevant label of each: NAME=2"
+    )
     criterion: str | None = option(None, FILES, "grades by this criterion alone", min_length=1)
     out: Tables = None
     track: Track = ()
@@ -321,6 +293,9 @@ class AgreeOptions(ReadingOptions):
     )
     trust: float = option(0.97, MEASURING, "agreement from which a panel is trusted", gt=0.5, lt=1)
     measure: str = option("nDCG@10", MEASURING, "measure of the runs")
+    fail_on_change: bool = option(
+        False, MEASURING, "end with status 4 if a judge of two runs changed significantly"
+    )
 
     @property
     def positive_thresholds(self) -> tuple[int, ...]:
@@ -333,6 +308,16 @@ class AgreeOptions(ReadingOptions):
         if isinstance(scale, Mapping):
             return tuple(f"{name}={written}" for name, written in scale.items())
         return scale
+
+    @field_validator("relevant", mode="after")
+    @classmethod
+    def _two_names(cls, relevant: tuple[str, ...]) -> tuple[str, ...]:
+        for each in relevant:
+            if not re.fullmatch(r".+=-?\d+(\.\d+)?", each):
+                raise ValueError(f"{each!r} is not NAME=NUMBER")
+        if len(relevant) not in (0, 2):
+            raise ValueError("name two sets of labels: --relevant old=1 new=2")
+        return relevant
 
     @model_validator(mode="after")
     def _scales_make_sense(self) -> Self:

@@ -102,7 +102,7 @@ REFUSED = (
     "bakeoff --truth none.qrels --runs mine.run",
     "bakeoff --truth labels.qrels --rerankers bm25",
     "label --contest none --labels 2",
-    "drift none none",
+    "agree none none",
     "compare-protocols pools.jsonl --human none.csv --judges offline",
 )
 
@@ -166,7 +166,6 @@ def results(tmp_path_factory):
     runs, labels = [f"{root}/one.run", f"{root}/two.run"], f"{root}/zelo"
     for words in (
         ["bakeoff", "--truth", labels, "--runs", *runs],
-        ["compare-labels", "--old", labels, "--new", labels, "--runs", *runs],
         ["agree", labels],
     ):
         out = str(root / words[0].partition("-")[0])
@@ -182,8 +181,7 @@ READ = [  # a command, the results that it reads, and which files of them
         "run.json means.parquet metrics.parquet comparisons.parquet runs.parquet failures.parquet",
     ),
     ("report {}", "bakeoff", "unjudged.parquet slices.parquet"),
-    ("report {}", "compare", "compare.json leaderboards.parquet siblings.parquet"),
-    ("report {}", "agree", "agree.json agreement.parquet voting.parquet pairs.parquet"),
+    ("report {}", "agree", "run.json figures.parquet"),
     ("explain {} --query q1", "zelo", "run.json scores.parquet votes.parquet failures.parquet"),
     ("explain {} --query q1", "hill", "contests.parquet winners.parquet scores.parquet"),
     ("explain {} --query q1", "debate", "verdicts.parquet"),
@@ -193,8 +191,7 @@ READ = [  # a command, the results that it reads, and which files of them
     ("agree {} --human {}/scores.parquet", "zelo", "votes.parquet scores.parquet"),
     ("fit {}/votes.parquet", "zelo", "votes.parquet"),
     ("bakeoff --truth {} --runs {}/../one.run --out {}/../o", "zelo", "scores.parquet"),
-    ("compare-labels --old {} --new {} --bakeoff {}/../bakeoff", "zelo", "scores.parquet"),
-    ("compare-labels --old {}/../zelo --new {}/../zelo --bakeoff {}", "bakeoff", "runs.parquet"),
+    ("agree {}/../zelo --runs {}/runs.parquet", "bakeoff", "runs.parquet"),
 ]
 
 
@@ -222,7 +219,7 @@ def test_a_broken_record_is_one_line_everywhere(results, capsys, text):
         "report out",
         "agree out --human labels.qrels",
         "bakeoff --truth out --runs mine.run --out contest",
-        "drift out out",
+        "agree out out/",
     ):
         status, _, line = run(capsys, words)
         assert status in (1, 2), words
@@ -357,7 +354,7 @@ def _hostile_results(tmp_path, monkeypatch):
         ["explain", ".", "--query", "q1", "--doc", HOSTILE],
         ["explain", ".", "--query", "q1", "--doc", "d3"],
         ["batches", "."],
-        ["compare-labels", "--old", "old.parquet", "--new", "new.parquet"],
+        ["agree", "old.parquet", "new.parquet"],
         ["agree", HOSTILE],
         ["batches", "out", f"--{HOSTILE}"],
     ],

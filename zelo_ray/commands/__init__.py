@@ -40,11 +40,6 @@ COMMANDS = {
     "tune": Command("compare",
         "find which instructions, template, panel or protocol judges like people",
         "command_options:TuneOptions", "adapter:tune", kind="tune", protocols=True),
-    "compare-labels": Command("compare", "show what new labels change",
-        "command_options:CompareLabelsOptions", "compare_labels.run:run", kind="compare"),
-    "drift": Command("compare",
-        "find out whether judges changed between two runs on the same pools",
-        "command_options:DriftOptions", "drift.run:run", kind="drift"),
     "probe": Command("compare",
         "find what moves a judge that should not: length, query words, orders",
         "command_options:ProbeOptions", "adapter:probe", kind="probe"),
@@ -52,7 +47,8 @@ COMMANDS = {
         "draw documents or pairs for people to judge, and collect their answers",
         "command_options:LabelOptions", "adapter:label"),
     "agree": Command("people", "measure judges against people and each other",
-        "command_options:AgreeOptions", "agree.run:run", kind="agree"),
+        "command_options:AgreeOptions", "agree.run:run", kind="agree",
+        report="agree.report:build_report"),
     "prompt": Command("inspect", "show the exact requests to judges, without any call",
         "command_options:PromptOptions", "adapter:prompt", protocols=True),
     "explain": Command("inspect",
@@ -109,14 +105,24 @@ def results_of(out: str) -> Any:
 
     None if there are none whose command is known.
     """
-    from zelo_ray.errors import ExitStatus  # noqa: PLC0415 - paid where it is used
-    from zelo_ray.files.run_record import find_record, is_finished  # noqa: PLC0415 - as above
+    from zelo_ray.errors import ExitStatus, InputError  # noqa: PLC0415 - paid where it is used
+    from zelo_ray.files.run_record import RUN, is_finished, read_record  # noqa: PLC0415 - as above
+    from zelo_ray.files.storage import exists  # noqa: PLC0415 - as above
     from zelo_ray.report.results import Results  # noqa: PLC0415 - as above
 
-    record = find_record(out)
+    place = out.rstrip("/") or "/"
+    record = read_record(f"{place}/{RUN}") if exists(f"{place}/{RUN}") else {}
     command = COMMANDS.get(str(record.get("kind")))
     if not (command and command.report and is_finished(record)):
         return None
-    status = ExitStatus(record.get("status", 0))
     build = import_name(f"commands.{command.report}")
-    return Results(record, None, out.rstrip("/") or "/", build=build, status=status)
+
+    def report(results: Results) -> Any:
+        try:
+            return build(results)
+        except (KeyError, TypeError, ValueError):
+            files = ", ".join([RUN, *(f"{name}.parquet" for name in results.tables)])
+            raise InputError(f"{place}: {files}: of another version, or damaged") from None
+
+    status = ExitStatus(record.get("status", 0))
+    return Results(record, None, place, build=report, status=status)

@@ -15,10 +15,9 @@ OWNERS = {
     PROTOCOLS: "protocols",
     TUNE: "tune",
     PROBE: "probe",
-    **{f"{kind}.json": kind for kind in ("agree", "compare", "drift")},
 }
 """By a file, the kind of results that the other files of its folder belong to."""
-COMMAND_OF_KIND = {"protocols": "compare-protocols", "compare": "compare-labels"}
+COMMAND_OF_KIND = {"protocols": "compare-protocols"}
 """The command that writes results of a kind, if it has another name."""
 _RESULTS = frozenset(
     f"{name}.parquet"

@@ -44,6 +44,23 @@ class Figure:
     queries: int = 0
 
 
+def make_figure(
+    of: str, against: str, what: str, found: Any, *, scale: str = "", items: int = 0
+) -> Figure:
+    """Return an estimate, which has value, low, high and queries, as a figure."""
+    return Figure(
+        of,
+        against,
+        what,
+        scale,
+        float(found.value),
+        float(found.low),
+        float(found.high),
+        items=int(items),
+        queries=int(found.queries),
+    )
+
+
 def figures_table(figures: Sequence[Figure]) -> pa.Table:
     """Return figures as the table ``figures.parquet``."""
     return table_of(figures, Figure)
@@ -54,11 +71,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a report shows the figures of a name: their axis, format, and the value of no effect."""
+    """How a report shows the figures of a name: the axis, a format, and the value of no effect.
+
+    ``column``: whether the table has them, too.
+    """
 
     axis: str
     form: str = ".3f"
     neutral: float | None = None
+    column: bool = True
 
 
 def figures_section(
@@ -133,7 +154,11 @@ def _table(
         lines.setdefault((row["of"], row["against"], row["scale"]), {})[row["what"]] = row
     against = len({key[1] for key in lines}) > 1
     scaled = len({key[2] for key in lines}) > 1
-    names = [what for what in shown if any(what in line for line in lines.values())]
+    names = [
+        what
+        for what, how in shown.items()
+        if how.column and any(what in line for line in lines.values())
+    ]
     columns = [who, *(["against"] if against else []), *(["scale"] if scaled else [])]
     cells: list[list[Value]] = []
     for (of, whom, scale), line in lines.items():

@@ -203,7 +203,7 @@ class Results:
     def render(self, width: int = 120) -> Iterator[Line]:
         """Yield what the terminal shows, as lines of a width and tables."""
         if self.report:
-            names = [f"{name}{_PARQUET}" for name in self.tables]
+            names = [f"{name}{_PARQUET}" for name in sorted(self.tables)]
             files = ", ".join([*names[:4], *(["…"] if names[4:] else []), PAGE])
             yield from render_report(self.report, width, f"{self.out}/{files}" if self.out else "")
         yield from self.lines
@@ -225,7 +225,7 @@ class Results:
         fields = report_fields(self.report) if self.report else {}
         if self.report and not self.out:
             values["result"] = {name: table.to_arrow() for name, table in self.tables.items()}
-        return make_document(command, title, self.status, **fields, **values)
+        return make_document(command, fields.pop("title", title), self.status, **fields, **values)
 
     def __repr__(self) -> str:
         return self.to_text()

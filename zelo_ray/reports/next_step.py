@@ -8,19 +8,15 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from zelo_ray.command_options import (
-    AgreeOptions,
     BakeoffOptions,
-    CompareLabelsOptions,
     ConvertOptions,
     DoctorOptions,
-    DriftOptions,
     FitOptions,
     ProbeOptions,
     TuneOptions,
 )
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.wording import without_passwords
-from zelo_ray.names import split_name
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reports.command_lines import (
     command_from_options,
@@ -152,28 +148,6 @@ def after_tune(options: TuneOptions, chosen: str) -> str:
     ]
     ledger = ("--ledger", options.ledger_dir)
     return command_of("annotate", *options.inputs, *read, *places, *ledger, "--dry-run")
-
-
-def after_agree(options: AgreeOptions, *, grades: bool) -> str | None:
-    """Return how to see what the first judge's labels would change, if judgments are ``grades``."""
-    if not (options.human and grades):
-        return None
-    _, source = split_name(options.sources[0])
-    return command_of("compare-labels", "--old", options.human, "--new", source)
-
-
-def after_compare_labels(options: CompareLabelsOptions) -> str:
-    """Return a bake-off of the runs by the new labels; without runs, how far the labels agree."""
-    runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
-    if not runs:
-        return command_of("agree", options.new, "--human", options.old)
-    out = sibling_path(options.out or options.new, "bakeoff")
-    return command_of("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
-
-
-def after_drift(options: DriftOptions) -> str:
-    """Return how to see how far the old and the new judgments agree."""
-    return command_of("agree", options.old, options.new)
 
 
 def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequence[str]) -> str:

@@ -1,65 +1,103 @@
-"""Measure how severe judges grade: beside people, and beside the other judges."""
+"""Measure how grades of judges agree with people's and with each other, and how severe they are."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree.biases import Bias, make_bias
-from zelo_ray.commands.agree.measured_tables import MeasuredTables
-from zelo_ray.evaluation.agreement import estimate_share
-from zelo_ray.evaluation.ranking import Floats, Ints
-from zelo_ray.files.judges import HUMAN, OTHERS, AllJudgments
-from zelo_ray.files.tables import iter_rows, table_of
+from zelo_ray.evaluation.agreement import (
+    Agreement,
+    ConfusionCell,
+    estimate_share,
+    measure_agreement,
+    quotient,
+)
+from zelo_ray.evaluation.coefficients import choose_coefficients, ratings_of
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN, AllJudgments, weights_of
+from zelo_ray.files.tables import iter_rows
+from zelo_ray.fitting.consensus import grade_consensus
+from zelo_ray.records import Consensus
+from zelo_ray.report.figures import Figure, make_figure
+
+LENIENCY = "leniency"
 
 
-def measure_grading(
-    verdicts: AllJudgments,
-    options: AgreeOptions,  # noqa: ARG001 - as the other measurements
-) -> MeasuredTables:
-    """Measure the severity of every judge that graded."""
-    biases = [*_severities(verdicts)]
-    return MeasuredTables({"grading": table_of(biases, Bias)})
+def measure_grades(
+    judgments: AllJudgments, options: AgreeOptions
+) -> tuple[list[Figure], list[ConfusionCell]]:
+    """Measure every two raters and the panel, and each judge's severity; with confusions."""
+    has_people = len(judgments.human) > 0
+    weights = None
+    if judgments.weights and has_people:
+        weights = weights_of(judgments.human, judgments.weights)
+    graded = pa.concat_tables([judgments.human, judgments.grades])
+    ratings = ratings_of(graded, judgments.levels, weights)
+    agreed, confused = measure_agreement(
+        ratings,
+        {PANEL: judgments.panel, WITH_HUMAN: (HUMAN, *judgments.panel) if has_people else ()},
+        choose_coefficients(options.coefficients),
+        thresholds=options.positive_thresholds,
+    )
+    return [*map(figure_of, agreed), *_severities(judgments, graded)], confused
 
 
-def _severities(verdicts: AllJudgments) -> Iterator[Bias]:
+def figure_of(row: Agreement, scale: str = "") -> Figure:
+    """Return agreement as a figure: of a judge against people, or of B against A; of a panel."""
+    of, against = (row.rater_b, row.rater_a) if row.rater_b else (row.rater_a, "")
+    return make_figure(of, against, row.coefficient, row, scale=scale or row.scale, items=row.items)
+
+
+def _severities(judgments: AllJudgments, graded: pa.Table) -> Iterator[Figure]:
     """Yield by how much each judge's mean grade is above people's, and above the other judges'."""
-    rows = pa.concat_tables([verdicts.human, verdicts.grades])
-    pairs = [*iter_rows(rows, "query_id", "doc_id")]
-    items = {pair: n for n, pair in enumerate(dict.fromkeys(pairs))}
-    places = {query_id: n for n, query_id in enumerate(dict.fromkeys(q for q, _ in items))}
-    query = np.array([places[query_id] for query_id, _ in items], np.int64)
-    item = np.array([items[pair] for pair in pairs], np.int64)
-    grade = rows["grade"].to_numpy().astype(np.float64)
-    judge = np.array(rows["judge"].to_pylist(), dtype=object)
+    ids = [*iter_rows(graded, "query_id", "doc_id")]
+    items = {pair: place for place, pair in enumerate(dict.fromkeys(ids))}
+    _, query = np.unique([query_id for query_id, _ in items], return_inverse=True)
+    item = np.array([items[pair] for pair in ids], np.int64)
+    grade, judge = graded["grade"].to_numpy(), graded["judge"].to_numpy()
 
     def mean(name: str) -> Floats:  # NaN where there is no grade
-        at = item[judge == name]
-        sums = np.bincount(at, grade[judge == name], len(items)).astype(np.float64)
-        counts = np.bincount(at, minlength=len(items))
-        return _divide(sums, counts)
+        mine = judge == name
+        sums = np.bincount(item[mine], grade[mine], len(items))
+        return _mean(sums, np.bincount(item[mine], minlength=len(items)))
 
-    means = {name: mean(name) for name in {*judge}}
-    people = np.ones(len(items))
-    if verdicts.weights:
-        people = np.array([verdicts.weights.get(pair, 0.0) for pair in items])
-    for name in verdicts.judges:
-        if len(verdicts.human):
-            yield from _severity(name, HUMAN, means[name] - means[HUMAN], query, people)
-        if others := [means[other] for other in verdicts.panel if other != name]:
-            of_others = _divide(np.nansum(others, axis=0), (~np.isnan(others)).sum(axis=0))
-            yield from _severity(name, OTHERS, means[name] - of_others, query, np.ones(len(items)))
+    def severity(name: str, against: str, difference: Floats, weights: Floats) -> Iterator[Figure]:
+        both = ~np.isnan(difference)
+        if both.any():
+            sums = np.bincount(query[both], (weights * difference)[both])
+            found = estimate_share(sums, np.bincount(query[both], weights[both]))
+            yield make_figure(name, against, LENIENCY, found, items=both.sum())
+
+    means, even = {name: mean(name) for name in {*judge}}, np.ones(len(items))
+    drawn = even
+    if judgments.weights:
+        drawn = np.array([judgments.weights.get(pair, 0.0) for pair in items])
+    for name in judgments.judges:
+        if HUMAN in means:
+            yield from severity(name, HUMAN, means[name] - means[HUMAN], drawn)
+        if others := [means[other] for other in judgments.panel if other != name]:
+            count = (~np.isnan(others)).sum(axis=0)
+            of_others = _mean(np.nansum(others, axis=0), count)
+            yield from severity(name, OTHERS, means[name] - of_others, even)
 
 
-def _divide(sums: Floats, counts: Floats | Ints) -> Floats:
-    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+def _mean(sums: Any, counts: Any) -> Floats:
+    return quotient(np.stack([sums, counts], axis=-1).astype(np.float64))
 
 
-def _severity(judge: str, whom: str, apart: Floats, query: Ints, weights: Floats) -> Iterator[Bias]:
-    both = ~np.isnan(apart)
-    if both.any():
-        sums, counts = (
-            np.bincount(query[both], values[both]) for values in (weights * apart, weights)
-        )
-        yield make_bias(judge, "leniency", whom, estimate_share(sums, counts), int(both.sum()))
+def consensus_of_grades(judgments: AllJudgments, options: AgreeOptions) -> list[Consensus]:
+    """Measure how often people grade as the panel does, by how far its judges agree."""
+    panel = pa.array(judgments.panel, pa.string())
+    graded = judgments.grades.filter(pc.is_in(judgments.grades["judge"], panel))
+    if not (len(judgments.human) and len(graded)):
+        return []
+    ratings = ratings_of(pa.concat_tables([judgments.human, graded]), judgments.levels)
+    people = ratings.raters.index(HUMAN)
+    of_judges = np.delete(ratings.grades, people, axis=0)
+    cuts = options.positive_thresholds if judgments.levels > 2 else ()
+    return grade_consensus(
+        of_judges, ratings.grades[people], ratings.queries, judgments.levels, cuts
+    )

@@ -1,23 +1,151 @@
-"""Run `agree`: compare judges with people and with each other, and report it."""
+"""Run `agree`: compare judges with people and with each other, or two runs of the same judges."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree import agree
-from zelo_ray.commands.agree.report import AGREE_REPORT
+from zelo_ray.commands.agree.changes import Change, measure_changes, read_both
+from zelo_ray.commands.agree.grades import consensus_of_grades, measure_grades
+from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
+from zelo_ray.commands.agree.reading import places_of, read_judgments
+from zelo_ray.commands.agree.report import build_report
+from zelo_ray.commands.agree.votes import (
+    PAIR_SCALES,
+    SINGLE_VOTES,
+    compare_with_people,
+    measure_votes,
+)
 from zelo_ray.engine.job import Watch
-from zelo_ray.reports import next_step
-from zelo_ray.reports.parts import Report
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.agreement import ConfusionCell, Difference
+from zelo_ray.evaluation.coefficients import choose_coefficients
+from zelo_ray.files.judges import HUMAN, AllJudgments
+from zelo_ray.files.schema import split_columns
+from zelo_ray.files.tables import table_of
+from zelo_ray.names import split_name
+from zelo_ray.records import Consensus
+from zelo_ray.report.figures import Figure, figures_table
+from zelo_ray.report.results import Results, finish, refuse_taken
+from zelo_ray.reports.command_lines import command_of
 
 
-def run(options: AgreeOptions, _watch: Watch) -> Report:
-    """Measure how far judges agree with people and with each other, and report it.
+def run(options: AgreeOptions, _watch: Watch) -> Results:
+    """Measure how judges agree with people and with each other, or what changed in them.
 
-    Raises:
-        OptionError: a coefficient is unknown, or ``out`` holds other results.
-        InputError: an input cannot be read, or there is nothing to compare.
+    Two sources that are runs of the same judges are compared judge by judge.
     """
-    measured = agree(options)
-    report = AGREE_REPORT.report(measured.tables, measured.record, options.out)
-    step = next_step.after_agree(options, grades=len(measured.tables["grading"]) > 0)
-    return replace(report, next_step=lambda _words: step)
+    choose_coefficients(options.coefficients)  # refuses an unknown one
+    refuse_taken("agree", options.out or "", places_of(options))
+    if len(options.sources) == 2 and options.human is None:
+        old, new = (split_name(source)[1] for source in options.sources)
+        columns = split_columns(options.columns)
+        if both := read_both(old, new, columns):
+            columns.refuse_unused()
+            return _compare_runs(options, old, new, both)
+    if options.fail_on_change:
+        raise OptionError("--fail-on-change compares two runs of the same judges; name both")
+    return _compare_raters(options)
+
+
+def _compare_runs(options: AgreeOptions, old: str, new: str, both: Any) -> Results:
+    if options.runs or options.relevant:
+        raise OptionError(f"{old} and {new} are of the same judges: what changed has no --runs")
+    found = measure_changes(old, new, both)
+    tables = {"figures": figures_table(found.figures)}
+    if found.rows:
+        tables["changes"] = table_of(found.rows, Change)
+    return finish(
+        "agree",
+        options,
+        tables,
+        build_report,
+        complete=found.complete,
+        is_worse=bool(found.changed) and options.fail_on_change,
+        next_command=command_of("agree", new, "--human", "LABELS"),
+        compares="runs",
+        changed=found.changed,
+        needed=found.needed,
+        notes=found.notes,
+        missing=[],
+    )
+
+
+def _compare_raters(options: AgreeOptions) -> Results:
+    judgments = read_judgments(options)
+    figures, confused = measure_grades(judgments, options)
+    people = compare_with_people(judgments, options)
+    voting, notes = measure_votes(judgments, options)
+    orders = measure_orders(judgments, options)
+    figures += [*people.figures, *voting, *orders.figures]
+    if not any(row.items for row in figures):
+        raise InputError("one judge has nobody to agree with: name more judges, or --human")
+    rows: Mapping[str, tuple[list[Any], type]] = {
+        "confusion": (confused, ConfusionCell),
+        "differences": (people.differences, Difference),
+        "consensus": ([*people.consensus, *consensus_of_grades(judgments, options)], Consensus),
+        "effects": (orders.effects, Effect),
+        "differing": (orders.differing, DifferingDocument),
+    }
+    tables = {name: table_of(some, record) for name, (some, record) in rows.items() if some}
+    missing = [*_missing(judgments, figures, options), *orders.missing]
+    source = split_name(options.sources[0])[1]
+    return finish(
+        "agree",
+        options,
+        {"figures": figures_table(figures), **tables},
+        build_report,
+        complete=not missing,
+        next_command=_next(options, source, has_grades=bool(confused)),
+        compares="raters",
+        judges=judgments.judges,
+        panel=judgments.panel,
+        voters=judgments.voters,
+        counts=_counts(judgments),
+        relevant=orders.compared,
+        notes=[*judgments.notes, *notes, *orders.notes],
+        missing=missing,
+    )
+
+
+def _next(options: AgreeOptions, source: str, *, has_grades: bool) -> str:
+    """Return how to see what the judges' labels would change, if people graded, too."""
+    if not (options.human and has_grades) or options.runs:
+        return ""
+    return command_of("agree", source, "--human", options.human, "--runs", "RUN", "RUN")
+
+
+def _counts(judgments: AllJudgments) -> dict[str, dict[str, int]]:
+    tables: dict[str, pa.Table] = {
+        "grades of judges": judgments.grades,
+        "votes of judges": judgments.votes,
+        "grades of people": judgments.human,
+        "votes of people": judgments.human_votes,
+    }
+    return {
+        name: {"judgments": len(table), "queries": len(pc.unique(table["query_id"]))}
+        for name, table in tables.items()
+        if len(table)
+    }
+
+
+def _missing(judgments: AllJudgments, figures: list[Figure], options: AgreeOptions) -> list[str]:
+    """Say what could not be measured."""
+    beside = [row for row in figures if row.against == HUMAN and not row.items]
+    voted = [row.of for row in beside if row.scale == SINGLE_VOTES]
+    graded = [
+        row.of for row in beside if row.of in judgments.judges and row.scale not in PAIR_SCALES
+    ]
+    said = [f"{judge} and {HUMAN} judged no document in common" for judge in dict.fromkeys(graded)]
+    said += [f"{judge} and {HUMAN} judged no pair in common" for judge in dict.fromkeys(voted)]
+    if len(judgments.human_votes) and not len(judgments.votes):
+        said.append(f"{HUMAN} voted on pairs, but no judge did")
+    if len(judgments.votes) and len(judgments.human) and not len(judgments.human_votes):
+        said.append(f"judges voted, but {HUMAN} graded both documents of each pair alike")
+    names = set(choose_coefficients(options.coefficients))
+    raters = len(judgments.judges) + bool(len(judgments.human))
+    if raters > 1 and not any(row.what in names for row in figures):
+        said.append(f"{', '.join(sorted(names))}: needs three or more raters")
+    return said

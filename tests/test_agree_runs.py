@@ -1,0 +1,245 @@
+"""``agree`` of two runs of the same judges: which of them changed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import zelo_ray
+from tests.builders import agreement_of
+from zelo_ray.cli import main
+from zelo_ray.commands.agree.changes import PANEL
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.tables import table_of
+from zelo_ray.records import Grade, Vote
+
+JUDGES = ("anna", "ben", "cleo")
+LEVEL, WITH_OTHERS = "level", "agreement with others"
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def grades(name, change=lambda judge, grade, rng: grade, queries=range(30), judges=JUDGES):
+    """Write a run's grades of 5 documents a query: what is true, a little noise, and a change."""
+    rng, later, rows = np.random.default_rng(0), np.random.default_rng(9), []
+    for q, d in np.ndindex(40, 5):
+        true = rng.integers(0, 4)
+        for judge in judges:
+            grade = int(np.clip(true + rng.integers(-1, 2), 0, 3))
+            if q in queries:
+                given = int(np.clip(change(judge, grade, later), 0, 3))
+                rows.append(Grade(f"q{q}", f"d{d}", judge, given, (), (), "", "k"))
+    return write(name, "grades", rows, Grade)
+
+
+def votes(name, judges=JUDGES, **first):
+    """Write a run's votes, of which each judge prefers the true one, or what it saw first."""
+    rng, rows = np.random.default_rng(0), []
+    for q, n in np.ndindex(30, 6):
+        for judge in judges:
+            swapped = bool(rng.integers(2))
+            preference = float(rng.choice([-1.0, -1.0, 1.0]))
+            if rng.random() < first.get(judge, 0):
+                preference = 1.0 if swapped else -1.0
+            rows.append(Vote(f"q{q}", f"a{n}", f"b{n}", judge, preference, swapped, "", "k"))
+    return write(name, "votes", rows, Vote)
+
+
+def write(folder, name, rows, record):
+    Path(folder).mkdir(exist_ok=True)
+    pq.write_table(table_of(rows, record), f"{folder}/{name}.parquet")
+    return folder
+
+
+def changes_of(results):
+    """The figures that were tested, by judge, what changed, and kind of judgments."""
+    rows = [row for row in results.figures if row["what"] in (LEVEL, WITH_OTHERS)]
+    return {(row["of"], row["what"], row["scale"]): row for row in rows}
+
+
+def changed(results):
+    return {key[:2] for key, row in changes_of(results).items() if row["p"] < 0.05}
+
+
+def others(results, what):
+    return {row["of"]: row["value"] for row in results.figures if row["what"] == what}
+
+
+def wobble(judge, grade, rng):
+    """Noise that every judge has from one time to the other."""
+    return grade + rng.choice([-1, 0, 0, 0, 1])
+
+
+def severe(judge, grade, rng):
+    return wobble(judge, grade, rng) - (judge == "ben" and rng.random() < 0.4)
+
+
+def guesses(judge, grade, rng):
+    return rng.integers(0, 4) if judge == "cleo" else grade
+
+
+# Who changed
+
+
+def test_what_is_the_same_or_noise_did_not_change():
+    old = grades("old")
+    same, noisy = agreement_of(old, f"{old}/"), agreement_of(old, grades("new", wobble))
+    assert same.complete
+    assert {row["value"] for row in changes_of(same).values()} == {0.0}
+    assert {*others(same, "share unchanged").values()} == {1.0}
+    assert {*others(same, "kappa with itself").values()} == {1.0}
+    assert "changes" not in same
+    assert same.changed == noisy.changed == []
+    assert all(0.4 < share < 1 for share in others(noisy, "share unchanged").values())
+
+
+def test_the_judge_that_got_severe_is_named():
+    results = agreement_of(grades("old"), grades("new", severe))
+    assert results.changed == ["ben"]
+    ben = changes_of(results)["ben", LEVEL, "grades"]
+    assert ben["low"] < ben["value"] < ben["high"] < 0
+
+
+def test_a_judge_that_guesses_changed_though_its_mean_did_not():
+    results = agreement_of(grades("old"), grades("new", guesses))
+    assert changed(results) == {("cleo", WITH_OTHERS)}
+    assert {row["judge"] for row in results.changes} == {"cleo"}
+    sizes = [abs(row["new"] - row["old"]) for row in results.changes]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_votes_show_a_new_love_for_what_is_shown_first():
+    """Beside grades that did not change: runs with --calls-per-document have both."""
+    old, new = votes("old"), votes("new", anna=0.7)
+    alone = changes_of(agreement_of(old, new))
+    assert {kind for *_, kind in alone} == {"votes"}
+    assert alone["anna", LEVEL, "votes"]["value"] > 0.4
+    both = agreement_of(grades("old"), grades("new"))
+    assert {key[::2] for key, row in changes_of(both).items() if row["p"] < 0.05} == {
+        ("anna", "votes")
+    }
+    assert {row["judged"] for row in both.changes} == {"votes"}
+    assert both.complete
+
+
+def test_kappa_of_votes_takes_a_tie_for_no_half_of_a_win():
+    """A slight win is a win. A quarter is alike, where chance gives 5/16."""
+    cells = [(-1, 0), (-0.3, 1), (0, 0), (1, -1)]
+    places = [
+        write(
+            name,
+            "votes",
+            [
+                Vote(f"q{q}", f"a{n}", f"b{n}", "anna", float(-cell[at]), False, "", "k")
+                for q in range(8)
+                for n, cell in enumerate(cells)
+            ],
+            Vote,
+        )
+        for at, name in enumerate(("old", "new"))
+    ]
+    kappa = others(agreement_of(*places), "kappa with itself")["anna"]
+    assert kappa == pytest.approx(1 - 0.75 / (1 - 5 / 16))
+
+
+def test_all_tests_of_judges_are_corrected_together():
+    """The panel is no test among its judges; and few draws hide no change of many."""
+    votes("old")
+    votes("new", anna=0.3)
+    tests = changes_of(agreement_of(grades("old"), grades("new", wobble)))
+    alone = changes_of(agreement_of("old/votes.parquet", "new/votes.parquet"))
+    smallest = min(alone, key=lambda key: alone[key]["p"])
+    assert len([key for key in tests if key[0] != PANEL]) == 12
+    assert len(alone) == 6
+    assert tests[smallest]["p"] == pytest.approx(2 * alone[smallest]["p"])
+    all_best = grades("best", lambda judge, grade, rng: 3)
+    for pair in ((all_best, grades("grades")), ("grades", all_best)):
+        assert {(judge, LEVEL) for judge in JUDGES} <= changed(agreement_of(*pair))
+
+
+@pytest.mark.parametrize(("queries", "judges", "needed"), [(7, JUDGES, 8), (5, ("ben",), 6)])
+def test_so_few_queries_that_nothing_could_change_are_not_complete(queries, judges, needed):
+    def none(judge, grade, rng):
+        return 0
+
+    places = [grades(n, c, range(queries), judges) for n, c in (("old", guesses), ("0", none))]
+    few = agreement_of(*places)
+    assert (few.changed, few.complete, few.needed) == ([], False, needed)
+    more = agreement_of(*(grades(f"{n}", lambda *_, n=n: n, range(12), judges) for n in (3, 0)))
+    assert (bool(more.changed), more.complete) == (True, True)
+
+
+def test_a_constant_judge_has_no_kappa():
+    place = grades("same", lambda *_: 2, judges=("ben",))
+    assert np.isnan(others(agreement_of(place, f"{place}/"), "kappa with itself")["ben"])
+
+
+# What cannot be compared
+
+
+def test_what_only_one_run_has_is_counted():
+    old = grades("old")
+    part = agreement_of(old, grades("new", queries=range(25)))
+    assert (part.notes, part.complete) == (["75 of 450 grades are in the old run alone"], False)
+    with pytest.raises(InputError, match="share too few"):
+        agreement_of(old, grades("late", queries=range(26, 40)))
+    votes("new")
+    alone = agreement_of(old, grades("new"))
+    assert ({kind for *_, kind in changes_of(alone)}, alone.complete) == ({"grades"}, False)
+    assert alone.notes
+
+
+def test_what_is_no_table_of_judgments_is_refused():
+    old = grades("old")
+    table = pq.read_table(f"{old}/grades.parquet")
+    nameless = table.set_column(2, "judge", pa.nulls(len(table), pa.string()))
+    for name, other in (("lacks", table.drop_columns("grade")), ("nulls", nameless)):
+        Path(name).mkdir()
+        pq.write_table(other, f"{name}/grades.parquet")
+        with pytest.raises(InputError):
+            agreement_of(old, name)
+
+
+def test_another_question_is_noted_and_other_ways_to_ask_are_not():
+    places = [grades("old"), grades("new")]
+    question = ("anchors", "show_metadata", "document_tokens", "judge_options", "seed")
+    for option in (*question, "instructions", "show_query"):
+        for name in ("old", "new"):
+            options = {"protocol": "graded", option: name, "concurrency": name}
+            Path(name, "run.json").write_text(json.dumps({"options": options}))
+        results = agreement_of(*places)
+        [note] = results.notes
+        assert (option in note, results.complete) == (True, False)
+    for name, more in (("old", {}), ("new", {"instructions": None, "show_query": []})):
+        options = {"options": {"protocol": "graded", **more}}
+        Path(name, "run.json").write_text(json.dumps(options))
+    assert agreement_of(*places).notes == [], "an option that was not known did not change"
+    Path("new/run.json").write_text(json.dumps({"finished": False}))
+    old, new = places
+    for pair in ((old, new), (new, old), (old, f"{new}/grades.parquet")):
+        with pytest.raises(InputError, match="not finished"):
+            agreement_of(*pair)
+
+
+def test_from_python_and_the_command_line():
+    old, new = grades("old"), grades("new", lambda judge, grade, rng: grade - (judge == "ben"))
+    judged, out = zelo_ray.agree([old, new], progress=None), Path("out")
+    assert (judged.changed, judged.complete) == (["ben"], True)
+    assert {*judged.figures.to_pandas()["of"]} == {*JUDGES, PANEL}
+    assert main(["agree", old, f"{old}/", "--fail-on-change"]) == 0
+    assert main(["agree", old, new, "--out", str(out)]) == 0
+    assert main(["agree", old, new, "--out", str(out), "--fail-on-change"]) == 4
+    assert zelo_ray.load_run(out).report.tiles["judges that changed"] == "1 of 3"
+    assert {row["judge"] for row in pq.read_table(out / "changes.parquet").to_pylist()} == {"ben"}
+    assert main(["agree", old, grades("part", queries=range(25))]) == 3
+    for words in (["--fail-on-change"], ["--runs", "a.run"]):
+        assert main(["agree", old, *([new] if "--runs" in words else []), *words]) == 2
+    (out / "run.json").write_text("{}")
+    with pytest.raises(OptionError, match="another --out"):
+        agreement_of(old, new, "--out", out)

@@ -1,0 +1,195 @@
+"""Read the judgments that `agree` compares, without people's that a judge has seen."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zelo_ray.command_options import AgreeOptions, parse_scales
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.inputs import note_public
+from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
+from zelo_ray.files.labels import ids_in_table, read_labels
+from zelo_ray.files.rows import RESULTS, open_source
+from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_directory
+from zelo_ray.files.schema import Columns, split_columns
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import parquet_table
+from zelo_ray.files.wording import counted
+from zelo_ray.names import did_you_mean, split_name
+from zelo_ray.protocols import is_own_protocol, protocol_of_record
+from zelo_ray.protocols.shared_error import shown_example_queries
+
+
+def read_judgments(options: AgreeOptions) -> AllJudgments:
+    """Read all judgments, with notes on what a reader should know of them."""
+    columns = split_columns(options.columns)
+    settings = options.model_dump(include={"levels", "clip", "human", "people"})
+    with TemporaryDirectory() as folder:
+        sources = [*_without_own_protocols(options.sources, folder)]
+        if name := options.criterion:
+            if "grade" in columns:
+                raise OptionError(
+                    "--columns grade=NAME and --criterion both name the grade; give one"
+                )
+            columns = Columns({**columns, "grade": name})
+            sources = [_by_criterion(each, name, f"{folder}/{n}") for n, each in enumerate(sources)]
+            if options.human:
+                settings["human"] = _by_criterion(options.human, name, f"{folder}/human")
+        scales = parse_scales(options.scale)
+        judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
+        for run in options.runs:  # which are read later, and may have the columns
+            open_source(split_name(run)[1], columns)
+        columns.refuse_unused()
+    judgments = _leave_out_examples(judgments, options)
+    notes = [
+        *judgments.notes,
+        *note_public(places_of(options)),
+        *([_WEIGHTED] if judgments.weights else []),
+        *_note_seen_labels(judgments, options),
+    ]
+    return replace(judgments, notes=tuple(dict.fromkeys(notes)))
+
+
+_WEIGHTED = (
+    f"{HUMAN}: labels, drawn with unequal chances, count 1 / probability: agreement and leniency "
+    "are about all that they were drawn from. Not weighted, and so about the labels alone, are "
+    "confusions, how often people say what the panel says, and the order of runs"
+)
+
+
+def places_of(options: AgreeOptions) -> list[str]:
+    """Return all places of judgments and runs that the options name."""
+    sources = [split_name(source)[1] for source in options.sources]
+    return [*sources, *([options.human] if options.human else []), *options.runs]
+
+
+def _without_own_protocols(sources: Iterable[str], folder: str) -> Iterator[str]:
+    """Yield the sources; of runs by the user's own protocols, files of their grades or votes."""
+    for number, source in enumerate(sources):
+        url = split_name(source)[1].rstrip("/")
+        record = read_record(f"{url}/{RUN}") if RUN in (list_directory(url) or ()) else {}
+        if not is_own_protocol(str((record.get("options") or {}).get("protocol", ""))):
+            yield source
+            continue
+        refuse_unfinished(url)
+        protocol = protocol_of_record(record)
+        kinds = {name: kind.as_votes or kind.as_grades for name, kind in protocol.counted.items()}
+        if not any(kinds.values()):
+            what = "produces neither grades nor votes, so agree cannot measure it"
+            raise InputError(f"{url}: protocol {protocol.name} {what}")
+        for name, convert in kinds.items():
+            if convert:
+                rows = parquet_table(f"{url}/{name}.parquet", [*protocol.judgments[name].fields])
+                pq.write_table(convert(rows), place := f"{folder}/{number}-{name}.parquet")
+                yield place
+
+
+def _by_criterion(source: str, criterion: str, place: str) -> str:
+    """Return a source with a column of the criterion's name, written to ``place`` if need be.
+
+    A run of ``graded --criteria`` has the grades in a table of its own; any other table has them in
+    such a column, or in rows whose column ``criterion`` names it.
+    """
+    name, url = split_name(source)
+    if "criteria.parquet" in (list_directory(url) or ()):
+        names = ["query_id", "doc_id", "judge", "criterion", "grade"]
+        rows = parquet_table(f"{url.rstrip('/')}/criteria.parquet", names)
+    else:
+        table = open_source(url)
+        if criterion in table.names:
+            return source
+        if "criterion" not in table.names:
+            near = did_you_mean(criterion, table.names)
+            lacks = f"has no column {criterion} of grades by that criterion, and no column"
+            raise InputError(f"{url}: {lacks} criterion{near}")
+        rows = pa.Table.from_pylist([row for _, row in table.rows()])
+    chosen = rows.filter(pc.equal(rows["criterion"], criterion))
+    if not len(chosen):
+        names = [str(each) for each in pc.unique(rows["criterion"]).to_pylist()]
+        near = did_you_mean(criterion, names)
+        raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
+    renamed = chosen.drop_columns(["criterion"]).rename_columns({"grade": criterion})
+    pq.write_table(renamed, place := f"{place}-{criterion}.parquet")
+    return f"{name}={place}" if name else place
+
+
+class _Run(NamedTuple):
+    """A run among the sources; ``pooled``: its scores are measured, and not its judges."""
+
+    name: str
+    place: str
+    pooled: bool
+    options: Mapping[str, Any]
+
+
+def _runs(options: AgreeOptions) -> Iterator[_Run]:
+    for source in options.sources:
+        name, url = split_name(source)
+        place, pooled = run_directory(url), url.rstrip("/").rpartition("/")[2] == RESULTS
+        run = read_record(f"{place}/{RUN}") if RUN in (list_directory(place) or ()) else {}
+        if isinstance(run_options := run.get("options"), dict):
+            yield _Run(name or url, place, pooled, run_options)
+
+
+def _leave_out_examples(judgments: AllJudgments, options: AgreeOptions) -> AllJudgments:
+    """Leave out people's judgments on queries of a run's worked examples, with a note.
+
+    Without ``--human`` it is unknown which sources are people: then there is only a note, if a
+    source is not a run.
+    """
+    has_people = options.human is not None
+    tables = (judgments.human, judgments.human_votes)
+    if not has_people:
+        tables = (judgments.grades, judgments.votes)
+    measured = {query_id for table in tables for query_id in table["query_id"].to_pylist()}
+    shown, notes, runs = set[str](), list(judgments.notes), [*_runs(options)]
+    for run in runs if has_people or len(runs) < len(options.sources) else ():
+        with contextlib.suppress(OptionError):
+            for query_id in sorted(measured & shown_example_queries(run.options)):
+                shown.add(query_id)
+                what = (
+                    "on which people's judgments are left out"
+                    if has_people
+                    else "which is measured here: if another source is people, name it by --human"
+                )
+                notes.append(f"{run.place}: its worked examples are of query {query_id!r}, {what}")
+    judgments = replace(judgments, notes=tuple(notes))
+    if not (has_people and shown):
+        return judgments
+    if shown == measured:
+        raise InputError(f"{notes[-1]}, and {options.human} has no others")
+    seen = pa.array([*shown], pa.string())
+    human, votes = (table.filter(pc.invert(pc.is_in(table["query_id"], seen))) for table in tables)
+    return replace(judgments, human=human, human_votes=votes)
+
+
+def _note_seen_labels(judgments: AllJudgments, options: AgreeOptions) -> Iterator[str]:
+    """Yield a note on each run that was calibrated by labels by which it is measured now."""
+    measured = {*ids_in_table(judgments.human)} if options.human and len(judgments.human) else set()
+    for run in _runs(options) if measured else ():
+        labels = str(run.options.get("human") or "")
+        try:
+            seen = measured.intersection(ids_in_table(read_labels(labels).rows)) if labels else ()
+        except InputError:
+            yield (
+                f"{run.place}: its --human {labels} cannot be read, so it is not known whether it "
+                f"was calibrated by {options.human}"
+            )
+            continue
+        if seen:
+            result = (
+                f"{run.name} agrees too well with people here"
+                if run.pooled
+                else "its judges' own grades have not seen them, its scores have"
+            )
+            yield (
+                f"{run.place}: {counted(len(seen), 'document')} of {options.human} calibrated that "
+                f"run (--human {labels}): {result}; measure with labels that it has not seen "
+                "(docs/agree.md#held-out)"
+            )
