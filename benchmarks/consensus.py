@@ -20,8 +20,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from benchmarks.data import published
-from benchmarks.panels import Recorded, draw_panels, load, read_grades
+from benchmarks.data import published, read_grades
+from benchmarks.panels import Recorded, draw_panels, load
 from zelo_ray.evaluation.votes import encode_votes, judge_verdicts
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.fitting.consensus import (
@@ -72,7 +72,7 @@ def voted(folder: Path) -> None:
     """MT-Bench: GPT-4 in both orders, and how far people agree on the same pairs."""
     found = read_all_judgments([str(folder / "gpt4_pair.jsonl")], human=str(folder / "human.jsonl"))
 
-    votes = pa.concat_tables([found.human_votes, found.votes])
+    votes = pa.concat_tables([found.human_votes, found.votes], promote_options="default")
     cast = encode_votes(votes, sorted(set(votes["query_id"].to_pylist())))
     said = judge_verdicts(cast)
     for row in vote_consensus(said[1:], said[0], cast.pairs[:, 0]):
@@ -99,8 +99,9 @@ def battled(folder: Path) -> None:
     queries: dict[str, int] = {}
     for text in (folder / "pairwise_gpt4o.tsv").read_text().splitlines()[1:]:
         _, query_id, winner, loser, kind = text.split("\t")
-        if (query_id, winner) in human and (query_id, loser) in human:
-            people = np.sign(human[query_id, winner] - human[query_id, loser])
+        graded = human.get(query_id, {})
+        if winner in graded and loser in graded:
+            people = np.sign(graded[winner] - graded[loser])
             place = queries.setdefault(query_id, len(queries))
             said = 0.0 if kind == "inconsistent_tie" else 1.0
             kinds.setdefault(kind, []).append((place, said, float(people)))

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data import published
-from benchmarks.panels import read_grades
+from benchmarks.data import Grades, published, read_grades
 from zelo_ray.commands.compare_protocols.people import Item, People
 from zelo_ray.commands.tune.candidates import AS_IT_IS
 from zelo_ray.commands.tune.choice import Gain, choose, credit_pairs, measure_gain
@@ -33,11 +32,12 @@ DEPTH = 20  # documents of a query
 CANDIDATES, QUERIES, PAIRS = 8, 50, 15
 
 
-def words_of(scores: dict[tuple[str, str], int], items: Sequence[Item]) -> list[int]:
+def words_of(scores: Grades, items: Sequence[Item]) -> list[int]:
     """Return the verdicts that grades of documents give; -1 where one is missing."""
     rows = []
     for item in items:
-        a, b = (scores.get((item.query_id, doc)) for doc in (item.doc_id_a, item.doc_id_b))
+        graded = scores.get(item.query_id, {})
+        a, b = (graded.get(doc_id) for doc_id in (item.doc_id_a, item.doc_id_b))
         missing = a is None or b is None
         rows.append(-1 if missing else TIE if a == b else A_BETTER if a > b else B_BETTER)
     return rows
@@ -46,10 +46,9 @@ def words_of(scores: dict[tuple[str, str], int], items: Sequence[Item]) -> list[
 def recorded(folder: Path, qrels: str, judges: str, depth: int) -> tuple[list[Item], Verdicts]:
     """Return pairs of people's grades, of the first documents of a query, and judges' verdicts."""
     human: dict[str, dict[str, float]] = {}
-    for (query_id, doc_id), grade in sorted(read_grades(folder / qrels).items()):
-        graded = human.setdefault(query_id, {})
-        if len(graded) < depth:
-            graded[doc_id] = min(3.0, float(grade))
+    for query_id, grades in sorted(read_grades(folder / qrels).items()):
+        first = sorted(grades.items())[:depth]
+        human[query_id] = {doc_id: float(grade) for doc_id, grade in first}
     people = People({}, human)
     items = [item for query_id in human for item in people.items(query_id, list(human[query_id]))]
     files = sorted((folder / judges).glob("*.txt"))
@@ -200,6 +199,9 @@ def guesses(draws: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument(
+        "--texts", type=Path, help="both collections with the texts of their queries"
+    )
     options = parser.parse_args()
     found = {
         "LLMJudge 2024": recorded(
@@ -208,11 +210,11 @@ def main() -> None:
         "TREC DL 2019": recorded(published() / "trec_dl19", "qrels.txt", "judges", DEPTH),
     }
     texts = {
-        "LLMJudge 2024": published() / "llmjudge2024" / "llm4eval_query_2024.txt",
-        "TREC DL 2019": published() / "trec_dl19" / "queries.tsv",
+        "LLMJudge 2024": "llmjudge2024/llm4eval_query_2024.txt",
+        "TREC DL 2019": "trec_dl19/queries.tsv",
     }
-    for title, (items, verdicts) in found.items():
-        by_text(title, items, verdicts, texts[title])
+    for title, (items, verdicts) in found.items() if options.texts else ():
+        by_text(title, items, verdicts, options.texts / texts[title])
     heads = ("judges", "queries", "first half", "second", "gain seen", "held out", "optimism")
     print(f"| data | {' | '.join(heads)} | better | kept as it is |")
     for title, (items, verdicts) in found.items():

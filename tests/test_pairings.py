@@ -43,7 +43,7 @@ each_way = pytest.mark.parametrize(
 
 def first_asked(protocol, pool=POOL, panel=PANEL, salt="a ledger's own", **fields):
     options = options_of(protocol=protocol.PROTOCOL.name, **fields)
-    return sealed(advance(protocol.rounds(pool, panel, options), Shelf()).missing, salt)
+    return sealed(advance(protocol.PROTOCOL.rounds(pool, panel, options), Shelf()).missing, salt)
 
 
 def swapped(request):

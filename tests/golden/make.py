@@ -30,9 +30,7 @@ AS_THEY_ARE = {
     "mtbench_human": ("LICENSE", "human.jsonl", "gpt4_pair.jsonl"),
     "trec_dl19": (
         *("qrels.txt", "official_ndcg_cut_10.csv", "runs_top10/*.run", "runs_top100/*.run"),
-        *("judges/gpt-4_umbrela_graded.txt", "judges/gpt-4o_umbrela_graded.txt"),
-        *("judges/llama3.3-70b_4prompts_graded.txt", "judges/llama3-8b_4prompts_graded.txt"),
-        "pairwise_gpt4o.tsv",
+        *("judges/*.txt", "pairwise_gpt4o.tsv"),
     ),
     "trec_eval_fixtures": (
         *("LICENSE.md", "qrels.test", "qrels-302.test"),

@@ -163,12 +163,7 @@ def correct_scores(
         The means, and what a user should know of them.
     """
     query = pc.rank(scores["query_id"], tiebreaker="dense").to_numpy().astype(np.int64)
-    values, labels, drawn, frame = (
-        scores["score"].to_numpy(),
-        np.full(len(scores), np.nan),
-        None,
-        None,
-    )
+    labels, drawn, frame = np.full(len(scores), np.nan), None, None
     if human is not None and len(human):
         ids = ["query_id", "doc_id"]
         rows = scores.select(ids).append_column("row", pa.array(np.arange(len(scores))))

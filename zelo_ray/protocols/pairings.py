@@ -5,7 +5,7 @@ Every judge sees every pair, in an order that is drawn, or in both; all of them 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import fsum
+from fractions import Fraction
 from random import Random
 from typing import Any, TypeVar
 
@@ -218,8 +218,8 @@ def free_judge_scores(lean: float, low: int, high: int) -> tuple[float, float]:
 
 
 def mean_score(scores: Sequence[float]) -> float:
-    """Return the mean of scores, the same in whatever order they came."""
-    return fsum(scores) / len(scores)
+    """Return the mean of scores as they are written, such as 7.1, which no float can hold."""
+    return float(sum(Fraction(repr(score)) for score in scores) / len(scores))
 
 
 def score_text(score: float) -> str:

@@ -139,7 +139,11 @@ def _rerank(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rou
 
 
 def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
-    """Build the question; all that is sent, and so hashed in the key, is in ``user``."""
+    """Build the question; all that is sent, and so hashed in the key, is in ``user``.
+
+    A failure is of the whole pool.
+    """
+    every = [document.id for document in pool.documents]
     documents = tuple(shown[doc_id] for doc_id in asked.doc_ids)
     body = {"query": pool.query, "documents": [document.content for document in documents]}
     request = Request(
@@ -155,11 +159,11 @@ def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
     def ranked(answer: Scores, reply: Reply) -> list[Ranked | Failure]:
         if len(answer.scores) != len(documents):
             why = f"{len(answer.scores)} scores for {len(documents)} documents"
-            return [build_failure(pool.query_id, asked.doc_ids, asked.judge.name, reply, why)]
+            return [build_failure(pool.query_id, every, asked.judge.name, reply, why)]
         pairs = zip(asked.doc_ids, answer.scores, strict=True)
         return [Ranked(pool.query_id, doc_id, score) for doc_id, score in pairs]
 
-    return Question(pool.query_id, asked.doc_ids, request, Scores, ranked)
+    return Question(pool.query_id, every, request, Scores, ranked)
 
 
 def _count_chunks(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
