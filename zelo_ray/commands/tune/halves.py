@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.people import Item
-from zelo_ray.commands.convert.train.splits import SPLITS, split_of
 from zelo_ray.errors import InputError
 from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.wording import counted
 
