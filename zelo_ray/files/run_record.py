@@ -8,17 +8,15 @@ from typing import Any
 from zelo_ray.errors import InputError
 from zelo_ray.files.storage import exists, list_directory, read_json_object, write_json
 
-RUN, PROTOCOLS, PROBE, TUNE = "run.json", "protocols.json", "probe.json", "tune.json"
+RUN, PROBE = "run.json", "probe.json"
 SAMPLE_RECORD, ANSWERS = "label.json", "answers.jsonl"
 """Files of which each says that a folder holds a sample for people, or their labels."""
 OWNERS = {
-    PROTOCOLS: "protocols",
-    TUNE: "tune",
     PROBE: "probe",
     **{f"{kind}.json": kind for kind in ("agree", "compare", "drift")},
 }
 """By a file, the kind of results that the other files of its folder belong to."""
-COMMAND_OF_KIND = {"protocols": "compare-protocols", "compare": "compare-labels"}
+COMMAND_OF_KIND = {"compare": "compare-labels"}
 """The command that writes results of a kind, if it has another name."""
 _RESULTS = frozenset(
     f"{name}.parquet"
@@ -104,7 +102,7 @@ def options_of_run(url: str) -> dict[str, Any] | None:
 
 def _record_name(out: str) -> str | None:
     names = list_directory(out) or ()
-    return next((name for name in (RUN, PROTOCOLS, PROBE, TUNE) if name in names), None)
+    return next((name for name in (RUN, PROBE) if name in names), None)
 
 
 def changed_prompt_options(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

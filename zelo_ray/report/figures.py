@@ -69,6 +69,8 @@ def figures_section(
     caption: str,
     *,
     who: str = "judge",
+    against: str = "against",
+    scale: str = "scale",
     scales: Mapping[str, str] | None = None,
     more: Sequence[Any] = (),
 ) -> Section | None:
@@ -80,7 +82,9 @@ def figures_section(
         rows: of ``figures.parquet``, in the order to show; those of other names are left out.
         shown: by the name of a figure, in the order of the table's columns.
         caption: what the figures mean, and how to read them.
-        who: what has figures.
+        who: what has figures, as the heading of its column.
+        against: the same of whom they are measured against.
+        scale: the same of scales.
         scales: what scales are called.
         more: further parts.
     """
@@ -88,12 +92,18 @@ def figures_section(
     if not found:
         return None
     named = {scale: (scales or {}).get(scale, scale) for scale in {row["scale"] for row in found}}
-    parts: list[Any] = [_chart(found, shown, caption, named), _table(found, shown, who, named)]
+    headings = (who, against, scale)
+    parts: list[Any] = [_chart(found, shown, caption, named, scale)]
+    parts.append(_table(found, shown, headings, named))
     return Section(name, title, [*parts, *more])
 
 
 def _chart(
-    rows: Sequence[Row], shown: Mapping[str, Shown], caption: str, named: Mapping[str, str]
+    rows: Sequence[Row],
+    shown: Mapping[str, Shown],
+    caption: str,
+    named: Mapping[str, str],
+    heading: str,
 ) -> Chart:
     groups: dict[tuple[str, str], list[Row]] = {}
     for what in shown:
@@ -112,7 +122,7 @@ def _chart(
         )
     if len({scale for _, scale in pictures}) == 1:
         return chart({what: picture for (what, _), picture in pictures.items()}, caption, "figure")
-    return chart(pictures, caption, "figure", "scale")
+    return chart(pictures, caption, "figure", heading)
 
 
 def _columns(names: Sequence[str], rows: Sequence[Row]) -> tuple[Floats, Floats, Floats]:
@@ -125,24 +135,34 @@ def _columns(names: Sequence[str], rows: Sequence[Row]) -> tuple[Floats, Floats,
 
 
 def _table(
-    rows: Sequence[Row], shown: Mapping[str, Shown], who: str, named: Mapping[str, str]
+    rows: Sequence[Row],
+    shown: Mapping[str, Shown],
+    headings: tuple[str, str, str],
+    named: Mapping[str, str],
 ) -> Table:
-    """Return a row for each of whom, against whom and on which scale, a column for each figure."""
+    """Return a row for each of whom, against whom and on which scale, a column for each figure.
+
+    Where a figure was tested, its p follows.
+    """
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row["of"], row["against"], row["scale"]), {})[row["what"]] = row
     against = len({key[1] for key in lines}) > 1
     scaled = len({key[2] for key in lines}) > 1
     names = [what for what in shown if any(what in line for line in lines.values())]
-    columns = [who, *(["against"] if against else []), *(["scale"] if scaled else [])]
+    tested = any(not isnan(row["p"]) for row in rows)
+    columns = [headings[0], *([headings[1]] * against), *([headings[2]] * scaled)]
     cells: list[list[Value]] = []
     for (of, whom, scale), line in lines.items():
-        keys = [of, *([whom] if against else []), *([named[scale]] if scaled else [])]
+        keys = [of, *([whom] * against), *([named[scale]] * scaled)]
         figures: list[Value] = [
             cell_of(line[name], shown[name].form) if name in line else None for name in names
         ]
+        p = next((row["p"] for row in line.values() if not isnan(row["p"])), nan)
+        figures += [Cell(p, ".2g")] if tested else []
         cells.append([*keys, *figures, max(row["items"] for row in line.values())])
-    return Table([*columns, *names, "items"], cells, file="figures.parquet")
+    columns += [*names, *(["p"] if tested else []), "items"]
+    return Table(columns, cells, file="figures.parquet")
 
 
 def cell_of(row: Row, form: str = ".3f") -> Cell:

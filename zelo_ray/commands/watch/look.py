@@ -16,7 +16,7 @@ from typing import Any
 import fsspec
 
 from zelo_ray.engine.lock import RUN_LOCK
-from zelo_ray.files.run_record import PROBE, PROTOCOLS, RUN, TUNE, is_finished
+from zelo_ray.files.run_record import PROBE, RUN, is_finished
 from zelo_ray.files.storage import storage_error
 from zelo_ray.reports.progress.snapshot import (
     PROGRESS,
@@ -140,7 +140,7 @@ class Onlooker:
         """Return what can be told of a run that has recorded no progress."""
         if self._is_held(holder):
             return RunView(Phase.BEGINNING, holder=holder)
-        for name in (PROTOCOLS, PROBE, TUNE, RUN):
+        for name in (PROBE, RUN):
             if record := self._read_record(name):
                 phase = Phase.ENDED if is_finished(record) else Phase.SILENT
                 return RunView(phase, record=record)

@@ -1,0 +1,288 @@
+"""Run `compare`: let every way judge what people labelled, over one ledger, and measure them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from math import isnan
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from zelo_ray.command_options import CompareOptions
+from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
+from zelo_ray.commands.compare.measure import (
+    COST,
+    Gain,
+    Verdicts,
+    agreement_figures,
+    choose,
+    cost_figures,
+    cost_once,
+    cost_queries,
+    cost_requests,
+    measure_gain,
+    read_scores,
+    requests_of,
+    verdicts_of,
+)
+from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
+from zelo_ray.commands.compare.report import CHOSEN, build_report
+from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
+from zelo_ray.commands.where import on_one_ray
+from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
+from zelo_ray.engine.ledger import Ledger, read_rows, salt_of
+from zelo_ray.engine.lock import remove_folders_if_refused
+from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
+from zelo_ray.files.run_record import RUN, record_start
+from zelo_ray.files.storage import write_text
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
+from zelo_ray.options import AnnotateOptions, flag_of
+from zelo_ray.protocols.shared_error import shown_example_queries
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.reasons import describe_disabled
+from zelo_ray.report.figures import Figure, figures_table
+from zelo_ray.report.results import Results, finish
+from zelo_ray.reports.command_lines import command_of, sibling_path, values_of
+from zelo_ray.reports.progress.recorder import fresh_display
+
+KIND = "compare"
+_WORDS = {A_BETTER: "A", TIE: "tie", B_BETTER: "B", -1: None}
+
+
+@dataclass(slots=True)
+class Judged:
+    """The ways, what they are to judge, and their verdicts by part of the labelled queries."""
+
+    options: CompareOptions
+    ways: Sequence[Way]
+    labelled: Labelled
+    plans: dict[tuple[str, str], AnnotateOptions] = field(default_factory=dict)
+    """by way and part, as are the summaries"""
+    summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, Verdicts]] = field(default_factory=dict)
+    chosen: str = ""
+    """the way that agrees most with people"""
+
+
+def run(options: CompareOptions, watch: Watch) -> Results:
+    """Let ways judge what people labelled, and measure them; with halves choose one, and test it.
+
+    Raises:
+        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    options = with_absolute_places(options)
+    ways, notes = make_ways(options)
+    with remove_folders_if_refused(options.out, options.ledger_dir):
+        with fresh_display(watch), claim_output(options, watch, KIND):
+            salt_of(options.ledger_dir)
+            labelled = collect_items(options, options.out, watch, _examples(options, ways))
+            judged = Judged(options, ways, labelled)
+            for way in ways:
+                _plan(judged, way)
+            what = f"{counted(labelled.queries, 'query', 'queries')} that people labelled"
+            names = ", ".join(way.name for way in ways)
+            watch.say(f"{what}, {counted(len(labelled.items), 'pair')}; ways: {names}")
+            for note in notes:
+                watch.say(note)
+            started = {"kind": KIND, "options": options.model_dump(mode="json")}
+            record_start(options.out, RUN, started)
+        with on_one_ray(options):
+            _judge(judged, watch)
+        with fresh_display(watch), claim_output(options, watch, KIND):
+            return _finish(judged, notes)
+
+
+@contextmanager
+def plan_ways(options: CompareOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
+    """Yield the options of each way's run, for an estimate; their pools exist until it ends.
+
+    With halves, the way that will be chosen is not known: all but the first have one half alone.
+    """
+    ways, notes = make_ways(options)
+    with TemporaryDirectory() as folder:
+        labelled = collect_items(options, folder, watch, _examples(options, ways))
+        pools = [part.pools for part in labelled.parts.values()]
+        if len(pools) > 1:
+            notes.append("The chosen way judges the second half, too, which is not estimated.")
+        for note in notes:
+            watch.say(note)
+        yield {
+            way.name: plan_way(
+                options, way, pools if way is ways[0] else pools[:1], f"{options.out}/{way.folder}"
+            )
+            for way in ways
+        }
+
+
+def _examples(options: CompareOptions, ways: Sequence[Way]) -> frozenset[str]:
+    """Return the queries of the worked examples that judges of any way see."""
+    plans = (plan_way(options, way, ("-",), "-") for way in ways)
+    return frozenset().union(*(shown_example_queries(dict(plan)) for plan in plans))
+
+
+def _plan(judged: Judged, way: Way) -> None:
+    """Plan the runs of a way on each part; raise if they cannot be, or other results lie there."""
+    for name, part in judged.labelled.parts.items():
+        folder = f"{judged.options.out.rstrip('/')}/ways/{way.folder}"
+        folder += "" if name == ALL else f"/{name}"
+        plan = plan_way(judged.options, way, (part.pools,), folder)
+        refuse_other_options(plan, panel_of(plan, os.environ))
+        judged.plans[way.name, name] = plan
+
+
+def _judge(judged: Judged, watch: Watch) -> None:
+    """Let all ways judge, and find the one that agrees most; with halves let that one be tested."""
+    first, options = next(iter(judged.labelled.parts)), judged.options
+    names = [way.name for way in judged.ways]
+    for name in names:
+        _judge_part(judged, name, first, watch)
+    items = judged.labelled.parts[first].items
+    judged.chosen = choose(items, judged.verdicts[first], options.measure)
+    for name in dict.fromkeys((names[0], judged.chosen)) if options.halves else ():
+        _judge_part(judged, name, TEST, watch)
+
+
+def _judge_part(judged: Judged, way: str, part: str, watch: Watch) -> None:
+    plan, items = judged.plans[way, part], judged.labelled.parts[part].items
+    with fresh_display(watch):
+        watch.say("")
+        watch.say(way if part == ALL else f"{way}, queries to {part}")
+        judged.summaries[way, part] = judge_pools(plan, watch)
+    judged.verdicts.setdefault(part, {})[way] = verdicts_of(read_scores(plan.out), items)
+
+
+def _finish(judged: Judged, notes: Sequence[str]) -> Results:
+    """Measure the ways; write tables, the options of the chosen one, and the record."""
+    options, labelled, ways, chosen = judged.options, judged.labelled, judged.ways, judged.chosen
+    figures, cost = _agreement_and_costs(judged)
+    gains = _gains(judged)
+    compared = sum(not isnan(gain.low) for _, gain in gains)
+    figures += [
+        gain.figure(part, gain.p if options.halves else gain.p_of_interval(compared))
+        for part, gain in gains
+    ]
+    first = next(iter(labelled.parts))
+    shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
+    misjudged = describe_misjudged(
+        labelled.parts[first], labelled.people, judged.verdicts[first].values(), shown
+    )
+    tables = {
+        "figures": figures_table(figures),
+        "items": _items_table(judged),
+        "misjudged": table_of([*misjudged], Misjudged),
+    }
+    best = next(way for way in ways if way.name == chosen)
+    plan = plan_way(options, best, options.inputs, options.out)
+    write_text(options.out, CHOSEN, options_as_yaml(plan))
+    out = options.out.rstrip("/")
+    read = [
+        word
+        for name in ("corpus", "queries", "columns")
+        if (value := getattr(options, name))
+        for word in (flag_of(name), *values_of(value))
+    ]
+    places = ("--config", f"{out}/{CHOSEN}", "--out", sibling_path(out, "judged"))
+    ledger = ("--ledger", options.ledger_dir, "--dry-run")
+    tested = [gain for _, gain in gains if not isnan(gain.p)]
+    return finish(
+        KIND,
+        options,
+        tables,
+        build_report,
+        sources=[options.human],
+        complete=not labelled.rejected and all(s.complete for s in judged.summaries.values()),
+        next_command=command_of("annotate", *options.inputs, *read, *places, *ledger),
+        prices=table_version(options.prices),
+        chosen=chosen,
+        ways=[
+            {
+                "name": way.name,
+                "differs": way.differs(options),
+                "instructions": way.changes.get("instructions", ""),
+                "judges": way.judges(options),
+            }
+            for way in ways
+        ],
+        parts={n: {"queries": p.queries, "items": len(p.items)} for n, p in labelled.parts.items()},
+        human={"judgments": labelled.people.judgment_count, "in_input": labelled.judgments},
+        tested=asdict(tested[0]) if tested else None,
+        cost=cost,
+        notes=[*notes, *_gaps(judged), *labelled.notes],
+    )
+
+
+def _agreement_and_costs(judged: Judged) -> tuple[list[Figure], dict[str, dict[str, float]]]:
+    """Return the figures of each way, and what all ways and the whole ledger cost."""
+    ledger, parts = Ledger(judged.options.ledger_dir), judged.labelled.parts
+    costs = cost_requests(read_rows(judged.options.ledger_dir))
+    figures, keys = list[Figure](), list[str]()
+    for part, by_way in judged.verdicts.items():
+        items = parts[part].items
+        for name, verdicts in by_way.items():
+            plan = judged.plans[name, part]
+            asked = requests_of(plan, panel_of(plan, os.environ), ledger)
+            keys += [key for query_keys in asked.values() for key in query_keys]
+            figures += agreement_figures(name, part, items, verdicts)
+            figures += cost_figures(name, part, items, verdicts, cost_queries(asked, costs))
+    sums = {"ways": cost_once(keys, costs), "ledger": cost_once(costs, costs)}
+    return figures, {n: dict(zip(COST, s.tolist(), strict=True)) for n, s in sums.items()}
+
+
+def _gains(judged: Judged) -> list[tuple[str, Gain]]:
+    """Return the differences by part: of every two ways; with halves from the options as given."""
+    options, gains, baseline = judged.options, list[tuple[str, Gain]](), judged.ways[0].name
+    for part, verdicts in judged.verdicts.items():
+        items, others = judged.labelled.parts[part].items, [n for n in verdicts if n != baseline]
+        pairs = [(n, baseline) for n in others] if options.halves else [*combinations(verdicts, 2)]
+        for one, other in pairs:
+            tested = part == TEST and one == judged.chosen
+            gain = measure_gain(items, verdicts, one, other, measure=options.measure, tested=tested)
+            if gain.difference < 0 and not options.halves:  # seen from the one that agrees more
+                gain = measure_gain(items, verdicts, other, one, measure=options.measure)
+            gains.append((part, gain))
+    return gains
+
+
+def _items_table(judged: Judged) -> pa.Table:
+    """Return the table of people's pairs, with a column for the verdict of each way."""
+    parts = judged.labelled.parts.items()
+    rows = [(part, n, item) for part, of in parts for n, item in enumerate(of.items)]
+    columns = {
+        name: pa.array([getattr(item, name) for *_, item in rows], pa.string())
+        for name in ("query_id", "doc_id_a", "doc_id_b")
+    }
+    if judged.options.halves:
+        columns["half"] = pa.array([part for part, *_ in rows], pa.string())
+    columns["human"] = pa.array([_WORDS[item.verdict] for *_, item in rows], pa.string())
+    for way in judged.ways:
+        words = [
+            _WORDS[int(verdicts[way.name][n])] if way.name in verdicts else None
+            for part, n, _ in rows
+            for verdicts in [judged.verdicts.get(part, {})]
+        ]
+        columns[way.name] = pa.array(words, pa.string())
+    return pa.table(columns)
+
+
+def _gaps(judged: Judged) -> Iterator[str]:
+    """Yield notes on what was not judged, and why."""
+    for (name, part), summary in judged.summaries.items():
+        verdicts = judged.verdicts[part][name]
+        reasons = [*describe_disabled(summary.disabled)]
+        if summary.reasons:
+            commonest = max(summary.reasons, key=lambda reason: summary.reasons[reason])
+            reasons.append(f"{counted(summary.reasons[commonest], 'time')} {commonest}")
+        if unjudged := int((verdicts < 0).sum()):
+            many = f"{unjudged:,} of {counted(len(verdicts), 'pair')}"
+            see = f"see {summary.out}/failures.parquet"
+            yield f"{name} did not judge {many}: {'; '.join([*reasons, see])}."
+        elif summary.disabled:
+            yield f"{name}: {'; '.join(reasons)}."
