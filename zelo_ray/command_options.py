@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from zelo_ray.options import (
     FILES,
@@ -170,7 +170,6 @@ class CompareOptions(JudgingOptions):
         JUDGING,
         "each another way, by one option of annotate: protocol=NAME, instructions=FILE, "
         "template=FILE, judges=JUDGE ...",
-        validation_alias=AliasChoices("try_", "try"),
     )
     candidates: dict[str, dict[str, Any]] = option(
         {}, JUDGING, "further ways by name: the options of annotate in which each differs"
@@ -181,6 +180,14 @@ class CompareOptions(JudgingOptions):
     measure: Literal["concordance", "agreement"] = option(
         "concordance", MEASURING, "share of people's pairs in order; a tie counts half, or 0"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_called_as_its_flag(cls, values: Any) -> Any:
+        if not (isinstance(values, Mapping) and "try" in values):
+            return values
+        others = {name: value for name, value in values.items() if name != "try"}
+        return {"try_": values["try"], **others}
 
 
 class ProbeOptions(JudgingOptions):

@@ -54,11 +54,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a report shows the figures of a name: their axis, format, and the value of no effect."""
+    """How a report shows the figures of a name: their axis, format, and the value of no effect.
+
+    Without ``ends`` the table leaves out their intervals, which the chart has.
+    """
 
     axis: str
     form: str = ".3f"
     neutral: float | None = None
+    ends: bool = True
 
 
 def figures_section(
@@ -120,6 +124,8 @@ def _chart(
         pictures[what, scale] = charts.intervals(
             names, columns, how.axis, how.neutral, form=how.form
         )
+    if len(pictures) == 1:
+        return chart(next(iter(pictures.values())), caption)
     if len({scale for _, scale in pictures}) == 1:
         return chart({what: picture for (what, _), picture in pictures.items()}, caption, "figure")
     return chart(pictures, caption, "figure", heading)
@@ -155,9 +161,10 @@ def _table(
     cells: list[list[Value]] = []
     for (of, whom, scale), line in lines.items():
         keys = [of, *([whom] * against), *([named[scale]] * scaled)]
-        figures: list[Value] = [
-            cell_of(line[name], shown[name].form) if name in line else None for name in names
-        ]
+        figures: list[Value] = []
+        for name in names:
+            cell = cell_of(line[name], shown[name].form) if name in line else None
+            figures.append(cell if not cell or shown[name].ends else cell._replace(low=nan))
         p = next((row["p"] for row in line.values() if not isnan(row["p"])), nan)
         figures += [Cell(p, ".2g")] if tested else []
         cells.append([*keys, *figures, max(row["items"] for row in line.values())])

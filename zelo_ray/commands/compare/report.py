@@ -20,9 +20,9 @@ FEW = 10
 _SHOWN = {
     "concordance": Shown("pairs in people's order, a tie counts half"),
     "agreement": Shown("pairs with people's verdict"),
-    "calls": Shown("calls", ",.0f"),
-    "tokens": Shown("tokens", ",.0f"),
-    "dollars": Shown("US dollars", "$"),
+    "calls": Shown("calls", ",.0f", ends=False),
+    "tokens": Shown("tokens", ",.0f", ends=False),
+    "dollars": Shown("US dollars", "$", ends=False),
     "dollars per correct pair": Shown("US dollars for a correct pair", ".3g"),
     "calls per correct pair": Shown("calls for a correct pair", ".2f"),
     "agreement, decided": Shown("pairs with people's verdict, where neither says a tie"),
@@ -47,12 +47,13 @@ def build_report(results: Results) -> Report:
         ends = (tested["low"], tested["high"])
         tiles["gain, on the queries to test"] = Cell(tested["difference"], "+.3f", *ends)
     tiles |= {"queries": count, "calls": round(cost["calls"]), "dollars": _dollars(cost)}
-    sections = (_ways_section(results), _differences_section(results), _misjudged_section(results))
+    sections = (_ways_section(results), _differences_section(results))
     return Report(
         title=f"{len(record['ways'])} ways of judging, on {_pairs(record)}",
         tiles=tiles,
         lead=[*_lead(results), _explain(results)],
         sections=[section for section in sections if section],
+        page_sections=lambda: _misjudged_section(results),
         find_warnings=lambda: _warnings(results),
         notes=record["notes"],
         made=f"zelo-ray {record['versions']['zelo-ray']} compare, seed {options['seed']}.",
@@ -110,11 +111,12 @@ def _lead_of_all(results: Results) -> Iterator[str]:
             alike += [name for name in pair if name != chosen]
     if alike:
         yield f"It is not significantly better than {name_some(alike, 5)}."
-    unit = f"{_unit(results)} per correct pair"
-    priced = [row for row in results.rows("figures", what=unit) if not isnan(row["value"])]
+    unit = _unit(results)
+    per_pair = results.rows("figures", what=f"{unit} per correct pair")
+    priced = [row for row in per_pair if not isnan(row["value"])]
     if priced:
         least = min(priced, key=lambda row: row["value"])
-        yield f"A correct pair costs least by {least['of']}: {_cost_cell(least).text()} {unit[:7]}."
+        yield f"A correct pair costs least by {least['of']}: {_cost_cell(least).text()} {unit}."
 
 
 def _describe_test(record: Row, baseline: str) -> str:
@@ -171,8 +173,9 @@ def _ways_section(results: Results) -> Section | None:
     measure = record["options"]["measure"]
     order = sorted(_SHOWN, key=lambda name: name != measure)
     shown = {name: _SHOWN[name] for name in order if "per" not in name or name.startswith(unit)}
-    if unit == "calls":
-        shown.pop("dollars")
+    for name in ("tokens", "dollars"):
+        if not any(row["value"] for row in results.rows("figures", what=name)):
+            shown.pop(name)
     few = {name for name, *_ in _missing(results)}
     names = [way["name"] for way in record["ways"]]
     value = {n: row["value"] if (row := _figure(results, n)) else float("nan") for n in names}
@@ -184,11 +187,9 @@ def _ways_section(results: Results) -> Section | None:
         "is wrong. Costs are of all answers, also of those that several ways use; ledger: "
         f"{round(record['cost']['ledger']['calls']):,} calls."
     )
-    differ = table(
-        [way for way in record["ways"] if way["differs"]],
-        {"way": "name", "differs in": "differs", "instructions": lambda way: way["instructions"]},
-        f"The options as given are {record['ways'][0]['name']}.",
-    )
+    baseline, *others = record["ways"]
+    caption_of_ways = f"{baseline['name']} has the options as given."
+    differ = table(others, {"way": "name", "differs in": "differs"}, caption_of_ways)
     more = [*_cost_chart(rows, measure, unit), differ]
     return figures_section(
         "ways",
@@ -241,7 +242,7 @@ def _differences_section(results: Results) -> Section | None:
     )
 
 
-def _misjudged_section(results: Results) -> Section | None:
+def _misjudged_section(results: Results) -> list[Section]:
     """Show the documents in the most wrong pairs, with what judges said of them."""
     rows, rank = list[list[Any]](), 0
     for row in results.rows("misjudged"):
@@ -251,13 +252,13 @@ def _misjudged_section(results: Results) -> Section | None:
         rows.append([*shown, row["way"], row["judge"], row["statement"][:_STATEMENT]])
         rank = row["rank"]
     if not rows:
-        return None
+        return []
     caption = "Documents in the most pairs that ways order otherwise than people."
     if CHOICE in results.record["parts"]:
         caption += " None is of the queries to test: other instructions can still be tested there."
     columns = ("query", "document", "people", "wrong", "way", "judge", "said")
     parts = [Table(columns, rows, caption, file="misjudged.parquet", open_rows=12)]
-    return Section("misjudged", "Most often misjudged", parts)
+    return [Section("misjudged", "Most often misjudged", parts)]
 
 
 def _warnings(results: Results) -> Iterator[Warn]:

@@ -206,7 +206,6 @@ def _finish(judged: Judged, notes: Sequence[str]) -> Results:
             {
                 "name": way.name,
                 "differs": way.differs(options),
-                "instructions": way.changes.get("instructions", ""),
                 "judges": way.judges(options),
             }
             for way in ways

@@ -38,7 +38,7 @@ _NOT_KEPT = {*_READ, *_OF_RUNNING, "replace", "max_usd", "retry_failures", "trac
 """Options of this run that a later one does not take over."""
 _NO_NAMES = {"human", "query_id", "doc_id_a", "doc_id_b", "half"}
 """Columns of ``items.parquet``, beside which each way has one of its name."""
-_SHOWN = 60  # characters of a value
+_SHOWN = 300  # characters of a value
 
 
 @dataclass(frozen=True, slots=True)
