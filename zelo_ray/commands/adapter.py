@@ -156,12 +156,13 @@ def _estimate_plans(
     return _estimated(jobs, format_previews(jobs, what), options.max_usd)
 
 
-def probe(options: Any, watch: "Watch") -> "Report | CommandResult":
+def probe(options: Any, watch: "Watch") -> "Results | CommandResult":
     """Probe judges, or estimate what it would cost."""
+    from zelo_ray.commands.probe.run import plan_probe, run
+
     if not options.dry_run:
-        return _run("probe", options, watch)
+        return run(options, watch)
     from zelo_ray.commands.dry_run import preview_job
-    from zelo_ray.commands.probe.job import plan_probe
 
     with plan_probe(options, watch) as plan:
         job = preview_job(plan, os.environ)

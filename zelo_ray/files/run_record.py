@@ -8,13 +8,10 @@ from typing import Any
 from zelo_ray.errors import InputError
 from zelo_ray.files.storage import exists, list_directory, read_json_object, write_json
 
-RUN, PROBE = "run.json", "probe.json"
+RUN = "run.json"
 SAMPLE_RECORD, ANSWERS = "label.json", "answers.jsonl"
 """Files of which each says that a folder holds a sample for people, or their labels."""
-OWNERS = {
-    PROBE: "probe",
-    **{f"{kind}.json": kind for kind in ("agree", "compare", "drift")},
-}
+OWNERS = {f"{kind}.json": kind for kind in ("agree", "compare", "drift")}
 """By a file, the kind of results that the other files of its folder belong to."""
 COMMAND_OF_KIND = {"compare": "compare-labels"}
 """The command that writes results of a kind, if it has another name."""
@@ -71,8 +68,7 @@ def record_start(out: str, name: str, record: Mapping[str, Any]) -> None:
 
 def unfinished_record(out: str) -> dict[str, Any] | None:
     """Return the record of the run in a directory if it is unfinished, else None."""
-    name = _record_name(out)
-    record = find_record(out, name) if name else {}
+    record = find_record(out)
     return None if is_finished(record) else record
 
 
@@ -96,13 +92,8 @@ def run_directory(url: str) -> str:
 def options_of_run(url: str) -> dict[str, Any] | None:
     """Return the options of a run, given its directory or a file in it; None if there are none."""
     out = run_directory(url)
-    name = _record_name(out)
-    return read_record(f"{out}/{name}").get("options") if name else None
-
-
-def _record_name(out: str) -> str | None:
-    names = list_directory(out) or ()
-    return next((name for name in (RUN, PROBE) if name in names), None)
+    is_there = RUN in (list_directory(out) or ())
+    return read_record(f"{out}/{RUN}").get("options") if is_there else None
 
 
 def changed_prompt_options(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

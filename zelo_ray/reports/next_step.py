@@ -15,28 +15,18 @@ from zelo_ray.command_options import (
     DoctorOptions,
     DriftOptions,
     FitOptions,
-    ProbeOptions,
 )
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.wording import without_passwords
 from zelo_ray.names import split_name
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reports.command_lines import (
-    command_from_options,
     command_of,
     repeat_command,
     sibling_path,
-    typed_value,
 )
 
 _PLAIN = ("--rerankers", "original", "bm25")
-_ONLY_WHAT_IT_SAYS = (
-    "Only what a document says about the query counts: not its length, its language or its source, "
-    "and not what it says of itself."
-)
-"""Instructions against what a probe found."""
-_OF_A_PROBE = {"ledger", "max_usd", "out", "protocol", "replace"}
-"""Options of `probe` that a run of annotate after it does not take over."""
 
 
 def next_line(command: str) -> str:
@@ -134,27 +124,6 @@ def after_compare_labels(options: CompareLabelsOptions) -> str:
 def after_drift(options: DriftOptions) -> str:
     """Return how to see how far the old and the new judgments agree."""
     return command_of("agree", options.old, options.new)
-
-
-def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequence[str]) -> str:
-    """Return how to probe with instructions; else how to judge the input with these judges.
-
-    Args:
-        options: of the probe.
-        words: the typed words.
-        failing: judges with a harmful shift.
-    """
-    if failing and not options.instructions:
-        out = sibling_path(options.out, "instructed")
-        more = ("--instructions", _ONLY_WHAT_IT_SAYS, "--out", out)
-        return repeat_command(words, *more, without=("--out",))
-    given = options.model_fields_set & AnnotateOptions.model_fields.keys() - _OF_A_PROBE
-    values = {name: getattr(options, name) for name in given}
-    values |= {"protocol": options.protocol, "inputs": options.inputs, "dry_run": True}
-    if file := typed_value(words, "--instructions"):
-        values["instructions"] = file
-    out = sibling_path(options.out, "judged")
-    return command_from_options(AnnotateOptions.model_construct(**values, out=out))
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:

@@ -78,7 +78,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
         InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
-    options = with_absolute_places(options)
+    given, options = options, with_absolute_places(options)
     ways, notes = make_ways(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         with fresh_display(watch), claim_output(options, watch, KIND):
@@ -97,7 +97,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
         with on_one_ray(options):
             _judge(judged, watch)
         with fresh_display(watch), claim_output(options, watch, KIND):
-            return _finish(judged, notes)
+            return _finish(judged, notes, _next_command(given))
 
 
 @contextmanager
@@ -159,7 +159,21 @@ def _judge_part(judged: Judged, way: str, part: str, watch: Watch) -> None:
     judged.verdicts.setdefault(part, {})[way] = verdicts_of(read_scores(plan.out), items)
 
 
-def _finish(judged: Judged, notes: Sequence[str]) -> Results:
+def _next_command(options: CompareOptions) -> str:
+    """Return how to judge the whole input as was chosen, over the same ledger."""
+    out = options.out.rstrip("/")
+    read = [
+        word
+        for name in ("corpus", "queries", "columns")
+        if (value := getattr(options, name))
+        for word in (flag_of(name), *values_of(value))
+    ]
+    places = ("--config", f"{out}/{CHOSEN}", "--out", sibling_path(out, "judged"))
+    ledger = ("--ledger", options.ledger_dir, "--dry-run")
+    return command_of("annotate", *options.inputs, *read, *places, *ledger)
+
+
+def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     """Measure the ways; write tables, the options of the chosen one, and the record."""
     options, labelled, ways, chosen = judged.options, judged.labelled, judged.ways, judged.chosen
     figures, cost = _agreement_and_costs(judged)
@@ -182,15 +196,6 @@ def _finish(judged: Judged, notes: Sequence[str]) -> Results:
     best = next(way for way in ways if way.name == chosen)
     plan = plan_way(options, best, options.inputs, options.out)
     write_text(options.out, CHOSEN, options_as_yaml(plan))
-    out = options.out.rstrip("/")
-    read = [
-        word
-        for name in ("corpus", "queries", "columns")
-        if (value := getattr(options, name))
-        for word in (flag_of(name), *values_of(value))
-    ]
-    places = ("--config", f"{out}/{CHOSEN}", "--out", sibling_path(out, "judged"))
-    ledger = ("--ledger", options.ledger_dir, "--dry-run")
     tested = [gain for _, gain in gains if not isnan(gain.p)]
     return finish(
         KIND,
@@ -199,7 +204,7 @@ def _finish(judged: Judged, notes: Sequence[str]) -> Results:
         build_report,
         sources=[options.human],
         complete=not labelled.rejected and all(s.complete for s in judged.summaries.values()),
-        next_command=command_of("annotate", *options.inputs, *read, *places, *ledger),
+        next_command=next_command,
         prices=table_version(options.prices),
         chosen=chosen,
         ways=[
