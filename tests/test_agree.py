@@ -14,7 +14,7 @@ from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
 from zelo_ray.command_options import Scale, parse_scales
-from zelo_ray.commands.compare_protocols.people import read_people
+from zelo_ray.commands.compare.items import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement
 from zelo_ray.evaluation.agreement import compare_agreement, draw_samples, estimate_values

@@ -230,12 +230,13 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
         pass
 
 
-KINDS = ("annotate", "bakeoff", "protocols", "tune", "probe", "label", "agree", "compare", "drift")
+KINDS = ("annotate", "bakeoff", "probe", "label", "agree", "compare", "drift")
 FILES = {
     "label": ("label.json", "answers.jsonl"),
     "annotate": ("run.json",),
     "bakeoff": ("run.json",),
-    **{kind: (f"{kind}.json",) for kind in KINDS[2:] if kind != "label"},
+    "probe": ("run.json",),
+    **{kind: (f"{kind}.json",) for kind in KINDS[4:]},
 }
 
 

@@ -27,7 +27,6 @@ from zelo_ray.commands.bakeoff.report.warnings import (
     warn_of_rankers,
 )
 from zelo_ray.commands.compare_labels.report import warn_of_labels
-from zelo_ray.commands.compare_protocols.report import rank_warnings_of, warn_of_protocols
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.tables import table_of
@@ -188,14 +187,6 @@ def test_labels_that_turn_an_order():
     assert found == [Code.PAIRS_TURNED, Code.LEADER_CHANGED, Code.LABELS_CONTRADICT]
     many = {**counts, "queries_contradicted": 99}
     assert codes(warn_of_labels({**record, "counts": many, "uncut": ["new"]}, None)) == []
-
-
-def test_protocols_that_judged_little():
-    rows = [{"protocol": name, "judged": 9, "items": 10} for name in "ab"]
-    assert codes(warn_of_protocols(rows)) == []
-    assert codes(warn_of_protocols([rows[0], {**rows[1], "judged": 8}])) == [Code.FEW_ITEMS_JUDGED]
-    record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
-    assert codes(rank_warnings_of(record, rows[:1]).every) == [Code.DEMONSTRATION]
 
 
 # As they are read from results
