@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data import published
-from benchmarks.panels import read_grades
+from benchmarks.data import Grades, published, read_grades
 from zelo_ray.commands.compare.items import CHOICE, Item, People, half_of
 from zelo_ray.commands.compare.measure import Gain, choose, credit_pairs, measure_gain
+from zelo_ray.evaluation.changes import LEVEL
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 
 Verdicts = dict[str, list[int]]
@@ -33,11 +33,12 @@ DEPTH = 20  # documents of a query
 CANDIDATES, QUERIES, PAIRS = 8, 50, 15
 
 
-def words_of(scores: dict[tuple[str, str], int], items: Sequence[Item]) -> list[int]:
+def words_of(scores: Grades, items: Sequence[Item]) -> list[int]:
     """Return the verdicts that grades of documents give; -1 where one is missing."""
     rows = []
     for item in items:
-        a, b = (scores.get((item.query_id, doc)) for doc in (item.doc_id_a, item.doc_id_b))
+        graded = scores.get(item.query_id, {})
+        a, b = (graded.get(doc) for doc in (item.doc_id_a, item.doc_id_b))
         missing = a is None or b is None
         rows.append(-1 if missing else TIE if a == b else A_BETTER if a > b else B_BETTER)
     return rows
@@ -45,12 +46,12 @@ def words_of(scores: dict[tuple[str, str], int], items: Sequence[Item]) -> list[
 
 def recorded(folder: Path, qrels: str, judges: str, depth: int) -> tuple[list[Item], Verdicts]:
     """Return pairs of people's grades, of the first documents of a query, and judges' verdicts."""
-    human: dict[str, dict[str, float]] = {}
-    for (query_id, doc_id), grade in sorted(read_grades(folder / qrels).items()):
-        graded = human.setdefault(query_id, {})
-        if len(graded) < depth:
-            graded[doc_id] = min(3.0, float(grade))
-    people = People({}, human)
+    grades = read_grades(folder / qrels)
+    human = {
+        query_id: {doc: min(3.0, float(grade)) for doc, grade in sorted(row.items())[:depth]}
+        for query_id, row in sorted(grades.items())
+    }
+    people = People({q: {(d,): g for d, g in row.items()} for q, row in human.items()})
     items = [item for query_id in human for item in people.items(query_id, list(human[query_id]))]
     files = sorted((folder / judges).glob("*.txt"))
     return items, {path.stem: words_of(read_grades(path), items) for path in files}
@@ -133,6 +134,11 @@ def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) ->
     )
 
 
+def is_worse(gain: Gain) -> bool:
+    """Tell whether a way is significantly worse than the other."""
+    return gain.difference < 0 and gain.p <= LEVEL
+
+
 def made_up_items(queries: int) -> list[Item]:
     """Return pairs of which people prefer the first."""
     return [
@@ -164,7 +170,7 @@ def equals(draws: int, candidates: int) -> None:
                 continue
             gain = measure_gain(*half, chosen, AS_IT_IS, tested=True)
             counts[title][0] += gain.is_better
-            counts[title][1] += gain.is_worse
+            counts[title][1] += is_worse(gain)
             counts[title][2] += 1
             if title == "same half":
                 optimism.append(gain.difference)
@@ -192,7 +198,7 @@ def guesses(draws: int) -> None:
                 tested=True,
             )
             counts[0] += gain.is_better
-            counts[1] += gain.is_worse
+            counts[1] += is_worse(gain)
     for measure, (better, worse) in found.items():
         print(f"| {measure} | {better / draws:.3f} | {worse / draws:.3f} |")
 

@@ -5,12 +5,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
-from types import MappingProxyType
 
 import pyarrow as pa
 
 from zelo_ray.command_options import CompareOptions
-from zelo_ray.engine.count_input import InputCount, count_input
+from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.errors import InputError
@@ -52,29 +51,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """People's judgments by query id: verdicts on pairs of documents, or grades; one is empty."""
+    """People's judgments by query id: verdicts by two documents, or grades by one.
 
-    verdicts: Mapping[str, Mapping[tuple[str, str], int]]
-    grades: Mapping[str, Mapping[str, float]]
+    ``weights`` are as in `judges.people_weights`, by query id and sorted documents.
+    """
+
+    judgments: Mapping[str, Mapping[tuple[str, ...], float]]
     weights: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """see `judges.people_weights`"""
     notes: tuple[str, ...] = ()
 
-    @property
-    def query_ids(self) -> set[str]:
-        """Return the queries that people judged."""
-        return {*self.verdicts, *self.grades}
-
-    @property
-    def judgment_count(self) -> int:
-        """Count the pairs that people voted on, or the documents that they graded."""
-        return sum(map(len, (self.verdicts or self.grades).values()))
-
-    def count_judgments(self, query_id: str, doc_ids: Sequence[str]) -> int:
+    def count(self, query_id: str, doc_ids: Sequence[str]) -> int:
         """Count people's judgments of these documents of a query."""
-        ids = {*doc_ids}
-        graded = ids.intersection(self.grades.get(query_id, ()))
-        return sum(ids.issuperset(pair) for pair in self.verdicts.get(query_id, {})) + len(graded)
+        return sum(map({*doc_ids}.issuperset, self.judgments.get(query_id, ())))
 
     def items(self, query_id: str, doc_ids: Sequence[str]) -> Iterator[Item]:
         """Yield the pairs of a query's documents that people judged.
@@ -82,42 +70,33 @@ class People:
         The document with the higher grade is the better one; A comes first in the pool. Pairs with
         equal grades are left out.
         """
-        ids = {*doc_ids}
-        for pair, verdict in self.verdicts.get(query_id, {}).items():
-            if ids.issuperset(pair):
-                weight = self.weights.get((query_id, *sorted(pair)), 1.0)
-                yield Item(query_id, *pair, verdict, weight)
-        grades = self.grades.get(query_id, {})
-        for a, b in combinations([doc_id for doc_id in doc_ids if doc_id in grades], 2):
-            if grades[a] != grades[b]:
-                weight = self.weigh(query_id, a) * self.weigh(query_id, b)
-                verdict = A_BETTER if grades[a] > grades[b] else B_BETTER
-                yield Item(query_id, a, b, verdict, weight)
-
-    def weigh(self, query_id: str, doc_id: str) -> float:
-        """Return how many documents a graded one stands for."""
-        return self.weights.get((query_id, doc_id), 1.0)
+        ids, judged = {*doc_ids}, self.judgments.get(query_id, {})
+        weigh = self.weights.get
+        for place, verdict in judged.items():
+            if len(place) > 1 and ids.issuperset(place):
+                a, b = place
+                weight = weigh((query_id, *sorted(place)), 1.0)
+                yield Item(query_id, a, b, int(verdict), weight)
+        graded = [doc_id for doc_id in doc_ids if (doc_id,) in judged]
+        for a, b in combinations(graded, 2):
+            if difference := judged[a,] - judged[b,]:
+                weight = weigh((query_id, a), 1.0) * weigh((query_id, b), 1.0)
+                yield Item(query_id, a, b, A_BETTER if difference > 0 else B_BETTER, weight)
 
 
 def read_people(
-    url: str,
-    pattern: str | None = None,
-    columns: Mapping[str, str] = MappingProxyType({}),
+    url: str, pattern: str | None = None, columns: Mapping[str, str] | None = None
 ) -> People:
     """Read people's judgments from a file: votes on pairs, grades by row, or qrels of any kind.
 
     Several people's votes on a pair become one verdict, as in `agree`; several grades of a
-    document become their mean.
-
-    Args:
-        url: where it is.
-        pattern: use only people whose name matches it.
-        columns: by role, the name of a column that is not called as is usual.
+    document become their mean. ``pattern`` names the people to use, and ``columns`` by role those
+    that are not called as is usual.
 
     Raises:
         InputError: its format is unknown, a row is invalid, or there is no judgment.
     """
-    part = judges.read_people(url, pattern, columns)
+    part = judges.read_people(url, pattern, columns or {})
     weights, notes = judges.people_weights(part), part.notes
     if weights:
         how = "labels, drawn with unequal chances, count 1 / probability in figures of agreement"
@@ -125,23 +104,21 @@ def read_people(
             f"{url}: {how}; numbers of pairs, and the cost of a correct one, are plain counts",
         )
     if part.votes:
-        return People(_read_verdicts(judges.votes_of(part)), {}, weights, notes)
-    by_query: dict[str, dict[str, list[float]]] = {}
+        return People(_read_verdicts(judges.votes_of(part)), weights, notes)
+    grades: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for row in part.table.select(["query_id", "doc_id", "grade"]).to_pylist():
-        by_query.setdefault(row["query_id"], {}).setdefault(row["doc_id"], []).append(row["grade"])
-    grades = {
-        query_id: {doc_id: fmean(values) for doc_id, values in by_doc.items()}
-        for query_id, by_doc in by_query.items()
-    }
-    return People({}, grades, weights, notes)
+        by_doc = grades.setdefault(row["query_id"], {})
+        by_doc.setdefault((row["doc_id"],), []).append(row["grade"])
+    means = {q: {doc: fmean(each) for doc, each in by.items()} for q, by in grades.items()}
+    return People(means, weights, notes)
 
 
-def _read_verdicts(table: pa.Table) -> dict[str, dict[tuple[str, str], int]]:
+def _read_verdicts(table: pa.Table) -> dict[str, dict[tuple[str, ...], float]]:
     votes = encode_votes(table)
     orientation = find_orientation(votes, table)
     ratings = verdict_ratings(votes, judge_verdicts(reduce_repeats(votes)), orientation)
     doc_ids = sorted({*table["doc_id_a"].to_pylist(), *table["doc_id_b"].to_pylist()})
-    verdicts: dict[str, dict[tuple[str, str], int]] = {}
+    verdicts: dict[str, dict[tuple[str, ...], float]] = {}
     pairs = zip(votes.pairs.tolist(), orientation.tolist(), *ratings.grades.tolist(), strict=True)
     for (query, *places), direction, verdict in pairs:
         a, b = [doc_ids[place - 1] for place in places][::direction]
@@ -160,25 +137,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """What all ways judge, by `ALL`, or by `CHOICE` and `TEST`; and what was left out."""
+    """What all ways judge, by `ALL`, or by `CHOICE` and `TEST`; and what was left out.
+
+    ``judgments`` counts people's judgments of documents of the input, and ``rejected`` its invalid
+    lines.
+    """
 
     people: People
     parts: Mapping[str, Part]
     judgments: int
-    """people's judgments of documents of the input"""
     rejected: int
-    """invalid lines of the input"""
     notes: Sequence[str]
-
-    @property
-    def items(self) -> list[Item]:
-        """Return the pairs of all parts."""
-        return [item for part in self.parts.values() for item in part.items]
-
-    @property
-    def queries(self) -> int:
-        """Return how many queries have pairs."""
-        return sum(part.queries for part in self.parts.values())
 
 
 def half_of(query: str) -> str:
@@ -198,8 +167,7 @@ def collect_items(
         shown: queries of the worked examples that judges see: they measure none.
 
     Raises:
-        InputError: there is no pair; or, for halves, there are fewer than two labelled queries, or
-            all are in the same half.
+        InputError: there is no pair; or, for halves, all labelled queries are in the same half.
     """
     columns = split_columns(options.columns)
     people = read_people(options.human, options.people, columns)
@@ -213,8 +181,7 @@ def collect_items(
         watch.say(message)
     names = (CHOICE, TEST) if options.halves else (ALL,)
     parts = {name: Part(f"{folder.rstrip('/')}/pools-{name}.jsonl") for name in names}
-    judgments = left_out = 0
-    labelled, found = people.query_ids, list[str]()
+    judgments, left_out, found = 0, 0, ""
     with ExitStack() as files:
         opened = {n: files.enter_context(open_for_writing(part.pools)) for n, part in parts.items()}
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
@@ -222,8 +189,8 @@ def collect_items(
                 continue
             query_id = line.pool.query_id
             doc_ids = [document.id for document in line.pool.documents[: options.document_limit]]
-            judgments += people.count_judgments(query_id, doc_ids)
-            found += [query_id] if query_id in labelled else []
+            judgments += people.count(query_id, doc_ids)
+            found = found or (query_id if query_id in people.judgments else "")
             pairs = [*people.items(query_id, doc_ids)]
             if query_id in shown:
                 left_out += len(pairs)
@@ -232,45 +199,25 @@ def collect_items(
                 parts[name].items += pairs
                 parts[name].queries += 1
                 opened[name].write(line.raw + b"\n")
-    notes, rejected = [f"{note}." for note in people.notes], rejected + census.rejected
-    if without := people.judgment_count - judgments:
-        what = "pairs" if people.verdicts else "documents"
-        some = f"among the first {options.document_limit} documents of a query"
-        where = some if options.document_limit else "in the input"
-        many = f"{without:,} of {people.judgment_count:,} {what} in {options.human}"
-        notes.append(f"{many} are not {where}.")
-    if left_out:
-        notes.append(f"{counted(left_out, 'pair')} of the query of the worked examples left out.")
-    if rejected:
-        notes.append(f"Rejected {counted(rejected, 'invalid input line')}: rejected.parquet.")
-    labels = Labelled(people, parts, judgments, rejected, notes)
-    if not labels.items:
-        raise InputError(_no_item(options, people, found, census, left_out))
-    if not all(part.queries for part in parts.values()):
+    if not any(part.items for part in parts.values()):
+        ids = (query_id for _, _, query_id in census.places)
+        why = explain_mismatch(options.human, {*people.judgments}, "the input", ids)
+        if found:
+            why = f"of labelled queries, such as {found!r}, it has no two documents that people "
+            why += "judged as unequal, or it is a query of the worked examples"
+        raise InputError(f"{options.human}: people judged no pair of the input: {why}")
+    if not all(part.items for part in parts.values()):
         raise InputError(
-            f"--halves: people labelled {counted(labels.queries, 'query', 'queries')} of the input"
-            ", all in the same half, which follows from the texts; it takes one to choose on and "
-            "one to test on, so label more"
+            "--halves: all labelled queries of the input are in the same half, which follows from "
+            "their texts; it takes one to choose on and one to test on, so label more"
         )
-    return labels
-
-
-def _no_item(
-    options: CompareOptions,
-    people: People,
-    found: Sequence[str],
-    census: InputCount,
-    left_out: int,
-) -> str:
-    """Say why there is no item; ``found`` are people's queries that the input has."""
-    if left_out:
-        return f"{options.human}: the input has labels of queries of the worked examples alone"
-    about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"
-    if found:
-        return (
-            f"{options.human}: of {about} {len(found):,} (such as {found[0]!r}) are in the "
-            "input, but none of them has a pair of documents that people judged"
-        )
-    ids = (query_id for _, _, query_id in census.places)
-    why = explain_mismatch(options.human, people.query_ids, "the input", ids)
-    return f"{options.human}: none of {about} is among the {census.pools:,} of the input: {why}"
+    rejected, known = rejected + census.rejected, sum(map(len, people.judgments.values()))
+    what = f"{known:,} judgments in {options.human}"
+    where = f"the first {options.document_limit} documents" if options.document_limit else "input"
+    notes = {
+        f"{known - judgments:,} of {what} are not of the {where}.": known > judgments,
+        f"{counted(left_out, 'pair')} of the query of the worked examples left out.": left_out,
+        f"Rejected {counted(rejected, 'invalid input line')}: rejected.parquet.": rejected,
+    }
+    said = [f"{note}." for note in people.notes] + [note for note, holds in notes.items() if holds]
+    return Labelled(people, parts, judgments, rejected, said)

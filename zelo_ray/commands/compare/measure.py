@@ -3,22 +3,21 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite, isnan, nan
+from math import isfinite, isnan, nan
 from typing import Literal
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from zelo_ray.commands.compare.items import Item
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.evaluation.agreement import Figure as Estimate
 from zelo_ray.evaluation.agreement import (
-    CONFIDENCE,
     estimate,
     estimate_share,
     quotient,
 )
-from zelo_ray.evaluation.agreement import Figure as Estimate
+from zelo_ray.evaluation.changes import LEVEL, count_needed, p_of_interval
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.significance import TIE as EQUAL
 from zelo_ray.evaluation.significance import Floats, paired_test
@@ -47,9 +46,6 @@ Scores = Mapping[tuple[str, str], float]
 Measure = Literal["concordance", "agreement"]
 MOST = 0.9
 """A way that judged a smaller share is not chosen: these pairs may be easier."""
-LEVEL, POWER = 0.05, 0.8
-"""The level of a test, two-sided, and the power for which queries are counted."""
-_MOST_QUERIES = 10_000_000  # beyond that a difference is as good as none
 _COEFFICIENTS = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "mcc")}
 _FIGURES = {
     (WITH_TIES, "agreement"): "agreement",
@@ -143,22 +139,13 @@ def agreement_figures(
     ratings = RatingMatrix((HUMAN, name), grades, queries, 3, None if even else weights)
     for found in agreement_with_people(ratings, _COEFFICIENTS):
         if what := _FIGURES.get((found.scale, found.coefficient)):
-            known = Estimate(found.value, found.low, found.high, found.queries)
-            yield _figure(name, what, part, known, found.items)
+            ends = (found.value, found.low, found.high, nan)
+            yield Figure(name, "", what, part, *ends, found.items, found.queries)
 
 
 def _figure(of: str, what: str, scale: str, found: Estimate, items: int) -> Figure:
-    return Figure(
-        of=of,
-        against="",
-        what=what,
-        scale=scale,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        items=items,
-        queries=found.queries,
-    )
+    ends = (found.value, found.low, found.high, nan)
+    return Figure(of, "", what, scale, *ends, items, found.queries)
 
 
 # --- differences ----------------------------------------------------------------------------------
@@ -168,16 +155,9 @@ def _figure(of: str, what: str, scale: str, found: Estimate, items: int) -> Figu
 class Gain:
     """By how much a way agrees more with people than another, on the pairs that both judged.
 
-    Attributes:
-        way: its name.
-        other: the name of the other.
-        value: its share of the pairs, by the measure (`credit_pairs`).
-        other_value: the same of the other.
-        difference: of the two.
-        low, high: ends of its 95% interval, over samples of queries.
-        p: of a paired t-test over queries; NaN where no test was made.
-        items, queries: how many pairs, of how many queries, both judged.
-        needed: how many queries would show such a difference; 0 if none would, or it is unknown.
+    ``value`` and ``other_value`` are their shares of the pairs (`credit_pairs`); the interval of
+    the difference is over samples of queries, and p of a paired t-test over queries, NaN where none
+    was made. ``needed`` queries would show such a difference; 0 if none would.
     """
 
     way: str
@@ -197,28 +177,11 @@ class Gain:
         """Return whether it is significantly better."""
         return self.difference > 0 and self.p <= LEVEL
 
-    @property
-    def is_worse(self) -> bool:
-        """Return whether it is significantly worse."""
-        return self.difference < 0 and self.p <= LEVEL
-
-    def p_of_interval(self, pairs: int) -> float:
-        """Return the p that its interval comes to, corrected for so many pairs (Bonferroni).
-
-        The interval, widened to 1 - .05 / pairs in the ratio of Student's quantiles, holds 0 where
-        this p is above .05: samples of queries do not estimate such extreme quantiles.
-        """
-        if isnan(self.low) or abs(self.difference) <= EQUAL:
-            return nan if isnan(self.low) else 1.0
-        reach = self.difference - self.low if self.difference > 0 else self.high - self.difference
-        t = scipy.special.stdtrit(self.queries - 1, (1 + CONFIDENCE) / 2)
-        t *= abs(self.difference) / max(reach, EQUAL)
-        return min(1.0, 2 * pairs * float(scipy.special.stdtr(self.queries - 1, -t)))
-
-    def figure(self, scale: str, p: float) -> Figure:
-        """Return the difference as a figure."""
-        ends = (self.difference, self.low, self.high, p)
-        return Figure(self.way, self.other, "difference", scale, *ends, self.items, self.queries)
+    def figure(self, scale: str, pairs: int) -> Figure:
+        """Return the difference as a figure; without a test its p is corrected for all pairs."""
+        ends = (self.difference, self.low, self.high)
+        p = p_of_interval(*ends, self.queries, pairs) if isnan(self.p) and pairs else self.p
+        return Figure(self.way, self.other, "difference", scale, *ends, p, self.items, self.queries)
 
 
 def measure_gain(
@@ -253,31 +216,6 @@ def measure_gain(
         *(way, other, value, other_value, found.value, found.low, found.high, p),
         *(int(both.sum()), len(query_ids), count_needed(differences, pairs)),
     )
-
-
-def count_needed(differences: Floats, pairs: Floats) -> int:
-    """Return how many queries would show the difference seen, at level .05 with power .8.
-
-    The difference is a ratio of sums over queries, whose variance is that of its residuals
-    (Cochran 1977, Sampling Techniques, section 6.4). The number of queries follows from the normal
-    approximation (Cohen 1988, Statistical Power Analysis, section 2.4; for retrieval Webber, Moffat
-    & Zobel 2008, CIKM): n = ((z of .975 + z of .8) sd / difference)^2.
-
-    Args:
-        differences: by query, on how many more pairs the one is right than the other, [queries].
-        pairs: by query, how many pairs both judged, above 0, [queries].
-
-    Returns:
-        The number; 0 with fewer than two queries, or no difference.
-    """
-    if len(differences) < 2 or abs(differences.sum()) <= EQUAL:
-        return 0
-    mean = differences.sum() / pairs.sum()
-    residuals = (differences - mean * pairs) / pairs.mean()
-    sd = float(np.sqrt((residuals**2).sum() / (len(differences) - 1)))
-    wide = float(scipy.special.ndtri(1 - LEVEL / 2) + scipy.special.ndtri(POWER))
-    needed = (wide * sd / abs(float(mean))) ** 2
-    return 0 if isnan(needed) or needed > _MOST_QUERIES else max(2, ceil(needed))
 
 
 # --- costs ----------------------------------------------------------------------------------------

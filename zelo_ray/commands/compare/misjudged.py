@@ -99,8 +99,8 @@ def describe_misjudged(
 def describe_people(people: People, items: Iterable[Item], place: Place) -> str:
     """Say what people think of a document: their grade, or in how many pairs they preferred it."""
     query_id, doc_id = place
-    if doc_id in (grades := people.grades.get(query_id, {})):
-        return f"grade {grades[doc_id]:g}"
+    if (grade := people.judgments.get(query_id, {}).get((doc_id,))) is not None:
+        return f"grade {grade:g}"
     own = [i for i in items if i.query_id == query_id and doc_id in (i.doc_id_a, i.doc_id_b)]
     won = sum(i.verdict == (A_BETTER if doc_id == i.doc_id_a else B_BETTER) for i in own)
     return f"preferred in {won} of {len(own)} pairs"
@@ -130,13 +130,11 @@ def read_statements(
 
 def _describe(kind: Judgments, judgment: Any, doc_id: str) -> str:
     """Return what a judge said of a document: the grade or the side, and the reason."""
-    words = kind.describe(judgment)
-    if (grade := getattr(judgment, "grade", None)) is not None:
-        return f"grade {grade}: {words}"
-    if (preference := getattr(judgment, "preference", None)) is None:
-        return words
     documents = kind.documents_of(judgment)
-    other = next((name for name in documents if name != doc_id), doc_id)
-    toward = -preference if doc_id == documents[0] else preference
-    side = "better than" if toward > 0 else "worse than" if toward < 0 else "like"
-    return f"{side} {other}: {words}"
+    grade, preference = (getattr(judgment, name, None) for name in ("grade", "preference"))
+    said = "" if grade is None else f"grade {grade}: "
+    if preference is not None:
+        toward = -preference if doc_id == documents[0] else preference
+        side = "better than" if toward > 0 else "worse than" if toward < 0 else "like"
+        said = f"{side} {' '.join(name for name in documents if name != doc_id)}: "
+    return said + kind.describe(judgment)

@@ -12,22 +12,9 @@ import pyarrow as pa
 
 from zelo_ray.command_options import CompareOptions
 from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.compare import measure
 from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
-from zelo_ray.commands.compare.measure import (
-    COST,
-    Gain,
-    Verdicts,
-    agreement_figures,
-    choose,
-    cost_figures,
-    cost_once,
-    cost_queries,
-    cost_requests,
-    measure_gain,
-    read_scores,
-    requests_of,
-    verdicts_of,
-)
+from zelo_ray.commands.compare.measure import Gain, Verdicts, measure_gain
 from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
 from zelo_ray.commands.compare.report import CHOSEN, build_report
 from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
@@ -86,10 +73,9 @@ def run(options: CompareOptions, watch: Watch) -> Results:
             labelled = collect_items(options, options.out, watch, _examples(options, ways))
             judged = Judged(options, ways, labelled)
             for way in ways:
-                _plan(judged, way)
-            what = f"{counted(labelled.queries, 'query', 'queries')} that people labelled"
-            names = ", ".join(way.name for way in ways)
-            watch.say(f"{what}, {counted(len(labelled.items), 'pair')}; ways: {names}")
+                for part in labelled.parts:
+                    _plan(judged, way, part)
+            watch.say(f"Ways: {', '.join(way.name for way in ways)}")
             for note in notes:
                 watch.say(note)
             started = {"kind": KIND, "options": options.model_dump(mode="json")}
@@ -109,17 +95,12 @@ def plan_ways(options: CompareOptions, watch: Watch) -> Iterator[dict[str, Annot
     ways, notes = make_ways(options)
     with TemporaryDirectory() as folder:
         labelled = collect_items(options, folder, watch, _examples(options, ways))
-        pools = [part.pools for part in labelled.parts.values()]
-        if len(pools) > 1:
-            notes.append("The chosen way judges the second half, too, which is not estimated.")
-        for note in notes:
+        first, *others = [part.pools for part in labelled.parts.values()]
+        late = ["The chosen way judges the second half, too, which is not estimated."]
+        for note in notes + late * bool(others):
             watch.say(note)
-        yield {
-            way.name: plan_way(
-                options, way, pools if way is ways[0] else pools[:1], f"{options.out}/{way.folder}"
-            )
-            for way in ways
-        }
+        pools = {way.name: [first] if n else [first, *others] for n, way in enumerate(ways)}
+        yield {way.name: plan_way(options, way, pools[way.name], options.out) for way in ways}
 
 
 def _examples(options: CompareOptions, ways: Sequence[Way]) -> frozenset[str]:
@@ -128,14 +109,13 @@ def _examples(options: CompareOptions, ways: Sequence[Way]) -> frozenset[str]:
     return frozenset().union(*(shown_example_queries(dict(plan)) for plan in plans))
 
 
-def _plan(judged: Judged, way: Way) -> None:
-    """Plan the runs of a way on each part; raise if they cannot be, or other results lie there."""
-    for name, part in judged.labelled.parts.items():
-        folder = f"{judged.options.out.rstrip('/')}/ways/{way.folder}"
-        folder += "" if name == ALL else f"/{name}"
-        plan = plan_way(judged.options, way, (part.pools,), folder)
-        refuse_other_options(plan, panel_of(plan, os.environ))
-        judged.plans[way.name, name] = plan
+def _plan(judged: Judged, way: Way, part: str) -> None:
+    """Plan a way's run on a part; raise if it cannot be, or other results lie there."""
+    options = judged.options
+    folder = f"{options.out.rstrip('/')}/ways/{way.folder}" + f"/{part}" * (part != ALL)
+    plan = plan_way(options, way, (judged.labelled.parts[part].pools,), folder)
+    refuse_other_options(plan, panel_of(plan, os.environ))
+    judged.plans[way.name, part] = plan
 
 
 def _judge(judged: Judged, watch: Watch) -> None:
@@ -145,7 +125,7 @@ def _judge(judged: Judged, watch: Watch) -> None:
     for name in names:
         _judge_part(judged, name, first, watch)
     items = judged.labelled.parts[first].items
-    judged.chosen = choose(items, judged.verdicts[first], options.measure)
+    judged.chosen = measure.choose(items, judged.verdicts[first], options.measure)
     for name in dict.fromkeys((names[0], judged.chosen)) if options.halves else ():
         _judge_part(judged, name, TEST, watch)
 
@@ -156,21 +136,18 @@ def _judge_part(judged: Judged, way: str, part: str, watch: Watch) -> None:
         watch.say("")
         watch.say(way if part == ALL else f"{way}, queries to {part}")
         judged.summaries[way, part] = judge_pools(plan, watch)
-    judged.verdicts.setdefault(part, {})[way] = verdicts_of(read_scores(plan.out), items)
+    scores = measure.read_scores(plan.out)
+    judged.verdicts.setdefault(part, {})[way] = measure.verdicts_of(scores, items)
 
 
 def _next_command(options: CompareOptions) -> str:
     """Return how to judge the whole input as was chosen, over the same ledger."""
-    out = options.out.rstrip("/")
-    read = [
-        word
-        for name in ("corpus", "queries", "columns")
-        if (value := getattr(options, name))
-        for word in (flag_of(name), *values_of(value))
-    ]
-    places = ("--config", f"{out}/{CHOSEN}", "--out", sibling_path(out, "judged"))
-    ledger = ("--ledger", options.ledger_dir, "--dry-run")
-    return command_of("annotate", *options.inputs, *read, *places, *ledger)
+    out, words = options.out.rstrip("/"), ["annotate", *options.inputs]
+    for name in ("corpus", "queries", "columns"):
+        if value := getattr(options, name):
+            words += [flag_of(name), *values_of(value)]
+    words += ["--config", f"{out}/{CHOSEN}", "--out", sibling_path(out, "judged")]
+    return command_of(*words, "--ledger", options.ledger_dir, "--dry-run")
 
 
 def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
@@ -178,21 +155,11 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     options, labelled, ways, chosen = judged.options, judged.labelled, judged.ways, judged.chosen
     figures, cost = _agreement_and_costs(judged)
     gains = _gains(judged)
-    compared = sum(not isnan(gain.low) for _, gain in gains)
-    figures += [
-        gain.figure(part, gain.p if options.halves else gain.p_of_interval(compared))
-        for part, gain in gains
-    ]
-    first = next(iter(labelled.parts))
+    compared = 0 if options.halves else sum(not isnan(gain.low) for _, gain in gains)
+    figures += [gain.figure(part, compared) for part, gain in gains]
+    first, part = next(iter(labelled.parts.items()))
     shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
-    misjudged = describe_misjudged(
-        labelled.parts[first], labelled.people, judged.verdicts[first].values(), shown
-    )
-    tables = {
-        "figures": figures_table(figures),
-        "items": _items_table(judged),
-        "misjudged": table_of([*misjudged], Misjudged),
-    }
+    rows = describe_misjudged(part, labelled.people, judged.verdicts[first].values(), shown)
     best = next(way for way in ways if way.name == chosen)
     plan = plan_way(options, best, options.inputs, options.out)
     write_text(options.out, CHOSEN, options_as_yaml(plan))
@@ -200,7 +167,11 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     return finish(
         KIND,
         options,
-        tables,
+        {
+            "figures": figures_table(figures),
+            "items": _items_table(judged),
+            "misjudged": table_of([*rows], Misjudged),
+        },
         build_report,
         sources=[options.human],
         complete=not labelled.rejected and all(s.complete for s in judged.summaries.values()),
@@ -208,36 +179,32 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
         prices=table_version(options.prices),
         chosen=chosen,
         ways=[
-            {
-                "name": way.name,
-                "differs": way.differs(options),
-                "judges": way.judges(options),
-            }
-            for way in ways
+            {"name": w.name, "differs": w.differs(options), "judges": w.judges(options)}
+            for w in ways
         ],
         parts={n: {"queries": p.queries, "items": len(p.items)} for n, p in labelled.parts.items()},
-        human={"judgments": labelled.people.judgment_count, "in_input": labelled.judgments},
+        labels=labelled.judgments,
         tested=asdict(tested[0]) if tested else None,
         cost=cost,
         notes=[*notes, *_gaps(judged), *labelled.notes],
     )
 
 
-def _agreement_and_costs(judged: Judged) -> tuple[list[Figure], dict[str, dict[str, float]]]:
-    """Return the figures of each way, and what all ways and the whole ledger cost."""
-    ledger, parts = Ledger(judged.options.ledger_dir), judged.labelled.parts
-    costs = cost_requests(read_rows(judged.options.ledger_dir))
-    figures, keys = list[Figure](), list[str]()
+def _agreement_and_costs(judged: Judged) -> tuple[list[Figure], dict[str, float]]:
+    """Return the figures of each way, and what the whole ledger cost."""
+    ledger = Ledger(judged.options.ledger_dir)
+    costs = measure.cost_requests(read_rows(judged.options.ledger_dir))
+    figures = list[Figure]()
     for part, by_way in judged.verdicts.items():
-        items = parts[part].items
-        for name, verdicts in by_way.items():
-            plan = judged.plans[name, part]
-            asked = requests_of(plan, panel_of(plan, os.environ), ledger)
-            keys += [key for query_keys in asked.values() for key in query_keys]
-            figures += agreement_figures(name, part, items, verdicts)
-            figures += cost_figures(name, part, items, verdicts, cost_queries(asked, costs))
-    sums = {"ways": cost_once(keys, costs), "ledger": cost_once(costs, costs)}
-    return figures, {n: dict(zip(COST, s.tolist(), strict=True)) for n, s in sums.items()}
+        items = judged.labelled.parts[part].items
+        for way, verdicts in by_way.items():
+            plan = judged.plans[way, part]
+            asked = measure.requests_of(plan, panel_of(plan, os.environ), ledger)
+            by_query = measure.cost_queries(asked, costs)
+            figures += measure.agreement_figures(way, part, items, verdicts)
+            figures += measure.cost_figures(way, part, items, verdicts, by_query)
+    paid = measure.cost_once(costs, costs).tolist()
+    return figures, dict(zip(measure.COST, paid, strict=True))
 
 
 def _gains(judged: Judged) -> list[tuple[str, Gain]]:
@@ -246,47 +213,38 @@ def _gains(judged: Judged) -> list[tuple[str, Gain]]:
     for part, verdicts in judged.verdicts.items():
         items, others = judged.labelled.parts[part].items, [n for n in verdicts if n != baseline]
         pairs = [(n, baseline) for n in others] if options.halves else [*combinations(verdicts, 2)]
-        for one, other in pairs:
-            tested = part == TEST and one == judged.chosen
-            gain = measure_gain(items, verdicts, one, other, measure=options.measure, tested=tested)
+        for pair in pairs:
+            tested = part == TEST and pair[0] == judged.chosen
+            gain = measure_gain(items, verdicts, *pair, measure=options.measure, tested=tested)
             if gain.difference < 0 and not options.halves:  # seen from the one that agrees more
-                gain = measure_gain(items, verdicts, other, one, measure=options.measure)
+                gain = measure_gain(items, verdicts, *pair[::-1], measure=options.measure)
             gains.append((part, gain))
     return gains
 
 
 def _items_table(judged: Judged) -> pa.Table:
     """Return the table of people's pairs, with a column for the verdict of each way."""
-    parts = judged.labelled.parts.items()
-    rows = [(part, n, item) for part, of in parts for n, item in enumerate(of.items)]
-    columns = {
-        name: pa.array([getattr(item, name) for *_, item in rows], pa.string())
-        for name in ("query_id", "doc_id_a", "doc_id_b")
-    }
-    if judged.options.halves:
-        columns["half"] = pa.array([part for part, *_ in rows], pa.string())
-    columns["human"] = pa.array([_WORDS[item.verdict] for *_, item in rows], pa.string())
-    for way in judged.ways:
-        words = [
-            _WORDS[int(verdicts[way.name][n])] if way.name in verdicts else None
-            for part, n, _ in rows
-            for verdicts in [judged.verdicts.get(part, {})]
-        ]
-        columns[way.name] = pa.array(words, pa.string())
-    return pa.table(columns)
+    rows = [
+        {
+            **{name: getattr(item, name) for name in ("query_id", "doc_id_a", "doc_id_b")},
+            **({"half": name} if judged.options.halves else {}),
+            "human": _WORDS[item.verdict],
+            **{way.name: None for way in judged.ways},
+            **{way: _WORDS[int(row[n])] for way, row in judged.verdicts.get(name, {}).items()},
+        }
+        for name, part in judged.labelled.parts.items()
+        for n, item in enumerate(part.items)
+    ]
+    return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]]))
 
 
 def _gaps(judged: Judged) -> Iterator[str]:
     """Yield notes on what was not judged, and why."""
-    for (name, part), summary in judged.summaries.items():
-        verdicts = judged.verdicts[part][name]
-        reasons = [*describe_disabled(summary.disabled)]
-        if summary.reasons:
-            commonest = max(summary.reasons, key=lambda reason: summary.reasons[reason])
-            reasons.append(f"{counted(summary.reasons[commonest], 'time')} {commonest}")
+    for (way, part), summary in judged.summaries.items():
+        verdicts, reasons = judged.verdicts[part][way], [*describe_disabled(summary.disabled)]
         if unjudged := int((verdicts < 0).sum()):
             many = f"{unjudged:,} of {counted(len(verdicts), 'pair')}"
-            see = f"see {summary.out}/failures.parquet"
-            yield f"{name} did not judge {many}: {'; '.join([*reasons, see])}."
-        elif summary.disabled:
-            yield f"{name}: {'; '.join(reasons)}."
+            reasons.append(f"see {summary.out}/failures.parquet")
+            yield f"{way} did not judge {many}: {'; '.join(reasons)}."
+        elif reasons:
+            yield f"{way}: {'; '.join(reasons)}."
