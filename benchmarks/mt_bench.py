@@ -1,4 +1,4 @@
-"""Make pools and people's votes of MT-Bench, as inputs of annotate, agree and compare-protocols.
+"""Make pools and people's votes of MT-Bench, as inputs of annotate, agree and compare.
 
 * llamahub: FILE is LlamaHub's MtBenchHumanJudgementDataset (LlamaIndex's
   `LabelledPairwiseEvaluatorDataset`): ``{"examples": [...]}`` with two answers each, and the share

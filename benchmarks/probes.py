@@ -22,14 +22,9 @@ import numpy as np
 
 from tests.builders import reply_to
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.probe.job import choose_probes, make_plan
-from zelo_ray.commands.probe.measured import (
-    JudgedGrades,
-    ProbeShift,
-    measure_shifts,
-    read_judgments,
-)
-from zelo_ray.commands.probe.sample import draw_sample
+from zelo_ray.commands.probe.changes import draw_sample
+from zelo_ray.commands.probe.measure import ProbeShift, measure_shifts, read_judgments
+from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.options import AnnotateOptions
@@ -94,8 +89,8 @@ def draw(folder: str, documents: int, queries: int, bias: float, number: int) ->
     biases = {"injection": bias} if bias else None
     panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
     write_tables(folder, {"grades": table_of(asyncio.run(ask(protocol, panel, plan)), Grade)})
-    judgments, missing = read_judgments(JudgedGrades(folder), sample.pairs, [JUDGE])
-    return measure_shifts(judgments, missing, top=3.0)
+    judgments, _ = read_judgments(folder, "graded", sample.pairs, [JUDGE])
+    return measure_shifts(judgments, top=3.0)
 
 
 def measure(documents: int, queries: int, bias: float, draws: int) -> str:

@@ -3,8 +3,9 @@
     python -m benchmarks.tune [--draws 1000]
 
 It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. First: recorded judges as
-candidates. With the split of the queries that their texts give, as `tune` does it, the best one is
-chosen on the first half, and measured on the second against the median judge, which is as it is.
+candidates. With the split of the queries that their texts give, as `compare --halves` does it, the
+best one is chosen on the first half, and measured on the second against the median judge, which is
+as it is.
 Then with 40 splits drawn by chance, each with five judges as what is as it is: how optimistic the
 figures of the first half are, and what is gained on the second. Then equals: candidates that are
 equally good, whose errors go together by query. How often the chosen one is called significantly
@@ -20,14 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import Grades, published, read_grades
-from zelo_ray.commands.compare_protocols.people import Item, People
-from zelo_ray.commands.tune.candidates import AS_IT_IS
-from zelo_ray.commands.tune.choice import Gain, choose, credit_pairs, measure_gain
-from zelo_ray.commands.tune.halves import FIRST, half_of
+from zelo_ray.commands.compare.items import CHOICE, Item, People, half_of
+from zelo_ray.commands.compare.measure import Gain, choose, credit_pairs, measure_gain
+from zelo_ray.evaluation.changes import LEVEL
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 
 Verdicts = dict[str, list[int]]
 SPLITS = 40
+AS_IT_IS = "as it is"
 DEPTH = 20  # documents of a query
 CANDIDATES, QUERIES, PAIRS = 8, 50, 15
 
@@ -45,11 +46,12 @@ def words_of(scores: Grades, items: Sequence[Item]) -> list[int]:
 
 def recorded(folder: Path, qrels: str, judges: str, depth: int) -> tuple[list[Item], Verdicts]:
     """Return pairs of people's grades, of the first documents of a query, and judges' verdicts."""
-    human: dict[str, dict[str, float]] = {}
-    for query_id, grades in sorted(read_grades(folder / qrels).items()):
-        first = sorted(grades.items())[:depth]
-        human[query_id] = {doc_id: float(grade) for doc_id, grade in first}
-    people = People({}, human)
+    grades = read_grades(folder / qrels)
+    human = {
+        query_id: {doc: min(3.0, float(grade)) for doc, grade in sorted(row.items())[:depth]}
+        for query_id, row in sorted(grades.items())
+    }
+    people = People({q: {(d,): g for d, g in row.items()} for q, row in human.items()})
     items = [item for query_id in human for item in people.items(query_id, list(human[query_id]))]
     files = sorted((folder / judges).glob("*.txt"))
     return items, {path.stem: words_of(read_grades(path), items) for path in files}
@@ -75,7 +77,7 @@ def tuned(
     chosen = choose(one[0], {name: one[1][name] for name in names})
     if chosen == as_it_is:
         return None
-    first, second = (measure_gain(*half, chosen, as_it_is, "", tested=True) for half in (one, two))
+    first, second = (measure_gain(*half, chosen, as_it_is, tested=True) for half in (one, two))
     return first, second
 
 
@@ -114,7 +116,7 @@ def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) ->
     """Print the choice by the split that the texts of queries give, from the median judge on."""
     lines = (line.split("\t", 1) for line in queries.read_text("utf-8").splitlines())
     texts = {line[0]: line[1] for line in lines}
-    first = {item.query_id for item in items if half_of(texts[item.query_id]) == FIRST}
+    first = {item.query_id for item in items if half_of(texts[item.query_id]) == CHOICE}
     queries_of_half = len(first), len({item.query_id for item in items} - first)
     shares = {name: np.nanmean(credit_pairs(items, row)) for name, row in verdicts.items()}
     median = sorted(shares, key=lambda name: float(shares[name]))[len(shares) // 2]
@@ -125,11 +127,16 @@ def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) ->
     one, two = found
     print(
         f"{title}: {queries_of_half[0]} and {queries_of_half[1]} queries; as it is {median}, "
-        f"chosen {two.candidate}; on the first half {one.value:.3f} ({one.difference:+.3f}), on "
-        f"the second {two.value:.3f} against {two.as_it_is:.3f}: {two.difference:+.3f} "
+        f"chosen {two.way}; on the first half {one.value:.3f} ({one.difference:+.3f}), on "
+        f"the second {two.value:.3f} against {two.other_value:.3f}: {two.difference:+.3f} "
         f"[{two.low:+.3f}, {two.high:+.3f}], p {two.p:.4f}; queries needed {two.needed}",
         flush=True,
     )
+
+
+def is_worse(gain: Gain) -> bool:
+    """Tell whether a way is significantly worse than the other."""
+    return gain.difference < 0 and gain.p <= LEVEL
 
 
 def made_up_items(queries: int) -> list[Item]:
@@ -161,9 +168,9 @@ def equals(draws: int, candidates: int) -> None:
         for title, half in (("second half", two), ("same half", one)):
             if chosen == AS_IT_IS:
                 continue
-            gain = measure_gain(*half, chosen, AS_IT_IS, "", tested=True)
+            gain = measure_gain(*half, chosen, AS_IT_IS, tested=True)
             counts[title][0] += gain.is_better
-            counts[title][1] += gain.is_worse
+            counts[title][1] += is_worse(gain)
             counts[title][2] += 1
             if title == "same half":
                 optimism.append(gain.difference)
@@ -186,12 +193,12 @@ def guesses(draws: int) -> None:
         verdicts = {AS_IT_IS: ties.tolist(), "guesses": guessed.tolist()}
         for measure, counts in found.items():
             gain = measure_gain(
-                *(items, verdicts, "guesses", AS_IT_IS, ""),
+                *(items, verdicts, "guesses", AS_IT_IS),
                 measure=measure,
                 tested=True,
             )
             counts[0] += gain.is_better
-            counts[1] += gain.is_worse
+            counts[1] += is_worse(gain)
     for measure, (better, worse) in found.items():
         print(f"| {measure} | {better / draws:.3f} | {worse / draws:.3f} |")
 

@@ -67,8 +67,14 @@ COMMANDS: dict[
     "new=2 --runs contest/runs.parquet",
     "changed": "agree graded cut",
     "probe": f"probe pools.jsonl {_JUDGES} --probes length stuffing",
-    "protocols": f"compare-protocols {_PAIRS} --max-usd 5 --protocols zelo graded baseline-weak",
-    "tuned": f"tune {_PAIRS} --max-usd 5 --try-protocols graded",
+    "protocols": (
+        f"compare-protocols {_PAIRS} --max-usd 5 --protocols zelo graded baseline-weak",
+        f"compare {_PAIRS} --max-usd 5 --try protocol=graded protocol=baseline-weak",
+    ),
+    "tuned": (
+        f"tune {_PAIRS} --max-usd 5 --try-protocols graded",
+        f"compare {_PAIRS} --max-usd 5 --try protocol=graded --halves",
+    ),
     "ratings.csv": "fit sample/votes.parquet",
     "ratings-of-games.csv": "fit games.csv",
     "graded.qrels": "convert qrels sample-graded --grades",

@@ -8,10 +8,7 @@ import pyarrow.parquet as pq
 
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import by_judge
-from tests.test_report import EVIL
-from tests.test_trials import ITEMS, outcome_of
 from zelo_ray import cli
-from zelo_ray.commands.compare_protocols.measured import write_outcome
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary
@@ -160,23 +157,3 @@ def write_runs(folder):
         paths.append(folder / f"{name}.run")
         paths[-1].write_text("".join(lines))
     return paths
-
-
-def write_comparison(out, notes=()):
-    """The files of protocols compared with people."""
-    outcome = outcome_of()
-    write_outcome(str(out), outcome)
-    record = {
-        "options": {"human": f"s3://user:secret@host/{EVIL}", "seed": 0} | {"max_usd": 1.5},
-        "versions": {"zelo-ray": "1"},
-        "items": len(ITEMS),
-        "queries": 8,
-        "people": {"kind": "votes", "said": 8, "known": 8},
-        "unit": outcome.unit,
-        "together": {"calls": 10, "dollars": 10.0, "unpriced": 0},
-        "paid": {"calls": 12, "dollars": 12.0, "unpriced": 0},
-        "kind": "protocols",
-        "finished": True,
-        "notes": list(notes),
-    }
-    write_json(str(out), "protocols.json", record)

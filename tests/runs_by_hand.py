@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
-from tests.results import write_both, write_comparison
+from tests.results import write_both
 from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.commands import report_of_kind
 from zelo_ray.commands.report import RECORDS as FILES
@@ -77,7 +77,6 @@ RUNS: Mapping[str, Callable[[Path], object]] = {
     "tournaments": write_contests,
     "debates": write_verdicts,
     "contest": _write_contest,
-    "protocols": write_comparison,
 }
 """By name, what writes the files of a run."""
 RECORDS = Path(__file__).parent / "golden" / "reports"

@@ -16,7 +16,7 @@ from zelo_ray import agree
 from zelo_ray.command_options import Scale, parse_scales
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.commands.agree.votes import FLIPS, PAIR_SCALES, POSITION
-from zelo_ray.commands.compare_protocols.people import read_people
+from zelo_ray.commands.compare.items import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement
 from zelo_ray.evaluation.agreement import compare_agreement, draw_samples, estimate_values

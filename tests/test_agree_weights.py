@@ -11,10 +11,8 @@ import pytest
 from tests.labelling import AT
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.run import run as run_agree
-from zelo_ray.commands.compare_protocols.costs import Bill
-from zelo_ray.commands.compare_protocols.measured import measure
-from zelo_ray.commands.compare_protocols.people import Item, read_people
-from zelo_ray.commands.tune.choice import choose, measure_gain
+from zelo_ray.commands.compare.items import Item, read_people
+from zelo_ray.commands.compare.measure import agreement_figures, choose, measure_gain
 from zelo_ray.evaluation.agreement import measure_agreement
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.files.labels import PersonsAnswer
@@ -197,7 +195,7 @@ def test_whole_weights_count_as_so_many_items(levels):
             assert row.items == 48
 
 
-def test_protocols_and_candidates_are_compared_by_weighted_pairs():
+def test_ways_are_compared_by_weighted_pairs():
     """One pair of each query stands for eight, and only ``rare`` is right there."""
     items = [
         Item(f"q{q}", "a", f"{n}", 2, 8.0 if n == 0 else 1.0) for q in range(8) for n in range(4)
@@ -207,9 +205,12 @@ def test_protocols_and_candidates_are_compared_by_weighted_pairs():
         "rare": [2 if item.weight > 1 else 0 for item in items],
     }
     assert choose(items, words) == "rare"
-    gain = measure_gain(items, words, "rare", "usual", "first", tested=True)
-    assert (gain.value, gain.as_it_is) == pytest.approx((8 / 11, 3 / 11))
-    outcome = measure(items, words, {"usual": {}, "rare": {}}, Bill())
-    assert outcome.best == "rare"
-    shares = {trial.protocol: trial.figures["agreement"].value for trial in outcome.trials}
-    assert shares == pytest.approx({"usual": 3 / 11, "rare": 8 / 11})
+    gain = measure_gain(items, words, "rare", "usual", tested=True)
+    assert (gain.value, gain.other_value) == pytest.approx((8 / 11, 3 / 11))
+    shares = [
+        figure.value
+        for name, row in words.items()
+        for figure in agreement_figures(name, "all", items, np.array(row))
+        if figure.what in ("agreement", "concordance")
+    ]
+    assert shares == pytest.approx([3 / 11] * 2 + [8 / 11] * 2)

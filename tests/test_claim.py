@@ -230,19 +230,12 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
         pass
 
 
-KINDS = ("annotate", "bakeoff", "agree", "protocols", "tune", "probe", "label")
-FILES = {
-    "label": ("label.json", "answers.jsonl"),
-    "annotate": ("run.json",),
-    "bakeoff": ("run.json",),
-    "agree": ("run.json",),
-    **{kind: (f"{kind}.json",) for kind in KINDS[3:] if kind != "label"},
-}
+KINDS = ("annotate", "bakeoff", "agree", "compare", "probe", "label")
 
 
 @pytest.mark.parametrize("owner", KINDS)
 def test_a_folder_belongs_to_one_command(tmp_path, owner):
-    for name in FILES[owner]:
+    for name in ("label.json", "answers.jsonl") if owner == "label" else ("run.json",):
         (tmp_path / name).write_text(f'{{"kind": "{owner}"}}')
         assert [kind for kind in KINDS if not find_owner(str(tmp_path), kind)] == [owner]
         for kind in KINDS:

@@ -171,8 +171,8 @@ def test_keys_that_options_and_own_providers_name_are_taken(folder):
         "api_key_env: {'openai:m@http://127.0.0.1:9': NAMED_KEY}\n"
     )
     words = ("in", "--human", "h", "--out", "o", "--config", "c.yaml", "--judges", "offline")
-    own = ("--try-judges", "one.py:PROVIDER:m", "two.py:PROVIDER:m")
-    _, (line,) = told("tune", *words, *own)
+    own = ("--try", "judges=one.py:PROVIDER:m", "judges=two.py:PROVIDER:m")
+    _, (line,) = told("compare", *words, *own)
     assert line.startswith(".env: not taken: OTHER_KEY;")
     taken = [os.environ[f"{name}_KEY"] for name in ("one", "two", "three", "NAMED")]
     assert taken == ["1", "2", "3", "4"]

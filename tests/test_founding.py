@@ -661,16 +661,19 @@ def test_agreement_with_people_is_alpha_mcc_and_a_share_with_intervals(stage):
 
 
 def test_ways_of_judging_are_compared_on_the_same_pairs_at_their_cost(stage):
-    words = ("compare-protocols", stage.duels(), "--human", stage.folder / "people.csv")
-    out = stage.out("worth", *words, "--protocols", "samre", "baseline-weak", **stage.judging)
-    trials = {row["protocol"]: row for row in rows(out, "trials")}
-    assert trials["samre"]["items"] == trials["baseline-weak"]["items"] == 6
-    assert trials["samre"]["calls"] > trials["baseline-weak"]["calls"] > 0
-    assert trials["samre"]["dollars"] > trials["baseline-weak"]["dollars"] > 0
-    assert all(row["alpha"] == row["mcc"] == 1 for row in trials.values())
+    words = ("compare", stage.duels(), "--human", stage.folder / "people.csv")
+    tried = ("--protocol", "samre", "--try", "protocol=baseline-weak", "protocol=baseline-strong")
+    out = stage.out("worth", *words, *tried, "--rounds", "samre", **stage.judging)
+    ways, found = ("samre", "baseline-weak", "baseline-strong"), rows(out, "figures")
+    figures = {(row["of"], row["what"]): row for row in found}
+    assert {figures[way, "concordance"]["items"] for way in ways} == {6}
+    for what in ("calls", "dollars"):
+        samre, weak, strong = (figures[way, what]["value"] for way in ways)
+        assert strong > samre > weak > 0
+    assert {figures[way, what]["value"] for way in ways for what in ("alpha", "MCC")} == {1}
+    assert {row["of"] for row in found if row["what"] == "difference"} <= {*ways}
 
 
-@pytest.mark.xfail(strict=True, reason="not built yet: a row for each pair, and all ways' words")
 def test_ways_of_judging_leave_a_row_for_each_pair(stage):
     test_ways_of_judging_are_compared_on_the_same_pairs_at_their_cost(stage)
     items = rows(stage.folder / "worth", "items")

@@ -44,8 +44,7 @@ ELSE = (
     "sample data",
     "watch judged --once",
     "annotate pools.jsonl --judges openai:gpt-6-luna --out o --dry-run",
-    f"tune pools.jsonl {_OF_PEOPLE} --try-protocols graded",
-    f"compare-protocols pools.jsonl {_OF_PEOPLE} --protocols zelo graded",
+    f"compare pools.jsonl {_OF_PEOPLE} --try protocol=graded",
 )
 
 

@@ -12,7 +12,6 @@ from zelo_ray.command_options import (
     ConvertOptions,
     DoctorOptions,
     FitOptions,
-    ProbeOptions,
 )
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.trial import find_fruitless_judges
@@ -48,12 +47,6 @@ def convert(**fields):
     return next_step.after_convert(ConvertOptions(**fields))
 
 
-def probe(*more, failing=()):
-    own = {"corpus": "c.jsonl", "documents": 9, "max_usd": 2}
-    options = ProbeOptions(inputs=("p",), out="o", judges=("offline:bm25",), **own)
-    return next_step.after_probe(options, ["probe", "p", *more], failing=failing)
-
-
 def doctor(wrong=False, no_judge=False, **fields):
     options = DoctorOptions(**{"judges": ("offline",), **fields})
     return next_step.after_doctor(options, wrong=wrong, no_judge=no_judge)
@@ -87,11 +80,6 @@ def test_every_next_command_parses_and_names_its_places():
             "zelo-ray annotate a.json --out o",
         ),
         *((bakeoff(), ""), (bakeoff(grows=True, human="l"), "")),
-        (probe(), "zelo-ray annotate p --out o-judged --corpus c.jsonl --judges offline:bm25 "),
-        (
-            probe("--documents", "9", failing=["offline:bm25"]),
-            "zelo-ray probe p --documents 9 --instructions ",
-        ),
         (fit("fit", "g.csv"), "zelo-ray fit g.csv --out g-ratings.csv"),
         (
             convert(what="pool", source="beir", out="p.jsonl.gz"),
@@ -134,18 +122,6 @@ def test_judges_that_gave_nothing_are_known_by_results(tmp_path):
         record_start(str(out), "run.json", {"judgments": ["votes"]})
         assert find_fruitless_judges(str(out)) == found
     assert find_fruitless_judges(str(tmp_path / "nowhere")) == []
-
-
-def test_the_best_protocol_is_asked_as_it_was_compared():
-    """Out of the same ledger, and not under the cap that each protocol had."""
-    own = {"protocol": "zelo", "cycles": 3, "instructions": "For us.", "max_usd": 5, "ledger": "w"}
-    best = options_of(inputs=("p",), **own)
-    for typed, told in (("--instructions=our words.md", "our words.md"), ("--seed=1", "For us.")):
-        words = next_step.after_compare_protocols("w", best, ["compare-protocols", typed])
-        assert shlex.split(words) == [
-            *("zelo-ray", "annotate", "p", "--out", "w-zelo", "--ledger", "w"),
-            *("--instructions", told, "--dry-run", "--cycles", "3"),
-        ]
 
 
 def test_names_steer_neither_a_terminal_nor_a_shell(capsys):

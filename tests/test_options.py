@@ -34,8 +34,7 @@ def refused(function, *given, says, error=OptionError, **more):
 LEAST = {
     "annotate": FLAGS,
     "bakeoff": {"truth": "qrels.txt", "out": "out"},
-    "compare-protocols": {**FLAGS, "human": "votes.jsonl"},
-    "tune": {**FLAGS, "human": "votes.jsonl"},
+    "compare": {**FLAGS, "human": "votes.jsonl"},
     "agree": {"sources": ["graded"]},
     "label": {"out": "labels"},
     "probe": FLAGS,

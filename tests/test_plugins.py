@@ -23,9 +23,9 @@ from tests.builders import (
 from tests.jobs import run_job
 from tests.test_report import Page
 from zelo_ray import cli, doctor, measure
-from zelo_ray.command_options import BakeoffOptions, CompareProtocolsOptions
+from zelo_ray.command_options import BakeoffOptions, CompareOptions
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.compare_protocols.plans import make_plans
+from zelo_ray.commands.compare.ways import make_ways
 from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.build_results import build_results
@@ -285,9 +285,9 @@ def test_what_is_mistyped_about_it_is_told(tmp_path):
         with pytest.raises(OptionError):
             load_protocol(name)
     twin = changed(tmp_path, 'name="thumbs"', 'name="zelo"')
-    fields = {"inputs": ("x",), "out": "o", "human": "h", "protocols": ("zelo", twin)}
-    with pytest.raises(OptionError, match="zelo is named twice"):
-        make_plans(CompareProtocolsOptions(**fields), ("x",))
+    fields = {"inputs": ("x",), "out": "o", "human": "h", "try_": (f"protocol={twin}",)}
+    with pytest.raises(OptionError, match="another column is called 'zelo'"):
+        make_ways(CompareOptions(**fields, judges=("offline",)))
 
 
 def test_a_file_that_changes_is_read_again(tmp_path):
@@ -334,8 +334,9 @@ def test_it_runs_resumes_and_is_compared(tmp_path):
         assert status == 0, printed
         assert told in printed
     assert len(rows_of(tmp_path / "out", "thumbs")) == 36
-    words = ["compare-protocols", str(pools), "--human", str(human), "--judges", "offline"]
-    words += ["--protocols", "graded", THUMBS, "--tone", "fair", "--out", str(tmp_path / "worth")]
+    words = ["compare", str(pools), "--human", str(human), "--judges", "offline", "--protocol"]
+    words += ["graded", "--try", f"protocol={THUMBS}", "--tone", "fair"]
+    words += ["--out", str(tmp_path / "worth")]
     status, printed = run_job(environ, *words)
     assert status == 0, printed
     assert "thumbs" in printed

@@ -3,7 +3,6 @@
 import json
 import random
 from collections import Counter
-from dataclasses import asdict
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,24 +15,20 @@ from tests.crash import ROOT, bare_environment
 from tests.jobs import run_job
 from zelo_ray import cli, load_run
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.probe.job import choose_probes, make_plan
-from zelo_ray.commands.probe.measured import (
+from zelo_ray.commands.probe.changes import PROBES, WORDINGS, draw_documents, draw_sample
+from zelo_ray.commands.probe.measure import (
     ShiftedJudgment,
     detectable_shift,
-    have_enough_queries,
     measure_shifts,
     queries_needed,
 )
-from zelo_ray.commands.probe.report import describe_too_few, warn_of_shifts
-from zelo_ray.commands.probe.sample import draw_documents, draw_sample
+from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.probes import PROBES, WORDINGS, Subject, load_probe
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.simulated_biases import FEATURES
-from zelo_ray.reports.warning_codes import WarningCode
 
 JUDGE, QUERY = "simulated:judge", "how do I reset it?"
 CHANGING = [name for name in PROBES if name != "order"]
@@ -47,8 +42,8 @@ texts = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), min_size=
 def test_a_change_adds_one_bias_and_takes_no_word(text, seed):
     """It hangs on the seed alone, and no simulated judge with another bias sees it."""
     for name in CHANGING:
-        change = load_probe(name).change
-        changed, again = (change(Subject(text, QUERY, random.Random(seed))) for _ in range(2))
+        change = PROBES[name].change
+        changed, again = (change(text, QUERY, random.Random(seed)) for _ in range(2))
         assert changed == again != text
         assert not Counter(text.split()) - Counter(changed.split())
         moved = {
@@ -61,8 +56,8 @@ def test_a_change_adds_one_bias_and_takes_no_word(text, seed):
 
 
 def test_every_wording_of_an_instruction_is_drawn():
-    change = load_probe("injection").change
-    drawn = {change(Subject("text", QUERY, random.Random(seed))) for seed in range(60)}
+    change = PROBES["injection"].change
+    drawn = {change("text", QUERY, random.Random(seed)) for seed in range(60)}
     assert {each.removesuffix("\n\ntext") for each in drawn} == {*WORDINGS}
 
 
@@ -137,8 +132,8 @@ def test_no_document_is_taken_for_a_copy_or_ends_the_prompt(tmp_path):
     place.write_text(text)
     sample, plan = sample_of(place, documents=48)
     copies = {(pair.pool_id, pair.changed_id) for pair in sample.pairs}
-    originals = {(pair.pool_id, pair.original_id) for pair in sample.pairs}
-    ids = {(pair.pool_id, pair.original_id, pair.changed_id) for pair in sample.pairs}
+    originals = {(pair.pool_id, pair.doc_id) for pair in sample.pairs}
+    ids = {(pair.pool_id, pair.doc_id, pair.changed_id) for pair in sample.pairs}
     assert len(ids) == len(sample.pairs) == 48 * 4
     assert not copies & originals
     for request in requests_of(sample.place, plan, {}):
@@ -157,8 +152,8 @@ def test_what_judges_would_not_see_is_left_out_and_told(tmp_path):
     found = {(pair.query_id, pair.probe) for pair in sample.pairs}
     assert found == {("q1", "stuffing"), ("q2", "stuffing")}
     assert sample.rejected == 1
-    told = [" ".join(note.split()[:3]) for note in sample.notes]
-    assert told == ["length: 2 documents", "length: 1 document", "stuffing: 1 document"]
+    assert sorted(sample.left_out.values()) == [1, 1, 2]
+    assert len(sample.notes) == 4
     place.write_text("{broken\n")
     with pytest.raises(InputError, match="no pool with documents"):
         sample_of(place)
@@ -168,10 +163,10 @@ def test_probes_that_cannot_be_made_are_told_or_refused_if_named():
     def choose(**fields):
         return choose_probes(ProbeOptions(inputs=("in.jsonl",), out="out", **fields))
 
-    kinds, notes = choose()
-    assert [kind.name for kind in kinds] == ["length", "stuffing", "injection", "popularity"]
+    probes, notes = choose()
+    assert probes == ["length", "stuffing", "injection", "popularity"]
     assert [note.split()[0] for note in notes] == ["order"]
-    assert [kind.name for kind in choose(protocol="zelo")[0]] == [*PROBES]
+    assert choose(protocol="zelo")[0] == [*PROBES]
     for name, why in (("order", "--protocol zelo"), ("lenght", "'length'")):
         with pytest.raises(OptionError, match=why):
             choose(probes=(name,))
@@ -188,15 +183,15 @@ def shifts_of(by_query, judge="a", probe="length", original=1.0):
     ]
 
 
-def measured(rows, missing=None):
-    return measure_shifts(rows, missing or {}, top=3.0)
+def measured(rows):
+    return measure_shifts(rows, top=3.0)
 
 
 def test_the_figures_of_a_judge_by_hand():
     rows = shifts_of([[1, 0], [1], [0], [-1], [1], [1, 1, 1], [0], [1]])
-    [shift] = measured(rows, {("a", "length"): 2})
+    [shift] = measured(rows)
     assert shift.shift == pytest.approx((0.5 + 1 + 0 - 1 + 1 + 1 + 0 + 1) / 8)
-    assert (shift.documents, shift.queries, shift.missing, shift.at_top) == (11, 8, 2, 0)
+    assert (shift.documents, shift.queries, shift.at_top) == (11, 8, 0)
     assert (shift.up, shift.down) == pytest.approx((7 / 11, 1 / 11))
     # Of the 2**6 signs of .5, 1, 1, 1, 1, -1 these sum to 3.5 or more: all positive but one of 1
     # (5 ways) or .5 (sum 4.5), or none; both sides.
@@ -214,8 +209,7 @@ def test_holm_counts_all_judges_and_probes():
     }
     shifts = measured([row for cell, by in cells.items() for row in shifts_of(by, *cell)])
     assert [(s.judge, s.probe) for s in shifts] == [*cells]
-    assert [s.p for s in shifts] == pytest.approx([2 / 2**10, 1, 2 / 2**10, 1])
-    assert [s.p_holm for s in shifts] == pytest.approx([8 / 2**10, 1, 8 / 2**10, 1])
+    assert [s.p for s in shifts] == pytest.approx([8 / 2**10, 1, 8 / 2**10, 1])
     assert [s.moved for s in shifts] == [True, False, True, False]
 
 
@@ -232,16 +226,6 @@ def test_the_detectable_shift_is_that_of_a_power_analysis():
         assert tests * 2 / 2**needed < 0.05 <= max(tests * 2 / 2 ** (needed - 1), 2 / 2**5)
 
 
-def test_each_probe_needs_queries_of_its_own():
-    many = shifts_of([[1]] * 12)
-    shifts = measured([*many, *shifts_of([[1]] * 3, probe="stuffing")])
-    assert [have_enough_queries(each) for each in (measured(many), shifts)] == [True, False]
-    [note] = describe_too_few([asdict(shift) for shift in shifts], queries_needed(2))
-    assert "3 (stuffing)" in note
-    assert "length" not in note
-    assert not [*describe_too_few([asdict(shift) for shift in measured(many)], 12)]
-
-
 def test_a_gate_fails_on_a_sure_harmful_shift_beyond_its_margin():
     for by_query, probe, margin, fails in (
         ([[1], [0.8]] * 6, "length", 0, True),
@@ -253,21 +237,6 @@ def test_a_gate_fails_on_a_sure_harmful_shift_beyond_its_margin():
         ([[1]] * 4, "length", 0, False),
     ):
         assert measured(shifts_of(by_query, probe=probe))[0].fails(margin) == fails
-
-
-def test_only_a_sure_harmful_shift_is_warned_of():
-    rows = [
-        {"judge": "a", "probe": probe, "shift": shift, "low": low, "high": high, "p_holm": p}
-        for probe, shift, low, high, p in (
-            ("length", 0.5, 0.3, 0.7, 0.01),
-            ("length", -0.5, -0.7, -0.3, 0.01),
-            ("order", -0.5, -0.7, -0.3, 0.01),
-            ("stuffing", 0.5, -0.1, 1.1, 0.2),
-        )
-    ]
-    first, second = warn_of_shifts(rows, "zelo")
-    assert "+0.50 [+0.30, +0.70]" in first.text
-    assert "second" in second.text
 
 
 # The command
@@ -289,14 +258,14 @@ def probing(tmp_path):
         own = ("--config", str(tmp_path / "config.json"), "--judges", JUDGE)
         status, printed = run_job(bare_environment(), "probe", *places, *own, *words)
         assert "Traceback" not in printed
-        rows = pq.read_table(tmp_path / "out" / "probes.parquet").to_pylist()
-        return status, {row["probe"]: row for row in rows}
+        rows = pq.read_table(tmp_path / "out" / "figures.parquet").to_pylist()
+        return status, {row["against"]: row for row in rows if row["what"] == "shift"}
 
     return run
 
 
 def sure(rows):
-    return [name for name, row in rows.items() if row["p_holm"] < 0.05]
+    return [name for name, row in rows.items() if row["p"] < 0.05]
 
 
 def test_a_known_bias_is_found_under_a_cap_and_paid_once(probing, tmp_path):
@@ -309,8 +278,8 @@ def test_a_known_bias_is_found_under_a_cap_and_paid_once(probing, tmp_path):
     found = [probing("--documents", "48", "--max-usd", "5", biases=biases) for _ in range(2)]
     assert found[0] == found[1]
     status, rows = found[0]
-    assert (status, sure(rows), rows["injection"]["documents"]) == (4, ["injection"], 48)
-    assert rows["injection"]["shift"] == pytest.approx(1, abs=0.25)
+    assert (status, sure(rows), rows["injection"]["items"]) == (4, ["injection"], 48)
+    assert rows["injection"]["value"] == pytest.approx(1, abs=0.25)
     assert load_run(out).failing == [[JUDGE, "injection"]]
     status, _ = probing("--documents", "48", "--fail-above", "1.5", biases=biases)
     assert (status, load_run(out).failing) == (0, [])
@@ -319,7 +288,7 @@ def test_a_known_bias_is_found_under_a_cap_and_paid_once(probing, tmp_path):
     assert {reply.key for reply in paid} < {reply.key for reply in replies}
     shifted = pq.read_table(tmp_path / "out" / "shifted.parquet").to_pylist()
     assert {len(row["keys"]) for row in shifted} == {2}
-    assert load_run(out).report.warnings.every[0].code is WarningCode.DEMONSTRATION
+    assert load_run(out).report.warnings[0].code == "demonstration"
     assert cli.main(["report", out]) == 0
 
 
@@ -332,7 +301,7 @@ def test_a_judge_that_prefers_a_place_is_moved_by_the_order_alone(probing):
     ):
         status, rows = probing(*words, "--replace", **traits)
         assert (status, sure(rows)) == (4, [probe])
-        assert rows[probe]["shift"] * sign > 0.3
+        assert rows[probe]["value"] * sign > 0.3
 
 
 def test_with_few_queries_or_failures_it_is_not_complete(probing):
@@ -342,7 +311,7 @@ def test_with_few_queries_or_failures_it_is_not_complete(probing):
     words = ("--documents", "30", "--replace", "--probes", "length")
     status, rows = probing(*words, options={"reasks": 0}, refusals=0.2)
     assert status == 3
-    assert 0 < rows["length"]["missing"] == 30 - rows["length"]["documents"]
+    assert 0 < rows["length"]["items"] < 30
 
 
 def test_what_asks_nothing_writes_nothing(tmp_path, capsys):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import missing, options_of, pool_of, sealed
-from zelo_ray.command_options import BakeoffOptions, CompareProtocolsOptions
-from zelo_ray.commands.compare_protocols.plans import make_plans
+from zelo_ray.command_options import BakeoffOptions, CompareOptions
+from zelo_ray.commands.compare.ways import make_ways, plan_way
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.errors import LedgerError
@@ -113,10 +113,10 @@ def test_words_that_were_read_are_no_name_of_a_file_ever_after(tmp_path):
     record = {"options": options.model_dump(mode="json")}
     assert recorded_options(record).instructions == "Explain robots.txt"
     given = {"human": "votes.jsonl", "instructions": str(tmp_path / "words.txt")}
-    compared = load_options(CompareProtocolsOptions, {"inputs": ["in"], "out": "o", **given})
-    assert {each.instructions for each in make_plans(compared, ("pools",)).values()} == {
-        "Explain robots.txt"
-    }
+    tried = {"try_": ["protocol=graded"], "judges": ["offline"]}
+    compared = load_options(CompareOptions, {"inputs": ["in"], "out": "o", **given, **tried})
+    plans = [plan_way(compared, way, ("pools",), "o") for way in make_ways(compared)[0]]
+    assert [plan.instructions for plan in plans] == ["Explain robots.txt"] * 2
     given = {"truth": "qrels", "rerankers": ["listwise:openai:m@http://localhost/v1"], **given}
     del given["human"]
     contest = load_options(BakeoffOptions, {"pools": ["in"], "out": "o", **given})

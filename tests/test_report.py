@@ -273,10 +273,10 @@ def test_figures_and_addresses_tell_no_more_than_they_may():
 def test_a_run_that_is_not_there_or_not_finished_has_no_report(tmp_path):
     with pytest.raises(NotFoundError, match="no run"):
         write_report(str(tmp_path))
-    for name, kind in (("run.json", "annotate"), ("protocols.json", "trials")):
+    for kind in ("annotate", "compare"):
         (tmp_path / kind).mkdir()
         place = str(tmp_path / kind)
-        record_start(place, name, {"kind": kind, "options": {}})
+        record_start(place, "run.json", {"kind": kind, "options": {}})
         with pytest.raises(NotFoundError, match="is not finished"):
             write_report(place)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.builders import parsed
 from zelo_ray.commands.convert import convert
 from zelo_ray.commands.convert.train import read_battles
-from zelo_ray.commands.convert.train.splits import SPLITS, split_of
 from zelo_ray.commands.convert.train.target_scale import TargetScale
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Score, Vote
 

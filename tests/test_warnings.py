@@ -23,7 +23,6 @@ from zelo_ray.commands.bakeoff.report.warnings import (
     rank_bakeoff_warnings,
     warn_of_rankers,
 )
-from zelo_ray.commands.compare_protocols.report import rank_warnings_of, warn_of_protocols
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.tables import table_of
@@ -140,14 +139,6 @@ def test_how_many_queries_a_lead_needs():
         wide = replace(compared(), low=0.02 - reach, high=0.02 + reach)
         assert "about 410 queries" in told(wide, confidence=level)
     assert "queries" not in told(compared(p=0.03), compared=20).partition("p = 0.03")[2]
-
-
-def test_protocols_that_judged_little():
-    rows = [{"protocol": name, "judged": 9, "items": 10} for name in "ab"]
-    assert codes(warn_of_protocols(rows)) == []
-    assert codes(warn_of_protocols([rows[0], {**rows[1], "judged": 8}])) == [Code.FEW_ITEMS_JUDGED]
-    record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
-    assert codes(rank_warnings_of(record, rows[:1]).every) == [Code.DEMONSTRATION]
 
 
 # As they are read from results

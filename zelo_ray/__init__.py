@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from zelo_ray.api import measure as measure
     from zelo_ray.api import probe as probe
     from zelo_ray.api import prompt as prompt
-    from zelo_ray.api import tune as tune
     from zelo_ray.errors import ZeloError as ZeloError
     from zelo_ray.options import AnnotateOptions as AnnotateOptions
     from zelo_ray.protocols import Judgments as Judgments
@@ -48,7 +47,7 @@ __version__ = "0.2.0"
 _MODULES = {
     "zelo_ray.api": (
         *("agree", "annotate", "bakeoff", "compare", "convert", "doctor", "explain", "fit"),
-        *("label", "measure", "probe", "prompt", "tune"),
+        *("label", "measure", "probe", "prompt"),
     ),
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),

@@ -194,35 +194,21 @@ def bakeoff(
 
 
 def compare(inputs: Any = None, *, human: Any = None, **options: Any) -> Results:
-    """Compare protocols on items that people labelled, by agreement and cost.
+    """Compare ways of judging by people's labels: who judges most like people, at what cost.
 
     Args:
         inputs: pools, as for `annotate`.
         human: people's labels: a path or URL, or a frame, of votes on pairs (query_id, doc_id_a,
             doc_id_b, preference) or of grades.
-        **options: those of ``zelo-ray compare-protocols``: ``out``, ``protocols``, ``judges`` ...
+        **options: those of ``zelo-ray compare``: ``out``, ``judges``, ``halves``, ``candidates`` (a
+            mapping from names of ways to options of annotate) ...
 
     Returns:
-        ``trials`` (one row a protocol, the best first: agreement, calls, dollars), ``costs``,
-        ``differences`` and ``systems``.
+        ``figures`` (agreement, costs and differences of ways, with intervals), ``items`` (a row a
+        pair: people's and each way's verdict) and ``misjudged``; ``record["chosen"]`` names the way
+        that agrees most.
     """
-    return call("compare-protocols", {"inputs": inputs, "human": human, **options})
-
-
-def tune(inputs: Any = None, *, human: Any = None, **options: Any) -> Results:
-    """Choose how to ask judges on half of the labelled queries, and test it on the other half.
-
-    Args:
-        inputs: pools, as for `annotate`.
-        human: people's labels, as for `compare`.
-        **options: those of ``zelo-ray tune``: ``out``, ``judges``, ``try_instructions``,
-            ``candidates`` (a mapping from names to options of annotate) ...
-
-    Returns:
-        ``candidates`` (a row per candidate and half), ``differences`` from what is as it is,
-        ``changed`` and ``worth_reading``; ``record["chosen"]`` names the chosen one.
-    """
-    return call("tune", {"inputs": inputs, "human": human, **options})
+    return call("compare", {"inputs": inputs, "human": human, **options})
 
 
 def probe(inputs: Any = None, **options: Any) -> Results:

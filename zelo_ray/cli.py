@@ -23,6 +23,7 @@ from zelo_ray.names import did_you_mean
 from zelo_ray.options import (
     OTHERS,
     CommandOptions,
+    flag_of,
     group_of,
     has_flag,
     is_collection_of,
@@ -201,9 +202,10 @@ def make_parser(
         from zelo_ray import protocols
 
         first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-        flags = ("--protocol", "--protocols", "--try-protocols")
-        first.add_argument(*flags, dest="own", nargs="*", action="extend", default=[])
-        own = first.parse_known_args(words)[0].own
+        first.add_argument(
+            "--protocol", "--try", dest="own", nargs="*", action="extend", default=[]
+        )
+        own = protocols.tried_protocols(first.parse_known_args(words)[0].own)
         kind = protocols.options_with_all_protocols(kind, filter(protocols.is_own_protocol, own))
         names = protocols.protocol_names() if is_help else [*protocols.PROTOCOLS]
     parser = _Parser(
@@ -222,15 +224,16 @@ def make_parser(
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         is_positional, text = option in kind.positional, field.description or ""
-        if option in ("protocol", "protocols", "try_protocols") and names:
+        if option == "protocol" and names:
             text += f": {', '.join(names)}"
         if not field.is_required() and field.default not in (None, (), "", False):
             text += f" (default {field.default})"
+        shape = _shape(option, field, positional=is_positional)
         groups[title].add_argument(
-            option if is_positional else f"--{option.replace('_', '-')}",
+            option if is_positional else flag_of(option),
             default=argparse.SUPPRESS,
             help=text.replace("%", "%%"),
-            **_shape(option, field, positional=is_positional),
+            **(shape if is_positional else {**shape, "dest": option}),
         )
     return parser, kind
 
@@ -276,7 +279,7 @@ def _describe_unknown(words: Sequence[str], kind: type[CommandOptions]) -> str:
     name = flag[2:].replace("-", "_")
     if name in kind.model_fields:
         return f"{name} has no flag: write it into a file (YAML), and name that by --config"
-    flags = [f"--{n.replace('_', '-')}" for n, f in kind.model_fields.items() if has_flag(f)]
+    flags = [flag_of(n) for n, f in kind.model_fields.items() if has_flag(f)]
     return f"no such option {flag}{did_you_mean(flag, flags)}"
 
 

@@ -157,49 +157,37 @@ class BakeoffOptions(AskingOptions):
         return self
 
 
-class PeopleComparingOptions(JudgingOptions):
-    """Options of commands that compare ways of judging by people's labels."""
+class CompareOptions(JudgingOptions):
+    """Options of `compare`: those of annotate as they are, and ways that differ from them."""
+
+    usage: ClassVar[str] = "compare INPUT... --human FILE --out DIR --try OPTION=VALUE..."
 
     human: Place = option(..., FILES, "people's labels: votes on pairs of documents, or qrels")
     people: People = None
-
-
-class CompareProtocolsOptions(PeopleComparingOptions):
-    """Options of `compare-protocols`."""
-
-    usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
-
-    protocols: tuple[str, ...] = option((), JUDGING, "protocols to compare; without it, all")
-    max_usd: float | None = option(None, MONEY, "dollars that each protocol may cost", gt=0)
-
-
-class TuneOptions(PeopleComparingOptions):
-    """Options of `tune`: those of annotate as they are, and candidates that differ from them."""
-
-    usage: ClassVar[str] = (
-        "tune INPUT... --human FILE --out DIR [--try-instructions FILE...] [--try-judges J...]"
-    )
-
     protocol: str = option("zelo", JUDGING, "way of judging as it is")
-    try_instructions: tuple[str, ...] = option(
-        (), JUDGING, "each a candidate: files, URLs or texts with other instructions"
+    try_: tuple[str, ...] = option(
+        (),
+        JUDGING,
+        "each another way, by one option of annotate: protocol=NAME, instructions=FILE, "
+        "template=FILE, judges=JUDGE ...",
     )
-    try_templates: tuple[str, ...] = option(
-        (), JUDGING, "each a candidate: files or URLs with other templates of the prompt"
-    )
-    try_judges: tuple[str, ...] = option(
-        (), JUDGING, "each a candidate: one other judge; panels of several in candidates"
-    )
-    try_protocols: tuple[str, ...] = option((), JUDGING, "each a candidate: another way of judging")
     candidates: dict[str, dict[str, Any]] = option(
-        {}, JUDGING, "by name: the options of annotate in which it differs"
+        {}, JUDGING, "further ways by name: the options of annotate in which each differs"
+    )
+    halves: bool = option(
+        False, MEASURING, "choose on one half of the labelled queries, test once on the other"
     )
     measure: Literal["concordance", "agreement"] = option(
         "concordance", MEASURING, "share of people's pairs in order; a tie counts half, or 0"
     )
-    second_half: Literal["all", "chosen"] = option(
-        "all", MONEY, "who judges the second half of the queries: all, or the best"
-    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_called_as_its_flag(cls, values: Any) -> Any:
+        if not (isinstance(values, Mapping) and "try" in values):
+            return values
+        others = {name: value for name, value in values.items() if name != "try"}
+        return {"try_": values["try"], **others}
 
 
 class ProbeOptions(JudgingOptions):

@@ -75,6 +75,11 @@ def has_flag(field: FieldInfo) -> bool:
     return not (NO_FLAG in field.metadata or is_collection_of(field.annotation, dict))
 
 
+def flag_of(name: str) -> str:
+    """Return the flag of an option; `try_` is ``--try``, as Python keeps that word for itself."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
+
+
 def is_collection_of(annotation: Any, kind: type) -> bool:
     """Return whether the type of an option is ``kind`` (tuple or dict), or a union with it."""
     return kind in {get_origin(annotation), *map(get_origin, get_args(annotation))}

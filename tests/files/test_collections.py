@@ -253,11 +253,11 @@ def test_names_and_forms_tell_what_is_public(folder, tmp_path):
 
 
 def test_commands_note_what_is_public(folder, tmp_path):
-    for command, name in (("annotate", "run.json"), ("probe", "probe.json")):
+    for command in ("annotate", "probe"):
         out = tmp_path / command
         words = (str(folder), "--judges", "offline:bm25", "--out", str(out))
         run_job(bare_environment(), command, *words)
-        assert f"{folder} is named" in (out / name).read_text()
+        assert f"{folder} is named" in (out / "run.json").read_text()
     grades = [
         {"query_id": "q1", "doc_id": d, "judge": judge, "grade": grade}
         for judge in "ab"

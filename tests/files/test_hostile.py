@@ -103,7 +103,7 @@ REFUSED = (
     "bakeoff --truth labels.qrels --rerankers bm25",
     "label --contest none --labels 2",
     "agree none none",
-    "compare-protocols pools.jsonl --human none.csv --judges offline",
+    "compare pools.jsonl --human none.csv --judges offline --try protocol=graded",
 )
 
 

@@ -132,22 +132,13 @@ def _estimated(
     )
 
 
-def compare_protocols(options: Any, watch: "Watch") -> "Report | CommandResult":
-    """Compare protocols, or estimate what each would cost."""
+def compare(options: Any, watch: "Watch") -> "Results | CommandResult":
+    """Compare ways of judging, or estimate what each would cost."""
+    from zelo_ray.commands.compare.run import plan_ways, run
+
     if not options.dry_run:
-        return _run("compare_protocols", options, watch)
-    from zelo_ray.commands.compare_protocols.job import plan_protocols
-
-    return _estimate_plans(plan_protocols, options, watch, "protocols")
-
-
-def tune(options: Any, watch: "Watch") -> "Report | CommandResult":
-    """Choose how to ask judges, or estimate what each candidate would cost."""
-    if not options.dry_run:
-        return _run("tune", options, watch)
-    from zelo_ray.commands.tune.preview import plan_candidates
-
-    return _estimate_plans(plan_candidates, options, watch, "candidates")
+        return run(options, watch)
+    return _estimate_plans(plan_ways, options, watch, "ways")
 
 
 def _run(name: str, options: Any, watch: "Watch") -> Report:
@@ -165,12 +156,13 @@ def _estimate_plans(
     return _estimated(jobs, format_previews(jobs, what), options.max_usd)
 
 
-def probe(options: Any, watch: "Watch") -> "Report | CommandResult":
+def probe(options: Any, watch: "Watch") -> "Results | CommandResult":
     """Probe judges, or estimate what it would cost."""
+    from zelo_ray.commands.probe.run import plan_probe, run
+
     if not options.dry_run:
-        return _run("probe", options, watch)
+        return run(options, watch)
     from zelo_ray.commands.dry_run import preview_job
-    from zelo_ray.commands.probe.job import plan_probe
 
     with plan_probe(options, watch) as plan:
         job = preview_job(plan, os.environ)

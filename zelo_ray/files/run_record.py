@@ -8,17 +8,9 @@ from typing import Any
 from zelo_ray.errors import InputError
 from zelo_ray.files.storage import exists, list_directory, read_json_object, write_json
 
-RUN, PROTOCOLS, PROBE, TUNE = "run.json", "protocols.json", "probe.json", "tune.json"
+RUN = "run.json"
 SAMPLE_RECORD, ANSWERS = "label.json", "answers.jsonl"
 """Files of which each says that a folder holds a sample for people, or their labels."""
-OWNERS = {
-    PROTOCOLS: "protocols",
-    TUNE: "tune",
-    PROBE: "probe",
-}
-"""By a file, the kind of results that the other files of its folder belong to."""
-COMMAND_OF_KIND = {"protocols": "compare-protocols"}
-"""The command that writes results of a kind, if it has another name."""
 _RESULTS = frozenset(
     f"{name}.parquet"
     for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")
@@ -72,8 +64,7 @@ def record_start(out: str, name: str, record: Mapping[str, Any]) -> None:
 
 def unfinished_record(out: str) -> dict[str, Any] | None:
     """Return the record of the run in a directory if it is unfinished, else None."""
-    name = _record_name(out)
-    record = find_record(out, name) if name else {}
+    record = find_record(out)
     return None if is_finished(record) else record
 
 
@@ -97,13 +88,8 @@ def run_directory(url: str) -> str:
 def options_of_run(url: str) -> dict[str, Any] | None:
     """Return the options of a run, given its directory or a file in it; None if there are none."""
     out = run_directory(url)
-    name = _record_name(out)
-    return read_record(f"{out}/{name}").get("options") if name else None
-
-
-def _record_name(out: str) -> str | None:
-    names = list_directory(out) or ()
-    return next((name for name in (RUN, PROTOCOLS, PROBE, TUNE) if name in names), None)
+    is_there = RUN in (list_directory(out) or ())
+    return read_record(f"{out}/{RUN}").get("options") if is_there else None
 
 
 def changed_prompt_options(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -142,8 +128,7 @@ def find_owner(out: str, kind: str, sources: Iterable[str | None] = ()) -> str:
     names = list_directory(out) or ()
     if kind != "label" and (SAMPLE_RECORD in names or ANSWERS in names):
         return "people's labels"
-    owners = {OWNERS[name] for name in names if name in OWNERS} - {kind}
-    if RUN in names and not owners:
-        ran = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") or "another program"
-        owners = {ran} - {kind}
-    return f"the results of {COMMAND_OF_KIND.get(o, o)}" if (o := min(owners, default="")) else ""
+    if RUN not in names:
+        return ""
+    owner = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") or "another program"
+    return "" if owner == kind else f"the results of {owner}"

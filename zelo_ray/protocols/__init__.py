@@ -9,7 +9,7 @@ not wait for each other, such as the debates of different judges, are generators
 it yields as `Parallel`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from importlib import import_module
 from typing import Any, cast
@@ -195,11 +195,14 @@ def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
         OptionError: an option is of other protocols.
         OptionError: there is none of that name.
     """
-    for several in {"protocols", "try_protocols"} & kind.model_fields.keys():
-        given = values.get(several) or ()
-        names = [given] if isinstance(given, str) else [*given]
-        names += [values["protocol"]] if "protocol" in values else []
-        return options_with_all_protocols(kind, map(str, names))
+    if "candidates" in kind.model_fields:
+        tried = values.get("try_") or values.get("try") or ()
+        names = [*tried_protocols([tried] if isinstance(tried, str) else tried)]
+        ways = values.get("candidates")
+        ways = [*ways.values()] if isinstance(ways, Mapping) else []
+        every = [values, *(way for way in ways if isinstance(way, Mapping))]
+        names += [str(each["protocol"]) for each in every if "protocol" in each]
+        return options_with_all_protocols(kind, names)
     name = str(values.get("protocol", "zelo"))
     of_protocol: Any = options_of(name)
     for option in values.keys() - of_protocol.model_fields.keys() - kind.model_fields.keys():
@@ -210,6 +213,14 @@ def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
     if issubclass(of_protocol, kind):
         return cast("type[Kind]", of_protocol)
     return create_model(kind.__name__, __base__=(kind, of_protocol))
+
+
+def tried_protocols(words: Iterable[str]) -> Iterator[str]:
+    """Yield the protocols among ways to try, such as ``protocol=graded``, or named alone."""
+    for word in words:
+        name, is_change, value = str(word).partition("=")
+        if name == "protocol" or not is_change:
+            yield value or name
 
 
 def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:

@@ -142,8 +142,9 @@ class DotenvFile:
 
 
 def _judges_in(options: CommandOptions) -> Iterator[str]:
-    """Yield the judges in the names of rerankers, such as ``listwise:JUDGE``, and of candidates."""
-    yield from getattr(options, "try_judges", ())
+    """Yield the judges of ways to try, and in names of rerankers, such as ``listwise:JUDGE``."""
+    tried = (word.partition("=") for word in getattr(options, "try_", ()))
+    yield from (value for name, _, value in tried if name == "judges")
     for changes in getattr(options, "candidates", {}).values():
         judges = changes.get("judges", ())
         yield from [judges] if isinstance(judges, str) else judges

@@ -73,13 +73,14 @@ Row = Mapping[str, Any]
 class Shown:
     """How a report shows the figures of a name: the axis, a format, and the value of no effect.
 
-    ``column``: whether the table has them, too.
+    ``column``: whether the table has them, too; ``ends``: with their intervals.
     """
 
     axis: str
     form: str = ".3f"
     neutral: float | None = None
     column: bool = True
+    ends: bool = True
 
 
 def figures_section(
@@ -90,6 +91,8 @@ def figures_section(
     caption: str,
     *,
     who: str = "judge",
+    against: str = "against",
+    scale: str = "scale",
     scales: Mapping[str, str] | None = None,
     more: Sequence[Any] = (),
 ) -> Section | None:
@@ -101,7 +104,9 @@ def figures_section(
         rows: of ``figures.parquet``, in the order to show; those of other names are left out.
         shown: by the name of a figure, in the order of the table's columns.
         caption: what the figures mean, and how to read them.
-        who: what has figures.
+        who: what has figures, as the heading of its column.
+        against: the same of whom they are measured against.
+        scale: the same of scales.
         scales: what scales are called.
         more: further parts.
     """
@@ -109,12 +114,18 @@ def figures_section(
     if not found:
         return None
     named = {scale: (scales or {}).get(scale, scale) for scale in {row["scale"] for row in found}}
-    parts: list[Any] = [_chart(found, shown, caption, named), _table(found, shown, who, named)]
+    headings = (who, against, scale)
+    parts: list[Any] = [_chart(found, shown, caption, named, scale)]
+    parts.append(_table(found, shown, headings, named))
     return Section(name, title, [*parts, *more])
 
 
 def _chart(
-    rows: Sequence[Row], shown: Mapping[str, Shown], caption: str, named: Mapping[str, str]
+    rows: Sequence[Row],
+    shown: Mapping[str, Shown],
+    caption: str,
+    named: Mapping[str, str],
+    heading: str,
 ) -> Chart:
     groups: dict[tuple[str, str], list[Row]] = {}
     for what in shown:
@@ -131,9 +142,11 @@ def _chart(
         pictures[what, scale] = charts.intervals(
             names, columns, how.axis, how.neutral, form=how.form
         )
+    if len(pictures) == 1:
+        return chart(next(iter(pictures.values())), caption)
     if len({scale for _, scale in pictures}) == 1:
         return chart({what: picture for (what, _), picture in pictures.items()}, caption, "figure")
-    return chart(pictures, caption, "figure", "scale")
+    return chart(pictures, caption, "figure", heading)
 
 
 def _columns(names: Sequence[str], rows: Sequence[Row]) -> tuple[Floats, Floats, Floats]:
@@ -146,9 +159,15 @@ def _columns(names: Sequence[str], rows: Sequence[Row]) -> tuple[Floats, Floats,
 
 
 def _table(
-    rows: Sequence[Row], shown: Mapping[str, Shown], who: str, named: Mapping[str, str]
+    rows: Sequence[Row],
+    shown: Mapping[str, Shown],
+    headings: tuple[str, str, str],
+    named: Mapping[str, str],
 ) -> Table:
-    """Return a row for each of whom, against whom and on which scale, a column for each figure."""
+    """Return a row for each of whom, against whom and on which scale, a column for each figure.
+
+    Where a figure was tested, its p follows.
+    """
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row["of"], row["against"], row["scale"]), {})[row["what"]] = row
@@ -159,15 +178,20 @@ def _table(
         for what, how in shown.items()
         if how.column and any(what in line for line in lines.values())
     ]
-    columns = [who, *(["against"] if against else []), *(["scale"] if scaled else [])]
+    tested = any(not isnan(row["p"]) for row in rows)
+    columns = [headings[0], *([headings[1]] * against), *([headings[2]] * scaled)]
     cells: list[list[Value]] = []
     for (of, whom, scale), line in lines.items():
-        keys = [of, *([whom] if against else []), *([named[scale]] if scaled else [])]
-        figures: list[Value] = [
-            cell_of(line[name], shown[name].form) if name in line else None for name in names
-        ]
+        keys = [of, *([whom] * against), *([named[scale]] * scaled)]
+        figures: list[Value] = []
+        for name in names:
+            cell = cell_of(line[name], shown[name].form) if name in line else None
+            figures.append(cell if not cell or shown[name].ends else cell._replace(low=nan))
+        p = next((row["p"] for row in line.values() if not isnan(row["p"])), nan)
+        figures += [Cell(p, ".2g")] if tested else []
         cells.append([*keys, *figures, max(row["items"] for row in line.values())])
-    return Table([*columns, *names, "items"], cells, file="figures.parquet")
+    columns += [*names, *(["p"] if tested else []), "items"]
+    return Table(columns, cells, file="figures.parquet")
 
 
 def cell_of(row: Row, form: str = ".3f") -> Cell:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from zelo_ray.options import CommandOptions, has_flag
+from zelo_ray.options import CommandOptions, flag_of, has_flag
 
 _BARE = "--dry-run"
 """The flag without a value that next steps use."""
-_BY_FILE = {"judge_options", "prices", "api_key_env"}
+_BY_FILE = {"judge_options", "prices", "api_key_env", "candidates"}
 
 
 def repeat_command(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
@@ -66,11 +66,6 @@ def sibling_path(place: str, what: str) -> str:
     for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
         stem = stem.removesuffix(ending)
     return f"{stem}-{what}" if stem.strip("./") else what
-
-
-def flag_of(field: str) -> str:
-    """Return the flag of an option."""
-    return f"--{field.replace('_', '-')}"
 
 
 def values_of(value: Any) -> list[str]:

@@ -12,30 +12,17 @@ from zelo_ray.command_options import (
     ConvertOptions,
     DoctorOptions,
     FitOptions,
-    ProbeOptions,
-    TuneOptions,
 )
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.wording import without_passwords
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reports.command_lines import (
-    command_from_options,
     command_of,
-    flag_of,
     repeat_command,
     sibling_path,
-    typed_value,
-    values_of,
 )
 
 _PLAIN = ("--rerankers", "original", "bm25")
-_ONLY_WHAT_IT_SAYS = (
-    "Only what a document says about the query counts: not its length, its language or its source, "
-    "and not what it says of itself."
-)
-"""Instructions against what a probe found."""
-_OF_A_PROBE = {"ledger", "max_usd", "out", "protocol", "replace"}
-"""Options of `probe` that a run of annotate after it does not take over."""
 
 
 def next_line(command: str) -> str:
@@ -111,64 +98,6 @@ def after_bakeoff(
         return command_of("label", "--out", options.human, "--more", "100")
     labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))
     return command_of("label", "--contest", options.out, *labels)
-
-
-def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str]) -> str:
-    """Return how to judge the whole input with the best protocol, from the same ledger.
-
-    The cap of the comparison is dropped, as it held for each protocol: the estimate suggests one.
-
-    Args:
-        out: of the comparison.
-        best: the options of the best protocol on the whole input.
-        words: the typed words, which may name files with texts.
-    """
-    texts = (name for name, value in best if isinstance(value, str))
-    files = {name: file for name in texts if (file := typed_value(words, flag_of(name)))}
-    updates = {"out": sibling_path(out, best.protocol), "max_usd": None, "dry_run": True}
-    return command_from_options(best.model_copy(update={**files, **updates}))
-
-
-def after_tune(options: TuneOptions, chosen: str) -> str:
-    """Return how to judge the whole input as was chosen, from the same ledger.
-
-    The cap is dropped, as it held for the choice: the estimate suggests one.
-
-    Args:
-        options: of the command.
-        chosen: the name of the file with the chosen options.
-    """
-    out = options.out.rstrip("/")
-    places = ("--config", f"{out}/{chosen}", "--out", sibling_path(out, "judged"))
-    read = [
-        word
-        for name in ("corpus", "queries", "columns")
-        if (value := getattr(options, name))
-        for word in (flag_of(name), *values_of(value))
-    ]
-    ledger = ("--ledger", options.ledger_dir)
-    return command_of("annotate", *options.inputs, *read, *places, *ledger, "--dry-run")
-
-
-def after_probe(options: ProbeOptions, words: Sequence[str], *, failing: Sequence[str]) -> str:
-    """Return how to probe with instructions; else how to judge the input with these judges.
-
-    Args:
-        options: of the probe.
-        words: the typed words.
-        failing: judges with a harmful shift.
-    """
-    if failing and not options.instructions:
-        out = sibling_path(options.out, "instructed")
-        more = ("--instructions", _ONLY_WHAT_IT_SAYS, "--out", out)
-        return repeat_command(words, *more, without=("--out",))
-    given = options.model_fields_set & AnnotateOptions.model_fields.keys() - _OF_A_PROBE
-    values = {name: getattr(options, name) for name in given}
-    values |= {"protocol": options.protocol, "inputs": options.inputs, "dry_run": True}
-    if file := typed_value(words, "--instructions"):
-        values["instructions"] = file
-    out = sibling_path(options.out, "judged")
-    return command_from_options(AnnotateOptions.model_construct(**values, out=out))
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str | None:

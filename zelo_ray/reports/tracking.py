@@ -26,7 +26,6 @@ _FIGURES = {  # by the kind of results: a table, the columns that name a figure,
     "bakeoff": ("means", ("measure", "run", "estimate"), "mean"),
     "agree": ("agreement", ("coefficient", "rater_a", "rater_b", "scale"), "value"),
     "protocols": ("trials", ("protocol",), "agreement"),
-    "tune": ("candidates", ("half", "candidate"), "concordance"),
     "probe": ("probes", ("probe", "judge"), "shift"),
 }
 _LARGEST_FILE = 100 * 2**20  # bytes

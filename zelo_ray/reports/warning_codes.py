@@ -156,14 +156,6 @@ class WarningCode(Enum):
         "a vote in one order is worth little",
         "Count pairs in both orders only, or replace it by another model",
     )
-    # judges that are probed
-    JUDGE_IS_MOVED = (
-        60,
-        "probes",
-        "{judge} {habit} ({shift})",
-        "its judgments are of more than relevance",
-        "{advice}",
-    )
     # rankers
     REVERSED_RANKS = (
         94,
@@ -303,13 +295,6 @@ class WarningCode(Enum):
         "they count as 0 in its means",
         "Run it on these queries as well",
     )
-    FEW_ITEMS_JUDGED = (
-        62,
-        "protocols",
-        "{protocol} judged {judged:,} of {items}",
-        "its figures may be of easier items, so it is ranked below the others",
-        "Run the same command again, with a larger --max-usd if the budget stopped it",
-    )
 
 
 IN_RESULTS = frozenset(
@@ -330,7 +315,6 @@ IN_RESULTS = frozenset(
         WarningCode.LEADER_CHANGED,
         WarningCode.LABELS_CONTRADICT,
         WarningCode.RUN_LACKS_QUERIES,
-        WarningCode.FEW_ITEMS_JUDGED,
     }
 )
 """Warnings that the terminal shows among the results of a command, and does not repeat."""

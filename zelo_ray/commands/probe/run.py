@@ -1,31 +1,216 @@
-"""Run `probe`: find what moves a judge that should not, and report it."""
+"""Run `probe`: change documents, have them judged as `annotate` does, and measure what moved."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
+from pydantic import ValidationError
 
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.probe.report import PROBE_REPORT
-from zelo_ray.engine.job import Watch
+from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.probe.changes import PROBES, Sample, draw_sample
+from zelo_ray.commands.probe.measure import (
+    ShiftedJudgment,
+    measure_shifts,
+    queries_needed,
+    read_judgments,
+)
+from zelo_ray.commands.probe.report import build_report
+from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
+from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
-from zelo_ray.reports import next_step
-from zelo_ray.reports.parts import Report
+from zelo_ray.engine.preflight import files_to_judge
+from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.files.inputs import resolve_inputs
+from zelo_ray.files.run_record import RUN, record_start
+from zelo_ray.files.storage import find_shards
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
+from zelo_ray.names import did_you_mean
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import load_protocol
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.reasons import describe_disabled
+from zelo_ray.records import RECORDING, Judge, first_error
+from zelo_ray.report.figures import figures_table
+from zelo_ray.report.results import Results, finish
+from zelo_ray.reports.command_lines import command_from_options, sibling_path
+from zelo_ray.reports.progress.recorder import fresh_display
+
+KIND = "probe"
+_TOP = {"graded": 3.0, "zelo": 1.0}
+"""The highest judgment of a document, by protocol."""
+_OWN = {
+    *("blocks", "dry_run", "inputs", "ledger", "out", "protocol"),
+    *("corpus", "queries", "columns", "document_limit"),
+}
+"""Options that are not passed on: the pools that are judged are made by them."""
+_BATTLES = {"cycles": 1, "repeats": 2}
+"""Options of zelo: a pool is one pair, which is shown in both orders."""
+_ONLY_WHAT_IT_SAYS = (
+    "Only what a document says about the query counts: not its length, its language or its source, "
+    "and not what it says of itself."
+)
+"""Instructions against what a probe found."""
 
 
-def run(options: ProbeOptions, watch: Watch) -> Report:
-    """Change documents, have them judged, and report which judges moved.
+def run(options: ProbeOptions, watch: Watch) -> Results:
+    """Change documents, have them judged, and measure which judges moved.
 
     Raises:
         InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
-    from zelo_ray.commands.probe.job import probe_judges  # noqa: PLC0415 - it takes a second
-
+    given, options = options, with_absolute_places(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
-        probe_judges(options, watch)
-    report = PROBE_REPORT.read(options.out)
-    failing: Sequence[Sequence[str]] = report.record["failing"]
-    step = partial(
-        next_step.after_probe, options, failing=[*dict.fromkeys(judge for judge, _ in failing)]
-    )
-    return replace(report, is_worse=bool(failing), next_step=step)
+        panel = panel_to_probe(options)
+        probes, notes = choose_probes(options)
+        with fresh_display(watch), claim_output(options, watch, KIND):
+            salt_of(options.ledger_dir)
+            sample, input_notes = _draw(options, probes, options.out, watch)
+            plan = make_plan(options, sample.place)
+            refuse_other_options(plan, panel)
+            started = {"kind": KIND, "options": options.model_dump(mode="json")}
+            record_start(options.out, RUN, started)
+        with fresh_display(watch):
+            summary = judge_pools(plan, watch)
+        with fresh_display(watch), claim_output(options, watch, KIND):
+            names = [judge.name for judge in panel]
+            judgments, missing = read_judgments(plan.out, plan.protocol, sample.pairs, names)
+            if not judgments:
+                raise InputError(f"no answer can be used: see {plan.out}/failures.parquet")
+            shifts = measure_shifts(judgments, top=_TOP[plan.protocol])
+            failing = [[s.judge, s.probe] for s in shifts if s.fails(options.fail_above)]
+            needed = queries_needed(len(shifts))
+            enough = all(shift.queries >= needed for shift in shifts)
+            notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
+            notes += [
+                f"{judge} did not judge {count:,} of {counted(len(sample.pairs), 'pair')}: see "
+                f"{summary.out}/failures.parquet."
+                for judge, count in missing.items()
+            ]
+            return finish(
+                KIND,
+                options,
+                {
+                    "figures": figures_table([row for shift in shifts for row in shift.figures()]),
+                    "shifted": table_of(judgments, ShiftedJudgment),
+                },
+                build_report,
+                complete=enough and summary.complete and not sample.rejected and not missing,
+                is_worse=bool(failing),
+                next_command=_next_command(given, fails=bool(failing)),
+                prices=table_version(options.prices),
+                failing=failing,
+                needed=needed,
+                judges=names,
+                summary={
+                    "queries": len({pair.query_id for pair in sample.pairs}),
+                    "documents": len({(pair.query_id, pair.doc_id) for pair in sample.pairs}),
+                    "failures": summary.failures,
+                    "dollars_in_all": summary.dollars_in_all,
+                    "unpriced": summary.unpriced,
+                },
+                notes=notes,
+            )
+
+
+@contextmanager
+def plan_probe(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]:
+    """Yield the options of the run that judges the pools, for an estimate; they exist until then.
+
+    Raises:
+        InputError, OptionError, PanelError: as `run` would.
+    """
+    panel_to_probe(options, keys=False)
+    probes, notes = choose_probes(options)
+    for note in notes:
+        watch.say(note)
+    with TemporaryDirectory() as folder:
+        yield make_plan(options, _draw(options, probes, folder, watch)[0].place)
+
+
+def choose_probes(options: ProbeOptions) -> tuple[list[str], list[str]]:
+    """Return the probes to make, and notes on those that cannot be made.
+
+    Raises:
+        OptionError: a probe that was named is unknown, or cannot be made.
+    """
+    probes, notes = list[str](), list[str]()
+    for name in dict.fromkeys(options.probes or PROBES):
+        if name not in PROBES:
+            known = f"{did_you_mean(name, PROBES)}; there are {', '.join(PROBES)}"
+            raise OptionError(f"--probes: no such probe {name!r}{known}")
+        if PROBES[name].change or options.protocol == "zelo":
+            probes.append(name)
+            continue
+        why = "grades are of one document alone; it takes --protocol zelo"
+        if options.probes:
+            raise OptionError(f"--probes {name}: {why}")
+        notes.append(f"{name} was not probed: {why}.")
+    return probes, notes
+
+
+def panel_to_probe(options: ProbeOptions, *, keys: bool = True) -> tuple[Judge, ...]:
+    """Return the judges; ``keys`` is whether those of their providers have to be there.
+
+    Raises:
+        PanelError: there is no such judge.
+        OptionError: a judge only replays what was recorded, and of copies nothing was.
+    """
+    panel = panel_of(options, os.environ, keys=keys)
+    if name := next((judge.name for judge in panel if RECORDING in judge.options), ""):
+        raise OptionError(
+            f"{name} replays recorded answers, and to what a probe asks none were recorded: name "
+            "other --judges"
+        )
+    return panel
+
+
+def make_plan(options: ProbeOptions, pools: str) -> AnnotateOptions:
+    """Return the options of the run that judges the pools; raise `OptionError` if they conflict."""
+    protocol = options.protocol
+    kind = load_protocol(protocol).options
+    names = options.model_fields_set & kind.model_fields.keys() - _OWN
+    values = {
+        **{name: getattr(options, name) for name in names},
+        **(_BATTLES if protocol == "zelo" else {}),
+        "inputs": (pools,),
+        "out": f"{options.out.rstrip('/')}/{protocol}",
+        "ledger": options.ledger_dir,
+        "protocol": protocol,
+    }
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise OptionError(first_error(error)) from None
+
+
+def _draw(
+    options: ProbeOptions, probes: list[str], folder: str, watch: Watch
+) -> tuple[Sample, list[str]]:
+    """Read the input, and write the pools to judge to a folder; return also notes on it."""
+    options, notes = resolve_inputs(options, folder, watch.say)
+    shards = find_shards(options.inputs, options.out)
+    shards, _ = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
+    sample = draw_sample(options, probes, shards, folder)
+    copies = counted(len(sample.pairs), "changed copy", "changed copies")
+    watch.say(f"{copies} of documents: {', '.join(probes)}")
+    return sample, notes
+
+
+def _next_command(options: ProbeOptions, *, fails: bool) -> str:
+    """Return how to probe with instructions; else how to judge the input with these judges."""
+    if fails and not options.instructions:
+        update = {"instructions": _ONLY_WHAT_IT_SAYS, "dry_run": False}
+        out = sibling_path(options.out, "instructed")
+        return command_from_options(options.model_copy(update={**update, "out": out}))
+    given = options.model_fields_set & AnnotateOptions.model_fields.keys()
+    given -= {"ledger", "max_usd", "out", "replace"}
+    values = {name: getattr(options, name) for name in given}
+    values |= {"protocol": options.protocol, "dry_run": True}
+    out = sibling_path(options.out, "judged")
+    return command_from_options(AnnotateOptions.model_construct(**values, out=out))

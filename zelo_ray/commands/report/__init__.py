@@ -6,12 +6,12 @@ from pydantic import ValidationError
 
 from zelo_ray.commands import report_of_kind, results_of
 from zelo_ray.errors import InputError, NotFoundError
-from zelo_ray.files.run_record import OWNERS, RUN, is_finished, read_record, unfinished_message
+from zelo_ray.files.run_record import RUN, is_finished, read_record, unfinished_message
 from zelo_ray.files.storage import list_directory, write_text
 from zelo_ray.reports.page import render_page
 from zelo_ray.reports.parts import Report
 
-RECORDS = (RUN, *OWNERS)
+RECORDS = (RUN,)
 
 
 def find_record(names: Collection[str] | None) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 import fsspec
 
 from zelo_ray.engine.lock import RUN_LOCK
-from zelo_ray.files.run_record import PROBE, PROTOCOLS, RUN, TUNE, is_finished
+from zelo_ray.files.run_record import RUN, is_finished
 from zelo_ray.files.storage import storage_error
 from zelo_ray.reports.progress.snapshot import (
     PROGRESS,
@@ -140,10 +140,9 @@ class Onlooker:
         """Return what can be told of a run that has recorded no progress."""
         if self._is_held(holder):
             return RunView(Phase.BEGINNING, holder=holder)
-        for name in (PROTOCOLS, PROBE, TUNE, RUN):
-            if record := self._read_record(name):
-                phase = Phase.ENDED if is_finished(record) else Phase.SILENT
-                return RunView(phase, record=record)
+        if record := self._read_record(RUN):
+            phase = Phase.ENDED if is_finished(record) else Phase.SILENT
+            return RunView(phase, record=record)
         return RunView(Phase.NOTHING)
 
     def _is_held(self, holder: str, besides: ProgressSnapshot | None = None) -> bool:

@@ -23,11 +23,12 @@ from zelo_ray.commands.convert.train.examples import (
     ExampleOptions,
     LabelledPool,
 )
-from zelo_ray.commands.convert.train.splits import SPLITS, shared_documents, split_of
+from zelo_ray.commands.convert.train.splits import shared_documents
 from zelo_ray.commands.convert.train.target_scale import find_target_scale
 from zelo_ray.errors import InputError
 from zelo_ray.files.judges import read_judgments
 from zelo_ray.files.pools import pool_row, to_line, write_lines
+from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted

@@ -1,29 +1,10 @@
-"""Split queries into parts to train, to choose and to test on, by a hash of their texts."""
+"""Find documents that stand in several splits."""
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping
 
 from zelo_ray.records import Pool
-
-SPLITS = ("train", "dev", "test")
-
-
-def split_of(query: str, shares: Sequence[float]) -> str:
-    """Return the split of a query, which depends on nothing but its text.
-
-    So equal queries, whatever their ids, are never in two splits, and more queries move none.
-
-    Args:
-        query: its text; case and white space do not matter.
-        shares: how many of the queries go to each of ``SPLITS``, in any unit.
-    """
-    text = " ".join(query.casefold().split())
-    digest = hashlib.sha256(text.encode()).digest()
-    place = int.from_bytes(digest[:8], "big") / 2**64 * sum(shares)
-    ends = accumulate(shares)
-    return next((name for name, end in zip(SPLITS, ends, strict=True) if place < end), SPLITS[0])
 
 
 def shared_documents(split_pools: Mapping[str, Iterable[Pool]]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Compare protocols on a cluster: ``ray job submit ... -- python jobs/compare_protocols.py``."""
+"""Compare ways of judging on a cluster: ``ray job submit ... -- python jobs/compare.py``."""
 
 import sys
 
@@ -7,4 +7,4 @@ if (here := __file__.rpartition("/")[0]) in sys.path:
 
 from zelo_ray.cli import main
 
-sys.exit(main(["compare-protocols", *sys.argv[1:]]))
+sys.exit(main(["compare", *sys.argv[1:]]))

@@ -1,0 +1,250 @@
+"""Run `compare`: let every way judge what people labelled, over one ledger, and measure them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from math import isnan
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from zelo_ray.command_options import CompareOptions
+from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.compare import measure
+from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
+from zelo_ray.commands.compare.measure import Gain, Verdicts, measure_gain
+from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
+from zelo_ray.commands.compare.report import CHOSEN, build_report
+from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
+from zelo_ray.commands.where import on_one_ray
+from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
+from zelo_ray.engine.ledger import Ledger, read_rows, salt_of
+from zelo_ray.engine.lock import remove_folders_if_refused
+from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
+from zelo_ray.files.run_record import RUN, record_start
+from zelo_ray.files.storage import write_text
+from zelo_ray.files.tables import table_of
+from zelo_ray.files.wording import counted
+from zelo_ray.options import AnnotateOptions, flag_of
+from zelo_ray.protocols.shared_error import shown_example_queries
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.reasons import describe_disabled
+from zelo_ray.report.figures import Figure, figures_table
+from zelo_ray.report.results import Results, finish
+from zelo_ray.reports.command_lines import command_of, sibling_path, values_of
+from zelo_ray.reports.progress.recorder import fresh_display
+
+KIND = "compare"
+_WORDS = {A_BETTER: "A", TIE: "tie", B_BETTER: "B", -1: None}
+
+
+@dataclass(slots=True)
+class Judged:
+    """The ways, what they are to judge, and their verdicts by part of the labelled queries."""
+
+    options: CompareOptions
+    ways: Sequence[Way]
+    labelled: Labelled
+    plans: dict[tuple[str, str], AnnotateOptions] = field(default_factory=dict)
+    """by way and part, as are the summaries"""
+    summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, Verdicts]] = field(default_factory=dict)
+    chosen: str = ""
+    """the way that agrees most with people"""
+
+
+def run(options: CompareOptions, watch: Watch) -> Results:
+    """Let ways judge what people labelled, and measure them; with halves choose one, and test it.
+
+    Raises:
+        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    given, options = options, with_absolute_places(options)
+    ways, notes = make_ways(options)
+    with remove_folders_if_refused(options.out, options.ledger_dir):
+        with fresh_display(watch), claim_output(options, watch, KIND):
+            salt_of(options.ledger_dir)
+            labelled = collect_items(options, options.out, watch, _examples(options, ways))
+            judged = Judged(options, ways, labelled)
+            for way in ways:
+                for part in labelled.parts:
+                    _plan(judged, way, part)
+            watch.say(f"Ways: {', '.join(way.name for way in ways)}")
+            for note in notes:
+                watch.say(note)
+            started = {"kind": KIND, "options": options.model_dump(mode="json")}
+            record_start(options.out, RUN, started)
+        with on_one_ray(options):
+            _judge(judged, watch)
+        with fresh_display(watch), claim_output(options, watch, KIND):
+            return _finish(judged, notes, _next_command(given))
+
+
+@contextmanager
+def plan_ways(options: CompareOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
+    """Yield the options of each way's run, for an estimate; their pools exist until it ends.
+
+    With halves, the way that will be chosen is not known: all but the first have one half alone.
+    """
+    ways, notes = make_ways(options)
+    with TemporaryDirectory() as folder:
+        labelled = collect_items(options, folder, watch, _examples(options, ways))
+        first, *others = [part.pools for part in labelled.parts.values()]
+        late = ["The chosen way judges the second half, too, which is not estimated."]
+        for note in notes + late * bool(others):
+            watch.say(note)
+        pools = {way.name: [first] if n else [first, *others] for n, way in enumerate(ways)}
+        yield {way.name: plan_way(options, way, pools[way.name], options.out) for way in ways}
+
+
+def _examples(options: CompareOptions, ways: Sequence[Way]) -> frozenset[str]:
+    """Return the queries of the worked examples that judges of any way see."""
+    plans = (plan_way(options, way, ("-",), "-") for way in ways)
+    return frozenset().union(*(shown_example_queries(dict(plan)) for plan in plans))
+
+
+def _plan(judged: Judged, way: Way, part: str) -> None:
+    """Plan a way's run on a part; raise if it cannot be, or other results lie there."""
+    options = judged.options
+    folder = f"{options.out.rstrip('/')}/ways/{way.folder}" + f"/{part}" * (part != ALL)
+    plan = plan_way(options, way, (judged.labelled.parts[part].pools,), folder)
+    refuse_other_options(plan, panel_of(plan, os.environ))
+    judged.plans[way.name, part] = plan
+
+
+def _judge(judged: Judged, watch: Watch) -> None:
+    """Let all ways judge, and find the one that agrees most; with halves let that one be tested."""
+    first, options = next(iter(judged.labelled.parts)), judged.options
+    names = [way.name for way in judged.ways]
+    for name in names:
+        _judge_part(judged, name, first, watch)
+    items = judged.labelled.parts[first].items
+    judged.chosen = measure.choose(items, judged.verdicts[first], options.measure)
+    for name in dict.fromkeys((names[0], judged.chosen)) if options.halves else ():
+        _judge_part(judged, name, TEST, watch)
+
+
+def _judge_part(judged: Judged, way: str, part: str, watch: Watch) -> None:
+    plan, items = judged.plans[way, part], judged.labelled.parts[part].items
+    with fresh_display(watch):
+        watch.say("")
+        watch.say(way if part == ALL else f"{way}, queries to {part}")
+        judged.summaries[way, part] = judge_pools(plan, watch)
+    scores = measure.read_scores(plan.out)
+    judged.verdicts.setdefault(part, {})[way] = measure.verdicts_of(scores, items)
+
+
+def _next_command(options: CompareOptions) -> str:
+    """Return how to judge the whole input as was chosen, over the same ledger."""
+    out, words = options.out.rstrip("/"), ["annotate", *options.inputs]
+    for name in ("corpus", "queries", "columns"):
+        if value := getattr(options, name):
+            words += [flag_of(name), *values_of(value)]
+    words += ["--config", f"{out}/{CHOSEN}", "--out", sibling_path(out, "judged")]
+    return command_of(*words, "--ledger", options.ledger_dir, "--dry-run")
+
+
+def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
+    """Measure the ways; write tables, the options of the chosen one, and the record."""
+    options, labelled, ways, chosen = judged.options, judged.labelled, judged.ways, judged.chosen
+    figures, cost = _agreement_and_costs(judged)
+    gains = _gains(judged)
+    compared = 0 if options.halves else sum(not isnan(gain.low) for _, gain in gains)
+    figures += [gain.figure(part, compared) for part, gain in gains]
+    first, part = next(iter(labelled.parts.items()))
+    shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
+    rows = describe_misjudged(part, labelled.people, judged.verdicts[first].values(), shown)
+    best = next(way for way in ways if way.name == chosen)
+    plan = plan_way(options, best, options.inputs, options.out)
+    write_text(options.out, CHOSEN, options_as_yaml(plan))
+    tested = [gain for _, gain in gains if not isnan(gain.p)]
+    return finish(
+        KIND,
+        options,
+        {
+            "figures": figures_table(figures),
+            "items": _items_table(judged),
+            "misjudged": table_of([*rows], Misjudged),
+        },
+        build_report,
+        sources=[options.human],
+        complete=not labelled.rejected and all(s.complete for s in judged.summaries.values()),
+        next_command=next_command,
+        prices=table_version(options.prices),
+        chosen=chosen,
+        ways=[
+            {"name": w.name, "differs": w.differs(options), "judges": w.judges(options)}
+            for w in ways
+        ],
+        parts={n: {"queries": p.queries, "items": len(p.items)} for n, p in labelled.parts.items()},
+        labels=labelled.judgments,
+        tested=asdict(tested[0]) if tested else None,
+        cost=cost,
+        notes=[*notes, *_gaps(judged), *labelled.notes],
+    )
+
+
+def _agreement_and_costs(judged: Judged) -> tuple[list[Figure], dict[str, float]]:
+    """Return the figures of each way, and what the whole ledger cost."""
+    ledger = Ledger(judged.options.ledger_dir)
+    costs = measure.cost_requests(read_rows(judged.options.ledger_dir))
+    figures = list[Figure]()
+    for part, by_way in judged.verdicts.items():
+        items = judged.labelled.parts[part].items
+        for way, verdicts in by_way.items():
+            plan = judged.plans[way, part]
+            asked = measure.requests_of(plan, panel_of(plan, os.environ), ledger)
+            by_query = measure.cost_queries(asked, costs)
+            figures += measure.agreement_figures(way, part, items, verdicts)
+            figures += measure.cost_figures(way, part, items, verdicts, by_query)
+    paid = measure.cost_once(costs, costs).tolist()
+    return figures, dict(zip(measure.COST, paid, strict=True))
+
+
+def _gains(judged: Judged) -> list[tuple[str, Gain]]:
+    """Return the differences by part: of every two ways; with halves from the options as given."""
+    options, gains, baseline = judged.options, list[tuple[str, Gain]](), judged.ways[0].name
+    for part, verdicts in judged.verdicts.items():
+        items, others = judged.labelled.parts[part].items, [n for n in verdicts if n != baseline]
+        pairs = [(n, baseline) for n in others] if options.halves else [*combinations(verdicts, 2)]
+        for pair in pairs:
+            tested = part == TEST and pair[0] == judged.chosen
+            gain = measure_gain(items, verdicts, *pair, measure=options.measure, tested=tested)
+            if gain.difference < 0 and not options.halves:  # seen from the one that agrees more
+                gain = measure_gain(items, verdicts, *pair[::-1], measure=options.measure)
+            gains.append((part, gain))
+    return gains
+
+
+def _items_table(judged: Judged) -> pa.Table:
+    """Return the table of people's pairs, with a column for the verdict of each way."""
+    rows = [
+        {
+            **{name: getattr(item, name) for name in ("query_id", "doc_id_a", "doc_id_b")},
+            **({"half": name} if judged.options.halves else {}),
+            "human": _WORDS[item.verdict],
+            **{way.name: None for way in judged.ways},
+            **{way: _WORDS[int(row[n])] for way, row in judged.verdicts.get(name, {}).items()},
+        }
+        for name, part in judged.labelled.parts.items()
+        for n, item in enumerate(part.items)
+    ]
+    return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]]))
+
+
+def _gaps(judged: Judged) -> Iterator[str]:
+    """Yield notes on what was not judged, and why."""
+    for (way, part), summary in judged.summaries.items():
+        verdicts, reasons = judged.verdicts[part][way], [*describe_disabled(summary.disabled)]
+        if unjudged := int((verdicts < 0).sum()):
+            many = f"{unjudged:,} of {counted(len(verdicts), 'pair')}"
+            reasons.append(f"see {summary.out}/failures.parquet")
+            yield f"{way} did not judge {many}: {'; '.join(reasons)}."
+        elif reasons:
+            yield f"{way}: {'; '.join(reasons)}."

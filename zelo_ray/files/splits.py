@@ -1,0 +1,27 @@
+"""Split queries into parts by a hash of their texts.
+
+`convert train` makes train, dev and test of them, and `compare` two halves. Both use the same hash:
+the end of its range, which is the test split of the one, always lies in the second half.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import accumulate
+
+SPLITS = ("train", "dev", "test")
+
+
+def split_of(query: str, shares: Sequence[float]) -> str:
+    """Return the split of a query, which depends on nothing but its text.
+
+    So equal queries, whatever their ids, are never in two splits, and more queries move none.
+
+    Args:
+        query: its text; case and white space do not matter.
+        shares: how many of the queries go to each of ``SPLITS``, in any unit.
+    """
+    text = " ".join(query.casefold().split())
+    digest = hashlib.sha256(text.encode()).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64 * sum(shares)
+    ends = accumulate(shares)
+    return next((name for name, end in zip(SPLITS, ends, strict=True) if place < end), SPLITS[0])
