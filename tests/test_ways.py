@@ -25,6 +25,7 @@ from tests.builders import (
 )
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
+from zelo_ray.commands.agree.votes import SCALES
 from zelo_ray.commands.compare import measure, misjudged
 from zelo_ray.commands.compare.items import (
     ALL,
@@ -113,8 +114,8 @@ def test_agree_says_the_same_of_one_file(tmp_path):
     judge, out = votes(tmp_path, *rows[1], name="judge.jsonl"), str(tmp_path / "out")
     assert cli.main(["agree", judge, "--human", human, "--out", out]) == 0
     told = {
-        (row["scale"], row["coefficient"]): (row["value"], row["low"], row["high"])
-        for row in pq.read_table(f"{out}/outcomes.parquet").to_pylist()
+        (row["scale"], row["what"]): (row["value"], row["low"], row["high"])
+        for row in pq.read_table(f"{out}/figures.parquet").to_pylist()
     }
     people, word_of = read_people(human), {row[:3]: row[3] for row in rows[1]}
     items = [item for i in range(30) for item in people.items(f"q{i}", "ab")]
@@ -125,7 +126,9 @@ def test_agree_says_the_same_of_one_file(tmp_path):
     figures = {f.what: f for f in agreement_figures("judge", ALL, items, np.array(verdicts))}
     for place, what in measure._FIGURES.items():
         found = figures[what]
-        assert (found.value, found.low, found.high) == pytest.approx(told[place]), what
+        scale, coefficient = place
+        same = told[SCALES[scale], coefficient]
+        assert (found.value, found.low, found.high) == pytest.approx(same), what
 
 
 # Which ways there are
