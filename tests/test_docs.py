@@ -36,7 +36,7 @@ OTHERS = {  # flags of Ray, of programs of ours, and of benchmarks
     *("--no-wait", "--num-cpus", "--port", "--runtime-env-json", "--submission-id"),
     *("--working-dir", "--tone", "--judge", "--rpm", "--batch-seconds", "--bytes-per-token"),
     *("--tokens-by-text", "--base", "--batch", "--epochs", "--kind", "--rate", "--lexical"),
-    *("--draws", "--only", "--rows", "--scores", "--trials"),
+    *("--draws", "--only", "--rows", "--scores", "--texts", "--trials"),
 }
 
 
