@@ -29,7 +29,8 @@ class Command:
 # fmt: off
 COMMANDS = {
     "annotate": Command("judge", "judge pools and write relevance scores",
-        "options:AnnotateOptions", "adapter:annotate", kind="annotate", protocols=True),
+        "options:AnnotateOptions", "annotate.run:run", kind="annotate",
+        report="annotate.report:build_report", protocols=True),
     "fit": Command("judge", "fit ratings to comparisons of any origin",
         "command_options:FitOptions", "adapter:fit"),
     "bakeoff": Command("compare", "compare rerankers and test which differences are significant",

@@ -55,6 +55,12 @@ class Table:
             self._source = parquet_table(self._source)
         return self._source
 
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Return those of the columns that it has, as an Arrow table; a file is not kept."""
+        if isinstance(self._source, str):
+            return parquet_table(self._source, columns)
+        return self._source.select([name for name in columns if name in self.columns])
+
     def to_pandas(self) -> "pd.DataFrame":
         """Return the whole table as a pandas data frame."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()

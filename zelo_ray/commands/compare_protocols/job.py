@@ -8,7 +8,7 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
 from zelo_ray.command_options import CompareProtocolsOptions
-from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.compare_protocols.costs import (
     Bill,
     bills_by_query,

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from pydantic import ValidationError
 
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.probe.measured import (
     JudgedGrades,
     JudgedVotes,

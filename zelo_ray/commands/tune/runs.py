@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from zelo_ray.command_options import TuneOptions
-from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.compare_protocols.labelled_items import LabelledItems
 from zelo_ray.commands.compare_protocols.measured import read_verdicts
 from zelo_ray.commands.tune.candidates import Candidate, plan_candidate
