@@ -36,6 +36,15 @@ BYTES = 9_000_000
 _LEAST = 10  # of the least certain queries, by each figure
 _QUERY, _ID, _TEXT, _TEXTS = 400, 200, 600, 6_000  # characters; those of all texts of a query
 _WORDS = 16_000  # characters of what a judge said: a debate takes many
+_FIGURES = {
+    "grade": ("grade", "d"),
+    "score": ("score", "+z.2f"),
+    "std_error": ("±", ".2f"),
+    "truth_error": ("about people ±", ".2f"),
+    "absolute_score": ("absolute", "+z.2f"),
+    "absolute_error": ("±", ".2f"),
+}
+"""Columns of a score that are shown where they are known, and how."""
 
 
 @dataclass(slots=True)
@@ -156,28 +165,22 @@ def _about(entry: _Listed, figures: Mapping[str, Mapping[str, float]]) -> list[s
 
 def _documents(entry: _Listed) -> Markup:
     """Return the table of a query's documents by rank."""
+    scores = entry.scores.values()
+    figures = {n: how for n, how in _FIGURES.items() if any(is_known(row.get(n)) for row in scores)}
     rows = []
     for name in entry.by_rank():
-        row = entry.scores.get(name)
-        cells = [None, Markup('<b class="id">{}</b>').format(cut(name, _ID)), "not judged"]
-        if row is not None:
-            cells = [row["rank"], cells[1], _score(row)]
-        rows.append([*cells, entry.documents[name]])
-    return html_table(["rank", "document", "score", "text"], rows)
-
-
-def _score(row: Mapping[str, Any]) -> Markup:
-    error = f" ± {row['std_error']:.2f}" if is_known(row["std_error"]) else ""
-    lines = [Markup("{}{}").format(Cell(row["score"], "+.2f").text(), error)]
-    if "grade" in row:
-        grade = Markup('<span class="grade g{0}">{0}</span> ').format(row["grade"])
-        lines = [grade + f"{row['score']:.2f}{error}"]
-        lines += [Markup('<span class="lost">judges split</span>')] if row["ambiguous"] else []
-    for name, called in (("truth", "about people ± {:.2f}"), ("absolute", "absolute ± {:.2f}")):
-        if is_known(value := row.get(f"{name}_error")):
-            text = called.format(value)
-            lines.append(Markup('<span class="dim">{}</span>').format(text))
-    return Markup("<br>").join(lines)
+        row = entry.scores.get(name, {})
+        cells = [
+            Markup('<span class="n {}">{}</span>').format(
+                f"grade g{row.get(figure)}" if figure == "grade" else "",
+                Cell(row.get(figure), form).text(),
+            )
+            for figure, (_, form) in figures.items()
+        ]
+        split = Markup('<b class="lost">judges split</b> ') if row.get("ambiguous") else ""
+        text = Markup("{}{}").format(split, entry.documents[name])
+        rows.append([row.get("rank"), cut(name, _ID), *cells, text])
+    return html_table(["rank", "document", *(title for title, _ in figures.values()), "text"], rows)
 
 
 def _judgments(entry: _Listed, kind: Judgments, table: pa.Table) -> Markup:

@@ -1,9 +1,10 @@
 """Warn of what makes scores unreliable: missing answers, and judges that fail, contradict, copy."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import atanh, isfinite, sqrt, tanh
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from zelo_ray.commands.annotate.judges import (
 from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.effective_judges import grade_correlation
-from zelo_ray.protocols import protocol_of_record
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.model import Severity, Warn, name_some
@@ -43,192 +43,128 @@ nothing, whether what they agree on is right or wrong."""
 _Z = 1.959964
 _AGAIN = "run the same command again: it asks for these anew"
 _BUDGET = "run the same command again with a higher --max-usd: what is paid for is kept"
-_HELP = {
-    "invalid": "ask again with --retry-failures and reasks: 3, or replace it by another model",
-    "truncated": "ask again with --retry-failures and a longer answer (max_output_tokens in "
-    "judge_options), or replace it by another model",
-    "failed": _AGAIN,
-    "blank": "set another response_format (json_object or none, in judge_options), or replace it "
-    "by another model: the same request would end so again",
-}
 _ANOTHER = "ask again with --retry-failures, or replace it by another model (--judges)"
+_READ = "read its answers (zelo-ray explain), then replace it by another model"
+_READ_BOTH = "read both with zelo-ray explain, then remove one from --judges or fix its prompt"
 
 
 def find_warnings(results: Results) -> Iterator[Warn]:
     """Yield a warning for everything that makes the scores of a run unreliable."""
-    yield from _unscored(results)
-    yield from _stopped(results)
-    yield from _missing(results)
-    yield from _servers(results)
-    if rejected := results.record["summary"]["rejected"]:
+    record = results.record
+    yield from warn_of_asking(record["summary"])
+    counts = count_judgments(results)
+    judges = [*dict.fromkeys((*record["judges"], *counts.judges))]
+    yield from warn_of_demonstration(judges, "judges")
+    once = record["options"].get("repeats", 2) == 1  # with more, both orders are asked
+    yield from warn_of_judges(counts, judges, "--repeats 2" if once else "")
+
+
+def warn_of_asking(summary: Mapping[str, Any]) -> Iterator[Warn]:
+    """Yield a warning for everything that is missing, by the summary of a run."""
+    stopped = disabled_in(summary)
+    over = {name for reason in stopped if reason.is_over_budget for name in stopped[reason]}
+    if unscored := summary["unscored"]:
+        codes = Counter(row["code"] for row in unscored.values()).most_common()
+        why = name_some([f"{code} ({times:,})" for code, times in codes])
+        why = next(iter(unscored.values()))["message"] if len(unscored) == 1 else why
+        text = f"{counted(len(unscored), 'query has', 'queries have')} no scores: {why}"
+        advice = _BUDGET if over else _AGAIN if summary["failures_by_judge"] else ""
+        yield Warn("unscored", "wrong", text, advice, "unscored")
+    for reason, judges in stopped.items():
+        advice = "fix that, and run the same command again: paid answers are kept"
+        advice = _BUDGET if reason.is_over_budget else advice
+        text = f"{name_some(judges)} stopped: {reason.message}"
+        yield Warn("stopped", "wrong", text, advice, "judges")
+    for judge, statuses in summary["failures_by_judge"].items():
+        yield from _missing(judge, statuses, summary["answers_by_judge"].get(judge, 0), over)
+    for judge, row in summary["servers"].items():
+        yield from _served(judge, ServerFigures(**row))
+    if rejected := summary["rejected"]:
         lines = counted(rejected, "invalid input line was", "invalid input lines were")
         text = f"{lines} set aside, and their queries have no labels"
         advice = "fix the lines listed in rejected.parquet, and run the same command again"
         yield Warn("rejected", "doubtful", text, advice, "rejected")
-    counts = count_judgments(results)
-    judges = [*dict.fromkeys((*results.record["judges"], *counts.judges))]
-    yield from warn_of_demonstration(judges, "judges")
-    yield from constant_judges(counts, judges)
-    yield from order_sways(counts, _both_orders(results))
-    yield from _contradictions(counts)
-    yield from judges_alike(counts)
 
 
-def _unscored(results: Results) -> Iterator[Warn]:
-    summary = results.record["summary"]
-    rows = [*summary["unscored"].values()]
-    if not rows:
-        return
-    reasons = Counter(row["code"] for row in rows).most_common()
-    listed = [f"{code} ({times:,})" for code, times in reasons]
-    why = rows[0]["message"] if len(rows) == 1 else name_some(listed)
-    statuses = {status for counts in summary["failures_by_judge"].values() for status in counts}
-    advice = _AGAIN if statuses == {"failed"} else "ask again with --retry-failures"
-    if {code for code, _ in reasons} <= {"no documents", "too few documents"}:
-        advice = "give these queries documents"
-    elif any(reason.is_over_budget for reason in disabled_in(summary)):
-        advice = _BUDGET
-    elif not statuses:
-        advice = ""
-    have = counted(len(rows), "query has", "queries have")
-    yield Warn("unscored", "wrong", f"{have} no scores: {why}", advice, "unscored")
-
-
-def _stopped(results: Results) -> Iterator[Warn]:
-    for reason, judges in disabled_in(results.record["summary"]).items():
-        text = f"{name_some(judges)} stopped: {reason.message}"
-        advice = "fix that, and run the same command again: paid answers are kept"
-        advice = _BUDGET if reason.is_over_budget else advice
-        yield Warn("stopped", "wrong", text, advice, "judges")
-
-
-def _missing(results: Results) -> Iterator[Warn]:
-    summary = results.record["summary"]
-    spent = [
-        judge
-        for reason, names in disabled_in(summary).items()
-        if reason.is_over_budget
-        for judge in names
-    ]
-    for judge, statuses in summary["failures_by_judge"].items():
-        kinds = Counter(statuses)
-        if judge in spent:  # another warning says it
-            del kinds["failed"]
-        missing = kinds.total()
-        requests = missing + summary["answers_by_judge"].get(judge, 0)
-        if not missing or share_interval(missing, requests)[0] <= LOST:
-            continue
-        listed = ", ".join(f"{n:,} {status}" for status, n in kinds.most_common() if n)
-        text = f"{missing / requests:.0%} of {judge}'s answers are missing ({listed})"
-        severity: Severity = "wrong" if missing >= requests / 2 else "doubtful"
-        advice = _HELP.get(kinds.most_common(1)[0][0], _ANOTHER)
+def _missing(
+    judge: str, statuses: Mapping[str, int], answers: int, over: Container[str]
+) -> Iterator[Warn]:
+    kinds = Counter({k: n for k, n in statuses.items() if not (k == "failed" and judge in over)})
+    missing, asked = kinds.total(), kinds.total() + answers
+    if missing and share_interval(missing, asked)[0] > LOST:
+        listed = ", ".join(f"{times:,} {status}" for status, times in kinds.most_common())
+        text = f"{missing / asked:.0%} of {judge}'s answers are missing ({listed})"
+        advice = _AGAIN if {*kinds} == {"failed"} else _ANOTHER
+        severity: Severity = "wrong" if missing >= asked / 2 else "doubtful"
         yield Warn("missing", severity, text, advice, "failures")
 
 
-def _servers(results: Results) -> Iterator[Warn]:
-    """Yield a warning for each judge whose server cuts prompts, or lets another model answer."""
-    for judge, row in results.record["summary"]["servers"].items():
-        figures = ServerFigures(**row)
-        if tokens := figures.cut_to:
-            text = (
-                f"The server of {judge} counted {tokens:,} tokens at most, also of longer prompts: "
-            )
-            text += "it has probably read only a part of them"
-            advice = (
-                "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx) or show less "
-                "of documents (--document-tokens), and judge anew with another --out"
-            )
-            yield Warn("prompt_cut", "wrong", text, advice, "judges")
-        if is_another_model(judge, figures.models):
-            text = f"{judge} was answered by {list_models(judge, figures.models)}"
-            advice = "turn off fallbacks at the server or name the model that answers, and judge "
-            yield Warn("other_model", "wrong", text, f"{advice}anew", "judges")
+def _served(judge: str, figures: ServerFigures) -> Iterator[Warn]:
+    """Yield a warning if a judge's server cuts prompts, or lets another model answer."""
+    if tokens := figures.cut_to:
+        text = f"The server of {judge} counted {tokens:,} tokens at most, also of longer prompts: "
+        text += "it has probably read only a part of them"
+        advice = "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx) or show "
+        advice += "less of documents (--document-tokens), and judge anew with another --out"
+        yield Warn("prompt_cut", "wrong", text, advice, "judges")
+    if is_another_model(judge, figures.models):
+        text = f"{judge} was answered by {list_models(judge, figures.models)}"
+        advice = "turn off fallbacks at the server or name the model that answers, and judge anew"
+        yield Warn("other_model", "wrong", text, advice, "judges")
 
 
-def constant_judges(counts: Counts, judges: list[str]) -> Iterator[Warn]:
-    """Yield a warning for each judge that always gave the same answer, too often for chance."""
-    severity: Severity = "wrong" if len(judges) == 1 else "doubtful"
-    habits = {
-        name: f"gave grade {given.argmax()} to every document"
-        for name, given in sorted(counts.grades.items())
-        if given.max() == given.sum() >= FEWEST
-    }
-    ties = {
-        name: "called every comparison a tie"
-        for name, votes in sorted(counts.votes.items())
-        if counts.tied[name] == votes >= FEWEST
-    }
-    for name, habit in (ties | habits).items():
-        advice = "read its answers (zelo-ray explain), then replace it by another model"
-        yield Warn("constant", severity, f"{name} {habit}", advice, "judges")
+def warn_of_judges(counts: Counts, judges: Sequence[str], both: str = "") -> Iterator[Warn]:
+    """Yield a warning for each judge that is of no use, and for judges that contradict or copy.
 
-
-def order_sways(counts: Counts, help_: str) -> Iterator[Warn]:
-    """Yield a warning for each judge whose vote depends on what is shown first."""
-    for judge, votes in sorted(counts.votes.items()):
-        share = counts.first[judge] / votes
-        low, high = share_interval(counts.first[judge], votes)
-        if votes < FEWEST or (low <= 0.5 + ORDER and high >= 0.5 - ORDER):
-            continue
-        always = max(share, 1 - share) >= ALWAYS
-        place = "first" if share > 0.5 else "second"
-        text = f"{judge} prefers what comes {place}: the first won {share:.2f} "
-        text += f"[{max(low, 0):.2f}, {min(high, 1):.2f}] of its votes instead of .50"
-        advice = "replace it by another model" if always else help_
-        yield Warn("place", "wrong" if always else "doubtful", text, advice, "agreement")
-
-
-def _both_orders(results: Results) -> str:
-    """Return advice against an influence of the order."""
-    options, own = results.record["options"], protocol_of_record(results.record).own_options
-    if options.get("both_orders") or options.get("repeats", 1) > 1:
-        return "replace it by another model"
-    for name, flag in (("both_orders", "--both-orders"), ("repeats", "--repeats 2")):
-        if name in own:
-            return f"ask each pair in both orders ({flag}), or replace it by another model"
-    return "replace it by another model"
+    ``both`` is the option that asks a pair in both orders, if the run did not.
+    """
+    alone: Severity = "wrong" if len(judges) == 1 else "doubtful"
+    for name, given in sorted(counts.grades.items()):
+        if given.max() == given.sum() >= FEWEST:
+            text = f"{name} gave grade {given.argmax()} to every document"
+            yield Warn("constant", alone, text, _READ, "judges")
+    for name, votes in sorted(counts.votes.items()):
+        first = counts.first[name]
+        low, high = share_interval(first, votes)
+        if counts.tied[name] == votes >= FEWEST:
+            yield Warn("constant", alone, f"{name} called every comparison a tie", _READ, "judges")
+        if votes >= FEWEST and (low > 0.5 + ORDER or high < 0.5 - ORDER):
+            place = "first" if 2 * first > votes else "second"
+            span = f"{first / votes:.2f} [{max(low, 0):.2f}, {min(high, 1):.2f}]"
+            text = f"{name} prefers what comes {place}: what came first won {span} of its votes, "
+            advice = f"ask each pair in both orders ({both}), or " if both else ""
+            advice += "replace it by another model"
+            severity: Severity = "wrong" if abs(first / votes - 0.5) >= ALWAYS - 0.5 else "doubtful"
+            yield Warn("place", severity, f"{text}instead of .50", advice, "agreement")
+    yield from _contradictions(counts)
+    pairs = [*combinations(counts.judges, 2)]
+    nothing = np.zeros((1, 1))
+    if counts.grades:
+        same = [grade_correlation(counts.confusion.get(two, nothing)) for two in pairs]
+        items = min((int(table.sum()) for table in counts.confusion.values()), default=0)
+    else:
+        same = [counts.agreement(*two)[0] for two in pairs]
+        items = min(counts.pairs.values(), default=0)
+    if pairs and np.mean(same) >= SAME and items >= MANY:
+        text = f"The {len(counts.judges)} judges say nearly the same ({np.mean(same):.2f} on "
+        text += f"{items:,} items or more), and probably count as about one"
+        advice = "replace one of them by a judge of another model family (--judges)"
+        yield Warn("alike", "doubtful", text, advice, "judges")
 
 
 def _contradictions(counts: Counts) -> Iterator[Warn]:
-    advice = "read both with zelo-ray explain, then remove one from --judges or fix its prompt"
     for two, pairs in sorted(counts.pairs.items()):
-        low, high = share_interval(counts.agreed[two], pairs) if pairs else (0, 1)
+        low, high = share_interval(counts.agreed[two], pairs)
         if high < AGAINST:
-            figure = f"agree on {counts.agreed[two] / pairs:.2f} [{low:.2f}, {high:.2f}] of pairs"
-            text = f"{two[0]} and {two[1]} {figure} (by chance .50)"
-            yield Warn("contradiction", "doubtful", text, advice, "agreement")
-    for two, (r, low, high) in correlations(counts).items():
-        if high < AGAINST_GRADES:
-            figure = f"correlate by {r:.2f} [{low:.2f}, {high:.2f}]"
-            text = f"The grades of {two[0]} and {two[1]} {figure}"
-            yield Warn("contradiction", "doubtful", text, advice, "grades")
-
-
-def correlations(counts: Counts) -> Mapping[tuple[str, str], tuple[float, float, float]]:
-    """Return the correlation of every two judges' grades, with its interval (Fisher's z)."""
-    found = {}
+            span = f"{counts.agreed[two] / pairs:.2f} [{low:.2f}, {high:.2f}]"
+            text = f"{' and '.join(two)} agree on {span} of pairs (by chance .50)"
+            yield Warn("contradiction", "doubtful", text, _READ_BOTH, "agreement")
     for two, table in sorted(counts.confusion.items()):
         r, items = grade_correlation(table), int(table.sum())
         if isfinite(r) and items > 3:
-            z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)
-            found[two] = (r, tanh(z - reach), tanh(z + reach))
-    return found
-
-
-def judges_alike(counts: Counts) -> Iterator[Warn]:
-    """Yield a warning if judges agree so much that one of them is enough."""
-    names, confusion = counts.judges, counts.confusion
-    pairs = [*combinations(names, 2)]
-    if counts.grades:
-        same = [grade_correlation(confusion.get(two, np.zeros((1, 1)))) for two in pairs]
-        items = [int(table.sum()) for table in confusion.values()]
-    else:
-        same = [counts.agreement(*two)[0] for two in pairs]
-        items = [*counts.pairs.values()]
-    if pairs and np.mean(same) >= SAME and min(items, default=0) >= MANY:
-        text = (
-            f"The {len(names)} judges say nearly the same ({np.mean(same):.2f} on {min(items):,} "
-        )
-        text += "items or more), and probably count as about one"
-        advice = "replace one of them by a judge of another model family (--judges)"
-        yield Warn("alike", "doubtful", text, advice, "judges")
+            z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)  # Fisher's
+            low, high = tanh(z - reach), tanh(z + reach)
+            if high < AGAINST_GRADES:
+                span = f"{r:.2f} [{low:.2f}, {high:.2f}]"
+                text = f"The grades of {' and '.join(two)} correlate by {span}"
+                yield Warn("contradiction", "doubtful", text, _READ_BOTH, "grades")
