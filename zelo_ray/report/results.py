@@ -238,7 +238,7 @@ class Results:
         fields = report_fields(self.report) if self.report else {}
         if self.report and not self.out:
             values["result"] = {name: table.to_arrow() for name, table in self.tables.items()}
-        return make_document(command, title, self.status, **fields, **values)
+        return make_document(command, fields.pop("title", title), self.status, **fields, **values)
 
     def __repr__(self) -> str:
         return self.to_text()

@@ -210,7 +210,7 @@ def _group(
     told, values = [], []
     for row, value in rows:
         text = kind.describe(row)
-        shown = f" {value:+.2f}" if value is not None else ""
+        shown = f" {value:+g}" if value is not None else ""
         if isinstance(row, Grade):
             shown = f" {row.grade}"
             facets = (("covers", row.facets_covered), ("misses", row.facets_missing))
