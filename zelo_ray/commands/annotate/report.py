@@ -9,7 +9,6 @@ from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.files.wording import counted, without_passwords
 from zelo_ray.protocols import protocol_of_record
 from zelo_ray.providers.registry import judges_without_prompt
-from zelo_ray.report.demonstration import demonstration_banner
 from zelo_ray.report.model import Cell, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
 from zelo_ray.reports.command_lines import command_of
@@ -47,7 +46,6 @@ def build_report(results: Results, query: str = "") -> Report:
         find_warnings=lambda: find_warnings(results),
         notes=[*summary["notes"], *_notes(results)],
         made=_made(results),
-        banner=demonstration_banner(results.record["judges"]),
     )
 
 

@@ -41,11 +41,11 @@ SAME, MANY = 0.97, 100
 """From this mean agreement or correlation on, over so many items, a second judge changes next to
 nothing, whether what they agree on is right or wrong."""
 _Z = 1.959964
-_AGAIN = "run the same command again: it asks for these anew"
-_BUDGET = "run the same command again with a higher --max-usd: what is paid for is kept"
-_ANOTHER = "ask again with --retry-failures, or replace it by another model (--judges)"
-_READ = "read its answers (zelo-ray explain), then replace it by another model"
-_READ_BOTH = "read both with zelo-ray explain, then remove one from --judges or fix its prompt"
+_AGAIN = "Run the same command again: it asks for these anew"
+_BUDGET = "Run the same command again with a higher --max-usd: what is paid for is kept"
+_ANOTHER = "Ask again with --retry-failures, or replace it by another model (--judges)"
+_READ = "Read its answers (zelo-ray explain), then replace it by another model"
+_READ_BOTH = "Read both with zelo-ray explain, then remove one from --judges or fix its prompt"
 
 
 def find_warnings(results: Results) -> Iterator[Warn]:
@@ -71,7 +71,7 @@ def warn_of_asking(summary: Mapping[str, Any]) -> Iterator[Warn]:
         advice = _BUDGET if over else _AGAIN if summary["failures_by_judge"] else ""
         yield Warn("unscored", "wrong", text, advice, "unscored")
     for reason, judges in stopped.items():
-        advice = "fix that, and run the same command again: paid answers are kept"
+        advice = "Fix that, and run the same command again: paid answers are kept"
         advice = _BUDGET if reason.is_over_budget else advice
         text = f"{name_some(judges)} stopped: {reason.message}"
         yield Warn("stopped", "wrong", text, advice, "judges")
@@ -82,7 +82,7 @@ def warn_of_asking(summary: Mapping[str, Any]) -> Iterator[Warn]:
     if rejected := summary["rejected"]:
         lines = counted(rejected, "invalid input line was", "invalid input lines were")
         text = f"{lines} set aside, and their queries have no labels"
-        advice = "fix the lines listed in rejected.parquet, and run the same command again"
+        advice = "Fix the lines listed in rejected.parquet, and run the same command again"
         yield Warn("rejected", "doubtful", text, advice, "rejected")
 
 
@@ -104,12 +104,12 @@ def _served(judge: str, figures: ServerFigures) -> Iterator[Warn]:
     if tokens := figures.cut_to:
         text = f"The server of {judge} counted {tokens:,} tokens at most, also of longer prompts: "
         text += "it has probably read only a part of them"
-        advice = "give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx) or show "
+        advice = "Give it a larger context (of Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx) or show "
         advice += "less of documents (--document-tokens), and judge anew with another --out"
         yield Warn("prompt_cut", "wrong", text, advice, "judges")
     if is_another_model(judge, figures.models):
         text = f"{judge} was answered by {list_models(judge, figures.models)}"
-        advice = "turn off fallbacks at the server or name the model that answers, and judge anew"
+        advice = "Turn off fallbacks at the server or name the model that answers, and judge anew"
         yield Warn("other_model", "wrong", text, advice, "judges")
 
 
@@ -132,8 +132,8 @@ def warn_of_judges(counts: Counts, judges: Sequence[str], both: str = "") -> Ite
             place = "first" if 2 * first > votes else "second"
             span = f"{first / votes:.2f} [{max(low, 0):.2f}, {min(high, 1):.2f}]"
             text = f"{name} prefers what comes {place}: what came first won {span} of its votes, "
-            advice = f"ask each pair in both orders ({both}), or " if both else ""
-            advice += "replace it by another model"
+            advice = f"Ask each pair in both orders ({both}), or " if both else ""
+            advice += "replace it by another model" if both else "Replace it by another model"
             severity: Severity = "wrong" if abs(first / votes - 0.5) >= ALWAYS - 0.5 else "doubtful"
             yield Warn("place", severity, f"{text}instead of .50", advice, "agreement")
     yield from _contradictions(counts)
@@ -148,7 +148,7 @@ def warn_of_judges(counts: Counts, judges: Sequence[str], both: str = "") -> Ite
     if pairs and np.mean(same) >= SAME and items >= MANY:
         text = f"The {len(counts.judges)} judges say nearly the same ({np.mean(same):.2f} on "
         text += f"{items:,} items or more), and probably count as about one"
-        advice = "replace one of them by a judge of another model family (--judges)"
+        advice = "Replace one of them by a judge of another model family (--judges)"
         yield Warn("alike", "doubtful", text, advice, "judges")
 
 
