@@ -58,7 +58,7 @@ COMMANDS = {
         "command_options:PromptOptions", "adapter:prompt", protocols=True),
     "explain": Command("inspect",
         "show a query or document, its score, and the judgments behind it",
-        "command_options:ExplainOptions", "adapter:explain"),
+        "command_options:ExplainOptions", "explain.run:run"),
     "report": Command("inspect", "write report.html again, or a list of several runs",
         "command_options:ReportOptions", "adapter:report"),
     "watch": Command("inspect", "show how a run stands while it is at work elsewhere",

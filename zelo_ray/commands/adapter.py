@@ -202,38 +202,6 @@ def prompt(options: Any, _watch: "Watch") -> CommandResult:
     )
 
 
-def explain(options: Any, _watch: "Watch") -> CommandResult:
-    """Explain a query or a document, or list the queries."""
-    from zelo_ray.commands.explain import build_explanation
-    from zelo_ray.commands.explain.queries import describe_queries, list_queries
-
-    out = options.run
-    if not options.query:
-        texts = list_queries(out)
-        step = next_step.after_explain(out, next(iter(texts)))
-        return CommandResult(
-            lines=describe_queries(out, texts),
-            figures={"queries": [{"query_id": q, "query": text} for q, text in texts.items()]},
-            next_step=lambda _words: step,
-        )
-    explained = build_explanation(out, options.query, options.doc)
-    parts = [each for each in explained.parts if not (options.short and each.kind == "judgments")]
-    best = "" if options.doc else explained.best
-    follows = next_step.after_explain(out, options.query, best) if best else None
-    return CommandResult(
-        lines=[*"\n\n".join(part.whole() for part in parts).split("\n"), ""],
-        figures={
-            "query_id": explained.query_id,
-            "doc_id": explained.doc_id or None,
-            "parts": [{"kind": part.kind, "lines": part.lines} for part in parts],
-            "scores": explained.scores,
-            "judgments": explained.judgments,
-            "failures": explained.failures,
-        },
-        next_step=lambda _words: follows,
-    )
-
-
 def doctor(options: Any, watch: "Watch") -> CommandResult:
     """Check this machine, its keys and judges."""
     import pyarrow as pa
