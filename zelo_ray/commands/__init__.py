@@ -105,12 +105,12 @@ def report_of_kind(kind: str) -> Any:
     return None
 
 
-def results_of(out: str) -> Any:
+def results_of(out: str, **more: str) -> Any:
     """Return the results in a directory or URL as their command returned them.
 
-    None if there are none whose command is known.
+    None if there are none whose command is known. ``more`` is what its report is to hold besides.
     """
-    from zelo_ray.errors import ExitStatus  # noqa: PLC0415 - paid where it is used
+    from zelo_ray.errors import ExitStatus, InputError  # noqa: PLC0415 - paid where it is used
     from zelo_ray.files.run_record import find_record, is_finished  # noqa: PLC0415 - as above
     from zelo_ray.report.results import Results  # noqa: PLC0415 - as above
 
@@ -119,5 +119,12 @@ def results_of(out: str) -> Any:
     if not (command and command.report and is_finished(record)):
         return None
     status = ExitStatus(record.get("status", 0))
-    build = import_name(f"commands.{command.report}")
+    make = import_name(f"commands.{command.report}")
+
+    def build(results: Results) -> Any:
+        try:
+            return make(results, **more)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{out}/run.json: is of another version, or damaged") from error
+
     return Results(record, None, out.rstrip("/") or "/", build=build, status=status)
