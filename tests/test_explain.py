@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
+from zelo_ray.commands.explain.paragraphs import ranges
 
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
 from zelo_ray.commands.explain import explain
-from zelo_ray.commands.explain.meetings import find_meetings, format_grades, ranks_not_different
-from zelo_ray.commands.explain.paragraphs import ranges
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of

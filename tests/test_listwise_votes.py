@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 
 from tests.builders import Shelf, ask, graded_pools, options_of, play, pool_of, sealed, send_away
 from tests.fakes import Fakes
-from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.write_results import ResultCounts, ResultTables

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
+from zelo_ray.commands.annotate.report.answering_models import list_models
+from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 
 from tests.builders import (
     THREE,
@@ -24,8 +26,6 @@ from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
 from tests.fakes.scripted import Scripted
 from tests.jobs import run_job
 from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
-from zelo_ray.commands.annotate.report.answering_models import list_models
-from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.engine.bookkeeping import check_answer, statuses_to_retry
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.protocols.server_figures import ServerFigures
