@@ -6,9 +6,11 @@ from typing import Any
 from zelo_ray.commands.annotate import answers, judges, queries, scores
 from zelo_ray.commands.annotate.warnings import find_warnings
 from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.files.wording import counted, without_passwords
 from zelo_ray.protocols import protocol_of_record
 from zelo_ray.providers.registry import judges_without_prompt
+from zelo_ray.records import Failure, Score
 from zelo_ray.report.model import Cell, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
 from zelo_ray.reports.command_lines import command_of
@@ -22,6 +24,9 @@ _LONGEST = 40  # characters of an option that is shown
 def build_report(results: Results, query: str = "") -> Report:
     """Build the report of a run; its page lists ``query`` in any case."""
     summary, protocol = results.record["summary"], protocol_of_record(results.record)
+    for name, record in {**protocol.tables, "scores": Score, "failures": Failure}.items():
+        if name in results:  # a table of other columns is refused before anything is shown
+            StoredTable(f"{results.out.rstrip('/')}/{name}.parquet", schema_of(record))
     sections = [
         answers.winners_section(results),
         answers.tournaments_section(results),

@@ -97,7 +97,7 @@ def run(options: AnnotateOptions, watch: Watch) -> Results:
         build=build,
         status=ExitStatus.COMPLETE if summary.complete else ExitStatus.INCOMPLETE,
         lines=lines,
-        next_command=_next_command(summary, options),
+        next_command=next_command(summary, options),
         is_current=summary.up_to_date,
     )
 
@@ -111,7 +111,7 @@ def _with_estimate(results: Results, rest: Report | None) -> Report:
     return replace(pilot, sections=sections, notes=notes)
 
 
-def _next_command(summary: Summary, options: AnnotateOptions) -> str:
+def next_command(summary: Summary, options: AnnotateOptions) -> str:
     """Return how to get what is missing; else a bake-off, or a look at tournaments."""
     reasons, changes = [*summary.disabled.values()], dict[str, Any]()
     if summary.pilot_of:

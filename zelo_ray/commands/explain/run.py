@@ -12,7 +12,7 @@ from zelo_ray.command_options import ExplainOptions
 from zelo_ray.commands.explain.find import complete_name, find_query, list_queries, read_pool
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import NotFoundError
-from zelo_ray.files.run_record import find_record, unfinished_message, unfinished_record
+from zelo_ray.files.run_record import RUN, read_record, unfinished_message, unfinished_record
 from zelo_ray.files.storage import exists
 from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.names import did_you_mean
@@ -44,7 +44,8 @@ def run(options: ExplainOptions, _watch: Watch | None = None) -> Results:
         step = command_of("explain", out, "--query", rows[0]["query_id"])
         tables = {"queries": pa.Table.from_pylist(rows)}
         return Results({}, tables, build=lambda _: report, next_command=step)
-    record, query_id = find_record(out), find_query(out, options.query)
+    record = read_record(f"{out}/{RUN}") if exists(f"{out}/{RUN}") else {}
+    query_id = find_query(out, options.query)
     protocol, pool = protocol_of_record(record), read_pool(out, query_id)
     kinds = {name: kind.record for name, kind in protocol.judgments.items()}
     kinds |= {"scores": recorded_scores(record).record, "failures": Failure}
