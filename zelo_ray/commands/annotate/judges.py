@@ -236,23 +236,6 @@ def agreement_section(results: Results) -> Section:
     return Section("agreement", "Preferences, agreement and order", parts)
 
 
-def grades_section(results: Results) -> Section:
-    """Show how often each judge gives each grade."""
-    grades = count_judgments(results).grades
-    if not grades:
-        return Section("grades", "Grades by judge", [])
-    names, table = sorted(grades), np.stack([grades[name] for name in sorted(grades)])
-    shares = table / table.sum(axis=1, keepdims=True)
-    picture = charts.matrix(
-        *(names, charts.GRADES, shares),
-        form=".0%",
-        told=lambda i, j: f"{names[i]}: grade {j} for {counted(int(table[i, j]), 'document')}",
-    )
-    caption = "The share of each grade among a judge's grades. Judges that saw the same documents "
-    caption += "should differ little; one that always gives the same grade is of no use."
-    return Section("grades", "Grades by judge", [chart(picture, caption)])
-
-
 # Models
 
 

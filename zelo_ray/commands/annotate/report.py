@@ -7,23 +7,22 @@ from zelo_ray.commands.annotate import answers, judges, queries, scores
 from zelo_ray.commands.annotate.warnings import find_warnings
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.files.tables import StoredTable, schema_of
-from zelo_ray.files.wording import counted, without_passwords
+from zelo_ray.files.wording import counted
 from zelo_ray.protocols import protocol_of_record
 from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Failure, Score
 from zelo_ray.report.model import Cell, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
-from zelo_ray.reports.command_lines import command_of
 from zelo_ray.reports.progress.figures import duration
 
 _ROWS = 200  # of unscored queries
 _LINES = 10  # of rejected input
-_LONGEST = 40  # characters of an option that is shown
 
 
 def build_report(results: Results, query: str = "") -> Report:
     """Build the report of a run; its page lists ``query`` in any case."""
     summary, protocol = results.record["summary"], protocol_of_record(results.record)
+    pilot = summary["pilot_of"] and counted(summary["pilot_of"], "query", "queries")
     for name, record in {**protocol.tables, "scores": Score, "failures": Failure}.items():
         if name in results:  # a table of other columns is refused before anything is shown
             StoredTable(f"{results.out.rstrip('/')}/{name}.parquet", schema_of(record))
@@ -39,11 +38,11 @@ def build_report(results: Results, query: str = "") -> Report:
     return Report(
         title=f"{protocol.title} {counted(summary['queries'], 'query', 'queries')}",
         tiles={name: value for name, value in _tiles(results) if value is not None},
-        lead=[*_lead(results)],
+        lead=[f"This was a pilot on {summary['queries']:,} of {pilot}."] if pilot else [],
         sections=[section for section in sections if section.parts],
         page_sections=lambda: [
             scores.scores_section(results),
-            judges.grades_section(results),
+            scores.grades_section(results),
             judges.agreement_section(results),
             _instructions(results),
             queries.queries_section(results, query),
@@ -83,21 +82,6 @@ def _tiles(results: Results) -> Iterator[tuple[str, Value]]:
 
 def _spent(dollars: float, unpriced: int) -> Value:
     return f"{format_dollars(dollars)} + ?" if unpriced else Cell(dollars, "$")
-
-
-def _lead(results: Results) -> Iterator[str]:
-    """Yield sentences on the results."""
-    summary = results.record["summary"]
-    if summary["pilot_of"]:
-        queries = counted(summary["pilot_of"], "query", "queries")
-        yield f"This was a pilot on {summary['queries']:,} of {queries}."
-    if summary["ambiguous"]:
-        words = ("qrels", results.out, "--grades", "--without-ambiguous", "--out", "FILE")
-        yield (
-            f"The judges are split on {counted(summary['ambiguous'], 'document')}: ambiguous in "
-            "scores.parquet. To leave them out: "
-            f"{without_passwords(command_of('convert', *words))}"
-        )
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -152,14 +136,7 @@ def _made(results: Results) -> str:
     """Say how the results were made, and what a score means."""
     options: Mapping[str, Any] = results.record["options"]
     protocol = protocol_of_record(results.record)
-    words = [f"Run {results.record['run_id']}", f"protocol {protocol.name}"]
-    for name in (*sorted(protocol.own_options), "seed"):
-        value = options.get(name)
-        if value is True:
-            words.append(name.replace("_", " "))
-        elif isinstance(value, int | float | str) and value is not False:
-            text = str(value)
-            words += [f"{name} {text}"] if len(text) <= _LONGEST and "\n" not in text else []
+    words = f"Run {results.record['run_id']}, protocol {protocol.name}, seed {options.get('seed')}"
     explain = protocol.score.explain
     meaning = explain if isinstance(explain, str) else explain(options)
-    return f"{', '.join(words)}. {meaning}".strip()
+    return f"{words}. {meaning}".strip()

@@ -1,15 +1,16 @@
 """Show scores: their distribution and errors, the share of relevant documents, and raters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from math import isinf, isnan, nan
+from math import isinf, isnan
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from zelo_ray.commands.annotate.judges import LEVELS
-from zelo_ray.files.tables import query_starts
+from zelo_ray.commands.annotate.judges import LEVELS, count_judgments
+from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.protocols import protocol_of_record
 from zelo_ray.protocols.options import recorded_pooling
@@ -19,7 +20,6 @@ from zelo_ray.report.model import Cell, Part, Section, Value, chart, estimate, t
 from zelo_ray.report.results import Results
 
 _Z = 1.959964
-_RANDOM = 3.0  # a spread from which on grades are nearly random
 _NUMBERS = ("score", "std_error", "truth_error", "grade", "disagreement")
 
 
@@ -34,15 +34,11 @@ def read_scores(results: Results) -> pa.Table:
 def means_by_query(results: Results, name: str) -> dict[str, float]:
     """Return the mean of the known values of a query's documents, where there are any."""
     scores = read_scores(results)
-    if name not in scores.column_names or not scores.num_rows:
+    if name not in scores.column_names:
         return {}
-    starts, values = query_starts(scores), _values(scores, name)
-    mask = np.isfinite(values)
-    sums, counts = (
-        np.add.reduceat(each, starts) for each in (np.where(mask, values, 0.0), mask.astype(float))
-    )
-    query_ids = scores["query_id"].take(starts).to_pylist()
-    return {q: float(s / n) for q, s, n in zip(query_ids, sums, counts, strict=True) if n}
+    known = scores.filter(pc.is_finite(scores[name])).select(["query_id", name])
+    means = known.group_by("query_id", use_threads=False).aggregate([(name, "mean")])
+    return dict(iter_rows(means, "query_id", f"{name}_mean"))
 
 
 def _values(scores: pa.Table, name: str) -> np.ndarray:
@@ -68,9 +64,7 @@ def scores_section(results: Results) -> Section:
     if not scores.num_rows or records & {Contest, Verdict}:
         return Section("scores", "Scores", parts)
     caption = "The number of documents by score."
-    if is_graded(results):
-        parts.append(_grades_chart(scores))
-    elif Vote in records:
+    if Vote in records:
         caption += (
             " Two modes mean that documents are either relevant or not; one mode around 0 that "
             "they are hard to distinguish."
@@ -94,22 +88,23 @@ def scores_section(results: Results) -> Section:
     return Section("scores", "Scores", parts)
 
 
-def _grades_chart(scores: pa.Table) -> Part:
-    """Count the documents by grade, and the queries by the grade of their best document."""
-    grades = scores["grade"].to_numpy()
-    best = np.maximum.reduceat(grades, query_starts(scores))
-    counts = {"documents": np.bincount(grades, minlength=LEVELS)}
-    counts["queries"] = np.bincount(best, minlength=LEVELS)
-    pictures = {
-        what: charts.columns(charts.GRADES, number.tolist(), what, grades=True)
-        for what, number in counts.items()
-    }
-    caption = (
-        "The number of documents by grade, and of queries by the grade of their best document: "
-        f"{int(counts['queries'][-1]):,} of {counted(len(best), 'query', 'queries')} have one of "
-        "the highest grade. A query whose best is 0 or 1 has no answer among its candidates."
+def grades_section(results: Results) -> Section:
+    """Show how often each judge gives each grade, and the panel."""
+    grades = dict(sorted(count_judgments(results).grades.items()))
+    if not grades:
+        return Section("grades", "Grades by judge", [])
+    if is_graded(results):
+        panel = np.bincount(read_scores(results)["grade"].to_numpy(), minlength=LEVELS)
+        grades = {"the panel": panel} | grades
+    names, counts = [*grades], np.stack([*grades.values()])
+    picture = charts.matrix(
+        *(names, charts.GRADES, counts / np.maximum(1, counts.sum(axis=1, keepdims=True))),
+        form=".0%",
+        told=lambda i, j: f"{names[i]}: grade {j} for {counted(int(counts[i, j]), 'document')}",
     )
-    return chart(pictures, caption, "of")
+    caption = "The share of each grade. Judges that saw the same documents should differ little; "
+    caption += "one that always gives the same grade is of no use."
+    return Section("grades", "Grades by judge", [chart(picture, caption)])
 
 
 def shares_section(results: Results) -> Section:
@@ -147,48 +142,28 @@ def shares_section(results: Results) -> Section:
 def raters_section(results: Results) -> Section:
     """Show the severity, spread and weight of each judge."""
     rows = sorted(results.rows("raters"), key=_weight)
-    names = ["the people" if row["judge"] == "human" else row["judge"] for row in rows]
     plain = recorded_pooling(results.record["options"]) == "mean"
     columns: dict[str, Any] = {
-        "judge": lambda row: names[rows.index(row)],
+        "judge": lambda row: "the people" if row["judge"] == "human" else row["judge"],
         "severity": lambda row: _cell(row, "severity", "+z.2f"),
         "spread": lambda row: "∞" if isinf(row["spread"]) else _cell(row, "spread", ".2f"),
         "weight": lambda row: Cell(row["weight"], ".1%"),
         "grades": "grades",
     }
-    spans = {name: {"": _span(rows, name)} for name in ("severity", "spread")}
-    pictures = {
-        "severity": charts.intervals(names, spans["severity"], "severity", 0.0),
-        "spread": charts.intervals(names, spans["spread"], "spread"),
-    }
+    unused = " The scores weigh all judges equally, and correct no severity." if plain else ""
     caption = (
         "Severity: how much more relevant than for the panel a document must be for the same "
-        "grade, in standard deviations of relevance, with a 95% interval; right of 0 is stricter. "
-        "Spread: the standard deviation of a judge's error on the same scale; at 1 it errs as much "
-        "as documents differ."
+        "grade, in standard deviations of relevance; positive is stricter. Spread: the standard "
+        "deviation of a judge's error on the same scale; at 1 it errs as much as documents differ. "
+        f"The weight is a judge's share of the information in all grades.{unused}"
     )
-    weight = "The weight is a judge's share of the information in all grades."
-    weight += " The scores weigh all judges equally, and correct no severity." if plain else ""
-    parts: list[Part] = [chart(pictures, caption, "figure"), table(rows, columns, weight)]
-    return Section("raters", "How the judges grade", parts if rows else [])
+    shown = [table(rows, columns, caption)] if rows else []
+    return Section("raters", "How the judges grade", shown)
 
 
 def _weight(row: Mapping[str, Any]) -> float:
     """Return a sort key that puts the heaviest judges first and unknown weights last."""
     return 1.0 if isnan(row["weight"]) else -float(row["weight"])
-
-
-def _span(
-    rows: Sequence[Mapping[str, Any]], name: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    value, error = (
-        np.array([row[column] for row in rows], float) for column in (name, f"{name}_error")
-    )
-    low, high = value - _Z * error, value + _Z * error
-    if name == "spread":  # that of a judge whose grades are random has no bound
-        value[value > _RANDOM] = nan
-        low = np.maximum(low, 0.0)
-    return value, low, high
 
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> Value:
