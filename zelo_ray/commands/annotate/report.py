@@ -74,7 +74,8 @@ def _tiles(results: Results) -> Iterator[tuple[str, Value]]:
         yield name, summary[figure] or None
     in_all = _spent(summary["dollars_in_all"], summary["unpriced"])
     if not results.is_current:
-        yield "judged", f"in {duration(sum(summary['seconds'].values()))}"
+        seconds = sum(summary["seconds"].values())
+        yield "judged", f"in {duration(seconds)}" if seconds else None
         yield "spent", (spent := _spent(summary["dollars"], summary["unpriced"]))
         in_all = in_all if in_all != spent else None
     yield "spent in all", in_all
