@@ -24,7 +24,7 @@ from zelo_ray.report import charts
 from zelo_ray.report.model import Cell, Part, Section, Table, Value, chart
 from zelo_ray.report.results import Results
 
-MOST = 3_000_000
+MOST = 500_000
 """If there are more judgments, votes are counted in about so many."""
 LEVELS = len(charts.GRADES)
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b(?![a-z0-9])")  # 32b, in billions of weights

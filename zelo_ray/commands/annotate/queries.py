@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from zelo_ray.commands.annotate.judges import judgments_of
 from zelo_ray.commands.annotate.scores import means_by_query
@@ -217,14 +217,12 @@ def _group(
             lines = [f"{word}: {'; '.join(found)}" for word, found in facets if found]
             text = "\n".join([*lines, text])
         values.append(shown)
-        told.append(
-            Markup("<div><b>{}</b>{}<blockquote>{}</blockquote></div>").format(
-                row.judge, shown, cut(text, _WORDS)
-            )
-        )
+        words = escape(cut(text, _WORDS))
+        told.append(f"<div><b>{escape(row.judge)}</b>{shown}<blockquote>{words}</blockquote></div>")
     known = [value for _, value in rows if value is not None]
     mean = [f"{np.mean(known):+.2f} on average"] if len(known) > 1 else []
-    return fold(" against ".join(names), [*mean, ",".join(values).strip()], Markup("").join(told))
+    inside = Markup("".join(told))  # noqa: S704 - escaped above; a format takes long
+    return fold(" against ".join(names), [*mean, ",".join(values).strip()], inside)
 
 
 def _matrices(entry: _Listed, votes: pa.Table) -> Iterator[Markup]:
