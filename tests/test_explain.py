@@ -10,7 +10,7 @@ from tests.builders import explained, pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
 from zelo_ray.command_options import ExplainOptions
-from zelo_ray.commands.explain.run import ranges, ranks_not_different, run
+from zelo_ray.commands.explain.run import run
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of
@@ -95,13 +95,6 @@ def test_the_fit_expects_what_the_two_scores_say(tmp_path):
     [found] = shown(tmp_path, "comparisons", "b")
     assert (found["won"], found["lost"], found["mean"].value) == (0, 1, -0.1)
     assert found["expected"].value == pytest.approx(1 / (1 + math.e))
-
-
-def test_neighbours_are_alike_within_their_errors():
-    told = [(3.0, 0.1), (1.0, 0.5), (0.5, 0.5), (0.0, 0.5)]
-    scores = [Score("q", str(n), s, e, 3, n) for n, (s, e) in enumerate(told, 1)]
-    assert [*ranges(ranks_not_different(scores))] == ["2 to 4"]
-    assert [*ranges([1, 3, 4])] == ["1 to 2", "3 to 5"]
 
 
 def test_grades_tell_what_they_count_for(tmp_path):

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zelo_ray.evaluation.significance import share_intervals
-from zelo_ray.files.wording import counted
-from zelo_ray.report import charts
-from zelo_ray.report.model import Cell, Section, chart, estimate, table
+from zelo_ray.report.model import Cell, Section, estimate, table
 from zelo_ray.report.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 30  # answers of a chart
 _TOURNAMENT = ["query_id", "judge", "repeat"]
 _ITEM = ["query_id", "doc_id_a", "doc_id_b", "method", "judge"]
 
@@ -114,15 +111,7 @@ def winners_section(results: Results) -> Section:
     }
     tie = "; a tie counts half" if over.empty else ""
     caption = f"The share of its {unit} that it won, the mean over queries, with a 95% interval"
-    shown = rows[:_SHOWN]
-    names = [f"{row['answer']} ({counted(row['queries'], 'query', 'queries')})" for row in shown]
-    won, low, high, chance = (
-        np.array([row[name] for row in shown]) for name in ("won", "low", "high", "chance")
-    )
-    series = {"won": (won, low, high), "by chance": (chance, chance * nan, chance * nan)}
-    picture = charts.intervals(names, series, f"share of {unit} won", form=".0%")
-    drawn = chart(picture, "Won, and by chance: if all answers were alike.")
-    return Section("winners", "Who won", [drawn, table(rows, columns, f"{caption}{tie}.")])
+    return Section("winners", "Who won", [table(rows, columns, f"{caption}{tie}.")])
 
 
 def _wins_of_tournaments(results: Results) -> "pd.DataFrame":

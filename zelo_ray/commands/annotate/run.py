@@ -70,9 +70,7 @@ _PACKAGES = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai
 def run(options: AnnotateOptions, watch: Watch) -> Results:
     """Judge pools and write scores, or estimate what that takes; after a pilot, both.
 
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
+    Raises what `judge_pools` raises.
     """
     if options.dry_run:
         from zelo_ray.commands.dry_run import estimate_jobs  # noqa: PLC0415 - a run needs none

@@ -1,7 +1,6 @@
 """Run `explain`: show how a query was judged, or why a document has its score."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from math import isfinite, tanh
 from typing import Any
 
@@ -14,13 +13,13 @@ from zelo_ray.engine.job import Watch
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import RUN, read_record, unfinished_message, unfinished_record
 from zelo_ray.files.storage import exists
-from zelo_ray.files.tables import StoredTable, schema_of
+from zelo_ray.files.tables import StoredTable, schema_of, table_of
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols import QueryResults, protocol_of_record, recorded_scores
 from zelo_ray.protocols.narrative import indented, of_failures
 from zelo_ray.protocols.texts import shown_document, shown_query
-from zelo_ray.records import Failure, Grade, Pool, Rater, Score, Vote
+from zelo_ray.records import Failure, Grade, Pool, Rater, Vote
 from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
 from zelo_ray.reports.command_lines import command_of
@@ -68,7 +67,7 @@ def run(options: ExplainOptions, _watch: Watch | None = None) -> Results:
     words = ("explain", out, "--query", query_id)
     return Results(
         {"query_id": query_id, "doc_id": doc_id},
-        {name: _table_of(rows, kinds[name]) for name, rows in tables.items()},
+        {name: table_of(rows, kinds[name]) for name, rows in tables.items()},
         build=lambda _: found.explain(doc_id, short=options.short),
         next_command=command_of(*words, "--doc", best.doc_id) if best and more else "",
     )
@@ -85,12 +84,6 @@ def _records(out: str, name: str, query_id: str, kind: type) -> list[Any]:
     parts = StoredTable(place, schema).rows_of_queries([query_id])
     rows = (row for part in parts for row in part.to_pylist())
     return [kind(**{name: row[name] for name in schema.names if name in row}) for row in rows]
-
-
-def _table_of(rows: Sequence[Any], kind: type) -> pa.Table:
-    schema = schema_of(kind)
-    columns = {name: [getattr(row, name) for row in rows] for name in schema.names}
-    return pa.table(columns, schema=schema)
 
 
 def _documents(row: Any, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -194,10 +187,8 @@ class _Query:
 
     def _meaning(self, doc_id: str | None) -> Iterator[str]:
         """Explain in words what a score means."""
-        if not doc_id:
-            if same := "; ".join(ranges(ranks_not_different(self.by_rank))):
-                yield f"Neighbours are not significantly different (95%) at ranks {same}."
-        elif (score := self.held.scores.get(doc_id)) and self.kind.unit == "logits":
+        score = self.held.scores.get(doc_id or "")
+        if score and self.kind.unit == "logits":
             share = f"{_chance(score.score):.0%}"
             yield f"It beats the query's average document in {share} of comparisons."
         text = self.kind.explain
@@ -263,26 +254,6 @@ class _Query:
                 if doc_id in (None, *kind.documents_of(row)):
                     head = f"  {kind.noun} by {row.judge} on {' and '.join(kind.documents_of(row))}"
                     yield [head, *indented(kind.describe(row))]
-
-
-def ranks_not_different(scores: Sequence[Score]) -> list[int]:
-    """Return the ranks whose score does not differ significantly from the next rank's (95%)."""
-    return [
-        upper.rank
-        for upper, lower in pairwise(scores)
-        if isfinite(wide := (upper.std_error**2 + lower.std_error**2) ** 0.5)
-        and upper.score - lower.score < 1.96 * wide
-    ]
-
-
-def ranges(numbers: Sequence[int]) -> Iterator[str]:
-    """Yield ranges of ranks, such as ``2 to 4``; each number stands for itself and the next."""
-    start = None
-    for place, number in enumerate(numbers):
-        start = number if start is None else start
-        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
-            yield f"{start} to {number + 1}"
-            start = None
 
 
 def _chance(logits: float) -> float:
