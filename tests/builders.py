@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.cli import parse_command
+from zelo_ray.command_options import ExplainOptions
 from zelo_ray.commands.agree.run import run as run_agree
+from zelo_ray.commands.explain.run import run as explain
 from zelo_ray.engine import learning
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import statuses_to_retry
@@ -550,3 +552,8 @@ def write_as_run(lines, panel, options, replies, human=None):
         return summary
     notes = learning.write_learned(options, learned, human)
     return replace(summary, notes=notes, is_truth_error_learned=learned.shared is not None)
+
+
+def explained(out, query, doc=None):
+    """What explain says of a query or a document."""
+    return explain(ExplainOptions(run=str(out), query=query, doc=doc)).to_text(200)

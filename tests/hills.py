@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from tests.test_report import page_of
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.tally import Tally
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import TIE, Contest, CrownedScore, Failure, Score, Verdict, Winner
@@ -122,8 +123,7 @@ def write_rows(out, options, scores, record, **tables):
     (out / "annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     count, queries = len(scores), len(by_query)
     judgments = len(next(iter(tables.values()))[0])
-    summary = {"queries": queries, "documents": count, "scored": count, "judgments": judgments}
-    summary |= {"failures": 0, "rejected": 0, "unscored": {}, "unpriced": 0, "dollars_in_all": 0.5}
+    summary = asdict(Summary("", queries, count, count, judgments, dollars_in_all=0.5))
     summary |= by_judge({name: rows for name, (rows, _) in tables.items() if name != "winners"})
     judges = {"j1": asdict(Tally(answered=9, spared=3, dollars=0.5))}
     value = {

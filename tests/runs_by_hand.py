@@ -21,9 +21,11 @@ from tests.hills import write_contests, write_verdicts
 from tests.results import write_both
 from tests.test_bakeoff_report import write_bakeoff
 from zelo_ray.commands import report_of_kind
+from zelo_ray.commands import results_of as results_of_place
 from zelo_ray.commands.report import RECORDS as FILES
 from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.files.storage import write_json
+from zelo_ray.report.document import plain_value, report_fields
 from zelo_ray.reports.document import CommandResult, make_document
 
 
@@ -86,11 +88,7 @@ def report_values(name: str, folder: Path) -> Any:
     """Make a run; return what `--json` prints of it, without the sentences."""
     folder.mkdir(exist_ok=True)
     RUNS[name](folder)
-    kind = json.loads(
-        next(folder / name for name in FILES if (folder / name).exists()).read_text()
-    )["kind"]
-    report = report_of_kind(kind).read(str(folder))
-    document = make_document("annotate", "", CommandResult(report=report))
+    document = _document(folder)
     return {
         "tiles": {tile["name"]: tile.get("value", tile["text"]) for tile in document["tiles"]},
         "warnings": [warning["code"] for warning in document["warnings"]],
@@ -99,6 +97,15 @@ def report_values(name: str, folder: Path) -> Any:
             for section in document["sections"]
         },
     }
+
+
+def _document(folder: Path) -> Any:
+    """Return the tiles, warnings and sections of a run."""
+    if results := results_of_place(str(folder)):
+        return plain_value(report_fields(results.report))
+    record = next(folder / name for name in FILES if (folder / name).exists())
+    report = report_of_kind(json.loads(record.read_text())["kind"]).read(str(folder))
+    return make_document("annotate", "", CommandResult(report=report))
 
 
 def _table(part: Mapping[str, Any]) -> list[list[Any]]:

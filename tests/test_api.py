@@ -193,12 +193,12 @@ def test_a_run_has_its_tables_its_summary_and_a_text(run, paid):
     assert {"scores", "votes", "failures", "rejected"} <= set(dir(run))
     with pytest.raises(AttributeError, match=r"no table 'grades'; tables are .*votes"):
         _ = run.grades
-    assert dict(run.report.tiles)["documents scored"] == "18"
+    assert run.report.tiles["documents scored"] == 18
     assert repr(run).startswith("Relevance scores of 6 queries\n")
     assert "<pre>Relevance scores" in run._repr_html_()
     assert "<table" in run.scores._repr_html_()
     assert "18 rows in all" in repr(run.scores)
-    assert "\n\nd1: score " in repr(explain(run, "q1", "d1", progress=None))
+    assert "\nd1: score " in repr(explain(run, "q1", "d1", progress=None))
     assert prompt(out=run, query="q1", progress=None).query_id == "q1", "as its run has asked"
 
 

@@ -34,17 +34,15 @@ def outcome(capsys):
 @pytest.fixture
 def job(monkeypatch):
     """A stand-in for a job: it notes its options, then does what ``run`` says."""
-    module = types.ModuleType("zelo_ray.commands.annotate.job")
-    module.asked = []
+    stand_in = types.SimpleNamespace(asked=[], run=None)
 
     def judge_pools(options, watch):
-        module.asked.append(options)
+        stand_in.asked.append(options)
         watch.say("1 query")
-        return module.run(options)
+        return stand_in.run(options)
 
-    module.judge_pools = judge_pools
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return module
+    monkeypatch.setattr("zelo_ray.commands.annotate.run.judge_pools", judge_pools)
+    return stand_in
 
 
 def run_apart(program, *words):
@@ -85,7 +83,7 @@ def test_a_run_is_complete_or_has_gaps(job, outcome, tmp_path):
         words = ("--judges", "offline:bm25", "openai", "--retry-failures", "--seed", "7")
         status, out, err = outcome("annotate", "a.jsonl", "b.jsonl", "--out", tmp_path, *words)
         assert (status, err.splitlines()[0]) == (expected, "1 query")
-        assert f"{tmp_path}/annotated.jsonl" in out
+        assert f"{tmp_path}/failures.parquet" in out
         assert (tmp_path / "report.html").exists()
     options = job.asked[0]
     assert (options.inputs, options.judges) == (("a.jsonl", "b.jsonl"), ("offline:bm25", "openai"))

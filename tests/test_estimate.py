@@ -22,7 +22,7 @@ from tests.builders import (
 )
 from tests.fakes import Fault
 from tests.fakes.parts import without_codes
-from zelo_ray.commands.dry_run import format_estimate
+from zelo_ray.commands.dry_run import JobPreview, build_estimate
 from zelo_ray.engine import sample_input
 from zelo_ray.engine.estimate import estimate
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -97,6 +97,12 @@ def few_rendered(monkeypatch):
 # Nothing is known yet
 
 
+def shown(estimate):
+    """The table of an estimate, and what it says."""
+    [section] = build_estimate({"annotate": JobPreview(estimate, [])}).sections
+    return section.parts
+
+
 def test_before_any_reply_the_figures_are_assumptions(tmp_path):
     pool = pool_of([1, 2])
     options, panel = job(tmp_path, LUNA)
@@ -153,7 +159,7 @@ def test_rendering_stops_when_it_takes_long(tmp_path, monkeypatch, few_rendered)
 def test_pools_that_take_no_request_cost_nothing(tmp_path):
     found = estimated([pool_of([1]), pool_of([], "q2")], *job(tmp_path, LUNA))
     assert (found.pools, found.forecasts[0].planned, found.dollars("online").high) == (2, 0, 0)
-    assert format_estimate(found)
+    assert shown(found)
 
 
 def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
@@ -324,7 +330,7 @@ def test_a_finished_job_has_nothing_left(tmp_path):
     answer_all(tmp_path, [POOL], options, panel, input_tokens=1000, dollars=0.25)
     found = estimated([POOL], options, panel)
     assert (found.forecasts[0].left, found.dollars("online").high, found.spent) == (0, 0, 1.5)
-    assert "will exhaust the budget" in format_estimate(found)[-1]
+    assert "will exhaust the budget" in shown(found)[-1]
 
 
 def test_a_judge_or_question_without_replies_rests_on_assumptions(tmp_path):
@@ -359,7 +365,8 @@ def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
     assert found.unpriced == [QWEN]
     assert found.forecasts[1].online is found.forecasts[1].batch is None
     assert found.dollars("online").expected == found.forecasts[0].online.expected
-    assert f"${found.dollars('online').expected:.4f}+?" in " ".join(format_estimate(found))
+    table, *_ = shown(found)
+    assert [row[6] for row in table.rows][1] == "?"
 
 
 @pytest.mark.parametrize(
@@ -391,8 +398,9 @@ def test_unknown_limits_are_guessed_but_not_for_ones_own_servers(tmp_path):
 
 def test_hours_run_side_by_side_in_the_sum(tmp_path):
     limits = {LUNA: Limit(rpm=1 / 60), LITE: Limit(rpm=1 / 600)}
-    text = format_estimate(estimated([POOL], *job(tmp_path, LUNA, LITE, limits=limits)))
-    assert [line.split()[-2] for line in text if line.endswith(" h")] == ["6.0", "60.0", "60.0"]
+    found = estimated([POOL], *job(tmp_path, LUNA, LITE, limits=limits))
+    assert [row[5].value for row in shown(found)[0].rows] == pytest.approx([6, 60])
+    assert build_estimate({"a": JobPreview(found, [])}).tiles["hours online"].text() == "60.0"
 
 
 def test_a_cap_is_compared_with_the_range(tmp_path):
@@ -400,7 +408,7 @@ def test_a_cap_is_compared_with_the_range(tmp_path):
         found = estimated([POOL], *job(tmp_path, LUNA, max_usd=cap))
         spread = found.dollars("online")
         assert 0.0001 < spread.low < 0.001 < spread.high < 1
-        assert word in format_estimate(found)[-1]
+        assert word in shown(found)[-1]
 
 
 def test_a_pilot_is_a_share_that_stays_when_the_input_grows():

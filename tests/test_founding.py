@@ -179,11 +179,10 @@ def test_the_page_holds_queries_with_their_documents_and_every_vote_with_its_rea
     held = html.unescape(page(stage.battles()))
     for vote in rows(stage.battles(), "votes"):
         assert f"{abs(vote['preference'])}" in held
-        assert json.dumps(vote["reasoning"], ensure_ascii=False)[1:-1] in held
+        assert vote["reasoning"] in held
     for line in lines(stage.battles() / "annotated.jsonl"):
         assert line["query"]["query"] in held
-        texts = (json.dumps(each["content"], ensure_ascii=False) for each in line["documents"])
-        assert all(text[1:31] in held for text in texts)
+        assert all(each["content"][:30] in held for each in line["documents"])
 
 
 def test_explain_has_the_battles_of_a_document(stage):

@@ -4,7 +4,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.builders import PANEL, options_of, pool_of, results_of
+from tests.builders import options_of
 from zelo_ray import cli
 from zelo_ray.cli import parse_command, print_lines
 from zelo_ray.command_options import (
@@ -13,29 +13,20 @@ from zelo_ray.command_options import (
     DoctorOptions,
     FitOptions,
 )
+from zelo_ray.commands.annotate.run import next_command
 from zelo_ray.engine.bookkeeping import budget_used_up
-from zelo_ray.engine.trial import find_fruitless_judges
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.files.run_record import record_start
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports import next_step
 
-WORDS = ["annotate", "my pools/*.jsonl", "--judges", "offline", "--out", "o"]
-AGAIN = shlex.join(["zelo-ray", *WORDS])
 KEY, MONEY = Disabled(StopReason.FATAL, "a wrong key"), budget_used_up(0.5)
+AGAIN = "zelo-ray annotate 'my pools/*.jsonl' --out 'my run'"
 
 
-def annotate(*more, crowned=False, fruitless=(), **found):
-    own = {"max_usd": 0.5} if "--max-usd" in more else {}
-    again = "--retry-failures" in more
-    options = options_of(out="my run", judges=("offline",), retry_failures=again, **own)
-    summary = Summary("o", 1, 4, 4, **found)
-    how = {"crowned": crowned, "fruitless": fruitless}
-    return next_step.after_annotate(summary, options, [*WORDS, *more], **how)
-
-
-def estimate(*more, dollars, cap=None):
-    return next_step.after_estimate([*WORDS, "--dry-run", *more], dollars, cap)
+def annotate(found, **fields):
+    given = {"inputs": ("my pools/*.jsonl",), "judges": ("offline",), "ledger": None}
+    options = options_of(out="my run", **given, **fields)
+    return next_command(Summary("o", 1, 4, 4, **found), options)
 
 
 def bakeoff(grows=False, **fields):
@@ -60,25 +51,13 @@ def test_every_next_command_parses_and_names_its_places():
     bakeoff_next = "zelo-ray bakeoff --truth 'my run' --rerankers original bm25 --out"
     doctor_next = "zelo-ray doctor --judges openai:x --out 'my run'"
     for told, expected in (
-        (annotate(), bakeoff_next),
-        (annotate(failures=3), f"{AGAIN} --retry-failures"),
-        (annotate("--retry-failures", failures=3), bakeoff_next),
-        (annotate(failures=3, disabled={"openai:x": KEY}), doctor_next),
-        (annotate(failures=336, fruitless=["openai:x"]), doctor_next),
-        (
-            annotate("--max-usd", "0.5", failures=3, disabled={"openai:x": MONEY}),
-            f"{AGAIN} --max-usd 1",
-        ),
-        (annotate("--pilot", "20", pilot_of=99), AGAIN),
-        (annotate("--pilot=20", pilot_of=99), AGAIN),
-        (annotate(crowned=True), "zelo-ray explain 'my run'"),
-        (estimate(dollars=1.231), f"{AGAIN} --max-usd 1.24"),
-        (estimate(dollars=0.0), AGAIN),
-        (estimate("--max-usd", "5", dollars=1.23, cap=5.0), f"{AGAIN} --max-usd 5"),
-        (
-            next_step.after_estimate(["annotate", "--dry-run", "a.json", "--out", "o"], 0.0, None),
-            "zelo-ray annotate a.json --out o",
-        ),
+        (annotate({}), bakeoff_next),
+        (annotate({"failures": 3}), AGAIN),
+        (annotate({"failures": 3}, retry_failures=True), bakeoff_next),
+        (annotate({"failures": 3, "disabled": {"openai:x": KEY}}), doctor_next),
+        (annotate({"disabled": {"openai:x": MONEY}}, max_usd=0.5), f"{AGAIN} --max-usd 1"),
+        (annotate({"pilot_of": 99}, pilot=20), AGAIN),
+        (annotate({}, protocol="best-of"), "zelo-ray explain 'my run'"),
         *((bakeoff(), ""), (bakeoff(grows=True, human="l"), "")),
         (fit("fit", "g.csv"), "zelo-ray fit g.csv --out g-ratings.csv"),
         (
@@ -88,10 +67,6 @@ def test_every_next_command_parses_and_names_its_places():
         (convert(what="unjudged", truth="t", runs=("r",), out="h.jsonl"), ""),
         (convert(what="qrels", source="g", out="q.txt"), ""),
         (convert(what="beir", source="g", out="b"), ""),
-        (
-            next_step.after_explain("o", "q", "d '1'"),
-            """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''""",
-        ),
         (doctor(), "zelo-ray doctor --judges offline --ask"),
         (doctor(wrong=True), "zelo-ray doctor --judges offline"),
         (doctor(ask=True), "zelo-ray annotate POOLS --judges offline --out judged --dry-run"),
@@ -107,21 +82,6 @@ def test_every_next_command_parses_and_names_its_places():
         assert nothing is None, "other tools go on"
 
 
-def test_judges_that_gave_nothing_are_known_by_results(tmp_path):
-    first = PANEL[0].name
-
-    def never(request):
-        return "refused" if request.judge.name == first else None
-
-    def mostly(request):
-        return never(request) if "worth=7" not in request.user else None
-
-    for say, documents, found in ((never, 8, [first]), (mostly, 8, []), (never, 3, [])):
-        out = tmp_path / f"{say.__name__}-{documents}"
-        results_of(out, [pool_of(range(documents))], say)
-        record_start(str(out), "run.json", {"judgments": ["votes"]})
-        assert find_fruitless_judges(str(out)) == found
-    assert find_fruitless_judges(str(tmp_path / "nowhere")) == []
 
 
 def test_names_steer_neither_a_terminal_nor_a_shell(capsys):

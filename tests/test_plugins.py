@@ -12,6 +12,7 @@ import pytest
 from tests import crash
 from tests.builders import (
     ask,
+    explained,
     lines_of,
     options_of,
     pool_of,
@@ -26,7 +27,6 @@ from zelo_ray import cli, doctor, measure
 from zelo_ray.command_options import BakeoffOptions, CompareOptions
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.compare.ways import make_ways
-from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger
@@ -252,8 +252,8 @@ def test_a_protocol_of_ones_own_is_told_truly(way, tmp_path, environ):
     for score in rows_of(tmp_path, "scores"):
         thumbs = [ups[score["query_id"], score["doc_id"], judge.name] for judge in panel]
         assert (score["score"], score["comparisons"]) == (mean(thumbs), len(panel))
-    assert explain(str(tmp_path), "q0").count("thumb by") == 4 * len(panel)
-    one = explain(str(tmp_path), "q0", "d1")
+    assert explained(tmp_path, "q0").count("thumb by") == 4 * len(panel)
+    one = explained(tmp_path, "q0", "d1")
     assert f"from {len(panel)} thumb" in one
     text = page_words(tmp_path)
     assert "Thumbs for the documents of 3 queries" in text
@@ -307,8 +307,8 @@ def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
 def test_results_of_a_protocol_that_is_gone(tmp_path):
     _, _, summary = judged("offline", tmp_path)
     write_run(tmp_path, summary, cycles=None, protocol="gone_for_good:PROTOCOL")
-    assert "d1: score" in explain(str(tmp_path), "q0")
-    assert "thumb" not in explain(str(tmp_path), "q0", "d1")
+    assert "d1: score" in explained(tmp_path, "q0", "d1")
+    assert "thumb" not in explained(tmp_path, "q0", "d1")
     assert "gone_for_good:PROTOCOL" in page_words(tmp_path)
 
 
@@ -329,7 +329,7 @@ def test_it_runs_resumes_and_is_compared(tmp_path):
     human.write_text("".join(rows))
     environ = {n: v for n, v in crash.environment({}).items() if n != "TEST_OPTION_LIMITS"}
     job = ["annotate", str(pools), "--judges", "offline", "--protocol", THUMBS]
-    for told in ("thumbs 36", "All 36 responses are already in the ledger."):
+    for told in ("thumbs 36", "nothing to ask"):
         status, printed = run_job(environ, *job, "--out", str(tmp_path / "out"))
         assert status == 0, printed
         assert told in printed

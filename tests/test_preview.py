@@ -1,5 +1,6 @@
 """The dry run, as a person sees it."""
 
+import json
 import re
 
 from tests.builders import line_of, pool_of
@@ -16,20 +17,19 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     inputs = write(tmp_path / "in.jsonl", pools, b"no pool\n")
     out = tmp_path / "out"
     judges = ("openai:gpt-6-luna", "gemini", "openai:own@http://127.0.0.1:9/v1", "offline:bm25")
-    status = main(["annotate", inputs, "--out", str(out), "--dry-run", "--judges", *judges])
-    printed = capsys.readouterr().out
-    assert status == 0
+    words = ["annotate", inputs, "--out", str(out), "--dry-run", "--judges", *judges]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
     assert not out.exists()
-    assert "1,120 of 1,120 requests about 10 queries" in printed
-    assert "batch: low" in printed
-    assert "1 invalid input line would" in printed
-    for name in judges[2:]:
-        assert name[:30] in printed
-    assert "?" in next(row for row in printed.splitlines()[8:] if row.startswith("openai:own"))
-    *told, then = printed.splitlines()
-    assert all(len(line) <= 100 for line in told)
-    assert then.startswith(f"Next step: zelo-ray annotate {inputs} ")
-    assert "--dry-run" not in then
+    figures = told["record"]
+    [estimate] = figures["estimates"]
+    assert (figures["requests_left"], estimate["pools"]) == (1120, 10)
+    assert figures["unpriced"] == [judges[2]]
+    assert [row["judge"] for row in estimate["forecasts"]][2:] == [*judges[2:]]
+    assert estimate["forecasts"][0]["batch"]["expected"] > 0
+    assert "1 invalid input line would be rejected." in told["notes"]
+    assert told["next_command"].startswith(f"zelo-ray annotate {inputs} ")
+    assert "--dry-run" not in told["next_command"]
 
 
 def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):
@@ -37,7 +37,7 @@ def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):
     inputs = write(tmp_path / "in.jsonl", pools)
     flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
     main(["annotate", inputs, *flags, "--max-usd", "0.001"])
-    assert "before it finishes" in capsys.readouterr().out
+    assert "will exhaust the budget" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_dry_run_tells_how_many_rounds_of_batches_a_cap_takes(tmp_path, capsys):

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import parsed, pool_of, results_of, write_run
+from tests.builders import explained, parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
-from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
+from zelo_ray.commands import results_of as load
 from zelo_ray.commands.convert import convert
-from zelo_ray.commands.explain import explain
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
@@ -46,11 +45,11 @@ def test_without_a_label_of_people_the_error_about_them_is_called_assumed(run):
         record["summary"] |= {"is_truth_error_learned": learned, "truth_error": 1.5}
         (run / "run.json").write_text(json.dumps(record))
         write_report(str(run))
-        page, told = page_of(run), explain(str(run), "q1", "d1")
-        tiles = dict(ANNOTATE_REPORT.read(str(run)).tiles)
+        page, told = page_of(run), explained(run, "q1", "d1")
+        tiles = load(str(run)).report.tiles
         assert ("assumed error about people" in tiles) is not learned
         assert ("error about people" in tiles) is learned
-        for words in (page.words("scores"), page.words("queries"), told):
+        for words in (page.words(""), told):
             assert ("assumed" in words) is not learned
         assert ABOUT_PEOPLE in told
 

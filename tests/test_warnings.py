@@ -6,16 +6,8 @@ from math import nan
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from tests.builders import pool_of, results_of, write_run
-from tests.results import write_graded
 from tests.test_bakeoff_report import write_bakeoff
-from tests.test_report import evil_pool, report
-from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
-from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
-from zelo_ray.commands.annotate.report.panel_warnings import JudgingFigures
-from zelo_ray.commands.annotate.report.warnings import warn_of_judging
 from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
 from zelo_ray.commands.bakeoff.report.results import BakeoffResults
 from zelo_ray.commands.bakeoff.report.warnings import (
@@ -23,55 +15,15 @@ from zelo_ray.commands.bakeoff.report.warnings import (
     rank_bakeoff_warnings,
     warn_of_rankers,
 )
-from zelo_ray.engine.bookkeeping import budget_used_up
-from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.tables import table_of
-from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
-from zelo_ray.records import Comparison, Grade
+from zelo_ray.records import Comparison
 from zelo_ray.reports.source import Source
 from zelo_ray.reports.warning import ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode as Code
 
-NO_VOTES = {"q": Unscored.because(UnscoredReason.NO_VOTES)}
-THREE = ("a", "b", "c")
-
 
 def codes(warnings):
     return [warning.code for warning in warnings]
-
-
-ASKED = [  # above the limit, below it
-    (Code.ANSWERS_MISSING,
-     {"failures_by_judge": {"x": {"invalid": 21}}, "answers_by_judge": {"x": 79}},
-     {"failures_by_judge": {"x": {"invalid": 5}}, "answers_by_judge": {"x": 95}}),
-    (Code.UNSCORED_QUERIES, {"unscored": NO_VOTES, "queries": 9}, {"queries": 9}),
-    (Code.JUDGE_STOPPED, {"disabled": {"x": Disabled(StopReason.FATAL, "no money")}}, {}),
-    (Code.BUDGET_USED_UP, {"disabled": {"x": budget_used_up(1.5)}}, {}),
-    (Code.LINES_REJECTED, {"rejected": 2}, {}),
-]  # fmt: skip
-JUDGED = [
-    (Code.JUDGE_PREFERS_PLACE, {"first_wins": {"x": (370, 1000)}},
-     {"first_wins": {"x": (430, 1000)}}),
-    (Code.JUDGE_PREFERS_PLACE, {"first_wins": {"x": (48, 60)}}, {"first_wins": {"x": (40, 60)}}),
-    (Code.JUDGE_FOLLOWS_ORDER, {"first_wins": {"x": (30, 30)}}, {"first_wins": {"x": (29, 29)}}),
-    (Code.JUDGE_FOLLOWS_ORDER, {"judges": ["x"], "first_wins": {"x": (5, 100)}}, {}),
-    (Code.JUDGES_CONTRADICT, {"pair_agreement": {("x", "y"): (0.38, 0.35, 0.41)}},
-     {"pair_agreement": {("x", "y"): (0.43, 0.40, 0.46)}}),
-    (Code.JUDGES_CONTRADICT, {"grade_correlations": {("x", "y"): (-0.4, -0.6, -0.2)}},
-     {"grade_correlations": {("x", "y"): (-0.3, -0.6, 0.0)}}),
-    (Code.JUDGES_ALIKE, {"judges": THREE, "mean_agreement": (0.98, 100)},
-     {"judges": THREE, "mean_agreement": (0.98, 99)}),
-    (Code.JUDGES_ALIKE, {"judges": THREE, "mean_agreement": (0.97, 500)},
-     {"judges": THREE, "mean_agreement": (0.96, 500)}),
-    (Code.MOSTLY_NOISE, {"error": 0.69, "spread": 0.75, "degrees_of_freedom": 290, "prior": 2.5},
-     {"error": 0.97, "spread": 1.98, "degrees_of_freedom": 300, "prior": 2.5}),
-    (Code.MOSTLY_NOISE, {"error": 0.9, "spread": 0.8, "degrees_of_freedom": 900},
-     {"error": 0.9, "spread": 0.8, "degrees_of_freedom": 20}),
-    (Code.JUDGE_SAYS_ONE_THING, {"one_answer": {"x": "gave grade 3 to every document"}}, {}),
-    (Code.DEMONSTRATION, {"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}),
-    (Code.DEMONSTRATION, {"judges": ["recorded:x"]}, {"judges": ["openai:recorded"]}),
-    (Code.DEMONSTRATION, {"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]}),
-]  # fmt: skip
 
 
 def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=nan, kin=""):
@@ -97,32 +49,11 @@ RANKED = [
 
 def test_each_is_said_from_its_limit_on():
     for table, found in (
-        (ASKED, lambda fields: warn_of_asking(Summary("", **fields))),
-        (JUDGED, lambda fields: warn_of_judging(JudgingFigures(**fields))),
         (RANKED, lambda fields: warn_of_rankers(RankerFigures(50, "nDCG@10", **fields))),
     ):
         for code, above, below in table:
             assert code in codes(found(above)), (code, above)
             assert codes(found(below)) == [], (code, below)
-
-
-def test_a_judge_that_follows_the_order_is_measured():
-    for share in (0.95, 0.05):
-        figures = JudgingFigures(judges=["x"], first_wins={"x": (100 * share, 100)})
-        [found] = warn_of_judging(figures)
-        assert (found.values["side"], found.values["share"]) == ("AB"[share < 0.5], 0.95)
-        assert found.harm >= 80
-
-
-def test_sides_that_contradict_are_named():
-    for apart, said in (
-        (("ac", "bc"), "a and b contradict c:"),
-        (("ab", "ac"), "b and c contradict a"),
-        (("ac", "bd", "ad", "bc"), "a and b contradict c and d"),
-    ):
-        spans = {tuple(two): (0.3, 0.2, 0.4) for two in apart} | {("a", "e"): (0.8, 0.7, 0.9)}
-        [found] = warn_of_judging(JudgingFigures(pair_agreement=spans))
-        assert found.text.startswith(said)
 
 
 def test_how_many_queries_a_lead_needs():
@@ -144,37 +75,10 @@ def test_how_many_queries_a_lead_needs():
 # As they are read from results
 
 
-def found_in(out, read=ANNOTATE_REPORT.read):
+def found_in(out, read):
     return codes(read(str(out)).warnings.every)
 
 
-@pytest.mark.parametrize(
-    ("code", "grade_of"),
-    [
-        (Code.JUDGE_SAYS_ONE_THING, lambda place, d: d % 4 if place else 3),
-        (Code.JUDGES_ALIKE, lambda _, d: d % 4),
-        (Code.JUDGES_CONTRADICT, lambda place, d: d % 4 if place == 2 else 3 - d % 4),
-    ],
-)
-def test_graders_are_compared(tmp_path, code, grade_of):
-    judges = ("openai:one", "anthropic:two", "gemini:three")
-    write_graded(tmp_path, queries=20, documents=10, judges=judges)
-    rows = [
-        Grade(f"q{q}", f"d{d}", judge, grade_of(place, d), ("x",), (), "why", "key")
-        for q in range(20)
-        for d in range(10)
-        for place, judge in enumerate(judges)
-    ]
-    pq.write_table(table_of(rows, Grade), tmp_path / "grades.parquet")
-    assert code in found_in(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("code", "worths"), [(Code.JUDGE_SAYS_ONE_THING, (1,) * 6), (Code.JUDGES_ALIKE, range(8))]
-)
-def test_voters_are_compared(tmp_path, code, worths):
-    write_run(tmp_path, results_of(tmp_path, [pool_of(worths, f"q{i}") for i in range(5)]))
-    assert code in found_in(tmp_path)
 
 
 def test_a_contest_counts_what_its_arms_rank(tmp_path):
@@ -211,11 +115,3 @@ def test_the_worst_comes_first_and_only_five_stand_open():
     assert [one.harm for one in ranked.first] == [94, 52, 50, 50, 48]
     assert codes(ranked.rest) == [Code.QUERY_IN_ITS_POOL]
     assert len(Code) == len(Code.__members__), "equal sentences would make one of two codes"
-
-
-def test_a_page_escapes_them(tmp_path):
-    report(tmp_path, [evil_pool()], say=lambda _: "refused")
-    page = (tmp_path / "report.html").read_text()
-    box = page[page.index('<div class="warnings') : page.index('<div class="lead">')]
-    assert "100% of openai:one&#39;s answers" in box
-    assert "<script" not in box

@@ -468,6 +468,7 @@ class ReportOptions(CommandOptions):
     positional: ClassVar[tuple[str, ...]] = ("runs",)
 
     runs: tuple[Place, ...] = option(..., OTHERS, "output directories of commands", min_length=1)
+    query: str = option("", OTHERS, "query that the page of annotate lists: its id or a part of it")
     index: Place | None = option(None, OTHERS, "page that lists several runs")
 
 

@@ -31,7 +31,7 @@ from tests.hills import write_contests, write_verdicts
 from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
 from zelo_ray import cli
 from zelo_ray.cli import print_lines
-from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
+from zelo_ray.commands import results_of as load
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim_folder
@@ -379,6 +379,7 @@ def test_what_a_report_prints_does_not_steer(tmp_path, capsys):
     raters = [Rater(HOSTILE, *[float("nan")] * 5, 1)] * 2
     write_file("run/raters.parquet", records_table(raters, Rater))
     arms = (entry_of(HOSTILE, all_like("abcd"), note=HOSTILE), entry_of(":cat: [b]", {}))
-    for report in (ANNOTATE_REPORT.read("run"), report_of(contest_of(*arms), tmp_path)):
-        print_lines(*render_lines(report, 300, with_warnings=False))
+    contest = report_of(contest_of(*arms), tmp_path)
+    for lines in (load("run").render(300), render_lines(contest, 300, with_warnings=False)):
+        print_lines(*lines)
         assert is_harmless(capsys.readouterr().out)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import (
     Shelf,
+    explained,
     judge_of,
     lines_of,
     options_of,
@@ -17,7 +18,6 @@ from tests.builders import (
     seen_worth,
     write_as_run,
 )
-from zelo_ray.commands.explain import explain
 from zelo_ray.errors import Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import read_table
@@ -97,14 +97,14 @@ def test_grades_explain_a_document(tmp_path):
         return "refused" if "worth=2" in request.user and "gem" in request.judge.name else None
 
     run(tmp_path, [pool_of(), pool_of(query_id="lost", worths=(0,))], say)
-    text = explain(str(tmp_path), "q1", "d2")
-    assert "\n\nd2: grade 2 (score " in text
-    assert "rank 2 of 4, from 2 grades: median 2, majority 2." in text
+    text = explained(tmp_path, "q1", "d2")
+    assert "\nd2: grade 2 (score " in text
+    assert "rank 2 of 4, from 2 grades: median 2, majority 2." in " ".join(text.split())
     assert text.count("covers: how") == text.count("misses: why; when") == 2
     assert "\x1b" not in text
     assert "gemini:three on d2: refused (because)" in text
     run(tmp_path / "plain", [pool_of()])
-    told = explain(str(tmp_path / "plain"), "q1", "d3")
+    told = explained(tmp_path / "plain", "q1", "d3")
     assert "(score 3.00 ± 0.00, about people ± 1.00), rank 1" in told
 
 

@@ -9,9 +9,8 @@ from random import Random
 import pytest
 
 from tests import builders
-from tests.builders import Shelf, judge_of, lines_of, play, pool_of, rows_of, truly
+from tests.builders import Shelf, explained, judge_of, lines_of, play, pool_of, rows_of, truly
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.explain import explain
 from zelo_ray.engine import learning
 from zelo_ray.errors import OptionError
 from zelo_ray.files.storage import write_json
@@ -216,7 +215,7 @@ def test_a_run_has_votes_grades_and_absolute_scores(tmp_path):
     assert (summary.scored, summary.ungraded, summary.failures) == (75, 0, 0)
     assert [len(rows_of(tmp_path, name)) for name in ("votes", "grades")] == [75, 225]
     assert {"absolute_score", "absolute_error"} <= {*rows_of(tmp_path, "scores")[0]}
-    told = explain(str(tmp_path), "q1", "d1")
+    told = explained(tmp_path, "q1", "d1")
     (headline,) = (line for line in told.splitlines() if line.startswith("d1: score "))
     assert "; absolute " in headline
     assert all(f"{judge.name}  " in told for judge in PANEL)
@@ -228,7 +227,7 @@ def test_a_run_whose_grades_all_fail_is_scored_by_battles(tmp_path):
     assert (summary.scored, summary.ungraded) == (25, 1)
     scores = rows_of(tmp_path / "calls", "scores")
     assert all(math.isnan(row["absolute_score"]) for row in scores)
-    assert "no absolute score" in explain(str(tmp_path / "calls"), "q1", "d0")
+    assert "no absolute score" in explained(tmp_path / "calls", "q1", "d0")
 
 
 def test_human_grades_tell_how_far_scores_lie_from_people(tmp_path):

@@ -29,7 +29,8 @@ class Command:
 # fmt: off
 COMMANDS = {
     "annotate": Command("judge", "judge pools and write relevance scores",
-        "options:AnnotateOptions", "adapter:annotate", kind="annotate", protocols=True),
+        "options:AnnotateOptions", "annotate.run:run", kind="annotate",
+        report="annotate.report:build_report", protocols=True),
     "fit": Command("judge", "fit ratings to comparisons of any origin",
         "command_options:FitOptions", "adapter:fit"),
     "bakeoff": Command("compare", "compare rerankers and test which differences are significant",
@@ -52,7 +53,7 @@ COMMANDS = {
         "command_options:PromptOptions", "adapter:prompt", protocols=True),
     "explain": Command("inspect",
         "show a query or document, its score, and the judgments behind it",
-        "command_options:ExplainOptions", "adapter:explain"),
+        "command_options:ExplainOptions", "explain.run:run"),
     "report": Command("inspect", "write report.html again, or a list of several runs",
         "command_options:ReportOptions", "adapter:report"),
     "watch": Command("inspect", "show how a run stands while it is at work elsewhere",
@@ -99,10 +100,10 @@ def report_of_kind(kind: str) -> Any:
     return None
 
 
-def results_of(out: str) -> Any:
+def results_of(out: str, **more: str) -> Any:
     """Return the results in a directory or URL as their command returned them.
 
-    None if there are none whose command is known.
+    None if there are none whose command is known. ``more`` is what its report is to hold besides.
     """
     from zelo_ray.errors import ExitStatus, InputError  # noqa: PLC0415 - paid where it is used
     from zelo_ray.files.run_record import RUN, is_finished, read_record  # noqa: PLC0415 - as above
@@ -114,14 +115,14 @@ def results_of(out: str) -> Any:
     command = COMMANDS.get(str(record.get("kind")))
     if not (command and command.report and is_finished(record)):
         return None
-    build = import_name(f"commands.{command.report}")
+    make = import_name(f"commands.{command.report}")
 
-    def report(results: Results) -> Any:
+    def build(results: Results) -> Any:
         try:
-            return build(results)
+            return make(results, **more)
         except (KeyError, TypeError, ValueError):
             files = ", ".join([RUN, *(f"{name}.parquet" for name in results.tables)])
             raise InputError(f"{place}: {files}: of another version, or damaged") from None
 
     status = ExitStatus(record.get("status", 0))
-    return Results(record, None, place, build=report, status=status)
+    return Results(record, None, place, build=build, status=status)

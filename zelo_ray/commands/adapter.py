@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
@@ -25,7 +25,6 @@ from zelo_ray.reports.terminal import make_console
 from zelo_ray.reports.tracking import check_trackers, track_report
 
 if TYPE_CHECKING:
-    from zelo_ray.commands.dry_run import JobPreview
     from zelo_ray.engine.job import Watch
     from zelo_ray.options import CommandOptions
 
@@ -88,57 +87,16 @@ def _track(
             )
 
 
-_MORE = "The same command without --pilot continues; nothing is paid for twice."
-
-
-def annotate(options: Any, watch: "Watch") -> "Report | CommandResult":
-    """Judge pools, or estimate it; after a pilot, estimate the rest."""
-    if not options.dry_run:
-        report = _run("annotate", options, watch)
-        if not report.record["summary"]["pilot_of"]:
-            return report
-    from zelo_ray.commands.cost_figures import cost_figures
-    from zelo_ray.commands.dry_run import preview_job
-
-    if options.dry_run:
-        job = preview_job(options, os.environ)
-        return _estimated({"annotate": job}, job.to_lines(), options.max_usd, job.cap)
-    try:
-        job = preview_job(options, os.environ)
-    except ZeloError as error:  # what was judged is shown all the same
-        return with_lines(report, lines=[f"the rest cannot be estimated: {error}"])
-    lines = [*job.to_lines(), _MORE]
-    figures = cost_figures({"annotate": job})
-    return with_lines(report, lines=lines, lead=[_MORE], notes=job.notes, figures=figures)
-
-
 def with_lines(report: Report, **values: Any) -> CommandResult:
     """Return the result of a command with a report, and what is shown below it."""
     return CommandResult(status=report.status, report=report, next_step=report.next_step, **values)
 
 
-def _estimated(
-    jobs: "Mapping[str, JobPreview]", lines: Any, max_usd: float | None, cap: float = 0.0
-) -> CommandResult:
-    """Return the estimates of jobs, and the run itself as the next command, with a cap."""
-    from zelo_ray.commands.cost_figures import cost_figures
-
-    return CommandResult(
-        title="estimate what is left to ask, and what it costs",
-        lines=[*lines],
-        notes=[note for job in jobs.values() for note in job.notes],
-        figures=cost_figures(jobs),
-        next_step=partial(next_step.after_estimate, high=cap, cap=max_usd),
-    )
-
-
-def compare(options: Any, watch: "Watch") -> "Results | CommandResult":
+def compare(options: Any, watch: "Watch") -> Results:
     """Compare ways of judging, or estimate what each would cost."""
     from zelo_ray.commands.compare.run import plan_ways, run
 
-    if not options.dry_run:
-        return run(options, watch)
-    return _estimate_plans(plan_ways, options, watch, "ways")
+    return _estimate_plans(plan_ways, options, watch) if options.dry_run else run(options, watch)
 
 
 def _run(name: str, options: Any, watch: "Watch") -> Report:
@@ -146,27 +104,23 @@ def _run(name: str, options: Any, watch: "Watch") -> Report:
     return report
 
 
-def _estimate_plans(
-    plan: Callable[..., Any], options: Any, watch: "Watch", what: str
-) -> CommandResult:
-    from zelo_ray.commands.dry_run import format_previews, preview_job
+def _estimate_plans(plan: Callable[..., Any], options: Any, watch: "Watch") -> Results:
+    from zelo_ray.commands.dry_run import estimate_jobs
 
     with plan(options, watch) as plans:
-        jobs = {name: preview_job(planned, os.environ) for name, planned in plans.items()}
-    return _estimated(jobs, format_previews(jobs, what), options.max_usd)
+        return estimate_jobs(plans, options)
 
 
-def probe(options: Any, watch: "Watch") -> "Results | CommandResult":
+def probe(options: Any, watch: "Watch") -> Results:
     """Probe judges, or estimate what it would cost."""
     from zelo_ray.commands.probe.run import plan_probe, run
 
     if not options.dry_run:
         return run(options, watch)
-    from zelo_ray.commands.dry_run import preview_job
+    from zelo_ray.commands.dry_run import estimate_jobs
 
     with plan_probe(options, watch) as plan:
-        job = preview_job(plan, os.environ)
-    return _estimated({"probe": job}, job.to_lines(pilot=False), options.max_usd, job.cap)
+        return estimate_jobs({"probe": plan}, options)
 
 
 def fit(options: Any, _watch: "Watch") -> CommandResult:
@@ -235,38 +189,6 @@ def prompt(options: Any, _watch: "Watch") -> CommandResult:
             "known_requests": requests.known_count,
             "has_later_rounds": requests.has_later_rounds,
         },
-    )
-
-
-def explain(options: Any, _watch: "Watch") -> CommandResult:
-    """Explain a query or a document, or list the queries."""
-    from zelo_ray.commands.explain import build_explanation
-    from zelo_ray.commands.explain.queries import describe_queries, list_queries
-
-    out = options.run
-    if not options.query:
-        texts = list_queries(out)
-        step = next_step.after_explain(out, next(iter(texts)))
-        return CommandResult(
-            lines=describe_queries(out, texts),
-            figures={"queries": [{"query_id": q, "query": text} for q, text in texts.items()]},
-            next_step=lambda _words: step,
-        )
-    explained = build_explanation(out, options.query, options.doc)
-    parts = [each for each in explained.parts if not (options.short and each.kind == "judgments")]
-    best = "" if options.doc else explained.best
-    follows = next_step.after_explain(out, options.query, best) if best else None
-    return CommandResult(
-        lines=[*"\n\n".join(part.whole() for part in parts).split("\n"), ""],
-        figures={
-            "query_id": explained.query_id,
-            "doc_id": explained.doc_id or None,
-            "parts": [{"kind": part.kind, "lines": part.lines} for part in parts],
-            "scores": explained.scores,
-            "judgments": explained.judgments,
-            "failures": explained.failures,
-        },
-        next_step=lambda _words: follows,
     )
 
 

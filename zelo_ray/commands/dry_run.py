@@ -1,9 +1,10 @@
-"""Format estimates for ``--dry-run`` and pilots, in lines of 100 characters."""
+"""Estimate what jobs will still ask, cost and take, for ``--dry-run`` and pilots."""
 
 import math
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars, statuses_to_retry
@@ -18,8 +19,11 @@ from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
-from zelo_ray.options import AnnotateOptions
+from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.protocols import load_protocol
+from zelo_ray.report.model import Cell, Report, Section, Table, Value, name_some, table
+from zelo_ray.report.results import Results
+from zelo_ray.reports.command_lines import repeat_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +40,18 @@ class JobPreview:
         can = high and not self.estimate.unpriced
         return self.estimate.spent + self.estimate.maybe + high if can else 0.0
 
-    def to_lines(self, *, pilot: bool = True) -> list[str]:
-        """Format it; ``pilot`` is whether to suggest one."""
-        return [*format_estimate(self.estimate, pilot=pilot), *self.notes]
 
-
-def format_previews(jobs: Mapping[str, JobPreview], what: str = "protocols") -> Iterator[str]:
-    """Yield the previews of several protocols (or ``what`` they are), by name, and their sum."""
-    for name, job in jobs.items():
-        yield from (name, *job.to_lines(pilot=False), "")
-    every = [job.estimate for job in jobs.values()]
-    requests = sum(forecast.left for estimated in every for forecast in estimated.forecasts)
-    low, expected, high = map(format_dollars, astuple(sum_dollars(every)))
-    more = " + ?" if any(estimated.unpriced for estimated in every) else ""
-    yield from _wrapped(
-        f"All {len(every):,} {what} together: {requests:,} requests are left to ask, for "
-        f"{expected}{more} ({low} to {high}). Requests of several {what} are paid once, but "
-        "counted for each of them here."
+def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -> Results:
+    """Estimate jobs by name; the next command is that of ``options`` without ``--dry-run``."""
+    previews = {name: preview_job(job, os.environ) for name, job in jobs.items()}
+    changes: dict[str, Any] = {"dry_run": False}
+    [cap, *others] = [preview.cap for preview in previews.values()]
+    if options.max_usd is None and cap and not others:
+        changes["max_usd"] = max(0.01, math.ceil(cap * 100) / 100)
+    report = build_estimate(previews)
+    return Results(
+        _figures(previews), build=lambda _: report, next_command=repeat_with(options, **changes)
     )
-
-
-def sum_dollars(estimates: Iterable[CostEstimate]) -> Spread:
-    """Return what several jobs cost together, each in its own mode."""
-    sums = [estimated.dollars(estimated.mode) for estimated in estimates]
-    names = ("low", "expected", "high")
-    return Spread(*(sum(getattr(spread, name) for spread in sums) for name in names))
 
 
 def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
@@ -88,15 +79,14 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     messages += shown.check("the input")
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
-    if ledger.damaged:
-        notes += _wrapped(describe_damage(ledger.damaged))
+    notes += [f"{describe_damage(ledger.damaged)}."] if ledger.damaged else []
     if load_protocol(options.protocol).max_rounds != 1:
-        notes += _wrapped(
+        notes.append(
             f"What {options.protocol} asks later depends on its first replies. Without any, later "
             "questions are assumed to be as long as the first; it may also finish early."
         )
-    if lying := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
-        notes.append(f"{lying:,} of the requests that are left are in open batches already.")
+    if in_batches := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
+        notes.append(f"{in_batches:,} of the requests that are left are in open batches already.")
     figured = estimate(
         survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_dir)
     )
@@ -104,163 +94,136 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     return JobPreview(replace(figured, uncounted=uncounted), notes)
 
 
-def format_estimate(estimate: CostEstimate, *, pilot: bool = True) -> list[str]:
-    """Format the estimate as plain text: requests, tokens and hours, dollars, then notes.
-
-    Args:
-        estimate: of a job.
-        pilot: whether to suggest a pilot.
-    """
-    forecasts, modes = estimate.forecasts, _modes(estimate)
-    requests, planned = (
-        sum(forecast.left for forecast in forecasts),
-        sum(forecast.planned for forecast in forecasts),
+def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
+    """Return estimates as a report: a table of judges for each job, and what it rests on."""
+    whole = [row for job in jobs.values() for row in job.estimate.forecasts]
+    estimates = [job.estimate for job in jobs.values()]
+    spread, sections = _together(estimates), []
+    for name, job in jobs.items():
+        title = f"{name}: {counted(job.estimate.pools, 'query', 'queries')}"
+        sections.append(Section(name, title, [_table(job.estimate), *_notes(job.estimate)]))
+    more = " + ?" if any(each.unpriced for each in estimates) else ""
+    hours = max((row.hours for row in whole if row.hours is not None), default=None)
+    tiles: dict[str, Value] = {
+        "requests left": sum(row.left for row in whole),
+        "of": sum(row.planned for row in whole),
+        "US dollars": f"{Cell(spread.expected, '$', spread.low, spread.high).text()}{more}",
+        "spent so far": Cell(estimates[0].spent, "$"),
+    }
+    if hours is not None and len(jobs) == 1:
+        tiles["hours online"] = Cell(hours, ".1f")
+    several = "Requests of several jobs are paid once, but counted for each of them here."
+    notes = dict.fromkeys(note for job in jobs.values() for note in job.notes)
+    return Report(
+        "Estimate of what is left to ask",
+        tiles,
+        [several] if len(jobs) > 1 else [],
+        sections,
+        notes=[*notes],
     )
-    heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
-    sums = [_amounts(estimate.dollars(mode)) for mode in modes]
-    more = "+?" if estimate.unpriced else ""
-    about = "" if all(forecast.exact for forecast in forecasts) else "about "
-    queries = counted(estimate.pools, "query", "queries")
-    headline = f"{about}{requests:,} of {planned:,} requests about {queries} are left to ask"
-    spent = f"{format_dollars(estimate.spent)}{' + ?' if estimate.unknown else ''}"
-    return [
-        f"{headline}; {spent} spent so far",
-        "",
-        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
-        *(_work_row(forecast.judge, [forecast]) for forecast in forecasts),
-        _work_row("together", forecasts),
-        "",
-        _row("US dollars", *heads),
-        *(
-            _row(
-                forecast.judge, *(cell for mode in modes for cell in _dollar_cells(forecast, mode))
-            )
-            for forecast in forecasts
-        ),
-        _row("together", *(cell + more for amounts in sums for cell in amounts)),
-        "",
-        *(line for note in _notes(estimate, pilot=pilot) for line in _wrapped(note)),
+
+
+def _together(estimates: Sequence[CostEstimate]) -> Spread:
+    """Return what jobs cost together, each in its own mode."""
+    spreads = [each.dollars(each.mode) for each in estimates]
+    names = ("low", "expected", "high")
+    return Spread(*(sum(getattr(spread, name) for spread in spreads) for name in names))
+
+
+def _figures(jobs: Mapping[str, JobPreview]) -> dict[str, Any]:
+    """Return the estimates as numbers; dollars leave out judges of unknown price."""
+    estimates = [job.estimate for job in jobs.values()]
+    rows = [
+        {
+            **asdict(job.estimate),
+            "name": name,
+            "dollars": asdict(job.estimate.dollars(job.estimate.mode)),
+            "sufficient_max_usd": job.cap or None,
+            "forecasts": [asdict(row) | {"left": row.left} for row in job.estimate.forecasts],
+        }
+        for name, job in jobs.items()
     ]
+    return {
+        "requests_left": sum(row.left for each in estimates for row in each.forecasts),
+        "dollars": asdict(_together(estimates)),
+        "unpriced": sorted({judge for each in estimates for judge in each.unpriced}),
+        "estimates": rows,
+    }
 
 
-def _modes(estimate: CostEstimate) -> list[str]:
-    return (
-        ["online", "batch"]
-        if any(forecast.has_batch for forecast in estimate.forecasts)
-        else ["online"]
-    )
+def _table(estimated: CostEstimate) -> Table:
+    def dollars(spread: Spread | None) -> Value:
+        return Cell(spread.expected, "$", spread.low, spread.high) if spread else "?"
+
+    def hours(row: JudgeForecast) -> Value:
+        shown = None if row.hours is None else max(row.hours, 0.1 if row.hours else 0)
+        return f"~{shown:,.1f}" if shown is not None and row.guessed else Cell(shown, ",.1f")
+
+    columns: dict[str, Any] = {
+        "judge": "judge",
+        "requests": "left",
+        "answered": lambda row: row.answered if row.exact else f"~{row.answered:,}",
+        "tokens in": lambda row: Cell(row.input_tokens, ",.0f"),
+        "tokens out": lambda row: Cell(row.output_tokens, ",.0f"),
+        "hours": hours,
+        "US dollars": lambda row: dollars(row.online),
+    }
+    if any(row.has_batch for row in estimated.forecasts):
+        columns["in batches"] = lambda row: dollars(row.batch) if row.has_batch else "no batch API"
+    return table(estimated.forecasts, columns)
 
 
-def _row(name: str, *cells: str) -> str:
-    clipped = name if len(name) <= 33 else f"{name[:32]}…"
-    return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
-
-
-def _work_row(name: str, forecasts: Sequence[JudgeForecast]) -> str:
-    """Format a row of the first table; judges are asked in parallel."""
-    hours, guessed = max(
-        ((forecast.hours or 0.0, forecast.guessed) for forecast in forecasts), default=(0, False)
-    )
-    has_hours = any(forecast.hours is not None for forecast in forecasts)
-    return _row(
-        name,
-        f"{sum(forecast.left for forecast in forecasts):,}",
-        ("" if all(forecast.exact for forecast in forecasts) else "~")
-        + f"{sum(forecast.answered for forecast in forecasts):,}",
-        _count(sum(forecast.input_tokens for forecast in forecasts)),
-        _count(sum(forecast.output_tokens for forecast in forecasts)),
-        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if has_hours else "-",
-    )
-
-
-def _dollar_cells(forecast: JudgeForecast, mode: str) -> list[str]:
-    spread = forecast.batch if mode == "batch" else forecast.online
-    mark = "*" if mode == "batch" and not forecast.has_batch else ""
-    return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
-
-
-def _amounts(spread: Spread) -> list[str]:
-    return [
-        format_dollars(spread.low),
-        format_dollars(spread.expected),
-        format_dollars(spread.high),
-    ]
-
-
-def _count(tokens: float) -> str:
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if tokens >= unit:
-            return f"{tokens / unit:,.1f}{name}"
-    return f"{tokens:.0f}"
-
-
-def _wrapped(note: str) -> list[str]:
-    return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
-
-
-def _notes(estimate: CostEstimate, *, pilot: bool) -> Iterable[str]:
-    """Explain the marks and the assumptions, and what to do."""
-    forecasts = [forecast for forecast in estimate.forecasts if forecast.left]
-    if replies := sum(forecast.replies for forecast in forecasts):
+def _notes(estimated: CostEstimate) -> Iterator[str]:
+    """Yield the assumptions, and what to do."""
+    forecasts = [row for row in estimated.forecasts if row.left]
+    if replies := sum(row.replies for row in forecasts):
         yield (
-            f"Token estimates are based on {counted(replies, 'reply', 'replies')}; low and high "
-            "are two standard errors away, at least 5%."
+            f"Tokens are estimated from {counted(replies, 'reply', 'replies')}; low and high are "
+            "two standard errors away, at least 5%."
         )
-    if names := ", ".join(
-        forecast.judge for forecast in forecasts if forecast.input_tokens and not forecast.replies
-    ):
-        by_letter = any(forecast.one_token for forecast in forecasts)
-        answer = "250 per answer" + (", 1 where it is a letter" if by_letter else "")
-        hint = " --pilot 20 asks about 20 queries only, and measures both." if pilot else ""
+    if names := [row.judge for row in forecasts if row.input_tokens and not row.replies]:
+        letter = ", 1 where it is a letter" if any(row.one_token for row in forecasts) else ""
         yield (
-            f"No replies of {names} yet: assumed are 1 token per 4 bytes of prompt and "
-            f"{answer}.{hint}"
+            f"No replies of {name_some(names)} yet: assumed are 1 token per 4 bytes of prompt and "
+            f"250 per answer{letter}. --pilot 20 asks about 20 queries only, and measures both."
         )
-    if unpriced := estimate.unpriced:
+    if unpriced := estimated.unpriced:
         yield (
             "? is an unknown price. Give it in the config file, in dollars for a million "
             f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
         )
-    if not all(forecast.exact for forecast in estimate.forecasts):
+    if not all(row.exact for row in estimated.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
-    if guessed := [forecast.judge for forecast in forecasts if forecast.guessed]:
+    if guessed := [row.judge for row in forecasts if row.guessed]:
         yield (
-            "~ assumes cautious limits, until the server reports its own. Give the account's in "
-            f'the config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
+            "~ hours assume cautious limits, until the server reports its own. Give the account's "
+            f'in the config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
         )
-    if any(forecast.has_batch for forecast in forecasts):
-        lack = (
-            ""
-            if all(forecast.has_batch for forecast in forecasts)
-            else " * has no batch API: asked online."
-        )
-        yield f"Batches may take up to 24 hours.{lack}"
-    if pilot:
-        yield (
-            "The standard error of a score falls with the square root of the number of "
-            "comparisons: four times the calls halve it at best."
-        )
-    if estimate.maybe:
-        counts = "" if estimate.max_usd is None else " It counts as spent."
-        doubt = describe_possibly_billed(estimate.maybe, estimate.uncounted)
-        yield f"{doubt.replace('up to', 'Up to', 1)}.{counts}"
-    if estimate.max_usd is not None:
-        cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
-        enough = spent + cost.high <= estimate.max_usd
-        surely = "will" if spent + cost.low > estimate.max_usd else "may"
-        budget = f"the budget of ${estimate.max_usd:g} (--max-usd)"
-        if enough:
-            yield f"The run stays within {budget}."
-        else:
-            yield f"The run {surely} exhaust {budget} before it finishes."
-        if estimate.mode == "batch" and estimate.batch_reserve.first:
-            yield _rounds(estimate, estimate.max_usd - spent, spent)
+    if any(row.has_batch for row in forecasts):
+        yield "Batches may take up to 24 hours."
+    yield (
+        "The standard error of a score falls with the square root of the number of comparisons: "
+        "four times the calls halve it at best."
+    )
+    if estimated.maybe:
+        counts = "" if estimated.max_usd is None else " It counts as spent."
+        doubt = describe_possibly_billed(estimated.maybe, estimated.uncounted)
+        yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
+    if estimated.max_usd is not None:
+        yield from _describe_budget(estimated, estimated.max_usd)
 
 
-def _rounds(estimate: CostEstimate, room: float, spent: float) -> str:
-    """Say how many rounds of batches fit the cap, as each reserves its highest cost."""
-    times = count_waves(room, estimate.dollars("batch").expected, estimate.batch_reserve)
-    effect = f"takes about {counted(times, 'round')}" if times else "does not suffice"
-    price = format_dollars(math.ceil(100 * (spent + estimate.batch_reserve.first)) / 100)
-    more = "" if times == 1 else f", one after another; {price} would take one"
-    return f"Batches reserve the most that they may cost: this budget {effect}{more}."
+def _describe_budget(estimated: CostEstimate, cap: float) -> Iterator[str]:
+    """Say whether a cap suffices, and how many rounds of batches fit it."""
+    cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.maybe
+    will = "may exhaust" if spent + cost.low <= cap else "will exhaust"
+    will = "stays within" if spent + cost.high <= cap else will
+    yield f"The run {will} the budget of ${cap:g} (--max-usd)."
+    if estimated.mode != "batch" or not (first := estimated.batch_reserve.first):
+        return
+    rounds = count_waves(cap - spent, estimated.dollars("batch").expected, estimated.batch_reserve)
+    effect = f"takes about {counted(rounds, 'round')}" if rounds else "does not suffice"
+    price = format_dollars(math.ceil(100 * (spent + first)) / 100)
+    more = "" if rounds == 1 else f", one after another; {price} would take one"
+    # Each batch reserves its highest cost.
+    yield f"Batches reserve the most that they may cost: this budget {effect}{more}."

@@ -3,7 +3,7 @@
 The record of a run (``run.json``), which is written last, holds two digests: of all that it was
 made of (options, panel, code, bytes of the input), and of the files that it left, with those of the
 ledger (names, sizes, times). Where both are as they were, a new run could only write the same. What
-is in doubt does not stand, and takes the ordinary way: code of the user's own, human grades, a
+is in doubt counts as changed, and takes the ordinary way: code of the user's own, human grades, a
 failure that would be asked again, a ledger with damage, an object store.
 
 Damage in the ledger that keeps a file's size and time is not looked for here: the results were made
@@ -31,11 +31,11 @@ from zelo_ray.protocols import is_own_protocol
 from zelo_ray.providers import is_own_provider
 from zelo_ray.records import Judge
 
-KEY = "standing"
+KEY = "fingerprint"
 _NOT_RESULTS = (RUN, "report.html")
 _FINAL = {"refused", "filtered", "truncated", "invalid", "blank"}
 """How a request failed that a later run does not ask again."""
-_OF_THE_WAY = {"track", "executor", "actors", "collect"}
+_HOW_ONLY = {"track", "executor", "actors", "collect"}
 """options that change no result of a run to which nothing is missing"""
 _PIECE = 2**20
 _AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
@@ -57,7 +57,7 @@ class RunFingerprint:
         self._inputs = ""
         if not _in_doubt(options, panel, shards):
             ingredients = (
-                options.model_dump(mode="json", exclude=_OF_THE_WAY),
+                options.model_dump(mode="json", exclude=_HOW_ONLY),
                 [(judge.name, dict(judge.options)) for judge in panel],
                 CODE_DIGEST,
             )

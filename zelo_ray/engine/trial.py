@@ -3,12 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.errors import ZeloError
-from zelo_ray.files.run_record import find_record
-from zelo_ray.files.tables import read_table
 from zelo_ray.providers import is_own_provider, load_provider
 from zelo_ray.providers.registry import PROMPTLESS_PROVIDERS
 from zelo_ray.reasons import Disabled, StopReason
@@ -121,19 +117,3 @@ def gives_no_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | Non
         f"{reason}. Try this: {what}; or ask on all the same with keep_asking: true in the file of "
         "--config",
     )
-
-
-def find_fruitless_judges(out: str) -> list[str]:
-    """Find the judges of a finished run that failed many times and never gave a judgment.
-
-    Args:
-        out: directory or URL of the results; what cannot be read there names nobody.
-    """
-    with suppress(ZeloError, OSError):
-        failures = Counter(read_table(out, "failures", ["judge"])["judge"].to_pylist())
-        for name in find_record(out).get("judgments") or ():
-            table = read_table(out, name, ["judge"])
-            for judge in table["judge"].unique().to_pylist() if table.column_names else ():
-                del failures[judge]
-        return sorted(judge for judge, times in failures.items() if times >= FIRST)
-    return []

@@ -9,10 +9,10 @@ from itertools import pairwise, zip_longest
 from math import ceil, floor, log10
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
-from zelo_ray.report.model import Cell
+from zelo_ray.report.model import Cell, write_number
 
 Floats = NDArray[np.float64]
 GRADES = ("0 irrelevant", "1 marginal", "2 relevant", "3 highly relevant")
@@ -25,6 +25,7 @@ _TICKS = 5
 _NAME = 60
 """Characters of a name on a chart; the whole of it is its title."""
 _BINS = 40
+_BLANK = "<td></td>"
 _POINTS = 2000
 """Points of a scatter plot; of more a sample is drawn."""
 
@@ -217,15 +218,15 @@ def matrix(
     head = Markup("").join(Markup("<th>{}</th>").format(_short(name, 18)) for name in across)
     lines = []
     for i, name in enumerate(rows):
-        cells = [_tinted(float(v), low, high, middle, grades) for v in values[i]]
-        texts = [
-            Cell(float(v), form).text() if numbered and not np.isnan(v) else "" for v in values[i]
-        ]
-        titles = [told(i, j) if told else f"{name}, {column}" for j, column in enumerate(across)]
-        row = Markup("").join(
-            Markup('<td class="{}"{} title="{}">{}</td>').format(*cell, title, text)
-            for cell, title, text in zip(cells, titles, texts, strict=True)
-        )
+        cells = []
+        for j, (column, value) in enumerate(zip(across, values[i].tolist(), strict=True)):
+            kind, style = _tinted(value, low, high, middle, grades)
+            text = write_number(value, form) if numbered and kind else ""
+            title = escape(told(i, j) if told else f"{name}, {column}")  # a format takes long
+            cells.append(
+                f'<td class="{kind}"{style} title="{title}">{text}</td>' if kind else _BLANK
+            )
+        row = Markup("".join(cells))  # noqa: S704 - titles are escaped, and all else is ours
         lines.append(
             Markup('<tr><th title="{}">{}</th>{}</tr>').format(name, _short(name, 30), row)
         )
@@ -260,17 +261,16 @@ def pair_matrix(
 
 def _tinted(
     value: float, low: float, high: float, middle: float | None, grades: bool
-) -> tuple[str, Markup]:
+) -> tuple[str, str]:
     """Return the class and the style of a cell: how much of the colour of a win or loss it has."""
-    if np.isnan(value):
-        return "", Markup("")
+    if value != value:  # noqa: PLR0124 - NaN
+        return "", ""
     if grades:
-        return f"g{round(value)}", Markup("")
+        return f"g{round(value)}", ""
     base = low if middle is None else middle
     reach = (high - base) if value >= base else (base - low)
     share = min(1.0, abs(value - base) / reach) if reach else 0.0
-    style = Markup(' style="--part:{:.0f}%"').format(100 * share)
-    return "won" if value >= base else "lost", style
+    return "won" if value >= base else "lost", f' style="--part:{100 * share:.0f}%"'
 
 
 class _Scale:

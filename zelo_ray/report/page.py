@@ -59,11 +59,14 @@ def fold(title: str, notes: Sequence[str], inside: Markup, anchor: str = "") -> 
 
 
 def fold_packed(title: str, notes: Sequence[str], inside: Markup, anchor: str = "") -> Markup:
-    """Fold a part below its title, packed: a browser unpacks it when it is opened."""
+    """Fold a part below its title, packed."""
+    return fold(title, notes, pack(inside), anchor)
+
+
+def pack(inside: Markup) -> Markup:
+    """Pack what stands in a folded part: a browser unpacks it when the part is opened."""
     packed = base64.b64encode(gzip.compress(inside.encode(), 9, mtime=0)).decode()
-    return Markup('<details{}>{}<script type="text/plain">{}</script></details>').format(
-        _anchor(anchor), _summary(title, notes), packed
-    )
+    return Markup('<script type="text/plain">{}</script>').format(packed)
 
 
 def _anchor(name: str) -> Markup:

@@ -5,6 +5,7 @@ from functools import cached_property
 from html import escape
 from importlib.metadata import version
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -54,6 +55,12 @@ class Table:
         if isinstance(self._source, str):
             self._source = parquet_table(self._source)
         return self._source
+
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Return those of the columns that it has, as an Arrow table; a file is not kept."""
+        if isinstance(self._source, str):
+            return parquet_table(self._source, columns)
+        return self._source.select([name for name in columns if name in self.columns])
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the whole table as a pandas data frame."""
@@ -194,11 +201,17 @@ class Results:
         return f"{self.out.rstrip('/')}/{PAGE}" if self.out and self._build else ""
 
     def write_report(self) -> str:
-        """Write ``report.html``, a page that needs no network; return its path."""
+        """Write ``report.html``, a page that needs no network, if need be; return its path."""
         if not (self.page and self.report):
             raise OptionError("a report is written next to the results: give out=DIR")
-        write_text(self.out, PAGE, render_page(self.report))
+        if not (self.is_current and self._has_page()):
+            write_text(self.out, PAGE, render_page(self.report))
         return self.page
+
+    def _has_page(self) -> bool:
+        """Return whether the page is younger than the record, by the times of local files."""
+        page, record = Path(self.page), Path(self.out, RUN)
+        return page.exists() and page.stat().st_mtime_ns > record.stat().st_mtime_ns
 
     def render(self, width: int = 120) -> Iterator[Line]:
         """Yield what the terminal shows, as lines of a width and tables."""

@@ -128,6 +128,12 @@ def _width(names: Sequence[str], is_number: Sequence[bool], cells: Sequence[Sequ
 
 def wrapped(text: str, width: int) -> list[str]:
     """Return a sentence in lines of a width, none of which splits a word."""
+    shown = printable(text)
+    ahead = shown[: len(shown) - len(shown.lstrip())]
     return wrap(
-        printable(text), min(width, _LINE), break_long_words=False, break_on_hyphens=False
+        shown,
+        min(width, _LINE),
+        subsequent_indent=ahead,
+        break_long_words=False,
+        break_on_hyphens=False,
     ) or [""]

@@ -9,6 +9,7 @@ from zelo_ray.options import CommandOptions, flag_of, has_flag
 
 _BARE = "--dry-run"
 """The flag without a value that next steps use."""
+_LONGEST = 200  # characters of a text that was not read from a file
 _BY_FILE = {"judge_options", "prices", "api_key_env", "candidates"}
 
 
@@ -29,6 +30,11 @@ def repeat_command(words: Sequence[str], *more: str, without: Sequence[str] = ()
     return command_of(
         *arguments, *(word for word in more if word not in arguments or word[:2] != "--")
     )
+
+
+def repeat_with(options: CommandOptions, **changes: Any) -> str:
+    """Return the command of these options, with some changed."""
+    return command_from_options(options.model_copy(update=changes))
 
 
 def typed_value(words: Sequence[str], flag: str) -> str:
@@ -55,6 +61,8 @@ def command_from_options(options: CommandOptions) -> str:
             continue
         if not has_flag(about):
             by_file |= field in _BY_FILE
+        elif isinstance(value, str) and ("\n" in value or len(value) > _LONGEST):
+            words += [flag_of(field), "THE-FILE-OF-THAT-RUN"]
         else:
             words += [flag_of(field), *([] if value is True else values_of(value))]
     return command_of(*words, *(["--config", "THE-FILE-OF-THAT-RUN.yaml"] if by_file else []))

@@ -4,7 +4,7 @@ A suggestion is built from the typed words and from the results in memory. It is
 quoted by `command_of`; None if there is no usual next step.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from zelo_ray.command_options import (
@@ -13,7 +13,6 @@ from zelo_ray.command_options import (
     DoctorOptions,
     FitOptions,
 )
-from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.wording import without_passwords
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reports.command_lines import (
@@ -28,57 +27,6 @@ _PLAIN = ("--rerankers", "original", "bm25")
 def next_line(command: str) -> str:
     """Return the last line that the terminal shows, without passwords of URLs."""
     return f"Next step: {without_passwords(command)}"
-
-
-def after_annotate(
-    summary: Summary,
-    options: AnnotateOptions,
-    words: Sequence[str],
-    *,
-    crowned: bool = False,
-    fruitless: Collection[str] = (),
-) -> str:
-    """Return how to get what is missing; else a bake-off, or a look at tournaments.
-
-    Args:
-        summary: of the run.
-        options: of the run.
-        words: the typed words.
-        crowned: whether answers were compared, and not documents.
-        fruitless: judges without any judgment, so that asking again is useless.
-    """
-    if summary.pilot_of:
-        return repeat_command(words, without=("--pilot",))
-    if summary.disabled and options.collect:
-        return repeat_command(words, without=("--collect",))
-    if summary.disabled or fruitless:
-        return _without_judges(summary, options, words, fruitless)
-    statuses = {status for counts in summary.failures_by_judge.values() for status in counts}
-    if summary.failures and statuses != {"blank"} and not options.retry_failures:
-        return repeat_command(words, "--retry-failures")
-    if not summary.scored:
-        return command_of("doctor", *_judges(options.judges), "--out", options.out)
-    return command_of("explain", options.out) if crowned else _bakeoff(options.out)
-
-
-def _without_judges(
-    summary: Summary, options: AnnotateOptions, words: Sequence[str], fruitless: Collection[str]
-) -> str:
-    """Return how to raise a used-up budget, or else how to check the judges that stopped."""
-    reasons = summary.disabled.values()
-    if options.max_usd and not fruitless and all(reason.is_over_budget for reason in reasons):
-        return repeat_command(
-            words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",)
-        )
-    judges = dict.fromkeys((*summary.disabled, *fruitless))
-    return command_of("doctor", "--judges", *judges, "--out", options.out)
-
-
-def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
-    """Return the run itself, with a cap of its highest estimated cost."""
-    rounded = max(0.01, -(-high * 100 // 1) / 100)
-    more = ["--max-usd", f"{rounded:.2f}"] if high and cap is None else []
-    return repeat_command(words, *more, without=("--dry-run",))
 
 
 def after_bakeoff(
@@ -119,11 +67,6 @@ def after_convert(options: ConvertOptions) -> str | None:
     if options.what == "qrels":
         return _bakeoff(options.out, "--pools", *(options.pools or ("POOLS",)))
     return None
-
-
-def after_explain(out: str, query: str, doc: str = "") -> str:
-    """Return how to look at a query, or at a document of it."""
-    return command_of("explain", out, "--query", query, *(["--doc", doc] if doc else []))
 
 
 def after_sample(directory: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from zelo_ray.command_options import PromptOptions
-from zelo_ray.commands.explain.queries import complete_name, find_by_text
+from zelo_ray.commands.explain.find import complete_name, find_by_text
 from zelo_ray.engine.preview_input import PreviewedInput, preview_input
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import InputError, NotFoundError

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pydantic import ValidationError
 
 from zelo_ray.commands import report_of_kind, results_of
+from zelo_ray.commands.explain.find import find_query
 from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.run_record import RUN, is_finished, read_record, unfinished_message
 from zelo_ray.files.storage import list_directory, write_text
@@ -19,9 +20,12 @@ def find_record(names: Collection[str] | None) -> str | None:
     return next((name for name in RECORDS if name in (names or ())), None)
 
 
-def write_report(out: str) -> None:
-    """Write ``report.html`` from the other files of a command; see `read_report`."""
-    if results := results_of(out):
+def write_report(out: str, query: str = "") -> None:
+    """Write ``report.html`` from the other files of a command; see `read_report`.
+
+    ``query`` is one that the page of `annotate` lists in any case.
+    """
+    if results := results_of(out, **({"query": find_query(out, query)} if query else {})):
         results.write_report()
         return
     report = read_report(out)

@@ -17,6 +17,6 @@ def run(options: ReportOptions) -> tuple[list[str], str]:
         place = write_index(options.runs, options.index)
         return [f"index over {counted(len(options.runs), 'run')}: {place}"], place
     first = options.runs[0].rstrip("/") or "/"
-    write_report(first)
+    write_report(first, options.query)
     place = f"{first}/report.html"
     return [place], place
