@@ -82,8 +82,6 @@ def test_every_next_command_parses_and_names_its_places():
         assert nothing is None, "other tools go on"
 
 
-
-
 def test_names_steer_neither_a_terminal_nor_a_shell(capsys):
     for name in ("o\x1b[2J", "it's\\n\n", "\u202e\u00a0é漢", "a b"):
         command = next_step.command_of("report", name)

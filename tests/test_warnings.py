@@ -79,8 +79,6 @@ def found_in(out, read):
     return codes(read(str(out)).warnings.every)
 
 
-
-
 def test_a_contest_counts_what_its_arms_rank(tmp_path):
     arms, _ = write_bakeoff(tmp_path, queries=60)
     ranked = [{"run": arms[0], "query_id": f"q{i}", "doc_id": f"d{d}", "score": -float(d)}

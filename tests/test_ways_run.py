@@ -165,7 +165,7 @@ def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, 
     words = shlex.split(again.splitlines()[-1].removeprefix("Next step: "))[1:]
     status, said = run_job(bare_environment(), *words)
     assert status == 0, said
-    assert f"about {QUERIES + 2} queries" in said
+    assert f"{QUERIES + 2} queries" in said
     told = re.search(r"([\d,]+) of ([\d,]+) requests", said)
     assert told[1] == str(2 * DOCUMENTS), "two queries have no labels, and only these are left"
     assert cli.main(["report", str(folder / "out")]) == 0
@@ -241,7 +241,7 @@ def test_an_estimate_asks_and_writes_nothing(folder, capsys, model):
     own = ("--config", str(folder / "config.yaml"), "--dry-run", "--json")
     assert cli.main(["compare", *own]) == 0
     estimates = json.loads(capsys.readouterr().out)["result"]["estimates"]
-    left = {row["name"]: row["judges"][0]["left"] for row in estimates}
+    left = {row["name"]: row["forecasts"][0]["left"] for row in estimates}
     assert left == {"graded": DOCUMENTS * QUERIES, "instructions lazy": DOCUMENTS * FIRST}, (
         "the second half is judged by the options as given, and by one that is not known yet"
     )
@@ -260,7 +260,7 @@ def test_the_query_of_worked_examples_counts_only_where_no_way_shows_them(folder
     for protocol, queries in (("graded", QUERIES - 1), ("zelo", QUERIES)):
         assert cli.main(["compare", *own, "--protocol", protocol, *plain]) == 0
         estimates = json.loads(capsys.readouterr().out)["result"]["estimates"]
-        assert {row["queries"] for row in estimates} == {queries}
+        assert {row["pools"] for row in estimates} == {queries}
 
 
 def test_people_whose_labels_are_not_of_the_input_are_told_of(folder, capsys):

@@ -233,10 +233,10 @@ class Results:
             "files": [*self.files] or (written if self.page else []),
             "page": self.page or None,
             "next_command": self.next_command or None,
-            "record" if self._build else "result": self.record,
+            "record" if self._build and (self.out or self.tables) else "result": self.record,
         }
         fields = report_fields(self.report) if self.report else {}
-        if self.report and not self.out:
+        if self.report and self.tables and not self.out:
             values["result"] = {name: table.to_arrow() for name, table in self.tables.items()}
         return make_document(command, fields.pop("title", title), self.status, **fields, **values)
 

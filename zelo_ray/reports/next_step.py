@@ -14,7 +14,6 @@ from zelo_ray.command_options import (
     FitOptions,
 )
 from zelo_ray.files.wording import without_passwords
-from zelo_ray.options import AnnotateOptions
 from zelo_ray.reports.command_lines import (
     command_of,
     repeat_command,

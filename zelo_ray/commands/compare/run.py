@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from zelo_ray.command_options import CompareOptions
-from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.compare import measure
 from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
 from zelo_ray.commands.compare.measure import Gain, Verdicts, measure_gain

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from pydantic import ValidationError
 
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.annotate.job import judge_pools
+from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.probe.changes import PROBES, Sample, draw_sample
 from zelo_ray.commands.probe.measure import (
     ShiftedJudgment,
