@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.compare.items import Item, Part, People
-from zelo_ray.commands.compare.measure import Verdicts
 from zelo_ray.errors import InputError
+from zelo_ray.evaluation.significance import Ints
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import read_table
@@ -47,7 +47,7 @@ class Misjudged:
 
 
 def find_misjudged(
-    items: Sequence[Item], verdicts: Iterable[Verdicts | Sequence[int]]
+    items: Sequence[Item], verdicts: Iterable[Sequence[int] | Ints]
 ) -> dict[Place, tuple[int, int]]:
     """Return the documents in the most pairs with a wrong verdict, at most two of a query.
 
@@ -71,7 +71,7 @@ def find_misjudged(
 def describe_misjudged(
     part: Part,
     people: People,
-    verdicts: Iterable[Verdicts],
+    verdicts: Iterable[Ints],
     plans: Mapping[str, AnnotateOptions],
 ) -> Iterator[Misjudged]:
     """Yield what judges of some ways, by their plans, said of the documents misjudged most."""

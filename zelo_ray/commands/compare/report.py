@@ -5,8 +5,8 @@ from math import isnan, nan
 from typing import Any
 
 from zelo_ray.commands.compare.items import CHOICE, TEST
-from zelo_ray.commands.compare.measure import MOST
 from zelo_ray.evaluation.changes import LEVEL
+from zelo_ray.evaluation.pairs import MOST
 from zelo_ray.evaluation.significance import TEST as TEST_NAME
 from zelo_ray.files.wording import counted
 from zelo_ray.report import charts
