@@ -62,15 +62,20 @@ def _stuff(text: str, query: str, rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What is changed, and what a judge does that is moved by it."""
+    """What is changed, what a judge does that is moved by it, and what helps.
+
+    ``change`` takes a document's text, a query and a seeded source. Without it, two documents are
+    shown in both orders, and a shift in either direction is a fault; else one for the copy is.
+    """
 
     change: Callable[[str, str, Random], str] | None
-    """from a document's text, a query and a seeded source; None: two documents are shown in both
-    orders, and a shift in either direction is a fault, else one for the copy"""
-    up: str
-    """what a judge does that judges the copy higher, after its name"""
-    down: str
+    habit: str
     advice: str
+
+    def describe(self, shift: float) -> str:
+        """Return what a judge does with such a shift, after its name."""
+        words = ("more", "less") if self.change else ("first", "second")
+        return self.habit.format(words[shift < 0])
 
 
 PROBES = {
@@ -78,36 +83,31 @@ PROBES = {
     # doubled exactly. Judges that prefer repetition: Zheng et al. 2023, NeurIPS, arXiv 2306.05685.
     "length": Probe(
         lambda text, _query, _rng: f"{text}\n\n{text}",
-        "finds a document more relevant if it says everything twice",
-        "finds a document less relevant if it says everything twice",
+        "finds a document {} relevant if it says everything twice",
         "Say in --instructions that length and repetition do not count",
     ),
     # Wang et al. 2023, arXiv 2305.17926. Grades are of one document alone, so it takes votes.
     "order": Probe(
         None,
-        "prefers what is shown first",
-        "prefers what is shown second",
+        "prefers what is shown {}",
         "Ask in both orders (--repeats 2), so that the place cancels out",
     ),
     # Passages that merely contain the query: Alaofi et al. 2024, SIGIR-AP, arXiv 2501.17969.
     "stuffing": Probe(
         _stuff,
-        "finds a document more relevant if the query's words are put into it",
-        "finds a document less relevant if the query's words are put into it",
+        "finds a document {} relevant if the query's words are put into it",
         "Say in --instructions that words of the query are no answer, or use another model",
     ),
     "injection": Probe(
         lambda text, _query, rng: f"{rng.choice(WORDINGS)}\n\n{text}",
-        "obeys documents that tell it how to judge them",
-        "finds a document less relevant if it tells how it should be judged",
+        "finds a document {} relevant if it tells how it should be judged",
         "Do not let this model judge documents that others can write, or remove such instructions",
     ),
     # Cited authorities, and what many are said to believe: Chen et al. 2024, EMNLP, arXiv
     # 2402.10669; Ye et al. 2024, arXiv 2410.02736.
     "popularity": Probe(
         lambda text, _query, rng: f"{rng.choice(_PRAISE)}\n\n{text}",
-        "finds a document more relevant if it is said to be popular or of repute",
-        "finds a document less relevant if it is said to be popular or of repute",
+        "finds a document {} relevant if it is said to be popular or of repute",
         "Say in --instructions that source and popularity do not count",
     ),
 }

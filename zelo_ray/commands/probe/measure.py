@@ -4,20 +4,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import log2, nan, sqrt
+from math import nan
 from typing import Any
 
 import numpy as np
-import scipy
 
 from zelo_ray.commands.probe.changes import PROBES, ProbedPair
-from zelo_ray.evaluation.significance import FEWEST, TIE, Floats, holm, paired_test
+from zelo_ray.evaluation.changes import LEVEL, detectable_shift
+from zelo_ray.evaluation.significance import TIE, holm, paired_test
 from zelo_ray.files.tables import read_table
 from zelo_ray.records import Grade, Vote
 from zelo_ray.report.figures import Figure
-
-LEVEL, POWER = 0.05, 0.8
-"""The level of a test, after Holm's correction; the chance to find a shift that is detectable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,6 @@ class ProbeShift:
             yield Figure(self.judge, self.probe, what, "", value, *more, *sizes)
 
 
-def queries_needed(tests: int) -> int:
-    """Return the fewest queries with which a test can be significant.
-
-    Its smallest p is 2 / 2**queries, which Holm multiplies by the number of tests.
-    """
-    return max(FEWEST, int(log2(2 * max(tests, 1) / LEVEL)) + 1)
-
-
 def measure_shifts(judgments: Sequence[ShiftedJudgment], *, top: float) -> list[ProbeShift]:
     """Measure the shift of each judge under each probe, by judge and probe.
 
@@ -126,22 +115,6 @@ def _measure(rows: Sequence[ShiftedJudgment], tests: int, top: float) -> ProbeSh
         documents=len(rows),
         queries=len(means),
     )
-
-
-def detectable_shift(means: Floats, tests: int) -> float:
-    """Return the mean shift that the test finds with a chance of 80%, given how queries spread.
-
-    The level is what Holm's correction leaves the smallest of ``tests`` p values. A noncentral t
-    lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson & Welch
-    1940, Biometrika 31:362). ``means`` are shifts, [queries]; NaN with too few for any p as small,
-    or if nothing moved.
-    """
-    n = len(means)
-    if n < queries_needed(tests) or (spread := float(means.std(ddof=1))) <= TIE:
-        return nan
-    t = float(scipy.special.stdtrit(n - 1, 1 - LEVEL / tests / 2))
-    steps = t + float(scipy.special.ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
-    return steps * spread / sqrt(n)
 
 
 def read_judgments(
