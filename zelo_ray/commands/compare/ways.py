@@ -22,6 +22,7 @@ from zelo_ray.options import (
     RUNNING,
     AnnotateOptions,
     CommandOptions,
+    flag_of,
     group_of,
     may_name_file,
 )
@@ -107,7 +108,7 @@ def make_ways(options: CompareOptions) -> tuple[list[Way], list[str]]:
     kinds = [load_protocol(way.protocol).options for way in ways]
     used = {*CompareOptions.model_fields}.union(*(kind.model_fields for kind in kinds))
     if unused := sorted(options.model_fields_set - used):
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+        flags = ", ".join(map(flag_of, unused))
         raise OptionError(f"compare: no way that is compared uses {flags}")
     judges = dict.fromkeys(judge for way in ways for judge in way.judges(options))
     refuse_unknown_names("judge", [*judges], {name: getattr(options, name) for name in BY_JUDGE})
