@@ -69,29 +69,23 @@ def find_misjudged(
 
 
 def describe_misjudged(
-    part: Part,
-    people: People,
-    verdicts: Iterable[Ints],
-    plans: Mapping[str, AnnotateOptions],
+    part: Part, people: People, verdicts: Iterable[Ints], plans: Mapping[str, AnnotateOptions]
 ) -> Iterator[Misjudged]:
     """Yield what judges of some ways, by their plans, said of the documents misjudged most."""
     found = find_misjudged(part.items, verdicts)
-    pools = (line.pool for line in read_lines(part.pools, LineLimits()))
     texts = {
-        (pool.query_id, document.id): (pool.query, document.content[:_TEXT])
-        for pool in pools
-        if pool
-        for document in pool.documents
-        if (pool.query_id, document.id) in found
+        (line.pool.query_id, document.id): (line.pool.query, document.content[:_TEXT])
+        for line in read_lines(part.pools, LineLimits())
+        if line.pool
+        for document in line.pool.documents
+        if (line.pool.query_id, document.id) in found
     }
-    statements = {
-        way: read_statements(plan.out, plan.protocol, found) for way, plan in plans.items()
-    }
+    said = {way: read_statements(plan.out, plan.protocol, found) for way, plan in plans.items()}
     for rank, ((query_id, doc_id), counts) in enumerate(found.items(), 1):
         query, document = texts[query_id, doc_id]
         human = describe_people(people, part.items, (query_id, doc_id))
-        for way, by_place in statements.items():
-            for judge, statement in by_place.get((query_id, doc_id), ()):
+        for way, statements in said.items():
+            for judge, statement in statements.get((query_id, doc_id), ()):
                 about = (rank, query_id, query, doc_id, document, human)
                 yield Misjudged(*about, *counts, way, judge, statement)
 

@@ -128,55 +128,49 @@ def read_judgments(
     judgments, missing = list[ShiftedJudgment](), Counter[str]()
     for judge in judges:
         for pair in pairs:
-            if (found := find(judge, pair)) is None:
+            original, changed, keys = find(judge, pair)
+            if not (original and changed):
                 missing[judge] += 1
                 continue
-            original, changed, keys = found
-            names = (judge, pair.probe, pair.query_id, pair.doc_id)
-            judgments.append(
-                ShiftedJudgment(*names, original, changed, changed - original, tuple(keys))
-            )
+            first, second = float(np.mean(original)), float(np.mean(changed))
+            about = (judge, pair.probe, pair.query_id, pair.doc_id)
+            judgments.append(ShiftedJudgment(*about, first, second, second - first, tuple(keys)))
     return judgments, dict(missing)
 
 
-Find = Callable[[str, ProbedPair], tuple[float, float, list[str]] | None]
-"""Returns what a judge said of the original and of the copy, and the keys of its replies."""
+Find = Callable[[str, ProbedPair], tuple[list[float], list[float], list[str]]]
+"""Returns a judge's judgments of an original and of its copy, and the keys of its replies."""
 
 
 def _grades_of(out: str) -> Find:
-    by_item = defaultdict[tuple[str, str, str], list[tuple[float, str]]](list)
-    for judge, query_id, doc_id, grade, key in _rows(
-        out, "grades", ("judge", "query_id", "doc_id", "grade", "key"), Grade
-    ):
-        by_item[judge, query_id, doc_id].append((grade, key))
+    columns, by_item = ("judge", "query_id", "doc_id", "grade", "key"), defaultdict[Any, Any](list)
+    for *place, grade, key in _rows(out, "grades", columns, Grade):
+        by_item[*place].append((grade, key))
 
-    def find(judge: str, pair: ProbedPair) -> tuple[float, float, list[str]] | None:
-        items = [by_item.get((judge, pair.pool_id, d), []) for d in (pair.doc_id, pair.changed_id)]
-        if not all(items):
-            return None
-        original, changed = (float(np.mean([grade for grade, _ in item])) for item in items)
-        return original, changed, [key for item in items for _, key in item]
+    def find(judge: str, pair: ProbedPair) -> tuple[list[float], list[float], list[str]]:
+        both = [by_item[judge, pair.pool_id, doc] for doc in (pair.doc_id, pair.changed_id)]
+        first, second = ([grade for grade, _ in item] for item in both)
+        return first, second, [key for item in both for _, key in item]
 
     return find
 
 
 def _votes_of(out: str) -> Find:
-    by_pool = defaultdict[tuple[str, str], list[tuple[str, float, bool, str]]](list)
-    for judge, query_id, *vote in _rows(
-        out, "votes", ("judge", "query_id", "doc_id_a", "preference", "swapped", "key"), Vote
-    ):
-        by_pool[judge, query_id].append(tuple(vote))
+    columns = ("judge", "query_id", "doc_id_a", "preference", "swapped", "key")
+    by_pool = defaultdict[Any, Any](list)
+    for judge, pool_id, *vote in _rows(out, "votes", columns, Vote):
+        by_pool[judge, pool_id].append(vote)
 
-    def find(judge: str, pair: ProbedPair) -> tuple[float, float, list[str]] | None:
-        votes = by_pool.get((judge, pair.pool_id), [])
+    def find(judge: str, pair: ProbedPair) -> tuple[list[float], list[float], list[str]]:
+        votes = by_pool[judge, pair.pool_id]
         if {swapped for _, _, swapped, _ in votes} != {False, True}:
-            return None
+            return [], [], []
         is_order = PROBES[pair.probe].change is None
         toward = [
             preference if (swapped if is_order else a != pair.changed_id) else -preference
             for a, preference, swapped, _ in votes
         ]
-        return 0.0, float(np.mean(toward)), [key for *_, key in votes]
+        return [0.0], toward, [key for *_, key in votes]
 
     return find
 
