@@ -8,17 +8,15 @@ id: so the originals are asked about exactly as `annotate` does, and a shared le
 once. With zelo, every pair is a pool of its own.
 """
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.errors import InputError
-from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.files.pools import LineLimits, pool_row, read_lines, to_line
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.wording import counted
 from zelo_ray.protocols.texts import shown_document
@@ -174,8 +172,8 @@ def draw_sample(
         for pool in (line.pool for shard in shards for line in read_lines(shard, LineLimits())):
             if pool and pool.query_id in unread:
                 unread.remove(pool.query_id)
-                for line in _change_pool(options, probes, pool, chosen[pool.query_id], sample):
-                    file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+                for changed in _change_pool(options, probes, pool, chosen[pool.query_id], sample):
+                    file.write(to_line(pool_row(changed)) + b"\n")
     if not sample.pairs:
         raise InputError(f"no document can be probed: {' '.join(sample.notes)}")
     return sample
@@ -211,8 +209,9 @@ def draw_documents(counts: Mapping[str, int], documents: int, seed: int) -> dict
 
 def _change_pool(
     options: ProbeOptions, probes: Sequence[str], pool: Pool, drawn: Sequence[int], sample: Sample
-) -> Iterator[dict[str, Any]]:
-    """Yield the lines of one query; add its pairs to the sample, or count why not."""
+) -> Iterator[Pool]:
+    """Yield the pools of one query; add its pairs to the sample, or count why not."""
+    pool = replace(pool, session_id="", plan={})
     doc_ids, documents = {document.id for document in pool.documents}, dict[str, Document]()
     for document in (pool.documents[place] for place in drawn):
         for probe in probes:
@@ -227,11 +226,11 @@ def _change_pool(
                 documents |= {document.id: document, changed.id: changed}
             else:
                 pool_id = _unused(sample.pool_ids, pool.query_id, probe, document.id)
-                yield _line(pool, pool_id, (document, changed))
+                yield replace(pool, query_id=pool_id, documents=(document, changed))
             names = (probe, pool.query_id, document.id, pool_id, changed.id)
             sample.pairs.append(ProbedPair(*names))
     if documents:
-        yield _line(pool, pool.query_id, documents.values())
+        yield replace(pool, documents=(*documents.values(),))
 
 
 def _change(options: ProbeOptions, probe: str, pool: Pool, document: Document) -> Document | str:
@@ -257,14 +256,3 @@ def _unused(taken: set[str], *parts: str) -> str:
         name += _BETWEEN
     taken.add(name)
     return name
-
-
-def _line(pool: Pool, pool_id: str, documents: Iterable[Document]) -> dict[str, Any]:
-    """Return an input line of a pool with other documents."""
-    return {
-        "query": {**pool.about, "id": pool_id, "query": pool.query},
-        "documents": [
-            {"id": document.id, "content": document.content, "metadata": dict(document.metadata)}
-            for document in documents
-        ],
-    }
