@@ -230,13 +230,15 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
         pass
 
 
-KINDS = ("annotate", "bakeoff", "probe", "label", "agree", "compare", "drift")
+KINDS = ("annotate", "bakeoff", "probe", "compare", "label", "agree", "compare-labels", "drift")
 FILES = {
     "label": ("label.json", "answers.jsonl"),
     "annotate": ("run.json",),
     "bakeoff": ("run.json",),
     "probe": ("run.json",),
-    **{kind: (f"{kind}.json",) for kind in KINDS[4:]},
+    "compare": ("run.json",),
+    "compare-labels": ("compare.json",),
+    **{kind: (f"{kind}.json",) for kind in ("agree", "drift")},
 }
 
 

@@ -234,7 +234,7 @@ def test_new_labels_in_logits_contradict_only_where_cut(tmp_path):
     words += ["--runs", f"{tmp_path}/a.run"]
     for name, more in (("plain", []), ("cut", ["--relevant=2"])):
         assert cli.main(["compare-labels", *words, *more, f"--out={tmp_path}/{name}"]) == 0
-        found = found_in(tmp_path / name, report_of_kind("compare").read)
+        found = found_in(tmp_path / name, report_of_kind("compare-labels").read)
         assert (Code.LABELS_CONTRADICT in found) == (name == "cut")
 
 

@@ -11,10 +11,8 @@ from zelo_ray.files.storage import exists, list_directory, read_json_object, wri
 RUN = "run.json"
 SAMPLE_RECORD, ANSWERS = "label.json", "answers.jsonl"
 """Files of which each says that a folder holds a sample for people, or their labels."""
-OWNERS = {f"{kind}.json": kind for kind in ("agree", "compare", "drift")}
+OWNERS = {"agree.json": "agree", "compare.json": "compare-labels", "drift.json": "drift"}
 """By a file, the kind of results that the other files of its folder belong to."""
-COMMAND_OF_KIND = {"compare": "compare-labels"}
-"""The command that writes results of a kind, if it has another name."""
 _RESULTS = frozenset(
     f"{name}.parquet"
     for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")
@@ -136,4 +134,4 @@ def find_owner(out: str, kind: str, sources: Iterable[str | None] = ()) -> str:
     if RUN in names and not owners:
         ran = read_record(f"{out.rstrip('/')}/{RUN}").get("kind") or "another program"
         owners = {ran} - {kind}
-    return f"the results of {COMMAND_OF_KIND.get(o, o)}" if (o := min(owners, default="")) else ""
+    return f"the results of {owner}" if (owner := min(owners, default="")) else ""

@@ -45,7 +45,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
         InputError: an input cannot be read, or no query has both labels.
     """
     places = (options.old, options.new, *options.runs)
-    if options.out and (owned := find_owner(options.out, "compare", places)):
+    if options.out and (owned := find_owner(options.out, "compare-labels", places)):
         raise OptionError(f"{options.out} holds {owned}; name another --out")
     measure = parse_measure(options.measure)
     columns = split_columns(options.columns)
@@ -69,7 +69,7 @@ def compare_labels(options: CompareLabelsOptions) -> tuple[dict[str, Any], dict[
             notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
     rows = _with_texts(find_contradictions(labels["old"], labels["new"], *cuts.values()), options)
     record = {
-        "kind": "compare",
+        "kind": "compare-labels",
         "complete": not (leaderboards and leaderboards.missing),
         "version": version("zelo-ray"),
         "options": options.model_copy(update=cuts).model_dump(mode="json"),

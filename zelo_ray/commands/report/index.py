@@ -11,7 +11,7 @@ import fsspec
 
 from zelo_ray.commands.report import find_record
 from zelo_ray.errors import NotFoundError, OptionError
-from zelo_ray.files.run_record import COMMAND_OF_KIND, is_finished
+from zelo_ray.files.run_record import is_finished
 from zelo_ray.files.storage import list_directory, read_json_object, write_text
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.page import render_page
@@ -79,7 +79,7 @@ def _row(url: str, folder: str) -> Cells:
     page = posixpath.relpath(f"{url}/{_PAGE}", folder)
     return [
         PageLink(name, quote(page)) if _PAGE in names else TextCell(f"{name} (no {_PAGE} yet)"),
-        COMMAND_OF_KIND.get(kind, kind),
+        kind,
         _started(fields),
         _state(fields),
     ]

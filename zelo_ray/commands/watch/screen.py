@@ -8,7 +8,6 @@ from rich.console import Group
 from zelo_ray.commands.watch.look import Phase, RunView
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.errors import ExitStatus
-from zelo_ray.files.run_record import COMMAND_OF_KIND
 from zelo_ray.files.wording import counted
 from zelo_ray.reports.progress.figures import JudgeProgress, duration
 from zelo_ray.reports.progress.lines import progress_line
@@ -70,7 +69,6 @@ def describe_phase(view: RunView, out: str) -> str:
     snapshot = view.snapshot
     if snapshot is None:
         kind = str((view.record or {}).get("kind", "a command"))
-        kind = COMMAND_OF_KIND.get(kind, kind)
         return {
             Phase.NOTHING: f"nothing has been written to {out} yet",
             Phase.BEGINNING: f"{out}: a run has begun ({view.holder}), and has recorded no "
@@ -79,7 +77,7 @@ def describe_phase(view: RunView, out: str) -> str:
         }.get(
             view.phase, f"{out}: a run of {kind} was begun and has recorded no progress; {_AGAIN}"
         )
-    what = f"{COMMAND_OF_KIND.get(snapshot.command, snapshot.command)} in {out}"
+    what = f"{snapshot.command} in {out}"
     return f"{what}{_describe_progress(view, snapshot)}"
 
 
