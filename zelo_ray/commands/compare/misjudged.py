@@ -54,7 +54,7 @@ def find_misjudged(
     With how many verdicts on pairs of theirs are wrong, and how many there are; each counts for
     both documents of its pair.
     """
-    wrong, pairs, of_query = Counter[Place](), Counter[Place](), Counter[str]()
+    wrong, pairs, queries = Counter[Place](), Counter[Place](), Counter[str]()
     for row in verdicts:
         for item, verdict in zip(items, row, strict=True):
             for doc_id in (item.doc_id_a, item.doc_id_b) if verdict >= 0 else ():
@@ -62,8 +62,8 @@ def find_misjudged(
                 wrong[item.query_id, doc_id] += int(verdict != item.verdict)
     found = dict[Place, tuple[int, int]]()
     for place in sorted(+wrong, key=lambda p: (-wrong[p], -wrong[p] / pairs[p], p)):
-        of_query[place[0]] += 1
-        if of_query[place[0]] <= _OF_ONE_QUERY and len(found) < _MOST:
+        queries[place[0]] += 1
+        if queries[place[0]] <= _OF_ONE_QUERY and len(found) < _MOST:
             found[place] = wrong[place], pairs[place]
     return found
 
