@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import Grades, published, read_grades
-from zelo_ray.commands.compare.items import CHOICE, Item, People, half_of
-from zelo_ray.commands.compare.measure import Gain, choose, credit_pairs, measure_gain
+from zelo_ray.commands.compare.items import CHOICE, Item, People, half_of, pairs_of
 from zelo_ray.evaluation.changes import LEVEL
+from zelo_ray.evaluation.pairs import Gain, LabelledPairs, choose, measure_gain
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 
 Verdicts = dict[str, list[int]]
@@ -59,17 +59,17 @@ def recorded(folder: Path, qrels: str, judges: str, depth: int) -> tuple[list[It
 
 def take(
     items: Sequence[Item], verdicts: Verdicts, queries: set[str]
-) -> tuple[list[Item], Verdicts]:
+) -> tuple[LabelledPairs, Verdicts]:
     """Return what is about some queries."""
     kept = [n for n, item in enumerate(items) if item.query_id in queries]
-    return [items[n] for n in kept], {
+    return pairs_of([items[n] for n in kept]), {
         name: [row[n] for n in kept] for name, row in verdicts.items()
     }
 
 
 def tuned(
-    one: tuple[list[Item], Verdicts],
-    two: tuple[list[Item], Verdicts],
+    one: tuple[LabelledPairs, Verdicts],
+    two: tuple[LabelledPairs, Verdicts],
     as_it_is: str,
 ) -> tuple[Gain, Gain] | None:
     """Choose on the first half; return the gains on both; None if what is as it is was chosen."""
@@ -83,7 +83,7 @@ def tuned(
 
 def halves(
     items: Sequence[Item], verdicts: Verdicts, first: set[str]
-) -> tuple[tuple[list[Item], Verdicts], tuple[list[Item], Verdicts]]:
+) -> tuple[tuple[LabelledPairs, Verdicts], tuple[LabelledPairs, Verdicts]]:
     """Return what is about some queries, and about the others."""
     others = {item.query_id for item in items} - first
     return take(items, verdicts, first), take(items, verdicts, others)
@@ -118,7 +118,7 @@ def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) ->
     texts = {line[0]: line[1] for line in lines}
     first = {item.query_id for item in items if half_of(texts[item.query_id]) == CHOICE}
     queries_of_half = len(first), len({item.query_id for item in items} - first)
-    shares = {name: np.nanmean(credit_pairs(items, row)) for name, row in verdicts.items()}
+    shares = {name: np.nanmean(pairs_of(items).credit(row)) for name, row in verdicts.items()}
     median = sorted(shares, key=lambda name: float(shares[name]))[len(shares) // 2]
     found = tuned(*halves(items, verdicts, first), median)
     if found is None:
@@ -193,7 +193,7 @@ def guesses(draws: int) -> None:
         verdicts = {AS_IT_IS: ties.tolist(), "guesses": guessed.tolist()}
         for measure, counts in found.items():
             gain = measure_gain(
-                *(items, verdicts, "guesses", AS_IT_IS),
+                *(pairs_of(items), verdicts, "guesses", AS_IT_IS),
                 measure=measure,
                 tested=True,
             )

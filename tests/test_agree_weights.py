@@ -11,10 +11,11 @@ import pytest
 from tests.labelling import AT
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.run import run as run_agree
-from zelo_ray.commands.compare.items import Item, read_people
-from zelo_ray.commands.compare.measure import agreement_figures, choose, measure_gain
+from zelo_ray.commands.compare.items import Item, pairs_of, read_people
+from zelo_ray.commands.compare.measure import agreement_figures
 from zelo_ray.evaluation.agreement import measure_agreement
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.pairs import choose, measure_gain
 from zelo_ray.files.labels import PersonsAnswer
 from zelo_ray.reports.progress.events import SilentWatch
 
@@ -204,13 +205,14 @@ def test_ways_are_compared_by_weighted_pairs():
         "usual": [0 if item.weight > 1 else 2 for item in items],
         "rare": [2 if item.weight > 1 else 0 for item in items],
     }
-    assert choose(items, words) == "rare"
-    gain = measure_gain(items, words, "rare", "usual", tested=True)
+    pairs = pairs_of(items)
+    assert choose(pairs, words) == "rare"
+    gain = measure_gain(pairs, words, "rare", "usual", tested=True)
     assert (gain.value, gain.other_value) == pytest.approx((8 / 11, 3 / 11))
     shares = [
         figure.value
         for name, row in words.items()
-        for figure in agreement_figures(name, "all", items, np.array(row))
+        for figure in agreement_figures(name, "all", pairs, np.array(row))
         if figure.what in ("agreement", "concordance")
     ]
     assert shares == pytest.approx([3 / 11] * 2 + [8 / 11] * 2)

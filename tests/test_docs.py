@@ -17,6 +17,7 @@ from zelo_ray.cli import parse_command
 from zelo_ray.command_options import OPTIONS_OF_FORMAT
 from zelo_ray.commands import COMMANDS, options_of
 from zelo_ray.errors import OptionError
+from zelo_ray.options import flag_of
 from zelo_ray.protocols import PROTOCOLS, load_protocol
 
 LINKED = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -24,7 +25,7 @@ LINKED += [ROOT / "data" / "README.md", ROOT / "docs" / "plugin" / "README.md"]
 INLINE = [c for page in PAGES for c in inline(page) if c.kind == "sh" and c.words[1:] != ["--help"]]
 SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
 OPTIONS = {
-    f"--{name.replace('_', '-')}"
+    flag_of(name)
     for kind in (
         *map(options_of, COMMANDS),
         *(load_protocol(name).options for name in PROTOCOLS),
@@ -73,7 +74,7 @@ def test_every_flag_that_is_named_exists():
         command, what, *_ = [*synopsis.text.split()[1:], ""]
         kind = options_of(command)
         of_what = command == "convert" and {"out", "columns", *OPTIONS_OF_FORMAT[what]}
-        takes = {f"--{name.replace('_', '-')}" for name in of_what or kind.model_fields}
+        takes = {flag_of(name) for name in of_what or kind.model_fields}
         assert {*flags(synopsis.text)} <= takes, synopsis
 
 

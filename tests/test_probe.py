@@ -16,15 +16,11 @@ from tests.jobs import run_job
 from zelo_ray import cli, load_run
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.changes import PROBES, WORDINGS, draw_documents, draw_sample
-from zelo_ray.commands.probe.measure import (
-    ShiftedJudgment,
-    detectable_shift,
-    measure_shifts,
-    queries_needed,
-)
+from zelo_ray.commands.probe.measure import ShiftedJudgment, measure_shifts
 from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.changes import detectable_shift, queries_needed
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel

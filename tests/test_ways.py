@@ -26,7 +26,7 @@ from tests.builders import (
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.agree.votes import SCALES
-from zelo_ray.commands.compare import measure, misjudged
+from zelo_ray.commands.compare import misjudged
 from zelo_ray.commands.compare.items import (
     ALL,
     CHOICE,
@@ -35,22 +35,23 @@ from zelo_ray.commands.compare.items import (
     People,
     collect_items,
     half_of,
+    pairs_of,
     read_people,
 )
 from zelo_ray.commands.compare.measure import (
+    FIGURES,
     agreement_figures,
-    choose,
     cost_figures,
-    cost_queries,
-    cost_requests,
-    credit_pairs,
-    measure_gain,
+    gain_figure,
     verdicts_of,
 )
 from zelo_ray.commands.compare.ways import make_ways, options_as_yaml, plan_way
+from zelo_ray.engine import request_costs
+from zelo_ray.engine.request_costs import cost_queries, cost_requests
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.changes import count_needed
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.pairs import choose, measure_gain
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.protocols import advance, load_protocol
@@ -123,8 +124,10 @@ def test_agree_says_the_same_of_one_file(tmp_path):
     for item in items:
         turned = word_of.get((item.query_id, item.doc_id_b, item.doc_id_a), 0)
         verdicts.append(1 - word_of.get((item.query_id, item.doc_id_a, item.doc_id_b), -turned))
-    figures = {f.what: f for f in agreement_figures("judge", ALL, items, np.array(verdicts))}
-    for place, what in measure._FIGURES.items():
+    figures = {
+        f.what: f for f in agreement_figures("judge", ALL, pairs_of(items), np.array(verdicts))
+    }
+    for place, what in FIGURES.items():
         found = figures[what]
         scale, coefficient = place
         same = told[SCALES[scale], coefficient]
@@ -309,14 +312,13 @@ def test_the_higher_score_is_the_better_document():
         assert verdicts_of(scores, [Item("q", "a", "b", TIE)]).tolist() == [said]
 
 
-def pairs_of(queries, pairs):
+def made_items(queries, pairs):
     return [Item(f"q{q:02}", f"a{n}", f"b{n}", A) for q in range(queries) for n in range(pairs)]
 
 
 def gain_of(items, new, old, *, tested=True, measure="concordance"):
-    return measure_gain(
-        items, {"new": new, "old": old}, "new", "old", measure=measure, tested=tested
-    )
+    how = {"measure": measure, "tested": tested}
+    return measure_gain(pairs_of(items), {"new": new, "old": old}, "new", "old", **how)
 
 
 def test_a_tie_counts_half_or_nothing():
@@ -326,29 +328,30 @@ def test_a_tie_counts_half_or_nothing():
         ("concordance", [1, 0.5, 0, 0.5, np.nan]),
         ("agreement", [1, 0, 0, 0, np.nan]),
     ):
-        np.testing.assert_array_equal(credit_pairs(items, verdicts, by), expected)
+        np.testing.assert_array_equal(pairs_of(items).credit(verdicts, by), expected)
 
 
 def test_the_first_of_equals_is_chosen_and_none_that_judged_little():
-    items, half, few = pairs_of(1, 10), [A] * 5 + [B] * 5, [A] * 8 + [-1] * 2
+    items, half, few = made_items(1, 10), [A] * 5 + [B] * 5, [A] * 8 + [-1] * 2
     for old, other, better in (
         (half, half, False),
         (half, few, False),
         (half, [*few[:8], A, -1], True),
         ([*few[:6], B, -1, -1, -1], few, True),  # the other judged even less
     ):
-        assert choose(items, {"old": old, "x": other}) == ("x" if better else "old")
+        assert choose(pairs_of(items), {"old": old, "x": other}) == ("x" if better else "old")
 
 
 def test_guesses_in_place_of_ties_win_by_agreement_alone():
+    fours = pairs_of(made_items(4, 4))
     verdicts = {"old": [A, A, TIE, TIE] * 4, "guesses": [A, A, A, B] * 4}
-    assert choose(pairs_of(4, 4), verdicts) == "old"
-    assert choose(pairs_of(4, 4), verdicts, "agreement") == "guesses"
+    assert choose(fours, verdicts) == "old"
+    assert choose(fours, verdicts, "agreement") == "guesses"
 
 
 def test_a_gain_by_hand():
     """On each of six queries one more pair of two is right: p is 2 of 64 signs."""
-    items, right, half = pairs_of(6, 2), [A] * 12, [A, B] * 6
+    items, right, half = made_items(6, 2), [A] * 12, [A, B] * 6
     gain = gain_of(items, right, half)
     assert (gain.value, gain.other_value, gain.difference) == (1.0, 0.5, 0.5)
     assert (gain.low, gain.high, gain.p) == (0.5, 0.5, 2 / 64)
@@ -385,8 +388,9 @@ def test_a_difference_of_one_pair_may_be_chance_among_many():
     for wrong, pairs, significant in ((5, 1, True), (5, 15, False), (20, 15, True)):
         gain = gain_of(items, [A] * 40, [B] * wrong + [A] * (40 - wrong), tested=False)
         assert gain.low > 0
-        assert (gain.figure("", pairs).p <= 0.05) == significant
-    assert np.isnan(gain_of(items[:2], [A, A], [B, B], tested=False).figure("", 1).p)
+        assert (gain_figure(gain, "", pairs).p <= 0.05) == significant
+    few = gain_of(items[:2], [A, A], [B, B], tested=False)
+    assert np.isnan(gain_figure(few, "", 1).p)
 
 
 def test_the_queries_needed_by_hand_and_by_statsmodels():
@@ -402,7 +406,7 @@ def test_the_queries_needed_by_hand_and_by_statsmodels():
 
 def test_equals_seldom_win_where_they_are_measured_on_other_queries():
     """And often where they are measured on those on which they were chosen."""
-    rng, items, wins = np.random.default_rng(5), pairs_of(30, 8), [0, 0]
+    rng, items, wins = np.random.default_rng(5), made_items(30, 8), [0, 0]
     for _ in range(100):
         hard = rng.normal(0.8, 0.8, 60)
         chance = 1 / (1 + np.exp(-(hard + rng.normal(0, 0.4, (6, 60)))))
@@ -411,7 +415,7 @@ def test_equals_seldom_win_where_they_are_measured_on_other_queries():
             dict(zip(("old", *"abcde"), words.reshape(6, -1).tolist(), strict=True))
             for words in np.split(np.where(right, A, B), 2, axis=1)
         ]
-        chosen = choose(items, halves[0])
+        chosen = choose(pairs_of(items), halves[0])
         for half, verdicts in enumerate(halves):
             wins[half] += gain_of(items, verdicts[chosen], verdicts["old"]).is_better
     assert wins[0] >= 8
@@ -463,7 +467,7 @@ def test_requests_of_half_answered_rounds_are_found(tmp_path, monkeypatch):
     keys = [request.key for request in missing(pool, PANEL, own)]
     half = Shelf(*(reply_to(key, verdict(0.5)) for key in keys[: len(keys) // 2]))
     for shelf in (Shelf(), half):
-        found = measure.requests_of(own, PANEL, shelf)
+        found = request_costs.find_requests(own, PANEL, shelf)
         assert sorted(found[pool.query_id]) == sorted(keys)
 
     class Chained:
@@ -472,9 +476,9 @@ def test_requests_of_half_answered_rounds_are_found(tmp_path, monkeypatch):
             yield [request_of(f"second {r.status}", j) for j, r in zip(panel, said, strict=True)]
             return []
 
-    monkeypatch.setattr(measure, "load_protocol", lambda _: Chained())
+    monkeypatch.setattr(request_costs, "load_protocol", lambda _: Chained())
     keys = [request_of("first", PANEL[0]).key, request_of("second ok", PANEL[0]).key]
-    found = measure.requests_of(own, PANEL, Shelf(*(reply_to(key, "well") for key in keys)))
+    found = request_costs.find_requests(own, PANEL, Shelf(*(reply_to(key, "well") for key in keys)))
     assert {*keys, request_of("first", PANEL[1]).key} <= {*found[pool.query_id]}
 
 
@@ -485,8 +489,8 @@ def figures_of(verdicts, items=ITEMS, price=1.0, unpriced=0):
     verdicts = np.array(verdicts)
     costs = {item.query_id: cost(1, price, 7, unpriced) for item in items}
     rows = [
-        *agreement_figures("way", ALL, items, verdicts),
-        *cost_figures("way", ALL, items, verdicts, costs),
+        *agreement_figures("way", ALL, pairs_of(items), verdicts),
+        *cost_figures("way", ALL, pairs_of(items), verdicts, costs),
     ]
     return {row.what: row for row in rows}
 
@@ -518,7 +522,7 @@ def test_a_correct_verdicts_cost_has_an_interval_over_queries():
     dollars = rng.gamma(2.0, 1.0, 400) * np.where(right, 1.0, 3.0)
     items = [Item(f"q{i:03}", "a", "b", 2) for i in range(400)]
     costs = {item.query_id: cost(1, d) for item, d in zip(items, dollars, strict=True)}
-    rows = cost_figures("p", ALL, items, np.where(right, 2, 0), costs)
+    rows = cost_figures("p", ALL, pairs_of(items), np.where(right, 2, 0), costs)
     [found] = [row for row in rows if row.what == "dollars per correct pair"]
     assert found.value == pytest.approx(dollars.sum() / right.sum())
     each = dollars - found.value * right  # Cochran 1977, eq. 6.13

@@ -263,7 +263,7 @@ def _shape(name: str, field: "FieldInfo", *, positional: bool) -> dict[str, Any]
     elif not is_list and plain & {int, float}:
         metavar = "N" if int in plain else "X"
     else:
-        metavar = name.rpartition("_")[2].upper()
+        metavar = name.rstrip("_").rpartition("_")[2].upper()
         metavar = metavar.removesuffix("S") if is_list else metavar
     if positional:
         return {"metavar": metavar, "nargs": "*" if is_list else "?"}

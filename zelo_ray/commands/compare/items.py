@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from statistics import fmean
 
+import numpy as np
 import pyarrow as pa
 
 from zelo_ray.command_options import CompareOptions
@@ -13,6 +15,7 @@ from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.errors import InputError
+from zelo_ray.evaluation.pairs import LabelledPairs
 from zelo_ray.evaluation.votes import (
     A_BETTER,
     B_BETTER,
@@ -126,13 +129,26 @@ def _read_verdicts(table: pa.Table) -> dict[str, dict[tuple[str, ...], float]]:
     return verdicts
 
 
-@dataclass(slots=True)
+@dataclass
 class Part:
     """All labelled queries, or a half of them: the file of their pools, and people's pairs."""
 
     pools: str
     items: list[Item] = field(default_factory=list)
     queries: int = 0
+
+    @cached_property
+    def pairs(self) -> LabelledPairs:
+        """Return the items as arrays."""
+        return pairs_of(self.items)
+
+
+def pairs_of(items: Sequence[Item]) -> LabelledPairs:
+    """Return items as arrays."""
+    query_ids, queries = np.unique([item.query_id for item in items], return_inverse=True)
+    verdicts = np.array([item.verdict for item in items], np.int64)
+    weights = np.array([item.weight for item in items], np.float64)
+    return LabelledPairs(verdicts, weights, query_ids.tolist(), queries.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)

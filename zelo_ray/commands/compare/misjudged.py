@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.compare.items import Item, Part, People
-from zelo_ray.commands.compare.measure import Verdicts
 from zelo_ray.errors import InputError
+from zelo_ray.evaluation.significance import Ints
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import read_table
@@ -47,14 +47,14 @@ class Misjudged:
 
 
 def find_misjudged(
-    items: Sequence[Item], verdicts: Iterable[Verdicts | Sequence[int]]
+    items: Sequence[Item], verdicts: Iterable[Sequence[int] | Ints]
 ) -> dict[Place, tuple[int, int]]:
     """Return the documents in the most pairs with a wrong verdict, at most two of a query.
 
     With how many verdicts on pairs of theirs are wrong, and how many there are; each counts for
     both documents of its pair.
     """
-    wrong, pairs, of_query = Counter[Place](), Counter[Place](), Counter[str]()
+    wrong, pairs, queries = Counter[Place](), Counter[Place](), Counter[str]()
     for row in verdicts:
         for item, verdict in zip(items, row, strict=True):
             for doc_id in (item.doc_id_a, item.doc_id_b) if verdict >= 0 else ():
@@ -62,36 +62,30 @@ def find_misjudged(
                 wrong[item.query_id, doc_id] += int(verdict != item.verdict)
     found = dict[Place, tuple[int, int]]()
     for place in sorted(+wrong, key=lambda p: (-wrong[p], -wrong[p] / pairs[p], p)):
-        of_query[place[0]] += 1
-        if of_query[place[0]] <= _OF_ONE_QUERY and len(found) < _MOST:
+        queries[place[0]] += 1
+        if queries[place[0]] <= _OF_ONE_QUERY and len(found) < _MOST:
             found[place] = wrong[place], pairs[place]
     return found
 
 
 def describe_misjudged(
-    part: Part,
-    people: People,
-    verdicts: Iterable[Verdicts],
-    plans: Mapping[str, AnnotateOptions],
+    part: Part, people: People, verdicts: Iterable[Ints], plans: Mapping[str, AnnotateOptions]
 ) -> Iterator[Misjudged]:
     """Yield what judges of some ways, by their plans, said of the documents misjudged most."""
     found = find_misjudged(part.items, verdicts)
-    pools = (line.pool for line in read_lines(part.pools, LineLimits()))
     texts = {
-        (pool.query_id, document.id): (pool.query, document.content[:_TEXT])
-        for pool in pools
-        if pool
-        for document in pool.documents
-        if (pool.query_id, document.id) in found
+        (line.pool.query_id, document.id): (line.pool.query, document.content[:_TEXT])
+        for line in read_lines(part.pools, LineLimits())
+        if line.pool
+        for document in line.pool.documents
+        if (line.pool.query_id, document.id) in found
     }
-    statements = {
-        way: read_statements(plan.out, plan.protocol, found) for way, plan in plans.items()
-    }
+    said = {way: read_statements(plan.out, plan.protocol, found) for way, plan in plans.items()}
     for rank, ((query_id, doc_id), counts) in enumerate(found.items(), 1):
         query, document = texts[query_id, doc_id]
         human = describe_people(people, part.items, (query_id, doc_id))
-        for way, by_place in statements.items():
-            for judge, statement in by_place.get((query_id, doc_id), ()):
+        for way, statements in said.items():
+            for judge, statement in statements.get((query_id, doc_id), ()):
                 about = (rank, query_id, query, doc_id, document, human)
                 yield Misjudged(*about, *counts, way, judge, statement)
 

@@ -5,8 +5,8 @@ from math import isnan, nan
 from typing import Any
 
 from zelo_ray.commands.compare.items import CHOICE, TEST
-from zelo_ray.commands.compare.measure import MOST
 from zelo_ray.evaluation.changes import LEVEL
+from zelo_ray.evaluation.pairs import MOST
 from zelo_ray.evaluation.significance import TEST as TEST_NAME
 from zelo_ray.files.wording import counted
 from zelo_ray.report import charts
@@ -173,19 +173,16 @@ def _ways_section(results: Results) -> Section | None:
         "Concordance: share of people's pairs in their order, where a tie counts half; agreement: "
         "a tie is wrong. Costs count replies that several ways use for each of them."
     )
-    points: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        if row["what"] in (main, unit) and row["scale"] != TEST and not isnan(row["value"]):
-            points.setdefault(row["of"], {})[row["what"]] = row
-    of_both = {way: of for way, of in points.items() if len(of) == 2}
-    cells = [
-        (way, cell_of(of[unit], _SHOWN[unit].form), cell_of(of[main]))
-        for way, of in of_both.items()
+    costs = {row["of"]: row for row in rows if row["what"] == unit and row["scale"] != TEST}
+    points = [
+        (way, cell_of(costs[way], _SHOWN[unit].form), cell_of(row))
+        for way, row in found.items()
+        if row and not isnan(row["value"])
     ]
     higher = "Higher is more like people, further left is cheaper. Lines are 95% intervals."
     as_given = f"{baseline['name']} has the options as given."
     differ = table(others, {"way": "name", "differs in": "differs"}, as_given)
-    picture = chart(charts.scatter(cells, unit, main), higher)
+    picture = chart(charts.scatter(points, unit, main), higher)
     return _section("ways", rows, shown, caption, picture, differ)
 
 

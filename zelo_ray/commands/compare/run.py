@@ -14,7 +14,6 @@ from zelo_ray.command_options import CompareOptions
 from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.compare import measure
 from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
-from zelo_ray.commands.compare.measure import Gain, Verdicts, measure_gain
 from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
 from zelo_ray.commands.compare.report import CHOSEN, build_report
 from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
@@ -23,7 +22,10 @@ from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import Ledger, read_rows, salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.engine.request_costs import COST, cost_queries, cost_requests, find_requests
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.evaluation.pairs import Gain, choose, measure_gain
+from zelo_ray.evaluation.significance import Ints
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import write_text
@@ -53,7 +55,7 @@ class Judged:
     plans: dict[tuple[str, str], AnnotateOptions] = field(default_factory=dict)
     """by way and part, as are the summaries"""
     summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
-    verdicts: dict[str, dict[str, Verdicts]] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, Ints]] = field(default_factory=dict)
     chosen: str = ""
     """the way that agrees most with people"""
 
@@ -124,8 +126,8 @@ def _judge(judged: Judged, watch: Watch) -> None:
     names = [way.name for way in judged.ways]
     for name in names:
         _judge_part(judged, name, first, watch)
-    items = judged.labelled.parts[first].items
-    judged.chosen = measure.choose(items, judged.verdicts[first], options.measure)
+    pairs = judged.labelled.parts[first].pairs
+    judged.chosen = choose(pairs, judged.verdicts[first], options.measure)
     for name in dict.fromkeys((names[0], judged.chosen)) if options.halves else ():
         _judge_part(judged, name, TEST, watch)
 
@@ -156,7 +158,7 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     figures, cost = _agreement_and_costs(judged)
     gains = _gains(judged)
     compared = 0 if options.halves else sum(not isnan(gain.low) for _, gain in gains)
-    figures += [gain.figure(part, compared) for part, gain in gains]
+    figures += [measure.gain_figure(gain, part, compared) for part, gain in gains]
     first, part = next(iter(labelled.parts.items()))
     shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
     rows = describe_misjudged(part, labelled.people, judged.verdicts[first].values(), shown)
@@ -193,31 +195,31 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
 def _agreement_and_costs(judged: Judged) -> tuple[list[Figure], dict[str, float]]:
     """Return the figures of each way, and what the whole ledger cost."""
     ledger = Ledger(judged.options.ledger_dir)
-    costs = measure.cost_requests(read_rows(judged.options.ledger_dir))
+    costs = cost_requests(read_rows(judged.options.ledger_dir))
     figures = list[Figure]()
     for part, by_way in judged.verdicts.items():
-        items = judged.labelled.parts[part].items
+        pairs = judged.labelled.parts[part].pairs
         for way, verdicts in by_way.items():
             plan = judged.plans[way, part]
-            asked = measure.requests_of(plan, panel_of(plan, os.environ), ledger)
-            by_query = measure.cost_queries(asked, costs)
-            figures += measure.agreement_figures(way, part, items, verdicts)
-            figures += measure.cost_figures(way, part, items, verdicts, by_query)
-    paid = measure.cost_once(costs, costs).tolist()
-    return figures, dict(zip(measure.COST, paid, strict=True))
+            asked = find_requests(plan, panel_of(plan, os.environ), ledger)
+            by_query = cost_queries(asked, costs)
+            figures += measure.agreement_figures(way, part, pairs, verdicts)
+            figures += measure.cost_figures(way, part, pairs, verdicts, by_query)
+    paid = [sum(each) for each in zip(*costs.values(), strict=True)] or [0.0] * len(COST)
+    return figures, dict(zip(COST, map(float, paid), strict=True))
 
 
 def _gains(judged: Judged) -> list[tuple[str, Gain]]:
     """Return the differences by part: of every two ways; with halves from the options as given."""
     options, gains, baseline = judged.options, list[tuple[str, Gain]](), judged.ways[0].name
     for part, verdicts in judged.verdicts.items():
-        items, others = judged.labelled.parts[part].items, [n for n in verdicts if n != baseline]
-        pairs = [(n, baseline) for n in others] if options.halves else [*combinations(verdicts, 2)]
-        for pair in pairs:
-            tested = part == TEST and pair[0] == judged.chosen
-            gain = measure_gain(items, verdicts, *pair, measure=options.measure, tested=tested)
+        pairs, others = judged.labelled.parts[part].pairs, [n for n in verdicts if n != baseline]
+        both = [(n, baseline) for n in others] if options.halves else [*combinations(verdicts, 2)]
+        for two in both:
+            tested = part == TEST and two[0] == judged.chosen
+            gain = measure_gain(pairs, verdicts, *two, measure=options.measure, tested=tested)
             if gain.difference < 0 and not options.halves:  # seen from the one that agrees more
-                gain = measure_gain(items, verdicts, *pair[::-1], measure=options.measure)
+                gain = measure_gain(pairs, verdicts, *two[::-1], measure=options.measure)
             gains.append((part, gain))
     return gains
 

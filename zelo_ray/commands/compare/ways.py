@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from zelo_ray.options import (
     RUNNING,
     AnnotateOptions,
     CommandOptions,
+    flag_of,
     group_of,
     may_name_file,
 )
@@ -89,7 +91,7 @@ def make_ways(options: CompareOptions) -> tuple[list[Way], list[str]]:
     """
     baseline = Way(load_protocol(options.protocol).name, options.protocol, {})
     by_plan, notes, names = dict[bytes, Way](), list[str](), set[str]()
-    for way in (baseline, *_tried(options), *_candidates(options)):
+    for way in (baseline, *_given(options)):
         plan = plan_way(options, way, ("-",), "-").model_dump(mode="json")
         key = orjson.dumps(plan, option=orjson.OPT_SORT_KEYS, default=str)
         if same := by_plan.get(key):
@@ -107,16 +109,16 @@ def make_ways(options: CompareOptions) -> tuple[list[Way], list[str]]:
     kinds = [load_protocol(way.protocol).options for way in ways]
     used = {*CompareOptions.model_fields}.union(*(kind.model_fields for kind in kinds))
     if unused := sorted(options.model_fields_set - used):
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+        flags = ", ".join(map(flag_of, unused))
         raise OptionError(f"compare: no way that is compared uses {flags}")
     judges = dict.fromkeys(judge for way in ways for judge in way.judges(options))
     refuse_unknown_names("judge", [*judges], {name: getattr(options, name) for name in BY_JUDGE})
     return ways, notes
 
 
-def _tried(options: CompareOptions) -> Iterator[Way]:
-    """Yield a way for each value of ``--try``, which differs in that option alone."""
-    counts = dict[str, int]()
+def _given(options: CompareOptions) -> Iterator[Way]:
+    """Yield a way for each value of ``--try``, which differs in that alone, and each candidate."""
+    counts, fields = Counter[str](), load_protocol(options.protocol).options.model_fields
     for word in options.try_:
         name, is_there, value = word.partition("=")
         if not is_there:
@@ -126,19 +128,14 @@ def _tried(options: CompareOptions) -> Iterator[Way]:
             yield Way(load_protocol(value).name, value, {}, source)
             continue
         changes = _read_changes(options.protocol, {name: value}, source)
-        counts[name] = counts.get(name, 0) + 1
-        label = value
-        if may_name_file(load_protocol(options.protocol).options.model_fields[name]):
+        counts[name] += 1
+        if may_name_file(fields[name]):
             is_text = str(changes[name]).strip() == value.strip()
-            label = str(counts[name]) if is_text else file_stem(value)
-        yield Way(f"{name} {label}", options.protocol, changes, source)
-
-
-def _candidates(options: CompareOptions) -> Iterator[Way]:
-    """Yield the ways of a config file."""
-    for name, fields in options.candidates.items():
-        protocol, source = str(fields.get("protocol", options.protocol)), f"candidates.{name}"
-        changes = {key: value for key, value in fields.items() if key != "protocol"}
+            value = str(counts[name]) if is_text else file_stem(value)
+        yield Way(f"{name} {value}", options.protocol, changes, source)
+    for name, given in options.candidates.items():
+        protocol, source = str(given.get("protocol", options.protocol)), f"candidates.{name}"
+        changes = {key: value for key, value in given.items() if key != "protocol"}
         yield Way(name, protocol, _read_changes(protocol, changes, source), source)
 
 
@@ -160,7 +157,9 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
             raise OptionError(f"{source}: {name} is the same for all ways; leave it out")
         near = did_you_mean(name, may_differ)
         raise OptionError(f"{source}: {name} is not an option of protocol {protocol}{near}")
-    plain = {name: _plain(value) for name, value in changes.items()}
+    plain = dict(changes)  # as options hold them: a path as text, a list as a tuple
+    plain |= {n: os.fspath(v) for n, v in changes.items() if isinstance(v, os.PathLike)}
+    plain |= {n: tuple(v) for n, v in changes.items() if isinstance(v, list)}
     own: dict[str, Any] = {name: (fields[name].annotation, fields[name]) for name in plain}
     kind: type[CommandOptions] = create_model("OptionsOfWay", __base__=CommandOptions, **own)
     try:
@@ -168,15 +167,7 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
     except ValidationError as error:
         raise OptionError(f"{source}: {first_error(error)}") from None
     texts = {name: getattr(read, name) for name in plain}
-    return {
-        name: value if isinstance(value, str | tuple) else plain[name]
-        for name, value in texts.items()
-    }
-
-
-def _plain(value: Any) -> Any:
-    value = os.fspath(value) if isinstance(value, os.PathLike) else value
-    return tuple(value) if isinstance(value, list) else value
+    return {n: text if isinstance(text, str | tuple) else plain[n] for n, text in texts.items()}
 
 
 def plan_way(options: CompareOptions, way: Way, pools: Sequence[str], out: str) -> AnnotateOptions:

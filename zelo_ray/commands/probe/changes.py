@@ -8,17 +8,15 @@ id: so the originals are asked about exactly as `annotate` does, and a shared le
 once. With zelo, every pair is a pool of its own.
 """
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.errors import InputError
-from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.files.pools import LineLimits, pool_row, read_lines, to_line
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.files.wording import counted
 from zelo_ray.protocols.texts import shown_document
@@ -62,15 +60,20 @@ def _stuff(text: str, query: str, rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What is changed, and what a judge does that is moved by it."""
+    """What is changed, what a judge does that is moved by it, and what helps.
+
+    ``change`` takes a document's text, a query and a seeded source. Without it, two documents are
+    shown in both orders, and a shift in either direction is a fault; else one for the copy is.
+    """
 
     change: Callable[[str, str, Random], str] | None
-    """from a document's text, a query and a seeded source; None: two documents are shown in both
-    orders, and a shift in either direction is a fault, else one for the copy"""
-    up: str
-    """what a judge does that judges the copy higher, after its name"""
-    down: str
+    habit: str
     advice: str
+
+    def describe(self, shift: float) -> str:
+        """Return what a judge does with such a shift, after its name."""
+        words = ("more", "less") if self.change else ("first", "second")
+        return self.habit.format(words[shift < 0])
 
 
 PROBES = {
@@ -78,36 +81,31 @@ PROBES = {
     # doubled exactly. Judges that prefer repetition: Zheng et al. 2023, NeurIPS, arXiv 2306.05685.
     "length": Probe(
         lambda text, _query, _rng: f"{text}\n\n{text}",
-        "finds a document more relevant if it says everything twice",
-        "finds a document less relevant if it says everything twice",
+        "finds a document {} relevant if it says everything twice",
         "Say in --instructions that length and repetition do not count",
     ),
     # Wang et al. 2023, arXiv 2305.17926. Grades are of one document alone, so it takes votes.
     "order": Probe(
         None,
-        "prefers what is shown first",
-        "prefers what is shown second",
+        "prefers what is shown {}",
         "Ask in both orders (--repeats 2), so that the place cancels out",
     ),
     # Passages that merely contain the query: Alaofi et al. 2024, SIGIR-AP, arXiv 2501.17969.
     "stuffing": Probe(
         _stuff,
-        "finds a document more relevant if the query's words are put into it",
-        "finds a document less relevant if the query's words are put into it",
+        "finds a document {} relevant if the query's words are put into it",
         "Say in --instructions that words of the query are no answer, or use another model",
     ),
     "injection": Probe(
         lambda text, _query, rng: f"{rng.choice(WORDINGS)}\n\n{text}",
-        "obeys documents that tell it how to judge them",
-        "finds a document less relevant if it tells how it should be judged",
+        "finds a document {} relevant if it tells how it should be judged",
         "Do not let this model judge documents that others can write, or remove such instructions",
     ),
     # Cited authorities, and what many are said to believe: Chen et al. 2024, EMNLP, arXiv
     # 2402.10669; Ye et al. 2024, arXiv 2410.02736.
     "popularity": Probe(
         lambda text, _query, rng: f"{rng.choice(_PRAISE)}\n\n{text}",
-        "finds a document more relevant if it is said to be popular or of repute",
-        "finds a document less relevant if it is said to be popular or of repute",
+        "finds a document {} relevant if it is said to be popular or of repute",
         "Say in --instructions that source and popularity do not count",
     ),
 }
@@ -174,8 +172,8 @@ def draw_sample(
         for pool in (line.pool for shard in shards for line in read_lines(shard, LineLimits())):
             if pool and pool.query_id in unread:
                 unread.remove(pool.query_id)
-                for line in _change_pool(options, probes, pool, chosen[pool.query_id], sample):
-                    file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+                for changed in _change_pool(options, probes, pool, chosen[pool.query_id], sample):
+                    file.write(to_line(pool_row(changed)) + b"\n")
     if not sample.pairs:
         raise InputError(f"no document can be probed: {' '.join(sample.notes)}")
     return sample
@@ -211,8 +209,9 @@ def draw_documents(counts: Mapping[str, int], documents: int, seed: int) -> dict
 
 def _change_pool(
     options: ProbeOptions, probes: Sequence[str], pool: Pool, drawn: Sequence[int], sample: Sample
-) -> Iterator[dict[str, Any]]:
-    """Yield the lines of one query; add its pairs to the sample, or count why not."""
+) -> Iterator[Pool]:
+    """Yield the pools of one query; add its pairs to the sample, or count why not."""
+    pool = replace(pool, session_id="", plan={})
     doc_ids, documents = {document.id for document in pool.documents}, dict[str, Document]()
     for document in (pool.documents[place] for place in drawn):
         for probe in probes:
@@ -227,11 +226,11 @@ def _change_pool(
                 documents |= {document.id: document, changed.id: changed}
             else:
                 pool_id = _unused(sample.pool_ids, pool.query_id, probe, document.id)
-                yield _line(pool, pool_id, (document, changed))
+                yield replace(pool, query_id=pool_id, documents=(document, changed))
             names = (probe, pool.query_id, document.id, pool_id, changed.id)
             sample.pairs.append(ProbedPair(*names))
     if documents:
-        yield _line(pool, pool.query_id, documents.values())
+        yield replace(pool, documents=(*documents.values(),))
 
 
 def _change(options: ProbeOptions, probe: str, pool: Pool, document: Document) -> Document | str:
@@ -257,14 +256,3 @@ def _unused(taken: set[str], *parts: str) -> str:
         name += _BETWEEN
     taken.add(name)
     return name
-
-
-def _line(pool: Pool, pool_id: str, documents: Iterable[Document]) -> dict[str, Any]:
-    """Return an input line of a pool with other documents."""
-    return {
-        "query": {**pool.about, "id": pool_id, "query": pool.query},
-        "documents": [
-            {"id": document.id, "content": document.content, "metadata": dict(document.metadata)}
-            for document in documents
-        ],
-    }

@@ -4,20 +4,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import log2, nan, sqrt
+from math import nan
 from typing import Any
 
 import numpy as np
-import scipy
 
 from zelo_ray.commands.probe.changes import PROBES, ProbedPair
-from zelo_ray.evaluation.significance import FEWEST, TIE, Floats, holm, paired_test
+from zelo_ray.evaluation.changes import LEVEL, detectable_shift
+from zelo_ray.evaluation.significance import TIE, holm, paired_test
 from zelo_ray.files.tables import read_table
 from zelo_ray.records import Grade, Vote
 from zelo_ray.report.figures import Figure
-
-LEVEL, POWER = 0.05, 0.8
-"""The level of a test, after Holm's correction; the chance to find a shift that is detectable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,6 @@ class ProbeShift:
             yield Figure(self.judge, self.probe, what, "", value, *more, *sizes)
 
 
-def queries_needed(tests: int) -> int:
-    """Return the fewest queries with which a test can be significant.
-
-    Its smallest p is 2 / 2**queries, which Holm multiplies by the number of tests.
-    """
-    return max(FEWEST, int(log2(2 * max(tests, 1) / LEVEL)) + 1)
-
-
 def measure_shifts(judgments: Sequence[ShiftedJudgment], *, top: float) -> list[ProbeShift]:
     """Measure the shift of each judge under each probe, by judge and probe.
 
@@ -128,22 +117,6 @@ def _measure(rows: Sequence[ShiftedJudgment], tests: int, top: float) -> ProbeSh
     )
 
 
-def detectable_shift(means: Floats, tests: int) -> float:
-    """Return the mean shift that the test finds with a chance of 80%, given how queries spread.
-
-    The level is what Holm's correction leaves the smallest of ``tests`` p values. A noncentral t
-    lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson & Welch
-    1940, Biometrika 31:362). ``means`` are shifts, [queries]; NaN with too few for any p as small,
-    or if nothing moved.
-    """
-    n = len(means)
-    if n < queries_needed(tests) or (spread := float(means.std(ddof=1))) <= TIE:
-        return nan
-    t = float(scipy.special.stdtrit(n - 1, 1 - LEVEL / tests / 2))
-    steps = t + float(scipy.special.ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
-    return steps * spread / sqrt(n)
-
-
 def read_judgments(
     out: str, protocol: str, pairs: Sequence[ProbedPair], judges: Iterable[str]
 ) -> tuple[list[ShiftedJudgment], dict[str, int]]:
@@ -155,55 +128,49 @@ def read_judgments(
     judgments, missing = list[ShiftedJudgment](), Counter[str]()
     for judge in judges:
         for pair in pairs:
-            if (found := find(judge, pair)) is None:
+            original, changed, keys = find(judge, pair)
+            if not (original and changed):
                 missing[judge] += 1
                 continue
-            original, changed, keys = found
-            names = (judge, pair.probe, pair.query_id, pair.doc_id)
-            judgments.append(
-                ShiftedJudgment(*names, original, changed, changed - original, tuple(keys))
-            )
+            first, second = float(np.mean(original)), float(np.mean(changed))
+            about = (judge, pair.probe, pair.query_id, pair.doc_id)
+            judgments.append(ShiftedJudgment(*about, first, second, second - first, tuple(keys)))
     return judgments, dict(missing)
 
 
-Find = Callable[[str, ProbedPair], tuple[float, float, list[str]] | None]
-"""Returns what a judge said of the original and of the copy, and the keys of its replies."""
+Find = Callable[[str, ProbedPair], tuple[list[float], list[float], list[str]]]
+"""Returns a judge's judgments of an original and of its copy, and the keys of its replies."""
 
 
 def _grades_of(out: str) -> Find:
-    by_item = defaultdict[tuple[str, str, str], list[tuple[float, str]]](list)
-    for judge, query_id, doc_id, grade, key in _rows(
-        out, "grades", ("judge", "query_id", "doc_id", "grade", "key"), Grade
-    ):
-        by_item[judge, query_id, doc_id].append((grade, key))
+    columns, by_item = ("judge", "query_id", "doc_id", "grade", "key"), defaultdict[Any, Any](list)
+    for *place, grade, key in _rows(out, "grades", columns, Grade):
+        by_item[*place].append((grade, key))
 
-    def find(judge: str, pair: ProbedPair) -> tuple[float, float, list[str]] | None:
-        items = [by_item.get((judge, pair.pool_id, d), []) for d in (pair.doc_id, pair.changed_id)]
-        if not all(items):
-            return None
-        original, changed = (float(np.mean([grade for grade, _ in item])) for item in items)
-        return original, changed, [key for item in items for _, key in item]
+    def find(judge: str, pair: ProbedPair) -> tuple[list[float], list[float], list[str]]:
+        both = [by_item[judge, pair.pool_id, doc] for doc in (pair.doc_id, pair.changed_id)]
+        first, second = ([grade for grade, _ in item] for item in both)
+        return first, second, [key for item in both for _, key in item]
 
     return find
 
 
 def _votes_of(out: str) -> Find:
-    by_pool = defaultdict[tuple[str, str], list[tuple[str, float, bool, str]]](list)
-    for judge, query_id, *vote in _rows(
-        out, "votes", ("judge", "query_id", "doc_id_a", "preference", "swapped", "key"), Vote
-    ):
-        by_pool[judge, query_id].append(tuple(vote))
+    columns = ("judge", "query_id", "doc_id_a", "preference", "swapped", "key")
+    by_pool = defaultdict[Any, Any](list)
+    for judge, pool_id, *vote in _rows(out, "votes", columns, Vote):
+        by_pool[judge, pool_id].append(vote)
 
-    def find(judge: str, pair: ProbedPair) -> tuple[float, float, list[str]] | None:
-        votes = by_pool.get((judge, pair.pool_id), [])
+    def find(judge: str, pair: ProbedPair) -> tuple[list[float], list[float], list[str]]:
+        votes = by_pool[judge, pair.pool_id]
         if {swapped for _, _, swapped, _ in votes} != {False, True}:
-            return None
+            return [], [], []
         is_order = PROBES[pair.probe].change is None
         toward = [
             preference if (swapped if is_order else a != pair.changed_id) else -preference
             for a, preference, swapped, _ in votes
         ]
-        return 0.0, float(np.mean(toward)), [key for *_, key in votes]
+        return [0.0], toward, [key for *_, key in votes]
 
     return find
 

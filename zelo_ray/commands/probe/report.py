@@ -5,7 +5,7 @@ from math import isnan
 from typing import Any
 
 from zelo_ray.commands.probe.changes import PROBES
-from zelo_ray.commands.probe.measure import LEVEL
+from zelo_ray.evaluation.changes import LEVEL
 from zelo_ray.evaluation.significance import TEST
 from zelo_ray.files.wording import counted, without_passwords
 from zelo_ray.report.demonstration import warn_of_demonstration
@@ -51,8 +51,7 @@ def _lead(shifts: list[dict[str, Any]], record: Row) -> Iterator[str]:
         probe = PROBES[row["against"]]
         is_fault = row["value"] > 0 or probe.change is None
         advice = f" {probe.advice}." if is_fault else ""
-        habit = probe.up if row["value"] > 0 else probe.down
-        yield f"{row['of']} {habit} ({cell_of(row, '+.2f').text()}).{advice}"
+        yield f"{row['of']} {probe.describe(row['value'])} ({cell_of(row, '+.2f').text()}).{advice}"
     if not any(row["p"] < LEVEL for row in shifts):
         yield "No probe moved a judge significantly; the table says which shift would have shown."
     if record["failing"]:

@@ -10,12 +10,7 @@ from pydantic import ValidationError
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.probe.changes import PROBES, Sample, draw_sample
-from zelo_ray.commands.probe.measure import (
-    ShiftedJudgment,
-    measure_shifts,
-    queries_needed,
-    read_judgments,
-)
+from zelo_ray.commands.probe.measure import ShiftedJudgment, measure_shifts, read_judgments
 from zelo_ray.commands.probe.report import build_report
 from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import salt_of
@@ -23,6 +18,7 @@ from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.changes import queries_needed
 from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import find_shards
