@@ -189,7 +189,7 @@ def test_explain_has_the_battles_of_a_document(stage):
     words = ("explain", stage.battles(), "--query", QUERY, "--doc", f"{QUERY}-01")
     result = stage.run(*words)["result"]
     [score] = result["scores"]
-    votes = result["judgments"]["votes"]
+    votes = result["votes"]
     assert score["comparisons"] == len(votes) == 27
     assert all(f"{QUERY}-01" in (vote["doc_id_a"], vote["doc_id_b"]) for vote in votes)
 
