@@ -1,0 +1,226 @@
+"""Ask rerankers to rank pools, and collect rankings, failures and costs.
+
+Each ranker has workers of its own, and its answers go through the ledger as a judge's do.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import fsum, isnan, nan
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.command_options import BakeoffOptions
+from zelo_ray.commands.where import JobSize, executor_of
+from zelo_ray.engine.coordinator import CoordinatedRun
+from zelo_ray.engine.count_input import Count, InputCount
+from zelo_ray.engine.executor import AskedJudges
+from zelo_ray.engine.job import Job, JobLines, Watch
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.preflight import check_spending, refuse_small_cap
+from zelo_ray.engine.tally import Tally
+from zelo_ray.errors import LedgerError, Stopped
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.significance import FEWEST
+from zelo_ray.files.pools import Line
+from zelo_ray.files.tables import schema_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import find_protocol
+from zelo_ray.reasons import Disabled
+from zelo_ray.records import Judge, Mean, Pool, Ranked, Status
+from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
+from zelo_ray.rerankers.ranking import QueryCost, costs_in, rank_lines
+
+_SAMPLES, _CELLS = 1000, 2**20
+"""Samples of queries, and how many of their values are in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """One query that a ranker did not answer, and why; ``missing``: a run file does not hold it."""
+
+    run: str
+    query_id: str
+    status: Status | Literal["missing"]
+    reason: str
+    attempts: int
+
+
+@dataclass(slots=True)
+class Asked:
+    """What asking the rankers gave; ``notes`` say by ranker why it was asked no more."""
+
+    runs: dict[str, pa.Table] = field(default_factory=dict)
+    failures: list[Unranked] = field(default_factory=list)
+    costs: list[QueryCost] = field(default_factory=list)
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    damaged: int = 0
+
+    def paid(self, ranker: str) -> tuple[float, int]:
+        """Return dollars, whichever run paid them, and the number of answers without a price."""
+        tally = self.tallies.get(ranker, Tally())
+        costs = [cost for cost in self.costs if cost.run == ranker]
+        known = fsum(cost.dollars for cost in costs if not isnan(cost.dollars))
+        unknown = sum(cost.requests for cost in costs if isnan(cost.dollars))
+        return max(tally.dollars, known), max(tally.unpriced, unknown)
+
+
+class Rankers:
+    """The rerankers of a bake-off, each with the options that it is asked with."""
+
+    def __init__(self, options: BakeoffOptions, run_id: str) -> None:
+        self.options, self.run_id = options, run_id
+        # If one has to stop, the others go on.
+        alone = {"allow_missing_judges": True}
+        self.by_name: dict[str, tuple[BakeoffRanker, AnnotateOptions]] = {
+            ranker.name: (ranker, asking_options(ranker, options).model_copy(update=alone))
+            for ranker in build_rankers(options, os.environ, run_id=run_id)
+        }
+
+    def counts(self) -> dict[str, Count]:
+        """Return, by ranker that is asked, how many requests a pool takes."""
+
+        def count(protocol: str, judge: Judge, options: AnnotateOptions, pool: Pool) -> int:
+            counts = find_protocol(protocol).count(pool, (judge,), options)
+            return sum(counts.values())
+
+        return {
+            name: partial(count, ranker.protocol, ranker.judge, options)
+            for name, (ranker, options) in self.by_name.items()
+            if ranker.judge
+        }
+
+    def _job(self, name: str, census: InputCount) -> Job:
+        ranker, options = self.by_name[name]
+        places = frozenset((file, number) for file, number, _ in census.places)
+        panel = (ranker.judge,) if ranker.judge else ()
+        return Job(options, panel, self.run_id, frozenset(), places, label=name)
+
+    def ask(self, lines: JobLines, census: InputCount, watch: Watch) -> Asked:
+        """Ask every ranker side by side, then collect how each ranked every pool.
+
+        Raises:
+            Stopped: all were stopped, or replies are missing that no reranker will give.
+        """
+        options, planned = self.options, census.planned
+        judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
+        paid = check_spending(options, judges, watch)
+        panels = [(self.by_name[name][1], (judge,)) for name, judge in judges.items()]
+        refuse_small_cap(options.max_usd, paid.dollars, panels, lines.shards)
+        if options.max_usd is not None:
+            watch.budget(options.max_usd, paid.dollars)
+        run = CoordinatedRun(self.run_id, options.max_usd, paid.dollars)
+        gpus = options.num_gpus
+        size = JobSize(sum(planned.values()), census.bytes, options.actors * sum(gpus.values()))
+        with executor_of(options, run, lines, size, watch) as executor:
+            groups = [
+                AskedJudges(self._job(name, census), (judge,), gpus=gpus.get(name, 0.0))
+                for name, judge in judges.items()
+            ]
+            tallies, reason, disabled = executor.ask(groups, planned, watch)
+            if reason:
+                replies = sum(tally.answered for tally in tallies.values())
+                raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
+            job = self._job(next(iter(self.by_name)), census)
+            make = partial(_Builder, self.by_name, job.options.ledger_dir, disabled)
+            asked = self._collect(executor.build(job, make))
+        asked.notes = {name: each.message for name, each in disabled.items()}
+        asked.tallies, asked.damaged = tallies, len(paid.damaged)
+        return asked
+
+    def _collect(self, blocks: Iterator[pa.Table]) -> Asked:
+        asked, names = Asked(), [field.name for field in schema_of(Unranked)]
+        parts: dict[str, list[pa.Table]] = {name: [] for name in self.by_name}
+        for block in blocks:
+            if missing := pc.sum(block["missing"]).as_py():
+                raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
+            for name, found in parts.items():
+                found.append(_lines_of(block.filter(pc.equal(block["run"], name))))
+            failed = block.filter(pc.not_equal(block["status"], "ok")).select(names)
+            asked.failures += [Unranked(**row) for row in failed.to_pylist()]
+            asked.costs += costs_in(block)
+        asked.runs = {name: pa.concat_tables(found) for name, found in parts.items()}
+        return asked
+
+
+def _lines_of(rows: pa.Table) -> pa.Table:
+    """Return the lines of a run, from one ranker's rows of a query with documents and scores."""
+    rows = rows.combine_chunks()
+    query_ids = rows["query_id"].take(pc.list_parent_indices(rows["doc_ids"]))
+    columns = [query_ids, pc.list_flatten(rows["doc_ids"]), pc.list_flatten(rows["scores"])]
+    return pa.table(columns, schema=schema_of(Ranked))
+
+
+class _Builder:
+    """Turns replies into rankings of whole pools, where the executor is; see `rank_lines`."""
+
+    def __init__(
+        self,
+        rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]],
+        ledger_dir: str,
+        disabled: Mapping[str, Disabled],
+    ) -> None:
+        self._rankers, self._place, self._disabled = rankers, ledger_dir, disabled
+        self._ledger = Ledger(ledger_dir)
+
+    def build(self, lines: Sequence[Line]) -> pa.Table:
+        """Rank the pools of some lines."""
+        try:
+            return rank_lines(lines, self._rankers, self._ledger, self._disabled)
+        except LedgerError:  # what was damaged since then counts as missing
+            self._ledger.close()
+            self._ledger = Ledger(self._place)
+            return rank_lines(lines, self._rankers, self._ledger, self._disabled)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+
+def _percentile(share: float) -> Callable[[Floats], Floats]:
+    return lambda samples: np.asarray(np.percentile(samples[..., 0], share, axis=-1))
+
+
+COSTS: Mapping[str, Callable[[Floats], Floats]] = {
+    "seconds_p50": _percentile(50),
+    "seconds_p95": _percentile(95),
+    "usd_per_1000": lambda samples: np.asarray(1000 * samples[..., 1].mean(axis=-1)),
+}
+"""By the name of a figure, how it follows from queries: [..., queries, 2], whose last axis is
+seconds and dollars."""
+
+
+def sum_costs(costs: Sequence[QueryCost], options: BakeoffOptions) -> Iterator[Mean]:
+    """Yield what a query takes each ranker, with intervals from a bootstrap over queries.
+
+    Times are of queries whose time is known, prices of all.
+    """
+    for name in dict.fromkeys(cost.run for cost in costs):
+        own = [cost for cost in costs if cost.run == name]
+        timed = [cost for cost in own if not np.isnan(cost.seconds)]
+        for what, figure in COSTS.items():
+            rows = own if what == "usd_per_1000" else timed
+            values = np.array([(cost.seconds, cost.dollars) for cost in rows], dtype=float)
+            if not rows or np.isnan(value := float(figure(values))):
+                continue
+            ends = _interval(values, figure, options) if len(rows) >= FEWEST else (nan, nan)
+            yield Mean(name, what, value, *ends, len(rows), "cost")
+
+
+def _interval(
+    values: Floats, figure: Callable[[Floats], Floats], options: BakeoffOptions
+) -> tuple[float, float]:
+    """Return the percentile interval of a figure over samples of the queries."""
+    stream, samples = np.random.default_rng(options.seed % 2**64), list[Floats]()
+    step = max(1, _CELLS // len(values))
+    for start in range(0, _SAMPLES, step):
+        size = (min(step, _SAMPLES - start), len(values))
+        samples.append(figure(values[stream.integers(0, len(values), size)]))
+    tail = 50 * (1 - options.confidence)
+    low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])
+    return float(low), float(high)
