@@ -45,7 +45,9 @@ def arms(rerankers):
         write_annotated=True,
     )
     assert contest.complete, contest
-    return contest.leaderboard.to_pandas().set_index("ranker")
+    means = contest.means.to_pandas()
+    means = means[means.estimate == "panel"]
+    return means.pivot(index="run", columns="measure", values="mean")
 
 
 def asked():

@@ -1,16 +1,10 @@
 """Warnings about results: the code just above each limit, none just below it; and their order."""
 
-import json
-from dataclasses import replace
-from math import nan
-
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import pool_of, results_of, write_run
 from tests.results import write_graded
-from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import evil_pool, report
 from zelo_ray import cli
 from zelo_ray.commands import report_of_kind
@@ -19,21 +13,13 @@ from zelo_ray.commands.annotate.report import ANNOTATE_REPORT
 from zelo_ray.commands.annotate.report.asking_warnings import warn_of_asking
 from zelo_ray.commands.annotate.report.panel_warnings import JudgingFigures
 from zelo_ray.commands.annotate.report.warnings import warn_of_judging
-from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.commands.bakeoff.report.results import BakeoffResults
-from zelo_ray.commands.bakeoff.report.warnings import (
-    RankerFigures,
-    rank_bakeoff_warnings,
-    warn_of_rankers,
-)
 from zelo_ray.commands.compare_labels.report import warn_of_labels
 from zelo_ray.commands.compare_protocols.report import rank_warnings_of, warn_of_protocols
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.tables import table_of
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
-from zelo_ray.records import Comparison, Grade
-from zelo_ray.reports.source import Source
+from zelo_ray.records import Grade
 from zelo_ray.reports.warning import ResultWarning, rank_warnings
 from zelo_ray.reports.warning_codes import WarningCode as Code
 
@@ -79,32 +65,10 @@ JUDGED = [
 ]  # fmt: skip
 
 
-def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=nan, kin=""):
-    ends = (difference - reach, difference + reach)
-    row = ("a", "b", "nDCG@10", 0.5, 0.5 - difference, difference, *ends, p, p, 0.8)
-    return Comparison(*row, p_labels, queries, 20, 10, 20, kin=kin)
-
-
-SURE = {"rivals": [compared(p=0.01)]}
-RANKED = [
-    (Code.NO_SIGNIFICANT_LEAD, {"rivals": [compared()]}, SURE),
-    (Code.LEAD_UNSURE_BY_LABELS, {"rivals": [compared(p=0.01, p_labels=0.7)]}, SURE),
-    (Code.LEAD_ONLY_BY_KIN, {"rivals": [compared(p=0.01, kin="gpt")]}, SURE),
-    (Code.TOO_FEW_QUERIES, {"rivals": [compared(queries=2)]}, {"rivals": []}),
-    (Code.RANKED_SOME, {"missing": {"a": 1}}, {"missing": {"a": 0}}),
-    (Code.RANKED_NOTHING, {"missing": {"a": 50}}, {"missing": {"a": 0}}),
-    (Code.UNJUDGED_DOCUMENTS, {"missing": {"a": 0}, "unjudged": {"a": 190}},
-     {"missing": {"a": 0}, "unjudged": {"a": 55}}),
-    (Code.UNJUDGED_DOCUMENTS, {"missing": {"a": 0}, "unjudged": {"a": 50}, "ranked": {"a": 200}},
-     {"missing": {"a": 0}, "unjudged": {"a": 50}}),
-]  # fmt: skip
-
-
 def test_each_is_said_from_its_limit_on():
     for table, found in (
         (ASKED, lambda fields: warn_of_asking(Summary("", **fields))),
         (JUDGED, lambda fields: warn_of_judging(JudgingFigures(**fields))),
-        (RANKED, lambda fields: warn_of_rankers(RankerFigures(50, "nDCG@10", **fields))),
     ):
         for code, above, below in table:
             assert code in codes(found(above)), (code, above)
@@ -128,22 +92,6 @@ def test_sides_that_contradict_are_named():
         spans = {tuple(two): (0.3, 0.2, 0.4) for two in apart} | {("a", "e"): (0.8, 0.7, 0.9)}
         [found] = warn_of_judging(JudgingFigures(pair_agreement=spans))
         assert found.text.startswith(said)
-
-
-def test_how_many_queries_a_lead_needs():
-    """At the corrected level, at which the interval is; to be found in 80% of bake-offs."""
-
-    def told(rival, **more):
-        figures = RankerFigures(50, "nDCG@10", [rival], **more)
-        return " ".join(map(str, warn_of_rankers(figures)))
-
-    assert "about 410 queries" in told(compared())
-    assert "about 880 queries" in told(compared(), compared=45), "3.26 + 0.84 errors, not 1.96"
-    for level, half in ((0.8, 1.2816), (0.99, 2.5758)):
-        reach = 0.04 / 1.96 * half
-        wide = replace(compared(), low=0.02 - reach, high=0.02 + reach)
-        assert "about 410 queries" in told(wide, confidence=level)
-    assert "queries" not in told(compared(p=0.03), compared=20).partition("p = 0.03")[2]
 
 
 def row(**fields):
@@ -245,30 +193,6 @@ def test_new_labels_in_logits_contradict_only_where_cut(tmp_path):
         assert cli.main(["compare-labels", *words, *more, f"--out={tmp_path}/{name}"]) == 0
         found = found_in(tmp_path / name, report_of_kind("compare").read)
         assert (Code.LABELS_CONTRADICT in found) == (name == "cut")
-
-
-def test_a_contest_counts_what_its_arms_rank(tmp_path):
-    arms, _ = write_bakeoff(tmp_path, queries=60)
-    ranked = [{"run": arms[0], "query_id": f"q{i}", "doc_id": f"d{d}", "score": -float(d)}
-              for i in range(60) for d in range(4)]  # fmt: skip
-    unjudged = [{"run": arms[0], "query_id": f"q{i}", "doc_id": "d3", "rank": 4} for i in range(60)]
-    for name, rows in (("runs", ranked), ("unjudged", unjudged)):
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
-    assert Code.UNJUDGED_DOCUMENTS in found_in(tmp_path, BAKEOFF_REPORT.read)
-
-
-def test_people_decide_where_they_correct_the_panel(tmp_path):
-    arms, _ = write_bakeoff(tmp_path)
-    rows = pq.read_table(tmp_path / "comparisons.parquet").to_pylist()
-    sure = [{**row, "estimate": "corrected", "p_holm": 0.001} for row in rows]
-    doubtful = [{**row, "p_holm": 0.001, "p_labels": 0.6} for row in rows]
-    table = table_of([Comparison(**row) for row in doubtful + sure], Comparison)
-    pq.write_table(table, tmp_path / "comparisons.parquet")
-    run = json.loads((tmp_path / "run.json").read_text())
-    for people, said in ((None, True), ({"way": "queries", "measures": ["nDCG@10"]}, False)):
-        run["summary"] |= {"people": people and people | {"leader": arms[0]}}
-        results = BakeoffResults(Source(str(tmp_path)), run)
-        assert (Code.LEAD_UNSURE_BY_LABELS in codes(rank_bakeoff_warnings(results).every)) == said
 
 
 # As they are shown

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import has_part, index_by_id, read_texts
-from zelo_ray.files.pools import LineLimits, is_same_text, read_lines
+from zelo_ray.files.pools import Line, is_same_text
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import list_directory
 
@@ -15,7 +15,7 @@ from zelo_ray.files.storage import list_directory
 def find_own_queries(
     tables: Iterable[pa.Table],
     query_ids: Sequence[str],
-    shards: Sequence[str],
+    lines: Iterable[Line],
     collection: tuple[str, str] | None,
 ) -> tuple[set[str], set[str]]:
     """Return the queries that are documents of their own, by id and text, and by id alone.
@@ -23,7 +23,7 @@ def find_own_queries(
     Args:
         tables: of query_id and doc_id: a truth, and runs.
         query_ids: of the truth.
-        shards: the files of the pools, which may tell the texts.
+        lines: of the pools, which may tell the texts.
         collection: the places of the documents and of the queries, if they may.
 
     Raises:
@@ -34,7 +34,7 @@ def find_own_queries(
         found = table.filter(pc.equal(table["query_id"], table["doc_id"]))["query_id"]
         own_ids |= {*found.filter(pc.is_in(found, known)).to_pylist()}
     same, pending = set[str](), set(own_ids)
-    for line in (line for shard in shards if own_ids for line in read_lines(shard, LineLimits())):
+    for line in lines if own_ids else ():
         if line.pool and line.own_query and line.pool.query_id in pending:
             pending.discard(line.pool.query_id)
             same |= {line.pool.query_id} if line.own_query == "left out" else set()

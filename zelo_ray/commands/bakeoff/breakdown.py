@@ -6,13 +6,13 @@ from math import isnan
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from markupsafe import Markup
 
 from zelo_ray.commands.bakeoff.parts import DIFFICULTY
 from zelo_ray.commands.bakeoff.rows import rankers_of
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.files.tables import codes_of
+from zelo_ray.records import Metric
 from zelo_ray.report import charts
 from zelo_ray.report.model import Cell, Section, chart, table
 from zelo_ray.report.page import fold, foldings, html_table
@@ -63,10 +63,9 @@ def _distribution(results: Results) -> Iterator[Section]:
 
 def _values(results: Results, rankers: list[str], measure: str) -> tuple[list[str], Floats]:
     """Return query ids and a measure, [rankers, queries]; NaN if a ranker did not rank a query."""
-    if "metrics" not in results:
+    rows = results.part("metrics", Metric, measure=measure)
+    if not len(rows):
         return [], np.empty((0, 0))
-    rows = results.tables["metrics"].to_arrow()
-    rows = rows.filter((pc.field("measure") == measure) & pc.field("run").isin(rankers))
     (query, query_ids), (run, runs) = codes_of(rows["query_id"]), codes_of(rows["run"])
     values = np.full((len(rankers), len(query_ids)), np.nan)
     place = np.array([rankers.index(name) for name in runs], dtype=np.int64)

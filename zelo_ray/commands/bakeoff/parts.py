@@ -1,7 +1,6 @@
 """Take a bake-off apart: means by slices of the queries, and queries where two rankers differ."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 from textwrap import shorten
 
@@ -9,8 +8,10 @@ import numpy as np
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
+from zelo_ray.commands.bakeoff.rows import Contrast, Slice
 from zelo_ray.evaluation.measures import Measure, Truth, default_measures, load_measure
 from zelo_ray.evaluation.significance import mean_metrics
+from zelo_ray.files.pools import Line
 from zelo_ray.records import Pool
 
 DIFFICULTY = "difficulty (by result)"
@@ -19,20 +20,6 @@ _DIFFICULTY = ("hard", "medium", "easy")
 _RELEVANT = {"0": 0, "1": 1, "2-5": 5, "6+": np.inf}
 """By the name of a step, the most relevant documents of its queries."""
 _RIVALS, _QUERIES, _SHOWN, _SNIPPET = 5, 5, 10, 280
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The mean of a measure over some of the queries, with its interval."""
-
-    slice: str
-    value: str
-    run: str
-    measure: str
-    mean: float
-    low: float
-    high: float
-    queries: int
 
 
 def compute_slices(
@@ -100,40 +87,30 @@ def _difficulty(measured: Measured) -> list[str]:
     return labels
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A document of a query where the best ranker, A, and another differ most.
+def find_contrasts(measured: Measured, lines: Iterable[Line]) -> list[Contrast]:
+    """Return the first documents of queries where the best ranker and its rivals differ most.
 
-    ``relevance`` is NaN where the truth does not know it, and a rank 0 where a ranker lacks it.
+    ``lines`` of pools are read for their texts, if there are such queries.
     """
-
-    query_id: str
-    query: str
-    run_a: str
-    run_b: str
-    value_a: float
-    value_b: float
-    doc_id: str
-    text: str
-    relevance: float
-    rank_a: int
-    rank_b: int
-
-
-def find_contrasts(measured: Measured) -> list[tuple[str, str, int]]:
-    """Return the best ranker, a rival, and the place of a query where they differ most."""
     best, *others = measured.leaderboard
-    values, triples = measured.values[measured.leading], list[tuple[str, str, int]]()
+    values, chosen = measured.values[measured.leading], list[tuple[str, int]]()
+    a = measured.names.index(best)
     for rival in others[:_RIVALS]:
-        a, b = measured.names.index(best), measured.names.index(rival)
+        b = measured.names.index(rival)
         answered = measured.answered[a] & measured.answered[b]
         apart = np.where(answered, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
         widest = np.argsort(-apart, kind="stable")[:_QUERIES]
-        triples += [(best, rival, int(q)) for q in widest if apart[q] > 0]
-    return triples
+        chosen += [(rival, int(q)) for q in widest if apart[q] > 0]
+    wanted, pools = {measured.truth.query_ids[q] for _, q in chosen}, dict[str, Pool]()
+    for line in lines if wanted else ():
+        if line.pool and line.pool.query_id in wanted:
+            pools.setdefault(line.pool.query_id, line.pool)
+    return [
+        row for rival, q in chosen for row in _describe_contrast(measured, best, rival, q, pools)
+    ]
 
 
-def describe_contrast(
+def _describe_contrast(
     measured: Measured, run_a: str, run_b: str, q: int, pools: Mapping[str, Pool]
 ) -> Iterator[Contrast]:
     """Yield the first documents of two rankers for a query, with the texts that pools have."""

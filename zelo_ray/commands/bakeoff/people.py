@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
+from zelo_ray.commands.bakeoff.rows import Forecast
 from zelo_ray.evaluation.measures import Measure, Truth
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import (
@@ -39,20 +40,6 @@ from zelo_ray.records import Comparison, Estimate, Mean
 
 _UNLIKELY = 5
 """A deviation of more standard errors than this is not chance."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """How many more labels would make the difference of two rankers significant.
-
-    ``labels`` is None where that is not known yet, or, if ``never``, where no number would do.
-    """
-
-    run_a: str
-    run_b: str
-    measure: str
-    labels: int | None
-    never: bool
 
 
 @dataclass(frozen=True, slots=True)

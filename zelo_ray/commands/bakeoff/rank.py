@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import fsum, isnan, nan
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import BakeoffOptions
+from zelo_ray.commands.bakeoff.rows import Unranked
 from zelo_ray.commands.where import JobSize, executor_of
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import Count, InputCount
@@ -31,23 +31,12 @@ from zelo_ray.files.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import find_protocol
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Judge, Mean, Pool, Ranked, Status
+from zelo_ray.records import Judge, Mean, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
 from zelo_ray.rerankers.ranking import QueryCost, costs_in, rank_lines
 
 _SAMPLES, _CELLS = 1000, 2**20
 """Samples of queries, and how many of their values are in memory at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unranked:
-    """One query that a ranker did not answer, and why; ``missing``: a run file does not hold it."""
-
-    run: str
-    query_id: str
-    status: Status | Literal["missing"]
-    reason: str
-    attempts: int
 
 
 @dataclass(slots=True)
@@ -81,6 +70,12 @@ class Rankers:
             ranker.name: (ranker, asking_options(ranker, options).model_copy(update=alone))
             for ranker in build_rankers(options, os.environ, run_id=run_id)
         }
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Return, by ranker, the model or protocol that it is."""
+        every = {name: ranker for name, (ranker, _) in self.by_name.items()}
+        return {name: r.judge.name if r.judge else r.protocol for name, r in every.items()}
 
     def counts(self) -> dict[str, Count]:
         """Return, by ranker that is asked, how many requests a pool takes."""

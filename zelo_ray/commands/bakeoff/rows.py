@@ -1,29 +1,121 @@
-"""Read rankers and comparisons from the results of a bake-off, and draw the latter."""
+"""Define the rows of a bake-off's own tables, and read rankers and comparisons from them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf, isnan
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from markupsafe import Markup
 
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import significance_of, swap_rankers
-from zelo_ray.records import Comparison, Mean
+from zelo_ray.records import Comparison, Mean, Status
 from zelo_ray.report import charts
 from zelo_ray.report.results import Results
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A ranker on the leaderboard; those that ranked nothing come last, without a mean.
+
+    ``families`` are those that it shares with the ``judges`` of the truth, ``unpriced`` counts
+    answers without a known price, and ``note`` says why it was asked no more.
+    """
+
+    run: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    ranked: int
+    missing: int
+    dollars: float
+    unpriced: int
+    note: str
+    families: tuple[str, ...]
+    judges: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """An unjudged document among the first of a run."""
+
+    run: str
+    query_id: str
+    doc_id: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """One query that a ranker did not answer, and why; ``missing``: a run file does not hold it."""
+
+    run: str
+    query_id: str
+    status: Status | Literal["missing"]
+    reason: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The mean of a measure over some of the queries, with its interval."""
+
+    slice: str
+    value: str
+    run: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A document of a query where the best ranker, A, and another differ most.
+
+    ``relevance`` is NaN where the truth does not know it, and a rank 0 where a ranker lacks it.
+    """
+
+    query_id: str
+    query: str
+    run_a: str
+    run_b: str
+    value_a: float
+    value_b: float
+    doc_id: str
+    text: str
+    relevance: float
+    rank_a: int
+    rank_b: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How many more labels would make the difference of two rankers significant.
+
+    ``labels`` is None where that is not known yet, or, if ``never``, where no number would do.
+    """
+
+    run_a: str
+    run_b: str
+    measure: str
+    labels: int | None
+    never: bool
+
+
 def rankers_of(results: Results) -> list[str]:
     """Return the rankers that took part, best first by the leading measure."""
-    return [row["run"] for row in results.rows("leaderboard") if row["ranked"]]
+    return [row.run for row in results.records("leaderboard", Place) if row.ranked]
 
 
 def means_of(results: Results, estimate: str = "panel") -> dict[str, dict[str, Mean]]:
     """Return means by measure and ranker, the leading measure first."""
     found: dict[str, dict[str, Mean]] = {}
-    for row in results.rows("means", estimate=estimate):
-        found.setdefault(row["measure"], {})[row["run"]] = Mean(**row)
+    for row in results.records("means", Mean, estimate=estimate):
+        found.setdefault(row.measure, {})[row.run] = row
     return found
 
 
@@ -37,11 +129,10 @@ def comparisons_of(results: Results, estimate: str = "panel") -> dict[str, list[
     """Return comparisons by measure, the better ranker as A; of equal ones, the leader."""
     place = {name: n for n, name in enumerate(rankers_of(results))}
     found: dict[str, list[Comparison]] = {}
-    for values in results.rows("comparisons", estimate=estimate):
-        row = Comparison(**values)
+    for row in results.records("comparisons", Comparison, estimate=estimate):
         is_behind = row.difference == 0 and place[row.run_a] > place[row.run_b]
-        row = swap_rankers(row) if row.difference < 0 or is_behind else row
-        found.setdefault(row.measure, []).append(row)
+        is_behind |= row.difference < 0
+        found.setdefault(row.measure, []).append(swap_rankers(row) if is_behind else row)
     return found
 
 

@@ -49,26 +49,26 @@ def _doubts(results: Results) -> Iterator[Warn]:
         match row["code"]:
             case "equal_scores":
                 yield Warn(
-                    *("equal", "wrong", f"the first scores of {row['run']} are equal in {some}"),
-                    "check that its server or model scores each document, and that its scores are "
+                    *("equal", "wrong", f"The first scores of {row['run']} are equal in {some}"),
+                    "Check that its server or model scores each document, and that its scores are "
                     "written with all digits",
                     "leaderboard",
                 )
             case "reversed_ranks":
-                text = f"the ranks of {row['run']} are the reverse of its scores in {some}"
-                advice = "negate distances: a run is ordered by its scores, the highest first"
+                text = f"The ranks of {row['run']} are the reverse of its scores in {some}"
+                advice = "Negate distances: a run is ordered by its scores, the highest first"
                 yield Warn("reversed", "wrong", text, advice, "leaderboard")
             case "own_query":
-                text = f"the query itself was removed from its candidates in {some}"
-                advice = "remove it from the runs, too, if others measure them"
+                text = f"The query itself was removed from its candidates in {some}"
+                advice = "Remove it from the runs, too, if others measure them"
                 yield Warn("own query", "note", text, advice, "leaderboard")
             case _:
-                text = f"a document with the id of its query, and another text, stays in {some}"
-                advice = "name --corpus and --queries, so that texts can be compared"
+                text = f"A document with the id of its query, and another text, stays in {some}"
+                advice = "Name --corpus and --queries, so that texts can be compared"
                 yield Warn("own query", "note", text, advice, "leaderboard")
     if results.record["truth"]["changed"]:
-        text = "the truth has changed since the last bake-off in this folder"
-        advice = "do not compare with earlier figures"
+        text = "The truth has changed since the last bake-off in this folder"
+        advice = "Do not compare with earlier figures"
         yield Warn("truth changed", "doubtful", text, advice, "leaderboard")
 
 
@@ -82,8 +82,8 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
         rows = against(people["leader"], own[people["measures"][0]])
         few = [row.run_b for row in rows if significance_of(row) is Significance.TOO_FEW_LABELS]
         if few:
-            text = f"too few of people's labels bear on the difference to {name_some(few)}"
-            advice = "label more documents: zelo-ray label --out LABELS --more N"
+            text = f"Too few of people's labels bear on the difference to {name_some(few)}"
+            advice = "Label more documents: zelo-ray label --out LABELS --more N"
             yield Warn("few labels", "doubtful", text, advice, "people")
         if len(few) < len(rows):
             best, measure, found, section = people["leader"], people["measures"][0], own, "people"
@@ -97,7 +97,7 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
     kinds = {significance_of(row) for row in rivals}
     if kinds == {Significance.TOO_FEW_QUERIES}:
         text = f"{counted(results.record['summary']['queries'], 'query is', 'queries are')} too few"
-        advice = f"use at least {FEWEST} queries, and about fifty to see differences of .05"
+        advice = f"Use at least {FEWEST} queries, and about fifty to see differences of .05"
         yield Warn("few queries", "doubtful", f"{text} to compare rankers", advice, section)
     elif kinds <= {Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT}:
         tested = count_tested(row for rows in found.values() for row in rows)
@@ -115,8 +115,8 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
         ),
     ):
         if others := [row.run_b for row in rivals if significance_of(row) is kind]:
-            text = f"the lead of {best} over {name_some(others)} is significant, but {why}"
-            advice = "ask judges of other model families, or let people label some documents"
+            text = f"The lead of {best} over {name_some(others)} is significant, but {why}"
+            advice = "Ask judges of other model families, or let people label some documents"
             yield Warn(code, "doubtful", text, advice, section)
 
 
@@ -133,9 +133,9 @@ def _needed_queries(rivals: Sequence[Comparison], tested: int, confidence: float
     apart, queries = nearest.difference, nearest.queries
     needed = queries * (reach * error / apart) ** 2 if apart else inf
     if not needed <= _MOST:
-        return "no realistic number of queries would make it so"
+        return "No realistic number of queries would make it so"
     return (
-        f"if it stays {abs(apart):.3f} above {nearest.run_b}, about {float(f'{needed:.2g}'):,.0f} "
+        f"If it stays {abs(apart):.3f} above {nearest.run_b}, about {float(f'{needed:.2g}'):,.0f} "
         f"queries would show it in {POWER:.0%} of bake-offs like this (here are {queries:,})"
     )
 
@@ -147,7 +147,7 @@ def _not_ranked(results: Results) -> Iterator[Warn]:
             can_ask = row["run"] in results.record["judges"]
             text = f"{row['run']} ranked {row['ranked']:,} of "
             text += counted(row["ranked"] + row["missing"], "query", "queries")
-            advice = "run the same command again" if can_ask else "rank the others as well"
+            advice = "Run the same command again" if can_ask else "Rank the others as well"
             severity: Severity = "doubtful" if row["ranked"] else "wrong"
             yield Warn("not ranked", severity, text, advice, "failures")
 
@@ -170,10 +170,10 @@ def _unjudged(results: Results) -> Iterator[Warn]:
             f"{name} {share:.2f}" for name, share in sorted(shares.items(), key=lambda n: n[1])
         ]
         text = (
-            f"many of the first {DEPTH} documents are unjudged (share judged: {name_some(names)})"
+            f"Many of the first {DEPTH} documents are unjudged (share judged: {name_some(names)})"
         )
         advice = (
-            "they count as not relevant; zelo-ray convert unjudged --all writes pools with them to "
+            "They count as not relevant; zelo-ray convert unjudged --all writes pools with them to "
             "annotate on the --out of the truth"
         )
         yield Warn("unjudged", "doubtful", text, advice, "unjudged")

@@ -22,7 +22,10 @@ def find_record(names: Collection[str] | None) -> str | None:
 def write_report(out: str) -> None:
     """Write ``report.html`` from the other files of a command; see `read_report`."""
     if results := results_of(out):
-        results.write_report()
+        try:
+            results.write_report()
+        except (KeyError, TypeError):
+            raise InputError(f"{out}/{RUN}: is of another version, or damaged") from None
         return
     report = read_report(out)
     write_text(report.out, "report.html", render_page(report))
