@@ -15,12 +15,12 @@ from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.measure import measure
 from zelo_ray.commands.bakeoff.parts import DIFFICULTY, RELEVANT, compute_slices, relevant_from
-from zelo_ray.commands.bakeoff.rank import COSTS, Asked, sum_costs
+from zelo_ray.commands.bakeoff.rank import Asked
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.rerankers.ranking import QueryCost
+from zelo_ray.rerankers.ranking import COSTS, QueryCost, sum_costs
 
 QUERIES = [f"q{n}" for n in range(12)]
 BROAD = [f"q{n}" for n in range(40)]
@@ -316,7 +316,7 @@ def cost(query, seconds=math.nan, run="r", **fields):
 
 def test_times_are_of_queries_with_a_time_and_prices_of_all():
     costs = [*(cost(n, 0.1 * (n + 1)) for n in range(9)), cost(9)]
-    rows = {row.measure: row for row in sum_costs(costs, options_of())}
+    rows = {row.measure: row for row in sum_costs(costs, 0, 0.95)}
     assert {*rows} == {*COSTS}
     assert rows["seconds_p50"].mean == pytest.approx(0.5)
     assert rows["seconds_p95"].mean == pytest.approx(np.percentile(np.arange(1, 10) / 10, 95))

@@ -124,51 +124,37 @@ def join_labels(measured: Measured, measure: Measure, labels: PeoplesLabels) -> 
     The gains of several people for one document are averaged. Rows without a grade are treated as
     missing at random. If every document has one, nDCG is divided by the ideal of people's labels.
     """
-    frame, rows = build_frame(measure, measured.rankings), labels.rows
+    frame, rows, truth = build_frame(measure, measured.rankings), labels.rows, measured.truth
     row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
     places = np.flatnonzero(row >= 0)
     row, size = row[places], len(frame.query)
-    gains = frame.linear.gains(rows["grade"].to_numpy()[places])
+    gains = frame.linear.gains(rows["grade"].to_numpy())
     with np.errstate(invalid="ignore"):
-        gain = np.bincount(row, gains, size) / np.bincount(row, minlength=size)
+        gain = np.bincount(row, gains[places], size) / np.bincount(row, minlength=size)
     chances = np.full(size, np.nan)
     chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[places]
     if labels.frame is None and labels.cannot_say:
         chances *= labels.documents / (labels.documents + labels.cannot_say)
     joined = LabelledFrame(frame, label_sizes(frame), gain, chances)
-    if why := _explain_no_labels(joined, labels) or _explain_scale(measured.truth, labels):
+    if why := _why_none(joined, labels, truth):
         return replace(joined, refused=why)
     joined = with_design(joined, labels, measured.names)
     if not frame.linear.ideal:
         return joined
-    return replace(joined, ideal=_ideals(frame, measured.truth, labels))
+    ids = ["query_id", "doc_id"]
+    table = rows.select(ids).append_column("gain", pa.array(gains))
+    means = table.group_by(ids, use_threads=False).aggregate([("gain", "mean")])
+    ideal = ideals_by_people(frame, truth, ids_in_table(means), means["gain_mean"].to_numpy())
+    return replace(joined, ideal=ideal)
 
 
-def _ideals(frame: Frame, truth: Truth, labels: PeoplesLabels) -> Floats | None:
-    """Return the ideals of people's labels, [queries]; None where a document lacks a label."""
-    rows, ids = labels.rows, ["query_id", "doc_id"]
-    gains = pa.array(frame.linear.gains(rows["grade"].to_numpy()))
-    means = rows.select(ids).append_column("gain", gains).group_by(ids, use_threads=False)
-    labelled = means.aggregate([("gain", "mean")])
-    return ideals_by_people(frame, truth, ids_in_table(labelled), labelled["gain_mean"].to_numpy())
-
-
-def _explain_no_labels(joined: LabelledFrame, labels: PeoplesLabels) -> str:
-    """Say why no document of the frame has a label; empty if one has."""
-    if joined.labelled.any():
-        return ""
-    if labels.out_of_turn:
-        return (
-            f"the first document of the sample has no label yet, and {labels.out_of_turn:,} later "
-            "ones count only with it: zelo-ray label asks about it next"
-        )
-    if not len(labels.rows):
-        return "people could not say of any document" if labels.cannot_say else "no label yet"
-    return "none of the labelled documents is among the first of any ranker"
-
-
-def _explain_scale(truth: Truth, labels: PeoplesLabels) -> str:
-    """Say why grades of people and of the panel are not comparable; empty if they are."""
+def _why_none(joined: LabelledFrame, labels: PeoplesLabels, truth: Truth) -> str:
+    """Say why no label can be compared with the panel's; empty if some can."""
+    if not joined.labelled.any():
+        if labels.out_of_turn:
+            return "the first document of the sample has no label yet: zelo-ray label asks about it"
+        some = "none of the labelled documents is among the first of any ranker"
+        return some if len(labels.rows) else "there is no label yet"
     is_scores = truth.kind == "scores"
     top = TOP if is_scores else float(truth.relevance.max(initial=0.0))
     if (top > 1, top > TOP) == (labels.highest_grade > 1, labels.highest_grade > TOP):
@@ -184,11 +170,14 @@ def with_design(
     joined: LabelledFrame, labels: PeoplesLabels, rankers: Sequence[str]
 ) -> LabelledFrame:
     """Return the same with how the labelled documents were chosen, or why they correct nothing."""
-    matters = joined.size > 0
+    matters, count = joined.size > 0, int(joined.labelled.sum())
     if joined.labelled[matters].all():
         return replace(joined, design="complete", chances=np.ones(len(matters)))
     if labels.is_random_sample:
-        why = _too_few(joined) or _explain_sample(joined, labels, rankers)
+        why = _why_no_sample(joined, labels, rankers)
+        if count < FEWEST_LABELS or joined.queries < FEWEST:
+            why = f"{counted(count, 'label')} in {counted(joined.queries, 'query', 'queries')}: "
+            why += f"a correction takes {FEWEST_LABELS} in {FEWEST} queries"
         return replace(joined, refused=why) if why else replace(joined, design="drawn")
     query, size = joined.frame.query, len(joined.frame.query_ids)
     totals, has = (
@@ -197,9 +186,8 @@ def with_design(
     if not (has == totals)[has > 0].all():
         why = (
             f"{has.sum():,} of {matters.sum():,} documents that matter are labelled, with unknown "
-            "chances: by documents that were not drawn at random, such as the top of each query, a "
-            "correction would be wrong. Draw documents with zelo-ray label, or label whole "
-            "queries, or all of these documents"
+            "chances. Were they the top of each query, say, a correction would be wrong: draw "
+            "documents with zelo-ray label, or label whole queries, or all of these documents"
         )
         return replace(joined, refused=why)
     if (some := int((has > 0).sum())) < FEWEST:
@@ -208,46 +196,30 @@ def with_design(
     return replace(joined, design="queries", chances=chances)
 
 
-def _too_few(joined: LabelledFrame) -> str:
-    """Say that there are too few labels for a correction; empty if there are enough."""
-    count = int(joined.labelled.sum())
-    if count >= FEWEST_LABELS and joined.queries >= FEWEST:
-        return ""
-    labels = counted(count, "document is labelled", "documents are labelled")
-    return (
-        f"{labels} in {counted(joined.queries, 'query', 'queries')}; a correction takes "
-        f"{FEWEST_LABELS} documents in {FEWEST} queries"
-    )
-
-
-def _explain_sample(joined: LabelledFrame, labels: PeoplesLabels, rankers: Sequence[str]) -> str:
+def _why_no_sample(joined: LabelledFrame, labels: PeoplesLabels, rankers: Sequence[str]) -> str:
     """Say why the sample does not represent all documents that matter; empty if it does.
 
     Weighted by their inverse inclusion probabilities, the sizes of the labelled documents add up
     to those of all that could be drawn, except for chance (Horvitz & Thompson 1952).
     """
+    frame, matters = joined.frame, joined.size > 0
     if labels.frame is None:
-        mask = (joined.size > 0) & joined.labelled
-        size, chance = joined.size[mask], joined.chances[mask]
+        size, chance = (of[matters & joined.labelled] for of in (joined.size, joined.chances))
         error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
         if abs((size / chance).sum() - joined.size.sum()) <= _UNLIKELY * error:
             return ""
-        return (
-            "the inclusion probabilities do not fit these rankers: a sample drawn with them would "
-            "represent more documents than there are, or fewer"
-        )
-    frame, could = joined.frame, np.zeros(len(joined.size), np.bool_)
+        return "a sample drawn with these probabilities represents more or fewer documents"
     row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
-    could[row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]] = True
-    lost = (joined.size > 0) & ~could
+    drawable = row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]
+    lost = matters.copy()
+    lost[drawable] = False
     if not lost.any():
         return ""
     whose = [name for name, row in zip(rankers, frame.weight, strict=True) if row[lost].any()]
     return (
         f"{counted(int(lost.sum()), 'document')} among the first of {', '.join(whose[:5])} by "
-        f"{frame.measure} could not be drawn: the sample was drawn for other rankers or another "
-        "measure. To extend it to new rankers, run zelo-ray label with --contest (this bake-off) "
-        "and --out (these labels)"
+        f"{frame.measure} could not be drawn: extend the sample by zelo-ray label with --contest "
+        "(this bake-off) and --out (these labels)"
     )
 
 

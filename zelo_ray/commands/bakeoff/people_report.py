@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from zelo_ray.commands.bakeoff.rows import against, comparisons_of, forest, means_of, rankers_of
+from zelo_ray.commands.bakeoff.rows import (
+    Forecast,
+    against,
+    both_ways,
+    comparisons_of,
+    forest,
+    means_of,
+    rankers_of,
+)
 from zelo_ray.evaluation.significance import significance_of
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
@@ -11,8 +19,7 @@ from zelo_ray.report.model import Cell, Part, Section, Value, chart, estimate, t
 from zelo_ray.report.results import Results
 from zelo_ray.report.significance import compare_leader, significance_cell
 
-_NAMES = {"panel": "panel alone", "graded": "panel's grades", "people": "people alone"}
-"""What estimates beside the corrected one are called."""
+_PANEL = "panel alone"
 _DESIGNS = {
     "drawn": "drawn at random, with known probabilities",
     "complete": "which are all that distinguish the rankers",
@@ -44,16 +51,14 @@ def people_section(results: Results) -> Iterator[Section]:
         return
     parts: list[Part] = [*_remarks(people)]
     if people["design"]:
-        found = {name: comparisons_of(results, name) for name in ("corrected", *_NAMES)}
-        pictures = {
-            measure: forest(people["leader"], rows) for measure, rows in found["corrected"].items()
-        }
+        found, measure = comparisons_of(results, "corrected"), people["measures"][0]
+        pictures = {name: forest(people["leader"], rows) for name, rows in found.items()}
         caption = (
             "By how much the ranker that leads is above each other one, corrected by people. A "
             "point is filled where the difference is significant after correction for all "
             "comparisons."
         )
-        parts += [chart(pictures, caption, "measure"), _means(results, people["measures"][0])]
+        parts += [chart(pictures, caption, "measure"), _means(results, measure)]
         parts.append(_comparisons(results, found))
     yield Section("people", "What people's labels change", parts)
 
@@ -84,75 +89,73 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
     ):
         if count:
             yield f"Of {counted(count, 'document')} {text}."
+    reasons: dict[str, list[str]] = {}
     for name, why in people["left_out"].items():
+        reasons.setdefault(why, []).append(name)
+    for why, names in reasons.items():
         if why != people["refused"]:
-            yield f"{name} is not corrected: {why}."
-
-
-def _panel(found: Mapping[str, Mapping[str, Any]], measure: str) -> str:
-    """Return the estimate of the panel that corrected figures are to be compared with."""
-    return "graded" if measure in found["graded"] else "panel"
+            yield f"Not corrected: {', '.join(names)}: {why}."
 
 
 def _means(results: Results, measure: str) -> Part:
     """List the rankers by the corrected measure, beside what the panel alone says."""
-    means = {name: means_of(results, name) for name in ("corrected", "graded", "panel")}
-    corrected, alone = means["corrected"][measure], _panel(means, measure)
-    rankers = sorted(rankers_of(results), key=lambda name: -corrected[name].mean)
+    corrected = means_of(results, "corrected")[measure]
+    panel = (means_of(results) | means_of(results, "graded"))[measure]
     columns: dict[str, Callable[[str], Value]] = {
         "ranker": lambda name: name,
         f"{measure}, corrected by people": lambda name: corrected[name].mean,
-        _NAMES[alone]: lambda name: means[alone][measure][name].mean,
+        _PANEL: lambda name: panel[name].mean,
     }
+    rankers = sorted(rankers_of(results), key=lambda name: -corrected[name].mean)
     return table(rankers, columns, file="means.parquet")
 
 
-def _comparisons(results: Results, found: Mapping[str, Mapping[str, list[Comparison]]]) -> Part:
+def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Part:
     """List every corrected comparison beside those of the panel and of people alone."""
-    people, rows = results.record["people"], list[tuple[Comparison, Cell, Cell]]()
-    forecasts = {
-        (frozenset((row["run_a"], row["run_b"])), row["measure"]): row
-        for row in results.rows("forecasts")
+    rows, leader = list[Comparison](), results.record["people"]["leader"]
+    for each in found.values():
+        rows += against(leader, each)
+        rows += [row for row in each if leader not in (row.run_a, row.run_b)]
+    panel, people = (
+        both_ways(row for rows in of.values() for row in rows)
+        for of in (
+            comparisons_of(results) | comparisons_of(results, "graded"),
+            comparisons_of(results, "people"),
+        )
+    )
+    more = {
+        (row.measure, frozenset((row.run_a, row.run_b))): _more_labels(row)
+        for row in results.records("forecasts", Forecast)
     }
-    for measure, corrected in found["corrected"].items():
-        ahead = against(people["leader"], corrected)
-        others = [row for row in corrected if people["leader"] not in (row.run_a, row.run_b)]
-        for row in (*ahead, *others):
-            of = (found[name][measure] for name in (_panel(found, measure), "people"))
-            both = [_difference(_pair(rows, row)) for rows in of]
-            rows.append((row, both[0], both[1]))
 
-    def more_labels(row: Comparison) -> str:
-        forecast = forecasts.get((frozenset((row.run_a, row.run_b)), row.measure))
-        if forecast is None:
-            return ""
-        if significance_of(row).is_significant:
-            return "none"
-        if forecast["labels"] is not None:
-            return f"about {forecast['labels']:,}"
-        return "more queries, not labels" if forecast["never"] else "not known yet"
+    def labels(row: Comparison) -> str:
+        is_sure = significance_of(row).is_significant
+        return "none" if is_sure else more.get((row.measure, frozenset((row.run_a, row.run_b))), "")
 
-    first = next(iter(found["corrected"]))
-    columns: dict[str, Callable[[tuple[Comparison, Cell, Cell]], Value]] = {
-        "A": lambda line: line[0].run_a,
-        "B": lambda line: line[0].run_b,
-        "significance": lambda line: significance_cell(line[0]),
-        "A minus B": lambda line: _difference(line[0]),
-        "more labels": lambda line: more_labels(line[0]),
-        _NAMES[_panel(found, first)]: lambda line: line[1],
-        _NAMES["people"]: lambda line: line[2],
-        "p (Holm)": lambda line: Cell(line[0].p_holm, ".3g"),
+    columns: dict[str, str | Callable[[Comparison], Value]] = {
+        "A": "run_a",
+        "B": "run_b",
+        "significance": significance_cell,
+        "A minus B": _difference,
+        **({"more labels": labels} if more else {}),
+        _PANEL: lambda row: _difference(panel[row.measure, row.run_a, row.run_b]),
+        "people alone": lambda row: _difference(people[row.measure, row.run_a, row.run_b]),
+        "p (Holm)": lambda row: Cell(row.p_holm, ".3g"),
+        **({"measure": "measure"} if len(found) > 1 else {}),
     }
-    if len(found["corrected"]) > 1:
-        columns["measure"] = lambda line: line[0].measure
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; Oosterhuis "
-        "et al. 2024). More labels: about how many (zelo-ray label --more) would make a difference "
-        "to the leader significant if it stays as large."
+        "et al. 2024)."
     )
+    if more:
+        caption += (
+            " More labels: about how many (zelo-ray label --more) would make a difference to the "
+            "leader significant if it stays as large."
+        )
     return table(rows, columns, caption, file="comparisons.parquet", open_rows=30)
 
 
-def _pair(rows: list[Comparison], like: Comparison) -> Comparison:
-    """Return the comparison of the same two rankers, with the same one as A."""
-    return next(row for row in against(like.run_a, rows) if row.run_b == like.run_b)
+def _more_labels(row: Forecast) -> str:
+    if row.labels is not None:
+        return f"about {row.labels:,}"
+    return "more queries, not labels" if row.never else "not known yet"

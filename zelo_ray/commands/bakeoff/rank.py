@@ -4,12 +4,11 @@ Each ranker has workers of its own, and its answers go through the ledger as a j
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import fsum, isnan, nan
+from math import fsum, isnan
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,19 +23,14 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.preflight import check_spending, refuse_small_cap
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError, Stopped
-from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.pools import Line
 from zelo_ray.files.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import find_protocol
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Judge, Mean, Pool, Ranked
+from zelo_ray.records import Judge, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
 from zelo_ray.rerankers.ranking import QueryCost, costs_in, rank_lines
-
-_SAMPLES, _CELLS = 1000, 2**20
-"""Samples of queries, and how many of their values are in memory at once."""
 
 
 @dataclass(slots=True)
@@ -175,47 +169,3 @@ class _Builder:
     def close(self) -> None:
         """Close the ledger."""
         self._ledger.close()
-
-
-def _percentile(share: float) -> Callable[[Floats], Floats]:
-    return lambda samples: np.asarray(np.percentile(samples[..., 0], share, axis=-1))
-
-
-COSTS: Mapping[str, Callable[[Floats], Floats]] = {
-    "seconds_p50": _percentile(50),
-    "seconds_p95": _percentile(95),
-    "usd_per_1000": lambda samples: np.asarray(1000 * samples[..., 1].mean(axis=-1)),
-}
-"""By the name of a figure, how it follows from queries: [..., queries, 2], whose last axis is
-seconds and dollars."""
-
-
-def sum_costs(costs: Sequence[QueryCost], options: BakeoffOptions) -> Iterator[Mean]:
-    """Yield what a query takes each ranker, with intervals from a bootstrap over queries.
-
-    Times are of queries whose time is known, prices of all.
-    """
-    for name in dict.fromkeys(cost.run for cost in costs):
-        own = [cost for cost in costs if cost.run == name]
-        timed = [cost for cost in own if not np.isnan(cost.seconds)]
-        for what, figure in COSTS.items():
-            rows = own if what == "usd_per_1000" else timed
-            values = np.array([(cost.seconds, cost.dollars) for cost in rows], dtype=float)
-            if not rows or np.isnan(value := float(figure(values))):
-                continue
-            ends = _interval(values, figure, options) if len(rows) >= FEWEST else (nan, nan)
-            yield Mean(name, what, value, *ends, len(rows), "cost")
-
-
-def _interval(
-    values: Floats, figure: Callable[[Floats], Floats], options: BakeoffOptions
-) -> tuple[float, float]:
-    """Return the percentile interval of a figure over samples of the queries."""
-    stream, samples = np.random.default_rng(options.seed % 2**64), list[Floats]()
-    step = max(1, _CELLS // len(values))
-    for start in range(0, _SAMPLES, step):
-        size = (min(step, _SAMPLES - start), len(values))
-        samples.append(figure(values[stream.integers(0, len(values), size)]))
-    tail = 50 * (1 - options.confidence)
-    low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])
-    return float(low), float(high)

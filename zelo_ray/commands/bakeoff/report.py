@@ -16,6 +16,7 @@ from zelo_ray.commands.bakeoff.people_report import people_lead, people_section
 from zelo_ray.commands.bakeoff.rows import (
     against,
     best_by,
+    both_ways,
     comparisons_of,
     ends,
     forest,
@@ -32,7 +33,6 @@ from zelo_ray.evaluation.significance import (
     TIE,
     count_tested,
     significance_of,
-    swap_rankers,
 )
 from zelo_ray.files.wording import counted, without_passwords
 from zelo_ray.records import Comparison, Mean
@@ -267,7 +267,7 @@ def _differences(results: Results, alone: str) -> Iterator[Section]:
 
 
 def _chances(rankers: Sequence[str], rows: Sequence[Comparison]) -> Markup:
-    pairs = {(row.run_a, row.run_b): row for each in rows for row in (each, swap_rankers(each))}
+    pairs = {key[1:]: row for key, row in both_ways(rows).items()}
 
     def chance(one: str, other: str) -> tuple[float, str]:
         row = pairs[one, other]

@@ -136,11 +136,16 @@ def comparisons_of(results: Results, estimate: str = "panel") -> dict[str, list[
     return found
 
 
+def both_ways(rows: Iterable[Comparison]) -> dict[tuple[str, str, str], Comparison]:
+    """Return comparisons by measure, A and B, each also with A and B exchanged."""
+    pairs = (each for row in rows for each in (row, swap_rankers(row)))
+    return {(row.measure, row.run_a, row.run_b): row for row in pairs}
+
+
 def against(ranker: str, rows: Iterable[Comparison]) -> list[Comparison]:
-    """Return a ranker's comparisons, with it as A, the smallest lead first."""
-    own = [row for row in rows if ranker in (row.run_a, row.run_b)]
-    seen = [row if row.run_a == ranker else swap_rankers(row) for row in own]
-    return sorted(seen, key=lambda row: row.difference)
+    """Return a ranker's comparisons by one measure, with it as A, the smallest lead first."""
+    own = [row for row in both_ways(rows).values() if row.run_a == ranker]
+    return sorted(own, key=lambda row: row.difference)
 
 
 def ends(rows: Sequence[Any], name: str) -> tuple[Floats, Floats, Floats]:

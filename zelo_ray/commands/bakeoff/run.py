@@ -21,7 +21,7 @@ from zelo_ray.commands.bakeoff.inputs import (
 from zelo_ray.commands.bakeoff.measure import Measured, measure
 from zelo_ray.commands.bakeoff.parts import compute_slices, find_contrasts
 from zelo_ray.commands.bakeoff.people import correct_by_people
-from zelo_ray.commands.bakeoff.rank import Asked, Rankers, sum_costs
+from zelo_ray.commands.bakeoff.rank import Asked, Rankers
 from zelo_ray.commands.bakeoff.refit import find_truth_run
 from zelo_ray.commands.bakeoff.report import build_report
 from zelo_ray.commands.bakeoff.rows import Contrast, Forecast, Slice
@@ -53,6 +53,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Comparison, Mean
 from zelo_ray.report.results import Results, finish
 from zelo_ray.reports.command_lines import command_from_options, command_of, sibling_path
+from zelo_ray.rerankers.ranking import sum_costs
 
 
 def run(options: BakeoffOptions, watch: Watch) -> Results:
@@ -109,7 +110,7 @@ def _run(
     measured = measure(Truth(truth), runs, options)
     people = correct_by_people(measured, labels, options) if labels else None
     guard = Guard(measured, families, made_by, options)
-    means: list[Mean] = [*measured.means, *sum_costs(asked.costs, options)]
+    means: list[Mean] = [*measured.means, *sum_costs(asked.costs, options.seed, options.confidence)]
     comparisons = [*map(guard.check, measured.comparisons)]
     gate = decide_gates(measured, people, options) if options.baseline else []
     tables = tables_of(measured, asked, families)
