@@ -23,7 +23,7 @@ from benchmarks.data import published
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.families import Guard, find_families
 from zelo_ray.commands.bakeoff.measure import measure
-from zelo_ray.commands.bakeoff.refit import InseparableError
+from zelo_ray.engine.refit import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats, significance_of
 from zelo_ray.files.judgments import read_runs

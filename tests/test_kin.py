@@ -18,7 +18,7 @@ from zelo_ray import bakeoff
 from zelo_ray.commands.bakeoff.families import Guard, find_families
 from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.measure import measure
-from zelo_ray.commands.bakeoff.refit import InseparableError, find_truth_run
+from zelo_ray.engine.refit import InseparableError, find_truth_run
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers

@@ -1,17 +1,16 @@
 """Guard against self-preference: withdraw what only judges of a ranker's own family support."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import Protocol
 
 import pyarrow as pa
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.measure import Measured, measure
-from zelo_ray.commands.bakeoff.refit import InseparableError
+from zelo_ray.engine.refit import InseparableError, TruthRun
 from zelo_ray.errors import InputError, OptionError, Stopped
 from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.evaluation.measures import Truth
@@ -76,14 +75,6 @@ def find_families(
     )
 
 
-class SeparableTruth(Protocol):
-    """A truth that can be computed again without some judges."""
-
-    def labels_without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
-        """Compute labels from the other judges alone, for the documents of the truth."""
-        ...
-
-
 class Guard:
     """Withdraws what only judges of a ranker's own family support.
 
@@ -104,7 +95,7 @@ class Guard:
         self,
         measured: Measured,
         families: Families,
-        run: SeparableTruth | None,
+        run: TruthRun | None,
         options: BakeoffOptions,
     ) -> None:
         self._all, self._families, self._run = measured, families, run

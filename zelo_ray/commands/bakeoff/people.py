@@ -242,9 +242,7 @@ def correct_by_people(
     about = {
         "labels": count,
         "persons": len({*labels.rows["person"].to_pylist()} - {""}),
-        "labels_outside": answered - count,
         "cannot_say": labels.cannot_say,
-        "out_of_turn": labels.out_of_turn,
         "stages": labels.stages,
         "waiting": max(0, labels.sample_size - labels.out_of_turn - answered - labels.cannot_say),
         "design": leading.design if used else None,

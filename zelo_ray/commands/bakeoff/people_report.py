@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from zelo_ray.commands.bakeoff.rows import (
+    FOREST,
     Forecast,
     against,
     both_ways,
@@ -53,12 +54,7 @@ def people_section(results: Results) -> Iterator[Section]:
     if people["design"]:
         found, measure = comparisons_of(results, "corrected"), people["measures"][0]
         pictures = {name: forest(people["leader"], rows) for name, rows in found.items()}
-        caption = (
-            "By how much the ranker that leads is above each other one, corrected by people. A "
-            "point is filled where the difference is significant after correction for all "
-            "comparisons."
-        )
-        parts += [chart(pictures, caption, "measure"), _means(results, measure)]
+        parts += [chart(pictures, FOREST, "measure"), _means(results, measure)]
         parts.append(_comparisons(results, found))
     yield Section("people", "What people's labels change", parts)
 
@@ -82,13 +78,9 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
             f"{name}: people's gains, divided by the best sum that the panel's grades allow. That "
             f"is not people's own {measure}, which only labels of all documents give."
         )
-    for count, text in (
-        (people["cannot_say"], "people could not say; these are taken as missing at random"),
-        (people["out_of_turn"], "answers count only once all documents before are labelled"),
-        (people["labels_outside"], "labels do not count, as no ranker has it among its first"),
-    ):
-        if count:
-            yield f"Of {counted(count, 'document')} {text}."
+    if people["cannot_say"]:
+        unsure = counted(people["cannot_say"], "document")
+        yield f"People could not say of {unsure}, which are taken as missing at random."
     reasons: dict[str, list[str]] = {}
     for name, why in people["left_out"].items():
         reasons.setdefault(why, []).append(name)

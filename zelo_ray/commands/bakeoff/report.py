@@ -14,6 +14,9 @@ from zelo_ray.commands.bakeoff.families import TRUTH
 from zelo_ray.commands.bakeoff.gate import gate_line
 from zelo_ray.commands.bakeoff.people_report import people_lead, people_section
 from zelo_ray.commands.bakeoff.rows import (
+    FOREST,
+    Place,
+    Unranked,
     against,
     best_by,
     both_ways,
@@ -51,25 +54,26 @@ from zelo_ray.report.model import (
 from zelo_ray.report.results import Results
 from zelo_ray.report.significance import compare_leader, significance_cell
 
-_KINDS = {"scores": "real-valued scores", "binary": "binary labels", "grades": "grades"}
 _COSTS = {
     "seconds p50": ("seconds_p50", ",.3g"),
     "p95": ("seconds_p95", ",.3g"),
     "$ for 1,000 queries": ("usd_per_1000", "$"),
 }
 """By column, what a query takes a ranker, and the form of the figure."""
+CHANCES = """P(the row's ranker beats the column's): the chance that its mean over all queries of
+this kind is the higher one, by Student's t over these queries."""
 _ROWS = 1000
 """How many comparisons the table shows."""
 
 
 def build_report(results: Results) -> Report:
     """Build the report of a bake-off."""
-    record, people = results.record, people_lead(results)
-    queries = counted(record["summary"]["queries"], "query", "queries")
-    alone = " by the panel alone" if people else ""
-    lead = _lead(results)
+    record, people, lead = results.record, people_lead(results), _lead(results)
+    summary, alone = record["summary"], " by the panel alone" if people else ""
+    draws = f"{summary['label_draws']:,} draws of the labels"
     return Report(
-        title=f"Bake-off of {counted(len(results.rows('leaderboard')), 'ranker')} on {queries}",
+        title=f"Bake-off of {counted(len(results['leaderboard']), 'ranker')} on "
+        f"{counted(summary['queries'], 'query', 'queries')}",
         tiles=_tiles(results, alone),
         lead=[people, f"By the panel alone: {lead}"] if people else [lead],
         sections=[
@@ -82,53 +86,51 @@ def build_report(results: Results) -> Report:
         page_sections=lambda: sections(results),
         find_warnings=lambda: find_warnings(results),
         notes=[*_notes(record)],
-        made=_made(record),
+        made=f"Run {record['run_id']} of zelo-ray {record['versions']['zelo-ray']}: truth "
+        f"{without_passwords(record['options']['truth'])}, seed {record['options']['seed']}, "
+        f"{draws if summary['label_draws'] else 'labels taken as they are'}.",
         banner=_banner(results),
     )
 
 
 def _tiles(results: Results, alone: str) -> dict[str, Value]:
     """Return the leader's mean and lead, and what was judged and spent."""
-    tiles: dict[str, Value] = {}
-    rankers, means = rankers_of(results), means_of(results)
-    if rankers:
-        leading, best = results.record["measures"][0], rankers[0]
-        tiles[f"{leading} of {best}{alone}"] = estimate("mean")(means[leading][best])
-        for row in against(best, comparisons_of(results).get(leading, ()))[:1]:
-            tiles[f"{best} minus {row.run_b}"] = estimate("difference", "+z.3f")(row)
+    best, leading = rankers_of(results)[0], results.record["measures"][0]
+    mean = means_of(results)[leading][best]
+    tiles: dict[str, Value] = {f"{leading} of {best}{alone}": estimate("mean")(mean)}
+    for row in against(best, comparisons_of(results).get(leading, ()))[:1]:
+        tiles[f"{best} minus {row.run_b}"] = estimate("difference", "+z.3f")(row)
     tiles["judged documents"] = results.record["summary"]["documents"]
-    board = results.rows("leaderboard")
-    unpriced = sum(row["unpriced"] for row in board)
-    if (dollars := sum(row["dollars"] for row in board)) or unpriced:
-        tiles["spent"] = _cost(dollars, unpriced)
-    return tiles
+    board = results.records("leaderboard", Place)
+    dollars, unpriced = sum(row.dollars for row in board), sum(row.unpriced for row in board)
+    return tiles | ({"spent": _cost(dollars, unpriced)} if dollars or unpriced else {})
 
 
 def _cost(dollars: float, unpriced: int) -> str:
     """Return an amount, with a question mark where some answers have no known price."""
-    if unpriced:
-        return f"{format_dollars(dollars)} + ?" if dollars else "?"
-    return format_dollars(dollars) if dollars else "free"
+    known = format_dollars(dollars) if dollars else ""
+    return " + ".join(filter(None, [known, "?" if unpriced else ""])) or "free"
 
 
 def _lead(results: Results) -> str:
     """Say which ranker leads, and from which others it differs significantly."""
-    rankers, leading = rankers_of(results), results.record["measures"][0]
-    if len(rankers) < 2:
-        return f"{name_some(rankers)} is the only ranker, so there is nothing to compare."
-    best, means = rankers[0], means_of(results)[leading]
-    first = [name for name in rankers if abs(means[best].mean - means[name].mean) <= TIE]
-    share = f"{name_some(first, 5)} share the highest {leading}. " if len(first) > 1 else ""
+    (best, *others), leading = rankers_of(results), results.record["measures"][0]
+    if not others:
+        return f"{best} is the only ranker, so there is nothing to compare."
+    means = {name: row.mean for name, row in means_of(results)[leading].items()}
+    equal = [name for name in others if abs(means[best] - means[name]) <= TIE]
     found = against(best, comparisons_of(results).get(leading, ()))
-    rivals = {row.run_b: significance_of(row) for row in found if row.run_b not in first}
-    order = {name: rivals[name] for name in rankers if name in rivals}
-    others = compare_leader(best if share else "It", order)
-    return f"{share or f'{best} has the highest {leading}. '}{others}".strip()
+    rivals = {row.run_b: significance_of(row) for row in found if row.run_b not in equal}
+    text = f"{best} has the highest {leading}."
+    if equal:
+        text = f"{name_some([best, *equal], 5)} share the highest {leading}."
+    order = {name: rivals[name] for name in others if name in rivals}
+    return f"{text} {compare_leader(best if equal else 'It', order)}".strip()
 
 
 def _banner(results: Results) -> str:
     """Name the rankers that are of the same model family as judges; empty if there are none."""
-    related = [row for row in results.rows("leaderboard") if row["judges"]]
+    related = [row for row in results.records("leaderboard", Place) if row.judges]
     if not related:
         return ""
     sentences = [
@@ -136,9 +138,8 @@ def _banner(results: Results) -> str:
         "No difference is called significant that only they support.",
     ]
     for row in related[:8]:
-        judges = ", ".join(row["judges"])
-        who = "unnamed judges" if judges == TRUTH else judges
-        sentences.append(f"{row['run']} ({', '.join(row['families'])}) is judged by {who}.")
+        judges = ", ".join(row.judges).replace(TRUTH, "unnamed judges")
+        sentences.append(f"{row.run} ({', '.join(row.families)}) is judged by {judges}.")
     if more := related[8:]:
         sentences.append(f"So are {len(more):,} more: see leaderboard.parquet.")
     sentences += [f"Without {n}: {why}." for n, why in results.record["not_refitted"].items()]
@@ -147,36 +148,23 @@ def _banner(results: Results) -> str:
 
 def _notes(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader has to know of the ledger."""
-    summary = record["summary"]
-    if damaged := summary["damaged"]:
-        lines = counted(damaged, "damaged line, which was", "damaged lines, which were")
-        yield f"The ledger held {lines} set aside and asked again."
-    if dollars := summary["maybe_dollars"]:
+    if damaged := record["summary"]["damaged"]:
+        yield f"The ledger held {counted(damaged, 'damaged line')}, set aside and asked again."
+    if dollars := record["summary"]["maybe_dollars"]:
         text = describe_possibly_billed(dollars, record["uncounted"])
         yield f"{text[0].upper()}{text[1:]}."
 
 
-def _made(record: Mapping[str, Any]) -> str:
-    """Say how to reproduce the numbers."""
-    options, draws = record["options"], record["summary"]["label_draws"]
-    labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
-    return (
-        f"Run {record['run_id']} of zelo-ray {record['versions']['zelo-ray']}: truth "
-        f"{without_passwords(options['truth'])}, seed {options['seed']}, {labels}."
-    )
-
-
 def _gate(results: Results) -> Iterator[Section]:
     """Show which rankers may replace the baseline, in lines that scripts can parse."""
-    rows = [GateDecision(**row) for row in results.rows("gate")]
-    if rows:
+    if rows := results.records("gate", GateDecision):
         yield Section("gate", "May they replace the baseline?", [*map(gate_line, rows)])
 
 
 def _leaderboard(results: Results, alone: str) -> Iterator[Section]:
     """Show the means of rankers with intervals, and what each ranked and cost."""
     rankers, means, costs = rankers_of(results), means_of(results), means_of(results, "cost")
-    board, queries = results.rows("leaderboard"), results.record["summary"]["queries"]
+    board, queries = results.records("leaderboard", Place), results.record["summary"]["queries"]
     pictures = {
         measure: charts.intervals(rankers, {"": ends([rows[n] for n in rankers], "mean")}, measure)
         for measure, rows in means.items()
@@ -186,10 +174,10 @@ def _leaderboard(results: Results, alone: str) -> Iterator[Section]:
         caption += " Two intervals may overlap and the difference be significant: see below."
     columns: dict[str, Any] = {"ranker": "run"}
     columns |= {measure: _mean(rows) for measure, rows in means.items()}
-    if any(row["missing"] for row in board):
-        columns["ranked"] = lambda row: f"{row['ranked']:,} of {queries:,}"
-    if any(row["dollars"] or row["unpriced"] for row in board):
-        columns["spent"] = lambda row: _cost(row["dollars"], row["unpriced"])
+    if any(row.missing for row in board):
+        columns["ranked"] = lambda row: f"{row.ranked:,} of {queries:,}"
+    if any(row.dollars or row.unpriced for row in board):
+        columns["spent"] = lambda row: _cost(row.dollars, row.unpriced)
     if costs:
         columns |= {name: _mean(costs.get(of, {}), form) for name, (of, form) in _COSTS.items()}
     parts: list[Part] = [chart(pictures, caption, "measure"), *_share_of_pairs(results)]
@@ -197,27 +185,22 @@ def _leaderboard(results: Results, alone: str) -> Iterator[Section]:
     yield Section("leaderboard", f"Leaderboard{alone}", parts)
 
 
-def _mean(rows: Mapping[str, Mean], form: str = ".3f") -> Callable[[Mapping[str, Any]], Cell]:
+def _mean(rows: Mapping[str, Mean], form: str = ".3f") -> Callable[[Place], Cell]:
     """Return what takes the mean of a ranker, if it has one."""
     cell = estimate("mean", form)
-    return lambda row: cell(rows[row["run"]]) if row["run"] in rows else Cell(None)
+    return lambda row: cell(rows[row.run]) if row.run in rows else Cell(None)
 
 
 def _explain_means(results: Results, means: Mapping[str, Mapping[str, Mean]]) -> str:
-    summary, truth = results.record["summary"], results.record["truth"]
-    draws, kind = summary["label_draws"], _KINDS[truth["kind"]]
-    kind = f"{kind} with fractions" if kind == "grades" and not truth["whole"] else kind
-    errors = f"drawn {draws:,} times for their errors" if draws else "taken as they are"
-    sure, queries = results.record["options"]["confidence"], summary["queries"]
+    sure, queries = results.record["options"]["confidence"], results.record["summary"]["queries"]
     text = (
         f"Means over {counted(queries, 'query', 'queries')} with {sure:.0%} intervals. A query "
-        "that a ranker did not rank counts as 0, a document that nobody judged as not relevant. "
-        f"The truth consists of {kind}, {errors}."
+        "that a ranker did not rank counts as 0, a document that nobody judged as not relevant."
     )
     for measure, rows in means.items():
         if (count := next(iter(rows.values())).queries) < queries:
             text += f" {measure} is defined for {counted(count, 'query', 'queries')}."
-    if results.rows("means", estimate="cost"):
+    if len(results.part("times", None)):
         text += " Seconds are of a query's calls, without waiting, failed tries and loading."
     return f"{text} {describe_measures(means)}".rstrip()
 
@@ -237,32 +220,14 @@ def _differences(results: Results, alone: str) -> Iterator[Section]:
     rankers, found, means = rankers_of(results), comparisons_of(results), means_of(results)
     if not found:
         return
-    forests = {
-        measure: forest(best_by(means[measure], rankers), rows) for measure, rows in found.items()
-    }
+    forests = {n: forest(best_by(means[n], rankers), rows) for n, rows in found.items()}
     chances = {
         measure: _chances(rankers, rows)
         for measure, rows in found.items()
         if not all(np.isnan(row.p_better) for row in rows)
     }
-    parts: list[Part] = [
-        chart(
-            forests,
-            "By how much the ranker with the highest mean is above each other one, on the queries "
-            "that both ranked, with the interval of each pair. A point is filled where the "
-            "difference is significant after correction for all comparisons.",
-            "measure",
-        )
-    ]
-    if chances:
-        parts.append(
-            chart(
-                chances,
-                "P(the row's ranker beats the column's): the chance that its mean over all queries "
-                "of this kind is the higher one, by Student's t over these queries.",
-                "measure",
-            )
-        )
+    parts: list[Part] = [chart(forests, FOREST, "measure")]
+    parts += [chart(chances, CHANCES, "measure")] if chances else []
     yield Section("differences", f"Differences{alone}", [*parts, _comparisons(results, found)])
 
 
@@ -292,7 +257,7 @@ def _comparisons(results: Results, found: Mapping[str, Sequence[Comparison]]) ->
     if results.record["summary"]["label_draws"]:
         columns["A above in draws"] = lambda row: Cell(row.p_labels, ".0%")
     columns["wins / ties / losses"] = lambda row: f"{row.wins:,} / {row.ties:,} / {row.losses:,}"
-    if any(row["missing"] for row in results.rows("leaderboard")):
+    if any(row.missing for row in results.records("leaderboard", Place)):
         columns["queries"] = "queries"
     significant = sum(significance_of(row).is_significant for row in rows)
     tested = count_tested(chain.from_iterable(found.values()))
@@ -300,27 +265,16 @@ def _comparisons(results: Results, found: Mapping[str, Sequence[Comparison]]) ->
         f"{leading}: {significant:,} of {counted(len(rows), 'difference')} significant ({TEST}, "
         f"p < {ALPHA} after Holm's correction for {counted(tested, 'comparison')} by all measures)."
     )
-    equal = [
-        measure
-        for measure, all_rows in found.items()
-        if not any(row.wins or row.losses for row in all_rows)
-        and any(row.queries for row in all_rows)
-    ]
-    if equal:
-        text += f" By {name_some(equal)} all rankers are equal on every query."
     return table(shown, columns, text, file="comparisons.parquet", total=len(rows), open_rows=30)
 
 
 def _failures(results: Results) -> Iterator[Section]:
     """Count the queries that a ranker did not rank, by reason."""
-    reasons = Counter(
-        (row["run"], f"{row['status']}: {row['reason']}"[:200]) for row in results.rows("failures")
-    )
-    notes = {row["run"]: row["note"] for row in results.rows("leaderboard") if row["note"]}
-    rows: list[tuple[str, int | None, str]] = [
-        *((run, count, why) for (run, why), count in reasons.most_common()),
-        *((run, None, note[:300]) for run, note in notes.items()),
-    ]
+    found = results.records("failures", Unranked)
+    reasons = Counter((row.run, f"{row.status}: {row.reason}"[:200]) for row in found)
+    rows = [(run, count, why) for (run, why), count in reasons.most_common()]
+    for place in results.records("leaderboard", Place):
+        rows += [(place.run, place.missing, place.note[:300])] if place.note else []
     if rows:
         caption = (
             "They count as 0 in the means of a ranker; two rankers are compared on the queries "

@@ -14,6 +14,10 @@ from zelo_ray.records import Comparison, Mean, Status
 from zelo_ray.report import charts
 from zelo_ray.report.results import Results
 
+FOREST = """By how much the ranker with the highest mean is above each other one, on the queries
+that both ranked, with the interval of each pair. A point is filled where the difference is
+significant after correction for all comparisons."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -22,7 +22,6 @@ from zelo_ray.commands.bakeoff.measure import Measured, measure
 from zelo_ray.commands.bakeoff.parts import compute_slices, find_contrasts
 from zelo_ray.commands.bakeoff.people import correct_by_people
 from zelo_ray.commands.bakeoff.rank import Asked, Rankers
-from zelo_ray.commands.bakeoff.refit import find_truth_run
 from zelo_ray.commands.bakeoff.report import build_report
 from zelo_ray.commands.bakeoff.rows import Contrast, Forecast, Slice
 from zelo_ray.commands.bakeoff.tables import tables_of
@@ -38,6 +37,7 @@ from zelo_ray.engine.job import (
 )
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
+from zelo_ray.engine.refit import find_truth_run
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.evaluation.measures import Truth, parse_measures
@@ -174,7 +174,6 @@ def _finish(
     """Write tables and record; ``options`` are those given, and those with absolute places."""
     given, full = options
     truth, gate = measured.truth, tables["gate"].to_pylist()
-    about["truth"] |= {"kind": truth.kind, "whole": bool((truth.relevance % 1 == 0).all())}
     summary = {
         "queries": len(truth.query_ids),
         "documents": len(truth.relevance),

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Sequence
 from math import inf, isfinite
 from statistics import NormalDist
 
-import pyarrow.compute as pc
-
-from zelo_ray.commands.bakeoff.rows import against, comparisons_of, rankers_of
+from zelo_ray.commands.bakeoff.rows import Place, Unjudged, against, comparisons_of, rankers_of
 from zelo_ray.evaluation.significance import (
     ALPHA,
     FEWEST,
@@ -16,6 +14,7 @@ from zelo_ray.evaluation.significance import (
     share_interval,
     significance_of,
 )
+from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.report.demonstration import warn_of_demonstration
@@ -44,32 +43,28 @@ def find_warnings(results: Results) -> Iterator[Warn]:
 
 def _doubts(results: Results) -> Iterator[Warn]:
     """Warn of scores that order nothing or the wrong way round, own queries, and a new truth."""
+    where = "leaderboard"
     for row in results.record["doubts"]:
         some = f"{row['queries']:,} of {counted(row['of_queries'], 'query', 'queries')}"
-        match row["code"]:
-            case "equal_scores":
-                yield Warn(
-                    *("equal", "wrong", f"The first scores of {row['run']} are equal in {some}"),
-                    "Check that its server or model scores each document, and that its scores are "
-                    "written with all digits",
-                    "leaderboard",
-                )
-            case "reversed_ranks":
-                text = f"The ranks of {row['run']} are the reverse of its scores in {some}"
-                advice = "Negate distances: a run is ordered by its scores, the highest first"
-                yield Warn("reversed", "wrong", text, advice, "leaderboard")
-            case "own_query":
-                text = f"The query itself was removed from its candidates in {some}"
-                advice = "Remove it from the runs, too, if others measure them"
-                yield Warn("own query", "note", text, advice, "leaderboard")
-            case _:
-                text = f"A document with the id of its query, and another text, stays in {some}"
-                advice = "Name --corpus and --queries, so that texts can be compared"
-                yield Warn("own query", "note", text, advice, "leaderboard")
+        if row["code"] == "equal_scores":
+            text = f"The first scores of {row['run']} are equal in {some}"
+            advice = "Check that its server or model scores each document, with all digits"
+            yield Warn("equal", "wrong", text, advice, where)
+        elif row["code"] == "reversed_ranks":
+            text = f"The ranks of {row['run']} are the reverse of its scores in {some}"
+            advice = "Negate distances: a run is ordered by its scores, the highest first"
+            yield Warn("reversed", "wrong", text, advice, where)
+        elif row["code"] == "own_query":
+            text = f"The query itself was removed from its candidates in {some}"
+            advice = "Remove it from the runs, too, if others measure them"
+            yield Warn("own query", "note", text, advice, where)
+        else:
+            text = f"A document with the id of its query, and another text, stays in {some}"
+            advice = "Name --corpus and --queries, so that texts can be compared"
+            yield Warn("own query", "note", text, advice, where)
     if results.record["truth"]["changed"]:
         text = "The truth has changed since the last bake-off in this folder"
-        advice = "Do not compare with earlier figures"
-        yield Warn("truth changed", "doubtful", text, advice, "leaderboard")
+        yield Warn("truth changed", "doubtful", text, "Do not compare with earlier figures", where)
 
 
 def _unsure_lead(results: Results) -> Iterator[Warn]:
@@ -80,44 +75,39 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
     if people.get("design"):
         own = comparisons_of(results, "corrected")
         rows = against(people["leader"], own[people["measures"][0]])
-        few = [row.run_b for row in rows if significance_of(row) is Significance.TOO_FEW_LABELS]
+        few = [row for row in rows if significance_of(row) is Significance.TOO_FEW_LABELS]
         if few:
-            text = f"Too few of people's labels bear on the difference to {name_some(few)}"
+            text = f"Too few of people's labels bear on the difference to {_names(few)}"
             advice = "Label more documents: zelo-ray label --out LABELS --more N"
             yield Warn("few labels", "doubtful", text, advice, "people")
         if len(few) < len(rows):
             best, measure, found, section = people["leader"], people["measures"][0], own, "people"
-    rivals = [
-        row
-        for row in against(best, found.get(measure, ()))
-        if significance_of(row) is not Significance.TOO_FEW_LABELS
-    ]
-    if not rivals:
-        return
-    kinds = {significance_of(row) for row in rivals}
-    if kinds == {Significance.TOO_FEW_QUERIES}:
-        text = f"{counted(results.record['summary']['queries'], 'query is', 'queries are')} too few"
+    rivals: dict[Significance, list[Comparison]] = {}
+    for row in against(best, found.get(measure, ())):
+        rivals.setdefault(significance_of(row), []).append(row)
+    rivals.pop(Significance.TOO_FEW_LABELS, None)
+    if rivals.keys() == {Significance.TOO_FEW_QUERIES}:
+        queries = results.record["summary"]["queries"]
+        text = f"{counted(queries, 'query is', 'queries are')} too few to compare rankers"
         advice = f"Use at least {FEWEST} queries, and about fifty to see differences of .05"
-        yield Warn("few queries", "doubtful", f"{text} to compare rankers", advice, section)
-    elif kinds <= {Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT}:
+        yield Warn("few queries", "doubtful", text, advice, section)
+    elif rivals and rivals.keys() <= {Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT}:
         tested = count_tested(row for rows in found.values() for row in rows)
-        advice = _needed_queries(rivals, tested, results.record["options"]["confidence"])
+        near = rivals[Significance.NOT_SIGNIFICANT]
+        advice = _needed_queries(near, tested, results.record["options"]["confidence"])
         text = f"{best} is not significantly above any other ranker by {measure}"
         yield Warn("no lead", "doubtful", text, advice, section)
-    for code, kind, why in (
-        (
-            *("labels unsure", Significance.LABELS_COULD_TURN_IT),
-            "other answers of the judges could reverse it",
-        ),
-        (
-            *("own family", Significance.ONLY_BY_OWN_FAMILY),
-            "only judges of the model family of one of them say so",
-        ),
-    ):
-        if others := [row.run_b for row in rivals if significance_of(row) is kind]:
-            text = f"The lead of {best} over {name_some(others)} is significant, but {why}"
-            advice = "Ask judges of other model families, or let people label some documents"
-            yield Warn(code, "doubtful", text, advice, section)
+    if unsure := rivals.get(Significance.LABELS_COULD_TURN_IT):
+        text = f"Other answers of the judges could reverse the lead of {best} over {_names(unsure)}"
+        yield Warn("labels unsure", "doubtful", text, "Let people label some documents", section)
+    if own_only := rivals.get(Significance.ONLY_BY_OWN_FAMILY):
+        text = f"Only judges of a ranker's model family see {best} ahead of {_names(own_only)}"
+        advice = "Ask judges of other model families, or let people label some documents"
+        yield Warn("own family", "doubtful", text, advice, section)
+
+
+def _names(rows: Sequence[Comparison]) -> str:
+    return name_some([row.run_b for row in rows])
 
 
 def _needed_queries(rivals: Sequence[Comparison], tested: int, confidence: float) -> str:
@@ -142,38 +132,30 @@ def _needed_queries(rivals: Sequence[Comparison], tested: int, confidence: float
 
 def _not_ranked(results: Results) -> Iterator[Warn]:
     """Warn of queries that a ranker did not rank."""
-    for row in results.rows("leaderboard"):
-        if row["missing"]:
-            can_ask = row["run"] in results.record["judges"]
-            text = f"{row['run']} ranked {row['ranked']:,} of "
-            text += counted(row["ranked"] + row["missing"], "query", "queries")
+    for row in results.records("leaderboard", Place):
+        if row.missing:
+            queries = counted(row.ranked + row.missing, "query", "queries")
+            can_ask = row.run in results.record["judges"]
             advice = "Run the same command again" if can_ask else "Rank the others as well"
-            severity: Severity = "doubtful" if row["ranked"] else "wrong"
+            severity: Severity = "doubtful" if row.ranked else "wrong"
+            text = f"{row.run} ranked {row.ranked:,} of {queries}"
             yield Warn("not ranked", severity, text, advice, "failures")
 
 
 def _unjudged(results: Results) -> Iterator[Warn]:
     """Warn of rankers with many unjudged documents among their first."""
-    if "runs" not in results:
-        return
-    counts = Counter(row["run"] for row in results.rows("unjudged"))
-    runs = results["runs"].to_arrow().group_by(["run", "query_id"]).aggregate([([], "count_all")])
-    depths = runs.set_column(2, "first", pc.min_element_wise(runs["count_all"], DEPTH))
-    totals = depths.group_by("run").aggregate([("first", "sum")]).to_pylist()
-    shares = {}
-    for row in totals:
-        judged, total = max(row["first_sum"] - counts[row["run"]], 0), row["first_sum"]
-        if share_interval(judged, total)[1] < JUDGED:
-            shares[row["run"]] = judged / total
+    missing = Counter(row.run for row in results.records("unjudged", Unjudged))
+    found = results.part("runs", None).group_by(["run", "query_id"]).aggregate([([], "count_all")])
+    totals = Counter[str]()
+    for run, count in iter_rows(found, "run", "count_all"):
+        totals[run] += min(count, DEPTH)
+    shares = {
+        run: (total - missing[run]) / total
+        for run, total in totals.items()
+        if share_interval(max(total - missing[run], 0), total)[1] < JUDGED
+    }
     if shares:
-        names = [
-            f"{name} {share:.2f}" for name, share in sorted(shares.items(), key=lambda n: n[1])
-        ]
-        text = (
-            f"Many of the first {DEPTH} documents are unjudged (share judged: {name_some(names)})"
-        )
-        advice = (
-            "They count as not relevant; zelo-ray convert unjudged --all writes pools with them to "
-            "annotate on the --out of the truth"
-        )
+        names = name_some([f"{n} {shares[n]:.2f}" for n in sorted(shares, key=shares.__getitem__)])
+        text = f"Many of the first {DEPTH} documents are unjudged (share judged: {names})"
+        advice = "They count as not relevant: judge what zelo-ray convert unjudged --all writes"
         yield Warn("unjudged", "doubtful", text, advice, "unjudged")
