@@ -137,7 +137,7 @@ def _unjudged(results: Results) -> Iterator[Section]:
 
 
 def _instructions(results: Results) -> Iterator[Section]:
-    """Show what rerankers with a prompt were told."""
+    """Show the instructions of rerankers that take a prompt."""
     options = results.record["options"]
     if words := options.get("instructions"):
         quoted = Markup("<blockquote>{}</blockquote>").format(words)

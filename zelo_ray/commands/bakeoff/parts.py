@@ -1,4 +1,4 @@
-"""Take a bake-off apart: means by slices of the queries, and queries where two rankers differ."""
+"""Find parts of the queries: slices with their means, and those where two rankers differ most."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
@@ -98,9 +98,9 @@ def find_contrasts(measured: Measured, lines: Iterable[Line]) -> list[Contrast]:
     for rival in others[:_RIVALS]:
         b = measured.names.index(rival)
         answered = measured.answered[a] & measured.answered[b]
-        apart = np.where(answered, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
-        widest = np.argsort(-apart, kind="stable")[:_QUERIES]
-        chosen += [(rival, int(q)) for q in widest if apart[q] > 0]
+        gaps = np.where(answered, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
+        widest = np.argsort(-gaps, kind="stable")[:_QUERIES]
+        chosen += [(rival, int(q)) for q in widest if gaps[q] > 0]
     wanted, pools = {measured.truth.query_ids[q] for _, q in chosen}, dict[str, Pool]()
     for line in lines if wanted else ():
         if line.pool and line.pool.query_id in wanted:

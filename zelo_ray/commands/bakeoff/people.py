@@ -204,7 +204,7 @@ def _why_no_sample(joined: LabelledFrame, labels: PeoplesLabels, rankers: Sequen
     """
     frame, matters = joined.frame, joined.size > 0
     if labels.frame is None:
-        size, chance = (of[matters & joined.labelled] for of in (joined.size, joined.chances))
+        size, chance = (x[matters & joined.labelled] for x in (joined.size, joined.chances))
         error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
         if abs((size / chance).sum() - joined.size.sum()) <= _UNLIKELY * error:
             return ""

@@ -1,6 +1,7 @@
 """Show what people's labels change in a bake-off, and how many more would settle it."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from zelo_ray.commands.bakeoff.rows import (
@@ -108,13 +109,8 @@ def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Par
     for each in found.values():
         rows += against(leader, each)
         rows += [row for row in each if leader not in (row.run_a, row.run_b)]
-    panel, people = (
-        both_ways(row for rows in of.values() for row in rows)
-        for of in (
-            comparisons_of(results) | comparisons_of(results, "graded"),
-            comparisons_of(results, "people"),
-        )
-    )
+    panel = both_ways(_every(comparisons_of(results) | comparisons_of(results, "graded")))
+    people = both_ways(_every(comparisons_of(results, "people")))
     more = {
         (row.measure, frozenset((row.run_a, row.run_b))): _more_labels(row)
         for row in results.records("forecasts", Forecast)
@@ -145,6 +141,10 @@ def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Par
             "leader significant if it stays as large."
         )
     return table(rows, columns, caption, file="comparisons.parquet", open_rows=30)
+
+
+def _every(found: Mapping[str, list[Comparison]]) -> Iterator[Comparison]:
+    return chain.from_iterable(found.values())
 
 
 def _more_labels(row: Forecast) -> str:

@@ -84,19 +84,19 @@ class Rankers:
             if ranker.judge
         }
 
-    def _job(self, name: str, census: InputCount) -> Job:
+    def _job(self, name: str, count: InputCount) -> Job:
         ranker, options = self.by_name[name]
-        places = frozenset((file, number) for file, number, _ in census.places)
+        places = frozenset((file, number) for file, number, _ in count.places)
         panel = (ranker.judge,) if ranker.judge else ()
         return Job(options, panel, self.run_id, frozenset(), places, label=name)
 
-    def ask(self, lines: JobLines, census: InputCount, watch: Watch) -> Asked:
+    def ask(self, lines: JobLines, count: InputCount, watch: Watch) -> Asked:
         """Ask every ranker side by side, then collect how each ranked every pool.
 
         Raises:
             Stopped: all were stopped, or replies are missing that no reranker will give.
         """
-        options, planned = self.options, census.planned
+        options, planned = self.options, count.planned
         judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
         paid = check_spending(options, judges, watch)
         panels = [(self.by_name[name][1], (judge,)) for name, judge in judges.items()]
@@ -105,17 +105,17 @@ class Rankers:
             watch.budget(options.max_usd, paid.dollars)
         run = CoordinatedRun(self.run_id, options.max_usd, paid.dollars)
         gpus = options.num_gpus
-        size = JobSize(sum(planned.values()), census.bytes, options.actors * sum(gpus.values()))
+        size = JobSize(sum(planned.values()), count.bytes, options.actors * sum(gpus.values()))
         with executor_of(options, run, lines, size, watch) as executor:
             groups = [
-                AskedJudges(self._job(name, census), (judge,), gpus=gpus.get(name, 0.0))
+                AskedJudges(self._job(name, count), (judge,), gpus=gpus.get(name, 0.0))
                 for name, judge in judges.items()
             ]
             tallies, reason, disabled = executor.ask(groups, planned, watch)
             if reason:
                 replies = sum(tally.answered for tally in tallies.values())
                 raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
-            job = self._job(next(iter(self.by_name)), census)
+            job = self._job(next(iter(self.by_name)), count)
             make = partial(_Builder, self.by_name, job.options.ledger_dir, disabled)
             asked = self._collect(executor.build(job, make))
         asked.notes = {name: each.message for name, each in disabled.items()}

@@ -261,9 +261,11 @@ def _comparisons(results: Results, found: Mapping[str, Sequence[Comparison]]) ->
         columns["queries"] = "queries"
     significant = sum(significance_of(row).is_significant for row in rows)
     tested = count_tested(chain.from_iterable(found.values()))
+    are = "is" if significant == 1 else "are"
     text = (
-        f"{leading}: {significant:,} of {counted(len(rows), 'difference')} significant ({TEST}, "
-        f"p < {ALPHA} after Holm's correction for {counted(tested, 'comparison')} by all measures)."
+        f"{leading}: of {counted(len(rows), 'difference')} {significant:,} {are} significant "
+        f"({TEST}, p < {ALPHA} after Holm's correction for {counted(tested, 'comparison')} by all "
+        "measures)."
     )
     return table(shown, columns, text, file="comparisons.parquet", total=len(rows), open_rows=30)
 

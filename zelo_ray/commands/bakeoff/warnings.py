@@ -120,12 +120,12 @@ def _needed_queries(rivals: Sequence[Comparison], tested: int, confidence: float
         )
     error = (nearest.high - nearest.low) / 2 / _NORMAL.inv_cdf((1 + confidence) / 2)
     reach = _NORMAL.inv_cdf(1 - ALPHA / 2 / max(tested, 1)) + _NORMAL.inv_cdf(POWER)
-    apart, queries = nearest.difference, nearest.queries
-    needed = queries * (reach * error / apart) ** 2 if apart else inf
+    lead, queries = nearest.difference, nearest.queries
+    needed = queries * (reach * error / lead) ** 2 if lead else inf
     if not needed <= _MOST:
         return "No realistic number of queries would make it so"
     return (
-        f"If it stays {abs(apart):.3f} above {nearest.run_b}, about {float(f'{needed:.2g}'):,.0f} "
+        f"If it stays {abs(lead):.3f} above {nearest.run_b}, about {float(f'{needed:.2g}'):,.0f} "
         f"queries would show it in {POWER:.0%} of bake-offs like this (here are {queries:,})"
     )
 
