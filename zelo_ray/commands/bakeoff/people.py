@@ -237,26 +237,8 @@ def correct_by_people(
             (str(used.pop(name).frame.measure) for name in drawn[1:]),
             "it is unknown which other documents could have been drawn",
         )
-    leading, answered = next(iter(used.values() or tried.values())), labels.documents
-    count = int(leading.labelled.sum())
-    about = {
-        "labels": count,
-        "persons": len({*labels.rows["person"].to_pylist()} - {""}),
-        "cannot_say": labels.cannot_say,
-        "stages": labels.stages,
-        "waiting": max(0, labels.sample_size - labels.out_of_turn - answered - labels.cannot_say),
-        "design": leading.design if used else None,
-        "queries": leading.queries,
-        "refused": "" if used else leading.refused,
-        "measures": [*used],
-        "on_panel_scale": {
-            name: str(joined.frame.measure)
-            for name, joined in used.items()
-            if name != str(joined.frame.measure)
-        },
-        "left_out": left_out,
-        "leader": "",
-    }
+    leading = next(iter(used.values() or tried.values()))
+    about = _describe(labels, leading, used) | {"left_out": left_out}
     if not used:
         return Corrected(about, np.zeros((0, 0)), np.zeros((0, 0), np.int64))
     values, first = _compute_estimates(measured, used), next(iter(used))
@@ -282,6 +264,29 @@ def correct_by_people(
         comparisons=comparisons,
         forecasts=[*forecasts] if leading.design == "drawn" else [],
     )
+
+
+def _describe(
+    labels: PeoplesLabels, leading: LabelledFrame, used: Mapping[str, LabelledFrame]
+) -> dict[str, Any]:
+    """Return what the record says of labels: counts, design, and what they correct."""
+    seen = labels.documents + labels.cannot_say + labels.out_of_turn
+    return {
+        "labels": int(leading.labelled.sum()),
+        "persons": len({*labels.rows["person"].to_pylist()} - {""}),
+        "cannot_say": labels.cannot_say,
+        "stages": labels.stages,
+        "waiting": max(0, labels.sample_size - seen),
+        "design": leading.design if used else None,
+        "queries": leading.queries,
+        "refused": "" if used else leading.refused,
+        "measures": [*used],
+        "on_panel_scale": {
+            name: str(joined.frame.measure)
+            for name, joined in used.items()
+            if name != str(joined.frame.measure)
+        },
+    }
 
 
 _Values = dict[Estimate, dict[str, Floats]]
