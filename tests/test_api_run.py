@@ -45,9 +45,7 @@ def arms(rerankers):
         write_annotated=True,
     )
     assert contest.complete, contest
-    means = contest.means.to_pandas()
-    means = means[means.estimate == "panel"]
-    return means.pivot(index="run", columns="measure", values="mean")
+    return contest.leaderboard.to_pandas().set_index("run")[["mean"]]
 
 
 def asked():
