@@ -21,14 +21,11 @@ import pyarrow as pa
 
 from benchmarks.data import published
 from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.commands.bakeoff import measure
-from zelo_ray.commands.bakeoff.model_families import find_family_overlap
-from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, MeasuredRanker
-from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
-from zelo_ray.commands.bakeoff.significance import significance_of
-from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError
+from zelo_ray.commands.bakeoff.families import Guard, find_families
+from zelo_ray.commands.bakeoff.measure import measure
+from zelo_ray.engine.refit import InseparableError
 from zelo_ray.evaluation.measures import Truth
-from zelo_ray.evaluation.significance import Floats
+from zelo_ray.evaluation.significance import Floats, significance_of
 from zelo_ray.files.judgments import read_runs
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
@@ -82,15 +79,9 @@ def _read(path: Path) -> dict[Pair, float]:
     return {(row[0], row[2]): float(row[3]) for row in rows}
 
 
-def contest(data: Recorded, rankers: dict[str, pa.Table], judges: Sequence[str]) -> BakeoffOutcome:
-    entries = [MeasuredRanker(name, run) for name, run in rankers.items()]
-    return measure(Truth(data.labels(judges)), entries, OPTIONS, {})
-
-
 def people_of(data: Recorded, rankers: dict[str, pa.Table]) -> dict[Pair, float]:
     """By two rankers, the difference that people see."""
-    entries = [MeasuredRanker(name, run) for name, run in rankers.items()]
-    found = measure(Truth(data.table(data.people, "relevance")), entries, OPTIONS, {}).comparisons
+    found = measure(Truth(data.table(data.people, "relevance")), rankers, OPTIONS).comparisons
     sure = sum(significance_of(one).is_significant for one in found)
     print(f"{len(found)} pairs of {len(rankers)} rankers; people tell {sure} apart.\n")
     return {(one.run_a, one.run_b): one.difference for one in found}
@@ -107,12 +98,13 @@ def row(
     data: Recorded, rankers: dict[str, pa.Table], judges: Sequence[str], people: dict[Pair, float]
 ) -> Floats:
     """Sure and wrong: without the guard, with it, and without it of pairs that have no kin."""
-    outcome = contest(data, rankers, judges)
-    kinship = find_family_overlap(judges, {name: name for name in rankers}, {})
-    before, kin = counts(outcome.comparisons, people), kinship.judges_by_ranker
-    apart = [one for one in outcome.comparisons if not {one.run_a, one.run_b} & kin.keys()]
-    guard_against_self_preference(outcome, kinship, Panel(data, judges), OPTIONS)
-    return np.array([*before, *counts(outcome.comparisons, people), *counts(apart, people)])
+    measured = measure(Truth(data.labels(judges)), rankers, OPTIONS)
+    families = find_families(judges, {name: name for name in rankers}, {})
+    related = {name for name in rankers if families.judges_like(name)}
+    apart = [one for one in measured.comparisons if not {one.run_a, one.run_b} & related]
+    guard = Guard(measured, families, Panel(data, judges), OPTIONS)
+    found = (measured.comparisons, [*map(guard.check, measured.comparisons)], apart)
+    return np.array([count for rows in found for count in counts(rows, people)])
 
 
 def add_lexical(data: Recorded, folder: Path, rankers: dict[str, pa.Table]) -> None:

@@ -8,8 +8,6 @@ They show what those of small jobs do not: failures, ties, and orders that diffe
 import json
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +17,8 @@ import pyarrow.parquet as pq
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.results import write_both
-from tests.test_bakeoff_report import write_bakeoff
-from zelo_ray.commands import report_of_kind
 from zelo_ray.commands import results_of as results_of_place
-from zelo_ray.commands.report import RECORDS as FILES
-from zelo_ray.evaluation.gate import GateDecision
-from zelo_ray.files.storage import write_json
 from zelo_ray.report.document import plain_value, report_fields
-from zelo_ray.reports.document import CommandResult, make_document
 
 
 def _write_votes(out: Path) -> None:
@@ -45,31 +37,6 @@ def _write_nothing(out: Path) -> None:
     write_run(out, results_of(out, []))
 
 
-def _write_contest(out: Path) -> None:
-    """Write a contest with what few have: instructions, draws, costs, many slices, lost queries."""
-    pairs = {(0, 1): {"p_labels": 0.8}}
-    write_bakeoff(out, queries=30, pairs=pairs, label_draws=200)
-    [row, *_] = pq.read_table(out / "slices.parquet").to_pylist()
-    rows = [row | {"slice": "tenant", "value": f"t{n:02}"} for n in range(31)]
-    pq.write_table(pa.Table.from_pylist(rows), out / "slices.parquet")
-    run = json.loads((out / "run.json").read_text())
-    run["options"] |= {"instructions": "A nurse can act on it.", "show_query": ["narrative"]}
-    run["summary"]["truth"]["queries"] = 31
-    run["summary"]["rankers"][0] |= {"dollars": 0.5, "unpriced": 2}
-    run["summary"]["gate"] = [asdict(gate) for gate in _GATES]
-    write_json(str(out), "run.json", run)
-
-
-_GATES = (
-    GateDecision(
-        *("original", "bm25", "nDCG@10", "panel", 0.5, 0.95, "not enough data"),
-        *("the interval is too wide", -0.4, -0.7, 0.03, nan, 30, 420),
-    ),
-    GateDecision(
-        *("cross-encoder", "bm25", "nDCG@10", "panel", 0.5, 0.95, "not worse", ""),
-        *(-0.2, -0.3, -0.1, nan, 30, 30),
-    ),
-)
 
 
 RUNS: Mapping[str, Callable[[Path], object]] = {
@@ -78,7 +45,6 @@ RUNS: Mapping[str, Callable[[Path], object]] = {
     "grades-and-votes": write_both,
     "tournaments": write_contests,
     "debates": write_verdicts,
-    "contest": _write_contest,
 }
 """By name, what writes the files of a run."""
 RECORDS = Path(__file__).parent / "golden" / "reports"
@@ -101,11 +67,7 @@ def report_values(name: str, folder: Path) -> Any:
 
 def _document(folder: Path) -> Any:
     """Return the tiles, warnings and sections of a run."""
-    if results := results_of_place(str(folder)):
-        return plain_value(report_fields(results.report))
-    record = next(folder / name for name in FILES if (folder / name).exists())
-    report = report_of_kind(json.loads(record.read_text())["kind"]).read(str(folder))
-    return make_document("annotate", "", CommandResult(report=report))
+    return plain_value(report_fields(results_of_place(str(folder)).report))
 
 
 def _table(part: Mapping[str, Any]) -> list[list[Any]]:

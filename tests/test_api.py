@@ -259,18 +259,18 @@ def test_runs_of_any_name_are_a_contest(tmp_path):
     out = tmp_path / "out"
     contest = bakeoff(truth=QRELS, runs=runs, out=out, measures="nDCG@10", progress=None)
     board = contest.leaderboard.to_pandas()
-    assert board.ranker.tolist() == [*runs]
-    assert board["nDCG@10"][0] == 1 > board["nDCG@10"][1]
+    assert board.run.tolist() == [*runs]
+    assert board["mean"][0] == 1 > board["mean"][1]
     assert (len(contest.comparisons), len(contest.metrics)) == (1, 24)  # nDCG@10 and Pairs
     loaded = load_run(out)
     assert repr(contest).startswith(repr(loaded))
-    assert loaded.leaderboard.to_pandas().equals(board)
+    assert loaded.leaderboard.to_arrow() == contest.leaderboard.to_arrow()
 
 
 def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
     runs = {"itself": f"{paid}/annotated.jsonl", "worse": WORSE}
     contest = bakeoff(truth=run, runs=runs, out=tmp_path, write_annotated=True, progress=None)
-    assert contest.leaderboard.to_pandas().ranker[0] == "itself"
+    assert contest.leaderboard.to_pandas().run[0] == "itself"
     lines = (tmp_path / "annotated" / "worse.jsonl").read_text().splitlines()
     assert [d["score"] for d in json.loads(lines[0])["documents"]] == [0.9, 0.5, 0.1]
     assert len(measure(tmp_path / "annotated" / "worse.jsonl", paid, "zelo_nDCG@10")) == 6

@@ -45,7 +45,7 @@ def arms(rerankers):
         write_annotated=True,
     )
     assert contest.complete, contest
-    return contest.leaderboard.to_pandas().set_index("ranker")
+    return contest.leaderboard.to_pandas().set_index("run")[["mean"]]
 
 
 def asked():

@@ -4,24 +4,24 @@ import json
 import random
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.contests import run_of
 from tests.hills import rows_of_tournaments
-from tests.test_bakeoff import all_like, entry_of, options_of, report_of, truth_of
+from tests.test_bakeoff import options_of, results_of, scores_of, truth_of
 from zelo_ray import bakeoff
-from zelo_ray.commands.bakeoff import measure
-from zelo_ray.commands.bakeoff.files import build_record
-from zelo_ray.commands.bakeoff.model_families import find_family_overlap
-from zelo_ray.commands.bakeoff.self_preference import guard_against_self_preference
-from zelo_ray.commands.bakeoff.significance import Significance, significance_of, swap_rankers
-from zelo_ray.commands.bakeoff.truth_without_judges import InseparableError, find_truth_run
-from zelo_ray.commands.report import write_report
+from zelo_ray.commands.bakeoff.families import Guard, find_families
+from zelo_ray.commands.bakeoff.gate import decide_gates
+from zelo_ray.commands.bakeoff.measure import measure
+from zelo_ray.engine.refit import InseparableError, find_truth_run
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
+from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
 from zelo_ray.families import families_of
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.storage import write_json
@@ -56,23 +56,27 @@ def test_a_name_tells_its_families():
             assert families_of(name) == {*families.split()}, name
 
 
+def related(families):
+    """By ranker, the judges of its families."""
+    return {name: set(own) for name in families.rankers if (own := families.judges_like(name))}
+
+
 def test_what_is_declared_counts_and_a_stranger_is_refused():
     arms = {"mine": "my_module:Mine", "bm25": "bm25"}
-    plain = find_family_overlap([GPT, CLAUDE], arms, {})
-    assert not plain.judges_by_ranker
-    judges = {name: set(judges) for name, judges in plain.judges_by_family.items()}
-    assert judges == {"claude": {CLAUDE}, "gpt": {GPT}}
-    told = find_family_overlap([GPT, CLAUDE], arms, {"mine": ["gpt", "Claude"], CLAUDE: ["other"]})
-    assert told.judges_by_ranker == {"mine": {GPT}}
-    assert told.shared_families("mine") == {"gpt"}
+    plain = find_families([GPT, CLAUDE], arms, {})
+    assert not related(plain)
+    assert plain.judges == {CLAUDE: {"claude"}, GPT: {"gpt"}}
+    told = find_families([GPT, CLAUDE], arms, {"mine": ["gpt", "Claude"], CLAUDE: ["other"]})
+    assert related(told) == {"mine": {GPT}}
+    assert told.shared("mine") == {"gpt"}
     of_qrels = [
-        find_family_overlap([], arms, {"mine": ["gpt"], **truth}).judges_by_ranker
+        related(find_families([], arms, {"mine": ["gpt"], **truth}))
         for truth in ({}, {"truth": ["gpt"]})
     ]
     assert of_qrels == [{}, {"mine": {"truth"}}], "qrels claim nothing of themselves"
     for name in ("mime", "truth"):
         with pytest.raises(OptionError):
-            find_family_overlap([GPT], arms, {name: ["gpt"]})
+            find_families([GPT], arms, {name: ["gpt"]})
     told = options_of(families={"a": "gpt", "b": ["x", "y"]}).families
     assert told == {"a": ("gpt",), "b": ("x", "y")}
 
@@ -190,13 +194,16 @@ def contest_of(tmp_path):
 
 
 def guarded(truth, arms, judges=(), run=None, families=None, baseline=None):
-    """The outcome, and the significance of each two arms."""
-    entries = [entry_of(name, dict.fromkeys(QUERIES, order)) for name, order in arms.items()]
+    """What was measured, the guard, and each comparison and decision as the guard leaves it."""
+    orders = {name: dict.fromkeys(QUERIES, order) for name, order in arms.items()}
+    runs = {name: run_of(scores_of(each)) for name, each in orders.items()}
     options = options_of(measures=("nDCG@3",), baseline=baseline)
-    outcome = measure(truth, entries, options, {})
-    overlap = find_family_overlap(judges, {name: name for name in arms}, families or {})
-    guard_against_self_preference(outcome, overlap, run, options)
-    return outcome, {(c.run_a, c.run_b): c for c in outcome.comparisons}
+    measured = measure(truth, runs, options)
+    found = find_families(judges, {name: name for name in arms}, families or {})
+    guard = Guard(measured, found, run, options)
+    comparisons = {(c.run_a, c.run_b): guard.check(c) for c in measured.comparisons}
+    gates = decide_gates(measured, None, options) if baseline else []
+    return measured, guard, comparisons, {row.run: guard.check_gate(row) for row in gates}
 
 
 ONLY = Significance.ONLY_BY_OWN_FAMILY
@@ -206,85 +213,74 @@ ONLY = Significance.ONLY_BY_OWN_FAMILY
 def test_what_only_kin_support_is_not_sure(contest_of, protocol):
     judges = {GPT: "abcdef", GPT_4: "abcdfe", CLAUDE: "fedcba"}
     arms = {"gpt-5": "abcdef", "bm25": "fedcba", "worst": "cfbdae"}
-    outcome, found = contest_of(judges, protocol, **arms)
+    measured, guard, found, _ = contest_of(judges, protocol, **arms)
     gpt, unrelated = found["gpt-5", "bm25"], found["bm25", "worst"]
     assert gpt.difference > 0
     assert gpt.p_holm < 0.05
-    assert gpt.kin == "gpt"
+    assert gpt.family == "gpt"
     assert [significance_of(each) for each in (gpt, swap_rankers(gpt))] == [ONLY, ONLY]
-    plain = measure(outcome.truth, outcome.rankers, options_of(measures=("nDCG@3",)), {})
-    [same] = [c for c in plain.comparisons if (c.run_a, c.run_b) == ("bm25", "worst")]
-    assert (unrelated.kin, significance_of(unrelated)) == ("", significance_of(same))
-    assert outcome.self_preference.not_refitted == {}
+    [same] = [c for c in measured.comparisons if (c.run_a, c.run_b) == ("bm25", "worst")]
+    assert unrelated == same
+    assert guard.not_refitted() == {}
 
 
 def test_what_others_support_as_well_stays_sure(contest_of):
     judges = {GPT: "abcdef", CLAUDE: "abcdfe", GEMINI: "bacdef"}
-    _, found = contest_of(judges, **{"gpt-5": "abcdef", "bm25": "fedcba"})
+    _, _, found, _ = contest_of(judges, **{"gpt-5": "abcdef", "bm25": "fedcba"})
     assert significance_of(found["gpt-5", "bm25"]) is Significance.ABOVE
 
 
 def test_without_another_family_nothing_about_kin_is_sure(contest_of):
     """Nor does the gate say more: no number of queries would help."""
     arms = {"gpt-5": "abcdef", "bm25": "fedcba", "other": "abcfde"}
-    outcome, found = contest_of({GPT: "abcdef", GPT_4: "abcdef"}, baseline="bm25", **arms)
+    judges = {GPT: "abcdef", GPT_4: "abcdef"}
+    _, guard, found, gates = contest_of(judges, baseline="bm25", **arms)
     assert significance_of(found["gpt-5", "bm25"]) is ONLY
     assert significance_of(found["bm25", "other"]) is Significance.BELOW
-    assert outcome.self_preference.not_refitted == {"gpt": NONE_LEFT}
-    gates = {gate.run: (gate.verdict, gate.enough) for gate in outcome.gate}
-    assert gates["gpt-5"] == ("only kin", 0)
-    assert gates["other"][0] == "better"
+    assert guard.not_refitted() == {"gpt": NONE_LEFT}
+    assert (gates["gpt-5"].verdict, gates["gpt-5"].enough) == ("own family only", 0)
+    assert gates["other"].verdict == "better"
 
 
 def test_a_protocol_that_needs_every_judge_ends_no_contest(contest_of):
     def needs_both(*given):
         raise ValueError("two judges are needed")
 
-    outcome, _ = contest_of(
+    _, guard, _, _ = contest_of(
         {GPT: "abcdef", CLAUDE: "fedcba"},
         "zelo",
         lambda run: replace(run, protocol=replace(run.protocol, fit=needs_both)),
         **{"gpt-5": "abcdef", "bm25": "fedcba"},
     )
-    why = "ValueError: two judges are needed"
-    assert outcome.self_preference.not_refitted == {"gpt": why, "claude": why}
+    assert guard.not_refitted() == {"gpt": "ValueError: two judges are needed"}
 
 
 def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
     arms, declared = {"mine": "abcd", "other": "dcba"}, {"truth": ["gpt"], "mine": ["gpt"]}
+    orders = {name: dict.fromkeys(QUERIES, order) for name, order in arms.items()}
     for families, sure in (({}, Significance.ABOVE), (declared, ONLY)):
-        outcome, found = guarded(truth_of(queries=QUERIES), arms, families=families)
+        _, _, found, _ = guarded(truth_of(queries=QUERIES), arms, families=families)
         assert significance_of(found["mine", "other"]) is sure
-        assert bool(report_of(outcome, tmp_path).banner) == bool(families)
+        truth = {query: {"a": 3, "b": 2, "c": 1, "d": 0} for query in QUERIES}
+        results = results_of(tmp_path / sure.name, orders, truth, families=families)
+        assert bool(results.report.banner) == bool(families)
+        found = {warn.code for warn in results.report.warnings}
+        assert ("own family" in found) == bool(families)
 
 
-def test_report_page_and_record_say_so(tmp_path):
+def test_report_page_and_table_say_so(tmp_path):
     judges = {GPT: "abcdef", GPT_4: "abcdef", CLAUDE: "fedcba"}
     truth, out = write_truth(tmp_path / "truth", "graded", judges), tmp_path / "contest"
     runs = {"openai:gpt-5": "abcdef", "bm25": "fedcba", "\x1b[2J<b>": "cfbdae"}
-    frames = {
-        name: pa.Table.from_pylist(
-            [
-                {"query_id": q, "doc_id": doc, "score": -float(n)}
-                for q in QUERIES
-                for n, doc in enumerate(order)
-            ]
-        )
-        for name, order in runs.items()
-    }
-    few = {"label_draws": 20, "progress": None}
-    results = bakeoff(truth=truth, runs=frames, out=str(out), **few)
+    runs = {name: scores_of(dict.fromkeys(QUERIES, order)) for name, order in runs.items()}
+    results = bakeoff(truth=truth, runs=runs, out=str(out), label_draws=20, progress=None)
     assert all(name in results.report.banner for name in ("openai:gpt-5", GPT_4, GPT))
     assert CLAUDE not in results.report.banner
     assert results.report.banner in " ".join(results.to_text().split())
     assert "\x1b" not in results.to_text()
-    shown = [row[2] for row in results.report.table("differences").rows]
-    assert "only by judges of gpt" in shown
-    write_report(str(out))
-    html = (out / "report.html").read_text()
+    assert "gpt" in {row["family"] for row in results.comparisons}
+    html = Path(results.write_report()).read_text()
     assert html.index("Self-preference") < html.index("<h1")
-    summary = json.loads((out / "run.json").read_text())["summary"]["kin"]
-    assert summary["rankers"] == {"openai:gpt-5": {"families": ["gpt"], "judges": [GPT_4, GPT]}}
-    assert summary["judges"][CLAUDE] == ["claude"]
-    unguarded = measure(truth_of(), [entry_of("one", all_like("abcd"))], options_of(), {})
-    assert build_record(unguarded, [], {})["summary"]["kin"] is None
+    [row] = [row for row in results.leaderboard if row["judges"]]
+    assert (row["run"], row["families"], row["judges"]) == ("openai:gpt-5", ["gpt"], [GPT_4, GPT])
+    assert results.record["truth"]["judges"] == sorted(judges)

@@ -107,7 +107,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     then = next(line for line in told.splitlines() if line.startswith("Next step: "))
     assert cli.main(shlex.split(then)[3:]) in (0, 3, 4)
     again = json.loads(Path("contest-people/run.json").read_text())
-    assert again["summary"]["measures"] == ["nDCG@5", "Pairs"]
+    assert again["measures"] == ["nDCG@5", "Pairs"]
     assert "1 person labelled 35 documents" in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ IMPORTS = {
     "zelo_ray.ray.coordinator": {*ARRAYS, "pydantic"},
     "zelo_ray.providers.dotenv": {"zelo_ray.protocols"},
     "zelo_ray.commands.annotate.run": HEAVY,
-    "zelo_ray.commands.bakeoff.job": HEAVY,
+    "zelo_ray.commands.bakeoff.run": HEAVY,
     "zelo_ray.api": HEAVY,
 }
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.builders import Shelf, ask, graded_pools, options_of, play, pool_of, sealed, send_away
 from tests.fakes import Fakes
 from zelo_ray.commands.annotate.warnings import warn_of_asking
-from zelo_ray.commands.bakeoff.truth_without_judges import find_truth_run
 from zelo_ray.engine.build_results import build_results_from_steps
+from zelo_ray.engine.refit import find_truth_run
 from zelo_ray.engine.write_results import ResultCounts, ResultTables
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.pools import Line

@@ -13,7 +13,6 @@ from tests.browser import DRAWN, deaf, fits, shows
 from tests.builders import results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.results import agree, write_both, write_graded, write_runs
-from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool
 from zelo_ray.commands.report import write_report
 from zelo_ray.records import Document, Pool
@@ -51,18 +50,12 @@ def write_measured_judges(out):
     spoil(out / "out", "of", "against", "rater_a", "rater_b", "judge", "run", "query_id", "doc_id")
 
 
-def write_contest(out):
-    write_bakeoff(out, say=EVIL, queries=20)
-    write_report(str(out))
-
-
 def write_grades(out):
     write_graded(out, queries=7, say=EVIL, repeats=2, humans=5)
     write_report(str(out))
 
 
 PAGES = {  # who writes it, and what shows data as they are
-    "contest": (write_contest, ".contrasts"),
     "judges": (write_measured_judges, "#people svg"),
 }
 
@@ -187,26 +180,8 @@ def test_a_table_is_taken_whole_and_starts_no_formula(browser, tmp_path):
     assert [line.split("\t") for line in copied.split("\n")] == read
 
 
-def test_a_chart_is_taken_as_a_picture_that_needs_no_page(browser, tmp_path):
-    write_contest(tmp_path)
-    path, seen = tmp_path / "report.html", []
-
-    async def visit(tab):
-        await tab.open(path, width=390, height=300)
-        await tab.until(DRAWN.format(".plot"))
-        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as SVG"]'))
-        seen.append(await taken(tab, '#slices [aria-label^="Save the chart as PNG"]'))
-        await deaf(tab, path)
-
-    browser.visit(visit)
-    (svg_name, svg), (png_name, png) = seen
-    assert (svg_name, png_name) == ("slices.svg", "slices.png")
-    assert not any(word in svg for word in (b"var(", b"light-dark(", b"class=", b"href"))
-    assert png[:8] == b"\x89PNG\r\n\x1a\n"
-
-
 def test_a_page_is_printed_with_every_chart(browser, tmp_path):
-    write_contest(tmp_path)
+    write_grades(tmp_path)
 
     async def visit(tab):
         await tab.open(tmp_path / "report.html", width=390, height=300)

@@ -184,10 +184,10 @@ def bakeoff(
         **options: those of ``zelo-ray bakeoff``: ``measures``, ``baseline``, ``slices`` ...
 
     Returns:
-        ``leaderboard``, ``comparisons`` (two rankers by one measure: difference, interval, p),
-        ``metrics`` (ranker, query, measure, value), ``means``, ``kin`` (without each model family
-        of judges), ``slices``, ``unjudged``, ``failures`` and ``runs``;
-        ``record["summary"]["gate"]`` has the decisions, if there is a ``baseline``.
+        ``leaderboard`` (rankers, the best first), ``comparisons`` (two rankers by one measure:
+        difference, interval, p), ``metrics`` (ranker, query, measure, value), ``means``,
+        ``slices``, ``contrasts``, ``unjudged``, ``failures`` and ``runs``, and ``gate`` if there is
+        a ``baseline``; a table without rows is left out.
     """
     given = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
     return call("bakeoff", {**given, "human": human, "out": out, **options})

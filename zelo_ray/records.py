@@ -910,8 +910,8 @@ class Comparison:
     ``p`` is of a two-sided paired t-test; ``p_holm`` is corrected over the whole
     table; ``p_better`` is the probability that A's mean over all queries of this kind is above
     B's, given these; ``p_labels`` the share of draws of the labels in which it is so on these
-    queries, NaN where labels have no errors. ``kin`` names the model families of judges without
-    which a significant difference is no longer significant; empty if there are none.
+    queries, NaN where labels have no errors. ``family`` names the model families of judges
+    without which a significant difference is no longer significant; empty if there are none.
     """
 
     run_a: str
@@ -931,7 +931,7 @@ class Comparison:
     ties: int
     losses: int
     estimate: Estimate = "panel"
-    kin: str = ""
+    family: str = ""
 
 
 _SUBJECT = re.compile("^(?:Input|String|Tuple|List|Set|Dictionary|Value) should ")

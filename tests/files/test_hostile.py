@@ -28,7 +28,8 @@ from tests.files.reading import (
     write_folder,
 )
 from tests.hills import write_contests, write_verdicts
-from tests.test_bakeoff import all_like, contest_of, entry_of, report_of
+from tests.test_bakeoff import all_like
+from tests.test_bakeoff import results_of as contest_of
 from zelo_ray import cli
 from zelo_ray.cli import print_lines
 from zelo_ray.commands import results_of as load
@@ -178,9 +179,8 @@ READ = [  # a command, the results that it reads, and which files of them
     (
         "report {}",
         "bakeoff",
-        "run.json means.parquet metrics.parquet comparisons.parquet runs.parquet failures.parquet",
+        "run.json leaderboard.parquet means.parquet metrics.parquet comparisons.parquet",
     ),
-    ("report {}", "bakeoff", "unjudged.parquet slices.parquet"),
     ("report {}", "agree", "run.json figures.parquet"),
     ("explain {} --query q1", "zelo", "run.json scores.parquet votes.parquet failures.parquet"),
     ("explain {} --query q1", "hill", "contests.parquet winners.parquet scores.parquet"),
@@ -378,8 +378,7 @@ def test_what_a_report_prints_does_not_steer(tmp_path, capsys):
     write_run(tmp_path / "run", summary, HOSTILE, protocol="graded")
     raters = [Rater(HOSTILE, *[float("nan")] * 5, 1)] * 2
     write_file("run/raters.parquet", records_table(raters, Rater))
-    arms = (entry_of(HOSTILE, all_like("abcd"), note=HOSTILE), entry_of(":cat: [b]", {}))
-    contest = report_of(contest_of(*arms), tmp_path)
-    for lines in (load("run").render(300), render_lines(contest, 300, with_warnings=False)):
+    contest = contest_of("contest", {HOSTILE: all_like("abcd"), ":cat: [b]": {"x": "ab"}})
+    for lines in (load("run").render(300), contest.render(300)):
         print_lines(*lines)
         assert is_harmless(capsys.readouterr().out)

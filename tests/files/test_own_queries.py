@@ -32,7 +32,7 @@ def judged(tmp_path, pools):
 def measured(out, **options):
     """The mean of nDCG@10 of a run, and what is warned of."""
     means = bakeoff(out=out, progress=None, measures="nDCG@10", **options).means.to_pandas()
-    warned = json.loads((Path(out) / "run.json").read_text())["summary"]["warnings"]
+    warned = json.loads((Path(out) / "run.json").read_text())["doubts"]
     mean = float(means.set_index("measure")["mean"]["nDCG@10"])
     return round(mean, 3), [(w["code"], w["queries"], w["of_queries"]) for w in warned]
 

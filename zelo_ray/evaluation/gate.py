@@ -9,14 +9,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.significance import FEWEST, TIE, Floats
+from zelo_ray.evaluation.significance import FEWEST, LABELS_SURE, TIE, Floats
 
-LABELS_SURE = 0.95
-"""Share of the draws of the labels in which a decision must hold, too."""
 POWER = 0.8
 """Chance with which an equal candidate passes, for the number of queries that it needs."""
 
-Decision = Literal["better", "not worse", "worse", "not enough data", "only kin"]
+Decision = Literal["better", "not worse", "worse", "not enough data", "own family only"]
 
 
 @dataclass(frozen=True, slots=True)

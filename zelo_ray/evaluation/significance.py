@@ -6,6 +6,7 @@ for each ranker (or pair of rankers) and a column for each query, with NaN where
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -25,8 +26,10 @@ TIE = 1e-12
 rounding, which depends on the order of summation."""
 FEW = 16
 """With fewer differences other than 0, all signs are enumerated: at most 32,768 cases."""
-
-
+ALPHA = 0.05
+"""Differences with a smaller p (after Holm's correction) are significant."""
+LABELS_SURE = 0.95
+"""Share of the draws of the labels in which a decision must hold, too."""
 TEST = "paired t-test over queries, with the exact test of signs where few differ"
 """What `paired_test` is, in words."""
 
@@ -265,3 +268,65 @@ def share_interval(part: float, total: float) -> tuple[float, float]:
     """Return the 95% interval of one share, ``part`` of ``total``."""
     low, high = share_intervals(np.array(part / total), np.array(total))
     return float(low), float(high)
+
+
+class Significance(Enum):
+    """Significance of the difference between rankers A and B, seen from A."""
+
+    BELOW = auto()
+    NOT_SIGNIFICANT = auto()
+    """the difference may be due to chance"""
+    LABELS_COULD_TURN_IT = auto()
+    """significant over queries, but not certain under the standard errors of the labels"""
+    ONLY_BY_OWN_FAMILY = auto()
+    """significant only with judges of the same model family as one of the two"""
+    TOO_FEW_QUERIES = auto()
+    TOO_FEW_LABELS = auto()
+    ABOVE = auto()
+
+    @property
+    def is_significant(self) -> bool:
+        """Return whether one of the two is significantly better."""
+        return self in (Significance.ABOVE, Significance.BELOW)
+
+
+def significance_of(row: Comparison) -> Significance:
+    """Return the significance of the difference, seen from A."""
+    if row.queries < FEWEST:
+        return Significance.TOO_FEW_QUERIES
+    if row.estimate in ("people", "corrected") and isnan(row.p):
+        return Significance.TOO_FEW_LABELS
+    if not row.p_holm < ALPHA:
+        return Significance.NOT_SIGNIFICANT
+    same = row.p_labels if row.difference > 0 else 1 - row.p_labels
+    if same < LABELS_SURE:  # false for NaN: labels without standard errors
+        return Significance.LABELS_COULD_TURN_IT
+    if row.family:
+        return Significance.ONLY_BY_OWN_FAMILY
+    return Significance.ABOVE if row.difference > 0 else Significance.BELOW
+
+
+def count_tested(rows: Iterable[Comparison]) -> int:
+    """Count the comparisons that Holm's correction counts: of rankers that differ on any query."""
+    return sum(
+        not isnan(row.p_holm) and (row.estimate != "panel" or row.wins + row.losses > 0)
+        for row in rows
+    )
+
+
+def swap_rankers(row: Comparison) -> Comparison:
+    """Return the same comparison with A and B exchanged."""
+    return replace(
+        row,
+        run_a=row.run_b,
+        run_b=row.run_a,
+        mean_a=row.mean_b,
+        mean_b=row.mean_a,
+        difference=-row.difference,
+        low=-row.high,
+        high=-row.low,
+        p_better=1 - row.p_better,
+        p_labels=1 - row.p_labels,
+        wins=row.losses,
+        losses=row.wins,
+    )

@@ -234,6 +234,13 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
         draft.unlink(missing_ok=True)
 
 
+def remove_file(url: str) -> None:
+    """Remove a file, if it is there."""
+    with reach(url) as (fs, path):
+        if fs.exists(path):
+            fs.rm_file(path)
+
+
 def sync_path(path: Path) -> None:
     """Make the content of a file, or the names in a folder, durable."""
     handle = os.open(path, os.O_RDONLY)

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
     def text(self, *, ends: bool = True) -> str:
         """Return the number as text, with its interval if it has one and ``ends`` are wanted."""
         alone = write_number(self.value, self.form)
-        if not ends or isnan(self.low):
+        if not ends or isnan(self.low) or (self.form == "$" and not self.value):
             return alone
         return (
             f"{alone} [{write_number(self.low, self.form)}, {write_number(self.high, self.form)}]"

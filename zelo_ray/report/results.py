@@ -6,14 +6,14 @@ from html import escape
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import pyarrow as pa
 from rich.console import Console
 
-from zelo_ray.errors import ExitStatus, OptionError
-from zelo_ray.files.run_record import RUN, find_owner
-from zelo_ray.files.storage import list_directory, write_json, write_text
+from zelo_ray.errors import ExitStatus, InputError, OptionError
+from zelo_ray.files.run_record import RUN, find_owner, last_record
+from zelo_ray.files.storage import list_directory, remove_file, write_json, write_text
 from zelo_ray.files.tables import StoredTable, parquet_table, undivided, write_tables
 from zelo_ray.files.wording import printable
 from zelo_ray.options import CommandOptions
@@ -26,6 +26,7 @@ from zelo_ray.report.terminal import Line, render_report
 if TYPE_CHECKING:
     import pandas as pd
 
+Record = TypeVar("Record")
 _SHOWN = 10
 _ROWS = 50_000
 _PARQUET = ".parquet"
@@ -156,8 +157,11 @@ class Results:
         self.tables = {name: Table(table) for name, table in (tables or {}).items()}
         if tables is None and out and build:
             place = out.rstrip("/")
-            names = [name for name in list_directory(out) or () if name.endswith(_PARQUET)]
-            self.tables = {n.removesuffix(_PARQUET): Table(f"{place}/{n}") for n in names}
+            there = [name for name in list_directory(out) or () if name.endswith(_PARQUET)]
+            names = [name.removesuffix(_PARQUET) for name in there]
+            first = [name for name in record.get("tables", ()) if name in names]
+            ordered = dict.fromkeys([*first, *names])
+            self.tables = {name: Table(f"{place}/{name}{_PARQUET}") for name in ordered}
 
     @property
     def complete(self) -> bool:
@@ -171,8 +175,28 @@ class Results:
 
     def rows(self, name: str, **equal: Any) -> list[dict[str, Any]]:
         """Return the rows of a table, or those that have these values; none if it is missing."""
-        table = self.tables.get(name)
-        return [row for row in table or () if all(row[k] == value for k, value in equal.items())]
+        rows: list[dict[str, Any]] = self.part(name, None, **equal).to_pylist()
+        return rows
+
+    def records(self, name: str, kind: type[Record], **equal: Any) -> list[Record]:
+        """Return the same as records."""
+        return [kind(**row) for row in self.part(name, kind, **equal).to_pylist()]
+
+    def part(self, name: str, kind: type | None, **equal: Any) -> pa.Table:
+        """Return the same, with the columns of a record type.
+
+        Raises:
+            InputError: the table lacks one of the columns.
+        """
+        if name not in self.tables:
+            return pa.table({})
+        rows = self.tables[name].to_arrow()
+        names = [*get_type_hints(kind)] if kind else rows.column_names
+        if lacks := [each for each in (*names, *equal) if each not in rows.column_names]:
+            raise InputError(f"{self.out}/{name}{_PARQUET}: has no column {lacks[0]}")
+        for column, value in equal.items():
+            rows = rows.filter(pa.compute.equal(rows[column], value))
+        return rows.select(names)
 
     def __getitem__(self, name: str) -> Table:
         return self.tables[name]
@@ -287,9 +311,12 @@ def finish(
         "options": options.model_dump(mode="json"),
         "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")}
         | loaded_packages(),
+        "tables": [*tables],
         **record,
     }
     if out:
+        for name in {*last_record(out).get("tables", ())} - {*tables}:  # of other options
+            remove_file(f"{out.rstrip('/')}/{name}{_PARQUET}")
         write_tables(out, tables)
         write_json(out, RUN, full)  # last: a kill leaves nothing that could be taken for results
     return Results(

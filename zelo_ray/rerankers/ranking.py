@@ -1,20 +1,23 @@
 """Build every ranker's ranking of every pool, and what it cost, from the replies in the ledger."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import nan
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.pools import Line
 from zelo_ray.files.tables import schema_of
 from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Replies, advance, find_protocol
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, strip_name
-from zelo_ray.records import Failure, Judge, Pool, Ranked, Reply, Usage
+from zelo_ray.records import Failure, Judge, Mean, Pool, Ranked, Reply, Usage
 from zelo_ray.rerankers import BakeoffRanker
 
 
@@ -36,6 +39,8 @@ class QueryCost:
     """that computed it, if it is on this machine and known"""
 
 
+_SAMPLES, _CELLS = 1000, 2**20
+"""Samples of queries, and how many of their values are in memory at once."""
 SCHEMA = pa.schema(
     [
         ("run", pa.string()),
@@ -206,3 +211,49 @@ def _dollars(reply: Reply, judge: Judge, prices: Mapping[str, Price]) -> float |
         searches=reply.searches,
     )
     return price(judge, usage, prices, batch=bool(reply.batch)) if usage.has_tokens else None
+
+
+def _percentile(share: float) -> Callable[[Floats], Floats]:
+    return lambda samples: np.asarray(np.percentile(samples[..., 0], share, axis=-1))
+
+
+COSTS: Mapping[str, Callable[[Floats], Floats]] = {
+    "seconds_p50": _percentile(50),
+    "seconds_p95": _percentile(95),
+    "usd_per_1000": lambda samples: np.asarray(1000 * samples[..., 1].mean(axis=-1)),
+}
+"""By the name of a figure, how it follows from queries: [..., queries, 2], whose last axis is
+seconds and dollars."""
+
+
+def sum_costs(costs: Sequence[QueryCost], seed: int, confidence: float) -> Iterator[Mean]:
+    """Yield what a query takes each ranker, with intervals from a bootstrap over queries.
+
+    Times are of queries whose time is known, prices of all.
+    """
+    for name in dict.fromkeys(cost.run for cost in costs):
+        own = [cost for cost in costs if cost.run == name]
+        timed = [cost for cost in own if not np.isnan(cost.seconds)]
+        for what, figure in COSTS.items():
+            rows = own if what == "usd_per_1000" else timed
+            values = np.array([(cost.seconds, cost.dollars) for cost in rows], dtype=float)
+            if not rows or np.isnan(value := float(figure(values))):
+                continue
+            ends = (nan, nan)
+            if len(rows) >= FEWEST:
+                ends = _interval(values, figure, seed, confidence)
+            yield Mean(name, what, value, *ends, len(rows), "cost")
+
+
+def _interval(
+    values: Floats, figure: Callable[[Floats], Floats], seed: int, confidence: float
+) -> tuple[float, float]:
+    """Return the percentile interval of a figure over samples of the queries."""
+    stream, samples = np.random.default_rng(seed % 2**64), list[Floats]()
+    step = max(1, _CELLS // len(values))
+    for start in range(0, _SAMPLES, step):
+        size = (min(step, _SAMPLES - start), len(values))
+        samples.append(figure(values[stream.integers(0, len(values), size)]))
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])
+    return float(low), float(high)

@@ -1,77 +1,91 @@
 """Decide for each ranker of a bake-off whether it may replace the baseline."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
+from math import isnan
 
 from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.commands.bakeoff.outcome import BakeoffOutcome, Corrections, Floats
+from zelo_ray.commands.bakeoff.measure import Measured
+from zelo_ray.commands.bakeoff.people import Corrected
 from zelo_ray.errors import Stopped
-from zelo_ray.evaluation.gate import GateDecision, decide_gate
+from zelo_ray.evaluation.gate import POWER, GateDecision, decide_gate
 from zelo_ray.evaluation.people.frame import by_grades
 
 
 def decide_gates(
-    outcome: BakeoffOutcome, options: BakeoffOptions, drawn: Iterable[Floats]
-) -> Iterator[GateDecision]:
-    """Yield the gate of each other ranker against ``options.baseline``, by the leading measure.
-
-    Args:
-        outcome: of the bake-off.
-        options: of the bake-off; its baseline is the name of a ranker.
-        drawn: for each draw of the labels, the leading measure, of shape [rankers, queries].
+    measured: Measured, people: Corrected | None, options: BakeoffOptions
+) -> list[GateDecision]:
+    """Decide on each other ranker against ``options.baseline``, by the leading measure.
 
     Raises:
         Stopped: the baseline ranked nothing.
     """
-    baseline, people = options.baseline or "", outcome.people
-    if baseline not in outcome.ranker_names:
+    baseline, names = options.baseline or "", measured.names
+    if baseline not in names:
         raise Stopped(f"--baseline: {baseline} ranked no query of the truth")
-    about: dict[str, Any] = {
-        "baseline": baseline,
-        "margin": options.margin,
-        "confidence": options.confidence,
-    }
-    why = _other_measure(people, outcome) if people and people.values is not None else ""
+    estimate = "corrected" if people else "panel"
+    undecided = partial(
+        GateDecision,
+        baseline=baseline,
+        measure=measured.leading,
+        estimate=estimate,
+        margin=options.margin,
+        confidence=options.confidence,
+    )
+    decide = partial(decide_gate, baseline=baseline, margin=options.margin, estimate=estimate)
+    decide = partial(decide, confidence=options.confidence)
+    silent = (name for name in measured.runs if name not in names)
+    others = [undecided(name, reason="it ranked no query of the truth") for name in silent]
     if people is None:
-        values = outcome.values[outcome.leading]
-        about |= {"measure": outcome.leading, "drawn": drawn}
-        yield from decide_gate(values, outcome.answered, outcome.ranker_names, **about)
-    elif people.values is not None and people.telling is not None and not why:
-        labelled = people.telling[outcome.ranker_names.index(baseline)].tolist()
-        about |= {"measure": people.measures[0], "labelled": labelled}
-        about |= {"estimate": "corrected"}
-        yield from decide_gate(people.values, outcome.answered, outcome.ranker_names, **about)
-    else:
-        why = why or f"people's labels correct nothing: {people.refused}"
-        others = (ranker for ranker in outcome.ranker_names if ranker != baseline)
-        yield from (_undecided(ranker, why, outcome, options) for ranker in others)
-    for entry in outcome.rankers:
-        if entry.name not in outcome.ranker_names:
-            yield _undecided(entry.name, "it ranked no query of the truth", outcome, options)
+        leading = measured.leading
+        drawn = (values[leading] for values in measured.drawn(measured.measures[:1]))
+        values, about = measured.values[leading], {"measure": leading, "drawn": drawn}
+        return [*decide(values, measured.answered, names, **about), *others]
+    if why := _why_not(people, measured):
+        return [*(undecided(name, reason=why) for name in names if name != baseline), *others]
+    labelled = people.deciding[names.index(baseline)].tolist()
+    about = {"measure": people.about["measures"][0], "labelled": labelled}
+    return [*decide(people.values, measured.answered, names, **about), *others]
 
 
-def _other_measure(people: Corrections, outcome: BakeoffOutcome) -> str:
-    """Say that people's labels correct a measure that is not the gate's; empty if they do.
+def _why_not(people: Corrected, measured: Measured) -> str:
+    """Say why people's labels do not decide; empty if they do.
 
     If the truth is zELO scores, people's grades correct nDCG in place of zelo_nDCG.
     """
-    leading, corrected = outcome.measures[0], people.measures[0]
-    corrected = (people.on_panel_scale or {}).get(corrected, corrected)
+    if not people.about["design"]:
+        return f"people's labels correct nothing: {people.about['refused']}"
+    leading, corrected = measured.measures[0], people.about["measures"][0]
+    corrected = people.about["on_panel_scale"].get(corrected, corrected)
     if corrected in (str(leading), str(by_grades(leading))):
         return ""
     return f"people's labels correct {corrected}, not {leading}: name it first in --measures"
 
 
-def _undecided(
-    run: str, why: str, outcome: BakeoffOutcome, options: BakeoffOptions
-) -> GateDecision:
-    """Return the gate of a ranker for which there is not enough data."""
-    return GateDecision(
-        run=run,
-        baseline=options.baseline or "",
-        measure=outcome.leading,
-        estimate="corrected" if outcome.people else "panel",
-        margin=options.margin,
-        confidence=options.confidence,
-        reason=why,
-    )
+def gate_line(row: GateDecision) -> str:
+    """Return a line for scripts: ``GATE pass``, ``GATE fail`` or ``GATE open``, and why."""
+    within = f"than {row.baseline} by more than {row.margin:g}"
+    text = {
+        "better": f"pass: {row.run} is better than {row.baseline}",
+        "not worse": f"pass: {row.run} is not worse {within}",
+        "worse": f"fail: {row.run} is worse than {row.baseline}",
+        "not enough data": f"open: not enough data to say that {row.run} is not worse {within}",
+        "own family only": f"open: {row.reason}: {row.run} against {row.baseline}",
+    }[row.verdict]
+    return f"GATE {text} ({'; '.join(_figures(row))})"
+
+
+def _figures(row: GateDecision) -> Iterator[str]:
+    if not isnan(row.difference):
+        limits = ""
+        if not isnan(row.low):
+            sure = f"{100 * row.confidence:g}%"
+            limits = f", one-sided {sure} limits {row.low:+z.4f} and {row.high:+z.4f}"
+        label = "" if row.estimate == "panel" else f", {row.estimate}"
+        yield f"{row.measure} {row.difference:+z.4f}{label}{limits}, {row.queries:,} queries"
+    if not isnan(row.labels):
+        yield f"not worse in {row.labels:.0%} of the draws of the labels"
+    if row.reason and row.verdict != "own family only":
+        yield row.reason
+        if row.estimate == "panel" and row.enough > row.queries:
+            yield f"about {row.enough:,} queries show it in {POWER:.0%} of cases if both are alike"

@@ -1,35 +1,211 @@
-"""Run `bakeoff`: rank, measure, compare, and report which ranker is best."""
+"""Run a bake-off: rank, measure, compare, guard, correct, decide, write."""
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.commands.bakeoff.report import BAKEOFF_REPORT
-from zelo_ray.engine.job import Watch
+from zelo_ray.commands.bakeoff.families import Guard, find_families
+from zelo_ray.commands.bakeoff.gate import decide_gates
+from zelo_ray.commands.bakeoff.inputs import (
+    check_names,
+    count_pools,
+    with_pools_of_truth,
+    without_own,
+    write_annotated,
+)
+from zelo_ray.commands.bakeoff.measure import Measured, measure
+from zelo_ray.commands.bakeoff.parts import compute_slices, find_contrasts
+from zelo_ray.commands.bakeoff.people import correct_by_people
+from zelo_ray.commands.bakeoff.rank import Asked, Rankers
+from zelo_ray.commands.bakeoff.report import build_report
+from zelo_ray.commands.bakeoff.rows import Contrast, Forecast, Slice
+from zelo_ray.commands.bakeoff.tables import tables_of
+from zelo_ray.engine.batch.parts import sum_possibly_billed
+from zelo_ray.engine.exposure import sum_uncounted
+from zelo_ray.engine.job import (
+    JobLines,
+    Watch,
+    absolute_place,
+    claim_output,
+    new_run_id,
+    with_absolute_places,
+)
+from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
+from zelo_ray.engine.refit import find_truth_run
+from zelo_ray.errors import Stopped
+from zelo_ray.evaluation.gate import GateDecision
+from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.files.candidates import explain_mismatch, find_doubts
+from zelo_ray.files.inputs import resolve_inputs
+from zelo_ray.files.judgments import digest_judgments, read_qrels, read_runs
+from zelo_ray.files.labels import read_labels
 from zelo_ray.files.rows import open_source
-from zelo_ray.reports import next_step
-from zelo_ray.reports.parts import Report
+from zelo_ray.files.run_record import RUN, last_record, record_start
+from zelo_ray.files.schema import split_columns
+from zelo_ray.files.tables import table_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.records import Comparison, Mean
+from zelo_ray.report.results import Results, finish
+from zelo_ray.reports.command_lines import command_from_options, command_of, sibling_path
+from zelo_ray.rerankers.ranking import sum_costs
 
 
-def run(options: BakeoffOptions, watch: Watch) -> Report:
-    """Let rankers order the same documents, and report which differences are significant.
+def run(options: BakeoffOptions, watch: Watch) -> Results:
+    """Let rankers order the same documents, and find which differences are significant.
 
     Raises:
         OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
-    from zelo_ray.commands.bakeoff.job import measure_rankers  # noqa: PLC0415 - Ray takes seconds
-
+    given, columns = options, split_columns(options.columns)
     with remove_folders_if_refused(options.out, options.ledger_dir):
-        outcome = measure_rankers(options, watch)
-    report = BAKEOFF_REPORT.read(options.out)
-    failures = (failure for entry in outcome.rankers for failure in entry.failures)
-    # What the file of a run lacks, nobody can be asked for.
-    failed = not report.complete and any(failure.status != "missing" for failure in failures)
-    grows = bool(options.human and open_source(options.human).kind == "labels")
-    return replace(
-        report,
-        is_worse=any(candidate.verdict == "worse" for candidate in outcome.gate),
-        next_step=partial(next_step.after_bakeoff, options, failed=failed, grows=grows),
+        options, notes = resolve_inputs(
+            *(with_pools_of_truth(options), absolute_place(options.out), watch.say),
+            *("pools", columns),
+        )
+        options = with_absolute_places(options)
+        parse_measures(options.measures)
+        rankers = Rankers(options, new_run_id())
+        about = {"run_id": rankers.run_id, "folder": str(Path.cwd()), "notes": notes}
+        with claim_output(options, watch, "bakeoff"):
+            results = _run(rankers, columns, given, about, watch)
+    results.out = given.out
+    return results
+
+
+def _run(
+    rankers: Rankers,
+    columns: Any,
+    given: BakeoffOptions,
+    about: dict[str, Any],
+    watch: Watch,
+) -> Results:
+    """Run a bake-off in its output; ``about`` goes into the record."""
+    options = rankers.options
+    truth = read_qrels(options.truth, columns)
+    labels = read_labels(options.human, columns) if options.human else None
+    files = read_runs(options.runs, columns)
+    columns.refuse_unused()
+    check_names(rankers.by_name, files, options.baseline)
+    made_by = find_truth_run(options.truth)
+    judges = made_by.judges if made_by else ()
+    families = find_families(judges, rankers.models | {n: n for n in files}, options.families)
+    about["truth"] = _describe_truth(truth, options) | {"judges": [*families.judges]}
+    pools, truth = count_pools(truth, rankers.counts(), options, watch)
+    asked = Asked()
+    if pools.count and rankers.by_name:
+        salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
+        start = {"kind": "bakeoff", "options": options.model_dump(mode="json"), **about}
+        record_start(options.out, RUN, start | {"queries": pools.count.pools})
+        asked = rankers.ask(JobLines(pools.shards, pools.count.held), pools.count, watch)
+    runs = asked.runs | files
+    truth, runs, doubts = without_own(truth, runs, pools, given)
+    _refuse_strangers(runs, asked, truth, options.truth)
+    measured = measure(Truth(truth), runs, options)
+    people = correct_by_people(measured, labels, options) if labels else None
+    guard = Guard(measured, families, made_by, options)
+    means: list[Mean] = [*measured.means, *sum_costs(asked.costs, options.seed, options.confidence)]
+    comparisons = [*map(guard.check, measured.comparisons)]
+    gate = decide_gates(measured, people, options) if options.baseline else []
+    tables = tables_of(measured, asked, families)
+    if people:
+        means, comparisons = [*means, *people.means], [*comparisons, *people.comparisons]
+        tables["forecasts"] = table_of(people.forecasts, Forecast)
+        about["people"] = people.about
+    tables |= {
+        "means": table_of(means, Mean),
+        "comparisons": table_of(comparisons, Comparison),
+        "gate": table_of([*map(guard.check_gate, gate)], GateDecision),
+        "slices": table_of([*compute_slices(measured, options, pools.fields)], Slice),
+        "contrasts": table_of(find_contrasts(measured, pools.lines()), Contrast),
+    }
+    if options.write_annotated:
+        write_annotated(options.out, pools.ranked_lines(), runs)
+    about |= {"not_refitted": guard.not_refitted(), "doubts": [*_find_doubts(measured), *doubts]}
+    return _finish(measured, asked, tables, about, (given, options))
+
+
+def _describe_truth(truth: pa.Table, options: BakeoffOptions) -> dict[str, Any]:
+    """Return the truth's digest, and whether it is another one than in the last bake-off here."""
+    last, digest = last_record(options.out), digest_judgments(truth)
+    same = (last.get("options") or {}).get("truth") == options.truth
+    before = (last.get("truth") or {}).get("digest", digest)
+    return {"digest": digest, "changed": same and before != digest}
+
+
+def _refuse_strangers(
+    runs: Mapping[str, pa.Table], asked: Asked, truth: pa.Table, place: str
+) -> None:
+    """Raise `Stopped` if no ranker ranked any query of the truth, and say why."""
+    known, reasons = pc.unique(truth["query_id"]), []
+    for name, table in runs.items():
+        ids = pc.unique(table["query_id"])
+        if pc.any(pc.is_in(ids, known)).as_py():
+            return
+        why = [f"{each.status}, {each.reason}" for each in asked.failures if each.run == name]
+        why = why or [explain_mismatch(name, ids.to_pylist(), place, known.to_pylist())]
+        reasons.append(f"{name}: {why[0]}")
+    raise Stopped(f"no ranker ranked any query of the truth ({'; '.join(reasons)})")
+
+
+def _find_doubts(measured: Measured) -> Iterator[dict[str, Any]]:
+    """Yield reasons why the scores of a ranker may mislead."""
+    ids, depth = pa.array(measured.truth.query_ids), measured.measures[0].cutoff
+    for name in measured.names:
+        table = measured.runs[name]
+        found = find_doubts(table.filter(pc.is_in(table["query_id"], ids)), depth)
+        for code, (some, every) in found.items():
+            yield {"code": code, "run": name, "queries": some, "of_queries": every}
+
+
+def _finish(
+    measured: Measured,
+    asked: Asked,
+    tables: Mapping[str, pa.Table],
+    about: dict[str, Any],
+    options: tuple[BakeoffOptions, BakeoffOptions],
+) -> Results:
+    """Write tables and record; ``options`` are those given, and those with absolute places."""
+    given, full = options
+    truth, gate = measured.truth, tables["gate"].to_pylist()
+    summary = {
+        "queries": len(truth.query_ids),
+        "documents": len(truth.relevance),
+        "label_draws": measured.label_draws,
+        "dollars": sum(tables["leaderboard"]["dollars"].to_pylist()),
+        "maybe_dollars": sum_possibly_billed(full.ledger_dir),
+        "damaged": asked.damaged,
+    }
+    is_whole = len(measured.names) == len(measured.runs) and bool(measured.answered.all())
+    failed = any(status != "missing" for status in tables["failures"]["status"].to_pylist())
+    return finish(
+        "bakeoff",
+        full,
+        {name: table for name, table in tables.items() if len(table)},
+        build_report,
+        complete=is_whole and not any(row["reason"] for row in gate),
+        is_worse=any(row["verdict"] == "worse" for row in gate),
+        next_command=_next_command(given, failed=failed),
+        summary=summary,
+        measures=[str(each) for each in measured.measures],
+        uncounted=dict(sum_uncounted(full.ledger_dir)),
+        judges={name: asdict(tally) for name, tally in asked.tallies.items()},
+        prices=table_version(full.prices),
+        **about,
     )
+
+
+def _next_command(options: BakeoffOptions, *, failed: bool) -> str:
+    """Return how to retry failed requests; else how to let people label what decides."""
+    if failed and not options.retry_failures:  # what a run file lacks, nobody can be asked for
+        return command_from_options(options.model_copy(update={"retry_failures": True}))
+    if options.human and open_source(options.human).kind == "labels":
+        return command_of("label", "--out", options.human, "--more", "100")
+    labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))
+    return command_of("label", "--contest", options.out, *labels)

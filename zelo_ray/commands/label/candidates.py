@@ -80,7 +80,7 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
     table = read_qrels(options.truth, split_columns(options.columns))
     digest = digest_judgments(table)
     truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
-    measures, scores = map(parse_measure, run["summary"]["measures"]), truth.kind == "scores"
+    measures, scores = map(parse_measure, run["measures"]), truth.kind == "scores"
     chosen = select_correctable(measures, scores=scores)[0][0]
     if measure:
         chosen = parse_measure(measure)
@@ -99,7 +99,7 @@ def find_candidates(contest: str, measure: str | None = None) -> Candidates:
         measure=str(chosen),
         frame=frame,
         rankers=tuple(runs),
-        is_stale=run["summary"]["truth"].get("digest", digest) != digest,
+        is_stale=run["truth"]["digest"] != digest,
     )
 
 

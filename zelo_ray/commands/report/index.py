@@ -10,7 +10,7 @@ from urllib.parse import quote
 import fsspec
 
 from zelo_ray.commands.report import find_record
-from zelo_ray.errors import NotFoundError, OptionError
+from zelo_ray.errors import ExitStatus, NotFoundError, OptionError
 from zelo_ray.files.run_record import is_finished
 from zelo_ray.files.storage import list_directory, read_json_object, write_text
 from zelo_ray.files.wording import counted
@@ -96,4 +96,5 @@ def _state(record: Mapping[str, Any]) -> str:
     if not is_finished(record):
         return "not finished"
     is_complete = record.get("complete", True) and not record.get("missing")
+    is_complete = is_complete and record.get("status") != ExitStatus.INCOMPLETE
     return "finished" if is_complete else "incomplete"

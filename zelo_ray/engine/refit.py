@@ -1,16 +1,15 @@
-"""Recompute the truth without some of its judges, from the judgments of the run that made it."""
+"""Compute the truth without some of its judges, from the judgments of the run that made it."""
 
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.engine.learning import read_human_grades
-from zelo_ray.errors import InputError, ZeloError, format_error
+from zelo_ray.errors import InputError, format_error
 from zelo_ray.files.judgments import with_error
 from zelo_ray.files.labels import ids_in_table
 from zelo_ray.files.run_record import RUN, read_record, run_directory
@@ -30,14 +29,16 @@ class InseparableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TruthRun:
-    """The run of `annotate` that made a truth."""
+    """The run of `annotate` that made a truth.
+
+    ``options`` is None if its record does not hold them, and ``judges`` are those that gave
+    judgments, in alphabetical order.
+    """
 
     out: str
     protocol: Protocol
     options: AnnotateOptions | None
-    """None if the run's record does not hold them"""
     judges: tuple[str, ...]
-    """those that gave judgments, in alphabetical order"""
 
     def labels_without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
         """Compute labels from the other judges alone, for the documents that they judged.
@@ -57,38 +58,40 @@ class TruthRun:
         others = [judge for judge in self.judges if judge not in judges]
         if not others:
             raise InseparableError("no judge of the truth would be left, so this cannot be checked")
-        if self.options is None or not self._judges_are_independent:
+        kinds = {kind.record for kind in self.protocol.counted.values()}
+        is_independent = kinds and kinds <= _INDEPENDENT
+        if self.options is None or not (
+            is_independent or (kinds and self.protocol.judges_are_independent(self.options))
+        ):
             raise InseparableError(f"the judges of {self.protocol.name} do not judge independently")
         try:
             return self._refit(others, self.options, truth)
-        except ZeloError as error:
-            raise InseparableError(" ".join(str(error).split())) from None
         except Exception as error:  # noqa: BLE001 - the protocol may be the user's own
             raise InseparableError(format_error(error)) from None
 
-    @property
-    def _judges_are_independent(self) -> bool:
-        """Return whether judges are independent, so that some can be left out."""
-        kinds = {kind.record for kind in self.protocol.counted.values()}
-        return bool(kinds) and (
-            kinds <= _INDEPENDENT or self.protocol.judges_are_independent(self.options)
-        )
-
     def _refit(self, judges: Sequence[str], options: AnnotateOptions, truth: pa.Table) -> pa.Table:
         protocol, queries = self.protocol, pc.unique(truth["query_id"]).to_pylist()
-        tables = {
-            name: _of_judges(read_table(self.out, name, _columns(kind)), judges)
-            for name, kind in _kinds_written(self.out, protocol).items()
-        }
-        pools = _judgments_by_query(tables, protocol, queries)
+        pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
+        for name, kind in _kinds_written(self.out, protocol).items():
+            table = read_table(self.out, name, _columns(kind))
+            for column, values in (("judge", judges), ("query_id", queries)):
+                table = table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
+            for row in table.to_pylist():
+                pools[row["query_id"]].append(kind.record(**(_empty_fields(kind) | row)))
         learned = None
         if protocol.learn and protocol.learns(options):
             evidence = Evidence(judges, read_human_grades(options))
-            learned = protocol.learn(pools, evidence, options)
-        scores = with_error(_scores(pools, protocol, options, learned))
+            learned = protocol.learn([*pools.values()], evidence, options)
+        fits = protocol.fit([*pools.values()], options, learned)
+        scores = [score for fit in fits for score in fit.scores]
+        scored = with_error(table_of(scores, protocol.scores_of(options).record))
         names = ["query_id", "doc_id", "score", "std_error"]
-        labels = scores.select(names).rename_columns(schema_of(Qrel).names)
-        return _labels_in(labels, truth)
+        labels = scored.select(names).rename_columns(schema_of(Qrel).names)
+        place = {ids: n for n, ids in enumerate(ids_in_table(truth))}
+        at = [(place[ids], n) for n, ids in enumerate(ids_in_table(labels)) if ids in place]
+        if not at:
+            raise InseparableError("the other judges' judgments give no label")
+        return labels.take(pa.array([n for _, n in sorted(at)]))
 
 
 def find_truth_run(truth: str) -> TruthRun | None:
@@ -135,46 +138,6 @@ def _columns(kind: Judgments) -> tuple[str, ...]:
     return kind.columns if kind.record in _INDEPENDENT and kind.columns else kind.fields
 
 
-def _of_judges(table: pa.Table, judges: Sequence[str]) -> pa.Table:
-    return table.filter(pc.is_in(table["judge"], pa.array(judges, pa.string())))
-
-
-def _judgments_by_query(
-    tables: Mapping[str, pa.Table], protocol: Protocol, queries: Sequence[str]
-) -> list[list[Any]]:
-    """Return the judgments of each query as records; fields that no fit reads are empty."""
-    pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
-    for name, table in tables.items():
-        kind = protocol.judgments[name].record
-        wanted = table.filter(pc.is_in(table["query_id"], pa.array(queries, pa.string())))
-        names, column_names = [field.name for field in fields(kind)], set(wanted.column_names)
-        columns = [
-            wanted[field.name].to_pylist()
-            if field.name in column_names
-            else repeat(_empty_value(field.type))
-            for field in fields(kind)
-        ]
-        for query_id, *row in zip(wanted["query_id"].to_pylist(), *columns, strict=False):
-            pools[query_id].append(kind(**dict(zip(names, row, strict=True))))
-    return list(pools.values())
-
-
-def _empty_value(kind: Any) -> Any:
-    return () if "tuple" in str(kind) else ""
-
-
-def _scores(
-    pools: Sequence[Sequence[Any]], protocol: Protocol, options: AnnotateOptions, learned: Any
-) -> pa.Table:
-    fits = protocol.fit(pools, options, learned)
-    record = protocol.scores_of(options).record
-    return table_of([*chain.from_iterable(fit.scores for fit in fits)], record)
-
-
-def _labels_in(labels: pa.Table, truth: pa.Table) -> pa.Table:
-    """Return the labels of documents of the truth, in its order."""
-    place = {ids: n for n, ids in enumerate(ids_in_table(truth))}
-    at = [(place[ids], n) for n, ids in enumerate(ids_in_table(labels)) if ids in place]
-    if not at:
-        raise InseparableError("the other judges' judgments give no label")
-    return labels.take(pa.array([n for _, n in sorted(at)]))
+def _empty_fields(kind: Judgments) -> dict[str, Any]:
+    """Return what stands in the fields that no fit reads, such as explanations."""
+    return {f.name: () if "tuple" in str(f.type) else "" for f in fields(kind.record)}

@@ -1,0 +1,153 @@
+"""Show what people's labels change in a bake-off, and how many more would settle it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from zelo_ray.commands.bakeoff.rows import (
+    FOREST,
+    Forecast,
+    against,
+    both_ways,
+    comparisons_of,
+    forest,
+    means_of,
+    rankers_of,
+)
+from zelo_ray.evaluation.significance import significance_of
+from zelo_ray.files.wording import counted
+from zelo_ray.records import Comparison
+from zelo_ray.report.model import Cell, Part, Section, Value, chart, estimate, table
+from zelo_ray.report.results import Results
+from zelo_ray.report.significance import compare_leader, significance_cell
+
+_PANEL = "panel alone"
+_DESIGNS = {
+    "drawn": "drawn at random, with known probabilities",
+    "complete": "which are all that distinguish the rankers",
+    "queries": "all that distinguish the rankers in {:,} queries, which are taken as a random "
+    "sample",
+}
+_difference = estimate("difference", "+z.3f")
+
+
+def people_lead(results: Results) -> str:
+    """Say which ranker leads by the corrected measure; empty if people correct nothing."""
+    people, leading = results.record.get("people") or {}, results.record["measures"][0]
+    if not people.get("design"):
+        return ""
+    measure, leader = people["measures"][0], people["leader"]
+    rows = against(leader, comparisons_of(results, "corrected")[measure])
+    others = compare_leader("It", {row.run_b: significance_of(row) for row in rows})
+    text = f"Corrected by people's labels, {leader} leads by {measure}. {others}"
+    if people["on_panel_scale"].get(measure, measure) == leading:
+        return text.strip()
+    why = people["left_out"].get(leading, "the panel gives scores, and people grades")
+    return f"{text} The leaderboard is by {leading}, which people do not correct: {why}."
+
+
+def people_section(results: Results) -> Iterator[Section]:
+    """Show means and differences by the panel, by people, and by both together."""
+    people = results.record.get("people")
+    if not people:
+        return
+    parts: list[Part] = [*_remarks(people)]
+    if people["design"]:
+        found, measure = comparisons_of(results, "corrected"), people["measures"][0]
+        pictures = {name: forest(people["leader"], rows) for name, rows in found.items()}
+        parts += [chart(pictures, FOREST, "measure"), _means(results, measure)]
+        parts.append(_comparisons(results, found))
+    yield Section("people", "What people's labels change", parts)
+
+
+def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many labels there are, how they were drawn, and what a reader has to know."""
+    if people["refused"]:
+        yield f"People's labels correct nothing: {people['refused']}."
+    if people["design"]:
+        raters = counted(people["persons"], "person", "people") if people["persons"] else "People"
+        design = _DESIGNS[people["design"]].format(people["queries"])
+        yield f"{raters} labelled {counted(people['labels'], 'document')}, {design}."
+    if people["stages"] > 1 or people["waiting"]:
+        yield (
+            f"The sample was drawn in {counted(people['stages'], 'stage')}, and "
+            f"{counted(people['waiting'], 'document')} of it have no label yet: intervals are "
+            "exact only for a number of labels that was fixed beforehand (docs/people.md)."
+        )
+    for name, measure in people["on_panel_scale"].items():
+        yield (
+            f"{name}: people's gains, divided by the best sum that the panel's grades allow. That "
+            f"is not people's own {measure}, which only labels of all documents give."
+        )
+    if people["cannot_say"]:
+        unsure = counted(people["cannot_say"], "document")
+        yield f"People could not say of {unsure}, which are taken as missing at random."
+    reasons: dict[str, list[str]] = {}
+    for name, why in people["left_out"].items():
+        reasons.setdefault(why, []).append(name)
+    for why, names in reasons.items():
+        if why != people["refused"]:
+            yield f"Not corrected: {', '.join(names)}: {why}."
+
+
+def _means(results: Results, measure: str) -> Part:
+    """List the rankers by the corrected measure, beside what the panel alone says."""
+    corrected = means_of(results, "corrected")[measure]
+    panel = (means_of(results) | means_of(results, "graded"))[measure]
+    columns: dict[str, Callable[[str], Value]] = {
+        "ranker": lambda name: name,
+        f"{measure}, corrected by people": lambda name: corrected[name].mean,
+        _PANEL: lambda name: panel[name].mean,
+    }
+    rankers = sorted(rankers_of(results), key=lambda name: -corrected[name].mean)
+    return table(rankers, columns, file="means.parquet")
+
+
+def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Part:
+    """List every corrected comparison beside those of the panel and of people alone."""
+    rows, leader = list[Comparison](), results.record["people"]["leader"]
+    for each in found.values():
+        rows += against(leader, each)
+        rows += [row for row in each if leader not in (row.run_a, row.run_b)]
+    panel = both_ways(_every(comparisons_of(results) | comparisons_of(results, "graded")))
+    people = both_ways(_every(comparisons_of(results, "people")))
+    more = {
+        (row.measure, frozenset((row.run_a, row.run_b))): _more_labels(row)
+        for row in results.records("forecasts", Forecast)
+    }
+
+    def labels(row: Comparison) -> str:
+        is_sure = significance_of(row).is_significant
+        return "none" if is_sure else more.get((row.measure, frozenset((row.run_a, row.run_b))), "")
+
+    columns: dict[str, str | Callable[[Comparison], Value]] = {
+        "A": "run_a",
+        "B": "run_b",
+        "significance": significance_cell,
+        "A minus B": _difference,
+        **({"more labels": labels} if more else {}),
+        _PANEL: lambda row: _difference(panel[row.measure, row.run_a, row.run_b]),
+        "people alone": lambda row: _difference(people[row.measure, row.run_a, row.run_b]),
+        "p (Holm)": lambda row: Cell(row.p_holm, ".3g"),
+        **({"measure": "measure"} if len(found) > 1 else {}),
+    }
+    caption = (
+        "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; Oosterhuis "
+        "et al. 2024)."
+    )
+    if more:
+        caption += (
+            " More labels: about how many (zelo-ray label --more) would make a difference to the "
+            "leader significant if it stays as large."
+        )
+    return table(rows, columns, caption, file="comparisons.parquet", open_rows=30)
+
+
+def _every(found: Mapping[str, list[Comparison]]) -> Iterator[Comparison]:
+    return chain.from_iterable(found.values())
+
+
+def _more_labels(row: Forecast) -> str:
+    if row.labels is not None:
+        return f"about {row.labels:,}"
+    return "more queries, not labels" if row.never else "not known yet"

@@ -1,0 +1,171 @@
+"""Ask rerankers to rank pools, and collect rankings, failures and costs.
+
+Each ranker has workers of its own, and its answers go through the ledger as a judge's do.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import fsum, isnan
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.command_options import BakeoffOptions
+from zelo_ray.commands.bakeoff.rows import Unranked
+from zelo_ray.commands.where import JobSize, executor_of
+from zelo_ray.engine.coordinator import CoordinatedRun
+from zelo_ray.engine.count_input import Count, InputCount
+from zelo_ray.engine.executor import AskedJudges
+from zelo_ray.engine.job import Job, JobLines, Watch
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.preflight import check_spending, refuse_small_cap
+from zelo_ray.engine.tally import Tally
+from zelo_ray.errors import LedgerError, Stopped
+from zelo_ray.files.pools import Line
+from zelo_ray.files.tables import schema_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import find_protocol
+from zelo_ray.reasons import Disabled
+from zelo_ray.records import Judge, Pool, Ranked
+from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
+from zelo_ray.rerankers.ranking import QueryCost, costs_in, rank_lines
+
+
+@dataclass(slots=True)
+class Asked:
+    """What asking the rankers gave; ``notes`` say by ranker why it was asked no more."""
+
+    runs: dict[str, pa.Table] = field(default_factory=dict)
+    failures: list[Unranked] = field(default_factory=list)
+    costs: list[QueryCost] = field(default_factory=list)
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    damaged: int = 0
+
+    def paid(self, ranker: str) -> tuple[float, int]:
+        """Return dollars, whichever run paid them, and the number of answers without a price."""
+        tally = self.tallies.get(ranker, Tally())
+        costs = [cost for cost in self.costs if cost.run == ranker]
+        known = fsum(cost.dollars for cost in costs if not isnan(cost.dollars))
+        unknown = sum(cost.requests for cost in costs if isnan(cost.dollars))
+        return max(tally.dollars, known), max(tally.unpriced, unknown)
+
+
+class Rankers:
+    """The rerankers of a bake-off, each with the options that it is asked with."""
+
+    def __init__(self, options: BakeoffOptions, run_id: str) -> None:
+        self.options, self.run_id = options, run_id
+        # If one has to stop, the others go on.
+        alone = {"allow_missing_judges": True}
+        self.by_name: dict[str, tuple[BakeoffRanker, AnnotateOptions]] = {
+            ranker.name: (ranker, asking_options(ranker, options).model_copy(update=alone))
+            for ranker in build_rankers(options, os.environ, run_id=run_id)
+        }
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Return, by ranker, the model or protocol that it is."""
+        every = {name: ranker for name, (ranker, _) in self.by_name.items()}
+        return {name: r.judge.name if r.judge else r.protocol for name, r in every.items()}
+
+    def counts(self) -> dict[str, Count]:
+        """Return, by ranker that is asked, how many requests a pool takes."""
+
+        def count(protocol: str, judge: Judge, options: AnnotateOptions, pool: Pool) -> int:
+            counts = find_protocol(protocol).count(pool, (judge,), options)
+            return sum(counts.values())
+
+        return {
+            name: partial(count, ranker.protocol, ranker.judge, options)
+            for name, (ranker, options) in self.by_name.items()
+            if ranker.judge
+        }
+
+    def _job(self, name: str, count: InputCount) -> Job:
+        ranker, options = self.by_name[name]
+        places = frozenset((file, number) for file, number, _ in count.places)
+        panel = (ranker.judge,) if ranker.judge else ()
+        return Job(options, panel, self.run_id, frozenset(), places, label=name)
+
+    def ask(self, lines: JobLines, count: InputCount, watch: Watch) -> Asked:
+        """Ask every ranker side by side, then collect how each ranked every pool.
+
+        Raises:
+            Stopped: all were stopped, or replies are missing that no reranker will give.
+        """
+        options, planned = self.options, count.planned
+        judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
+        paid = check_spending(options, judges, watch)
+        panels = [(self.by_name[name][1], (judge,)) for name, judge in judges.items()]
+        refuse_small_cap(options.max_usd, paid.dollars, panels, lines.shards)
+        if options.max_usd is not None:
+            watch.budget(options.max_usd, paid.dollars)
+        run = CoordinatedRun(self.run_id, options.max_usd, paid.dollars)
+        gpus = options.num_gpus
+        size = JobSize(sum(planned.values()), count.bytes, options.actors * sum(gpus.values()))
+        with executor_of(options, run, lines, size, watch) as executor:
+            groups = [
+                AskedJudges(self._job(name, count), (judge,), gpus=gpus.get(name, 0.0))
+                for name, judge in judges.items()
+            ]
+            tallies, reason, disabled = executor.ask(groups, planned, watch)
+            if reason:
+                replies = sum(tally.answered for tally in tallies.values())
+                raise Stopped(f"{reason} ({replies:,} replies of this run are recorded)")
+            job = self._job(next(iter(self.by_name)), count)
+            make = partial(_Builder, self.by_name, job.options.ledger_dir, disabled)
+            asked = self._collect(executor.build(job, make))
+        asked.notes = {name: each.message for name, each in disabled.items()}
+        asked.tallies, asked.damaged = tallies, len(paid.damaged)
+        return asked
+
+    def _collect(self, blocks: Iterator[pa.Table]) -> Asked:
+        asked, names = Asked(), [field.name for field in schema_of(Unranked)]
+        parts: dict[str, list[pa.Table]] = {name: [] for name in self.by_name}
+        for block in blocks:
+            if missing := pc.sum(block["missing"]).as_py():
+                raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
+            for name, found in parts.items():
+                found.append(_lines_of(block.filter(pc.equal(block["run"], name))))
+            failed = block.filter(pc.not_equal(block["status"], "ok")).select(names)
+            asked.failures += [Unranked(**row) for row in failed.to_pylist()]
+            asked.costs += costs_in(block)
+        asked.runs = {name: pa.concat_tables(found) for name, found in parts.items()}
+        return asked
+
+
+def _lines_of(rows: pa.Table) -> pa.Table:
+    """Return the lines of a run, from one ranker's rows of a query with documents and scores."""
+    rows = rows.combine_chunks()
+    query_ids = rows["query_id"].take(pc.list_parent_indices(rows["doc_ids"]))
+    columns = [query_ids, pc.list_flatten(rows["doc_ids"]), pc.list_flatten(rows["scores"])]
+    return pa.table(columns, schema=schema_of(Ranked))
+
+
+class _Builder:
+    """Turns replies into rankings of whole pools, where the executor is; see `rank_lines`."""
+
+    def __init__(
+        self,
+        rankers: Mapping[str, tuple[BakeoffRanker, AnnotateOptions]],
+        ledger_dir: str,
+        disabled: Mapping[str, Disabled],
+    ) -> None:
+        self._rankers, self._place, self._disabled = rankers, ledger_dir, disabled
+        self._ledger = Ledger(ledger_dir)
+
+    def build(self, lines: Sequence[Line]) -> pa.Table:
+        """Rank the pools of some lines."""
+        try:
+            return rank_lines(lines, self._rankers, self._ledger, self._disabled)
+        except LedgerError:  # what was damaged since then counts as missing
+            self._ledger.close()
+            self._ledger = Ledger(self._place)
+            return rank_lines(lines, self._rankers, self._ledger, self._disabled)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
