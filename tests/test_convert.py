@@ -16,7 +16,7 @@ from tests.files.reading import (
     write_file,
     write_folder,
 )
-from zelo_ray.commands.convert import convert
+from zelo_ray.commands.convert.run import convert
 from zelo_ray.records import AbsoluteScore, GradedScore, Score
 
 TEXTS = "--corpus docs.jsonl --queries queries.tsv"

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.reports.progress import display as display_module
-from zelo_ray.reports.progress.display import Display, dollars, duration
-from zelo_ray.reports.progress.figures import Pace
-from zelo_ray.reports.progress.names import shorten_names
+from zelo_ray.report.progress import display as display_module
+from zelo_ray.report.progress.display import Display, dollars, duration
+from zelo_ray.report.progress.figures import Pace
+from zelo_ray.report.progress.names import shorten_names
 
 LUNA = "openai:gpt-6-luna"
 PLANNED = {LUNA: 1000, "offline:bm25": 500}

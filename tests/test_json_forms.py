@@ -18,7 +18,7 @@ from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.document import CommandResult, make_document, plain_value
 from zelo_ray.reports.parts import PageLink, Report, ReportTable, Section, TextCell
-from zelo_ray.reports.progress.events import MessageStream, ProgressEvents
+from zelo_ray.report.progress.events import MessageStream, ProgressEvents
 from zelo_ray.reports.wording import format_estimate, format_number
 
 

@@ -15,7 +15,7 @@ from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import build_panel, panel_of, provider
 from zelo_ray.records import Document, Pool
-from zelo_ray.reports.progress.names import shorten_names
+from zelo_ray.report.progress.names import shorten_names
 from zelo_ray.rerankers import build_rankers
 
 FILE = f"{Path(__file__).parent / 'own' / 'overlap.py'}:PROVIDER"

@@ -19,7 +19,7 @@ from tests.provider_calls import KEY, send
 from tests.test_prompts import first_round
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.prompt import find_requests, requests_of_run
+from zelo_ray.commands.prompt.find import find_requests, requests_of_run
 from zelo_ray.errors import NotFoundError
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Settings, build_panel

@@ -12,7 +12,7 @@ import pytest
 from tests import crash
 from tests.builders import parsed
 from tests.crash import ROOT, bare_environment
-from zelo_ray.commands.convert import convert
+from zelo_ray.commands.convert.run import convert
 
 pytestmark = pytest.mark.nightly
 

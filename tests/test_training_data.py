@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import parsed
-from zelo_ray.commands.convert import convert
+from zelo_ray.commands.convert.run import convert
 from zelo_ray.commands.convert.train import read_battles
 from zelo_ray.commands.convert.train.target_scale import TargetScale
 from zelo_ray.errors import InputError, OptionError

@@ -27,10 +27,10 @@ from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.reports.parts import Report
-from zelo_ray.reports.progress.events import SilentWatch
-from zelo_ray.reports.progress.figures import RunProgress, judge_progress
-from zelo_ray.reports.progress.recorder import ProgressRecorder
-from zelo_ray.reports.progress.snapshot import (
+from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.progress.figures import RunProgress, judge_progress
+from zelo_ray.report.progress.recorder import ProgressRecorder
+from zelo_ray.report.progress.snapshot import (
     PROGRESS,
     PartProgress,
     ProgressSnapshot,

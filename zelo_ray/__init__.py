@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zelo_ray.api import explain as explain
     from zelo_ray.api import fit as fit
     from zelo_ray.api import label as label
+    from zelo_ray.api import load_run as load_run
     from zelo_ray.api import measure as measure
     from zelo_ray.api import probe as probe
     from zelo_ray.api import prompt as prompt
@@ -36,18 +37,17 @@ if TYPE_CHECKING:
     from zelo_ray.records import Document as Document
     from zelo_ray.records import Judge as Judge
     from zelo_ray.records import Pool as Pool
+    from zelo_ray.report.results import Results as Results
+    from zelo_ray.report.results import Table as Table
     from zelo_ray.rerankers.custom import Reranker as Reranker
     from zelo_ray.rerankers.custom import RerankerInput as RerankerInput
-    from zelo_ray.results import Results as Results
-    from zelo_ray.results import Table as Table
-    from zelo_ray.results import load_run as load_run
 
 __version__ = "0.2.0"
 
 _MODULES = {
     "zelo_ray.api": (
         *("agree", "annotate", "bakeoff", "compare", "convert", "doctor", "explain", "fit"),
-        *("label", "measure", "probe", "prompt"),
+        *("label", "load_run", "measure", "probe", "prompt"),
     ),
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),
@@ -55,7 +55,7 @@ _MODULES = {
     "zelo_ray.providers": ("Connection", "Provider"),
     "zelo_ray.records": ("Document", "Judge", "Pool"),
     "zelo_ray.rerankers.custom": ("Reranker", "RerankerInput"),
-    "zelo_ray.results": ("Results", "Table", "load_run"),
+    "zelo_ray.report.results": ("Results", "Table"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -23,18 +23,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from zelo_ray.commands import load
-from zelo_ray.commands.adapter import run_command
+from zelo_ray.commands import load, load_results
+from zelo_ray.commands.running import run_command
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.schema import split_columns
 from zelo_ray.memory import as_options
-from zelo_ray.options import ReadingOptions, load_options, read_config
+from zelo_ray.options import ReadingOptions, check_url, load_options, read_config
 from zelo_ray.providers.dotenv import take_keys
-from zelo_ray.report import results as report_results
-from zelo_ray.reports.progress.display import Display
-from zelo_ray.reports.progress.events import SilentWatch
-from zelo_ray.results import Results, Table
+from zelo_ray.report.progress.display import Display
+from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.results import Results, Table
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
@@ -55,10 +54,7 @@ def call(name: str, given: Mapping[str, Any]) -> Results:
         for line in take_keys(options, os.environ):
             warnings.warn(f".env: {line}", stacklevel=3)
         with _watch(progress) as watch:
-            result: Any = run_command(name, options, watch)
-            known = isinstance(result, report_results.Results)
-            done: Results = result if known else Results(result)
-            return done
+            return run_command(name, options, watch)
 
 
 def with_config(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -344,6 +340,37 @@ def doctor(
         needed), ``finding`` and ``advice``.
     """
     return call("doctor", {"judges": judges, "ask": ask, **options})
+
+
+def load_run(
+    out: Place | None = None,
+    *,
+    config: Place | None = None,
+    progress: object = None,  # noqa: ARG001 - as every function; it takes no time
+) -> Results:
+    """Load the results in a directory or URL, as the function that wrote them returned them.
+
+    Args:
+        out: the directory or URL.
+        config: the YAML file of the command, whose ``out`` is taken where none is given.
+        progress: not shown.
+
+    Raises:
+        NotFoundError: there are no results, or the run is not finished.
+        InputError: a file is damaged.
+        OptionError: there is no file system for the URL, or no place is named.
+    """
+    if not isinstance(out, str | PathLike | None):
+        raise OptionError("load_run takes the directory of a run; measure() takes a ranking")
+    place = out or read_config(os.fspath(config or "")).get("out")
+    if not place:
+        raise OptionError("name the directory or URL of the results")
+    try:
+        check_url(os.fspath(place))
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    results: Results = load_results(os.fspath(place))
+    return results
 
 
 class Metrics(Table):

@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from zelo_ray.engine.job import Watch
+    from zelo_ray.report.progress.events import MessageStream
     from zelo_ray.report.results import Results
-    from zelo_ray.reports.document import CommandResult
-    from zelo_ray.reports.progress.events import MessageStream
-    from zelo_ray.reports.terminal import Line
+    from zelo_ray.report.terminal import Line
 
 PROGRESS_FORMS = ("text", "json", "none")
 _JSON, _PROGRESS = "--json", "--progress"
@@ -129,11 +128,11 @@ def _command(output: "Output") -> int:
                 raise OptionError(not_utf8_message(word))
         print_lines(*(() if words else _help()))
         name, options = parse_command(words, _warn)
-        from zelo_ray.commands.adapter import run_command
+        from zelo_ray.commands.running import run_command
 
         with output.watch() as watch:
-            result = run_command(name, options, watch, words)
-        return output.show(result)
+            results = run_command(name, options, watch)
+        return output.show(results)
     return ExitStatus.COMPLETE
 
 
@@ -318,7 +317,7 @@ class Output:
 
     def __enter__(self) -> Self:
         if self._progress == "json":
-            from zelo_ray.reports.progress.events import MessageStream
+            from zelo_ray.report.progress.events import MessageStream
 
             self._events = MessageStream(sys.stderr)
             self._closing.enter_context(contextlib.redirect_stderr(self._events))
@@ -333,42 +332,16 @@ class Output:
     def watch(self) -> "AbstractContextManager[Watch]":
         """Return the watch that shows the progress of a command."""
         if self._progress == "text":
-            from zelo_ray.reports.progress.display import Display
+            from zelo_ray.report.progress.display import Display
 
             return Display()
-        from zelo_ray.reports.progress.events import MessagesOnly, ProgressEvents
+        from zelo_ray.report.progress.events import MessagesOnly, ProgressEvents
 
         return ProgressEvents(self._events) if self._progress == "json" else MessagesOnly()
 
-    def show(self, result: "CommandResult | Results") -> int:
-        """Write the page of a result and print it; return the exit status."""
-        from zelo_ray.report.results import Results
-
-        if isinstance(result, Results):
-            return self._show_results(result)
-        report, written = result.report, False
-        if report and report.out:
-            from zelo_ray.reports.page import write_page
-
-            written = write_page(report)
-        if self._as_json:
-            from zelo_ray.reports.document import make_document
-
-            self._write(make_document(self._command, self._title, result, self.words))
-            return result.status
-        if report:
-            from zelo_ray.reports.terminal import make_console, render_lines
-
-            width, has_page = make_console().width, bool(report.out)
-            print_lines(*render_lines(report, width, with_warnings=written, has_page=has_page))
-        print_lines(*result.lines)
-        if step := result.next_step(self.words):
-            from zelo_ray.reports.next_step import next_line
-
-            print_lines(next_line(step))
-        return result.status
-
-    def _show_results(self, results: "Results") -> int:
+    def show(self, results: "Results") -> int:
+        """Write the page of results and print them; return the exit status."""
+        from zelo_ray.commands.running import next_line
         from zelo_ray.report.terminal import make_console
 
         if results.page:
@@ -376,9 +349,7 @@ class Output:
         if self._as_json:
             self._write(results.to_document(self._command, self._title))
             return results.status
-        print_lines(*results.render(make_console().width))
-        if results.next_command:
-            print_lines(f"Next step: {without_passwords(results.next_command)}")
+        print_lines(*results.render(make_console().width), *filter(None, [next_line(results)]))
         return results.status
 
     def fail(
@@ -394,11 +365,12 @@ class Output:
         for line in (f"zelo-ray: {error}", *notes):
             print(printable(line), file=sys.stderr)
         if self._as_json:
-            from zelo_ray.reports.document import make_error_document
+            from zelo_ray.report.document import make_document
 
             fields = {"code": code, "message": str(error), "notes": notes}
-            step = shlex.join(["zelo-ray", *self.words]) if again else None
-            self._write(make_error_document(self._command, self._title, fields, status, step))
+            step = without_passwords(shlex.join(["zelo-ray", *self.words])) if again else None
+            values = {"error": fields, "next_command": step}
+            self._write(make_document(self._command, self._title, status, **values))
         return status
 
     def _write(self, document: Mapping[str, Any]) -> None:
@@ -414,6 +386,6 @@ def print_lines(*parts: "Line") -> None:
         if isinstance(part, str):
             print(printable(part))
         else:
-            from zelo_ray.reports.terminal import make_console
+            from zelo_ray.report.terminal import make_console
 
             make_console().print(part)

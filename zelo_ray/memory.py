@@ -24,9 +24,8 @@ from zelo_ray.files.pools import pool_row
 from zelo_ray.files.storage import open_for_writing
 from zelo_ray.names import join_name
 from zelo_ray.records import Pool
-from zelo_ray.report import results as report_results
+from zelo_ray.report.results import Results
 from zelo_ray.rerankers.custom import PACKED
-from zelo_ray.results import Results
 
 FOLDER = "input"
 _SEVERAL = frozenset({"inputs", "pools", "sources", "runs"})
@@ -43,7 +42,7 @@ def _as_option(name: str, value: Any, folder: str) -> Any:
         return store_rerankers(value, folder)
     if name in _SEVERAL:
         return _store_several(name, value, folder)
-    if name in _ONE or isinstance(value, Results | report_results.Results | PathLike):
+    if name in _ONE or isinstance(value, Results | PathLike):
         return _store_one(name, value, folder)
     return [_as_option("", each, folder) for each in value] if isinstance(value, list) else value
 
@@ -63,7 +62,7 @@ def _store_several(name: str, value: Any, folder: str) -> list[str]:
 
 def _store_one(name: str, value: Any, folder: str) -> str:
     """Return the place of a table: where it is, or that of the file to which it is written."""
-    if isinstance(value, Results | report_results.Results):
+    if isinstance(value, Results):
         return value.out
     if isinstance(value, str | PathLike):
         return fspath(value)

@@ -27,7 +27,7 @@ from tests.files.reading import (
 )
 from tests.jobs import run_job
 from zelo_ray import agree, cli
-from zelo_ray.commands.convert import convert
+from zelo_ray.commands.convert.run import convert
 from zelo_ray.errors import InputError, OutputError
 from zelo_ray.records import Document, Pool, Qrel
 

@@ -22,7 +22,7 @@ from tests.files.reading import (
     write_file,
 )
 from tests.games import scores_of
-from zelo_ray.commands.convert import convert
+from zelo_ray.commands.convert.run import convert
 from zelo_ray.records import GradedScore, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]

@@ -10,17 +10,15 @@ from typing import Any
 class Command:
     """A command: what help says of it, its options, and the function of these and a watch.
 
-    ``options`` stand below `zelo_ray`, and ``run`` below `zelo_ray.commands`, as ``module:NAME``;
-    ``kind`` is what a record calls results that the command can read again.
+    ``options`` stand below `zelo_ray`, ``run`` and ``report`` below `zelo_ray.commands`, as
+    ``module:NAME``. ``report`` builds the report of `Results`; empty if there is none.
     """
 
     group: str
     purpose: str
     options: str
     run: str
-    kind: str = ""
     report: str = ""
-    """builds the report of `Results`, below `zelo_ray.commands`; empty if there is none"""
     protocols: bool = False
     """whether it takes the options of protocols, too"""
 
@@ -29,45 +27,45 @@ class Command:
 # fmt: off
 COMMANDS = {
     "annotate": Command("judge", "judge pools and write relevance scores",
-        "options:AnnotateOptions", "annotate.run:run", kind="annotate",
+        "options:AnnotateOptions", "annotate.run:run",
         report="annotate.report:build_report", protocols=True),
     "fit": Command("judge", "fit ratings to comparisons of any origin",
-        "command_options:FitOptions", "adapter:fit"),
+        "command_options:FitOptions", "fit:run"),
     "bakeoff": Command("compare", "compare rerankers and test which differences are significant",
-        "command_options:BakeoffOptions", "bakeoff.run:run", kind="bakeoff",
+        "command_options:BakeoffOptions", "bakeoff.run:run",
         report="bakeoff.report:build_report"),
     "compare": Command("compare",
         "find which protocol, instructions or judges judge like people, and at what cost",
-        "command_options:CompareOptions", "adapter:compare", kind="compare",
+        "command_options:CompareOptions", "compare.run:run",
         report="compare.report:build_report", protocols=True),
     "probe": Command("compare",
         "find what moves a judge that should not: length, query words, orders",
-        "command_options:ProbeOptions", "adapter:probe", kind="probe",
+        "command_options:ProbeOptions", "probe.run:run",
         report="probe.report:build_report"),
     "label": Command("people",
         "draw documents or pairs for people to judge, and collect their answers",
-        "command_options:LabelOptions", "adapter:label"),
+        "command_options:LabelOptions", "label.run:run"),
     "agree": Command("people", "measure judges against people and each other",
-        "command_options:AgreeOptions", "agree.run:run", kind="agree",
+        "command_options:AgreeOptions", "agree.run:run",
         report="agree.report:build_report"),
     "prompt": Command("inspect", "show the exact requests to judges, without any call",
-        "command_options:PromptOptions", "adapter:prompt", protocols=True),
+        "command_options:PromptOptions", "prompt.run:run", protocols=True),
     "explain": Command("inspect",
         "show a query or document, its score, and the judgments behind it",
         "command_options:ExplainOptions", "explain.run:run"),
     "report": Command("inspect", "write report.html again, or a list of several runs",
-        "command_options:ReportOptions", "adapter:report"),
+        "command_options:ReportOptions", "report:run"),
     "watch": Command("inspect", "show how a run stands while it is at work elsewhere",
-        "command_options:WatchOptions", "adapter:watch"),
+        "command_options:WatchOptions", "watch.run:run"),
     "doctor": Command("maintain", "check this machine, its keys and judges before a run",
-        "command_options:DoctorOptions", "adapter:doctor"),
+        "command_options:DoctorOptions", "doctor.run:run"),
     "convert": Command("maintain", "write pools, judgments and runs in other formats",
-        "command_options:ConvertOptions", "adapter:convert"),
+        "command_options:ConvertOptions", "convert.run:run"),
     "batches": Command("maintain", "list pending batches at providers, or cancel them",
-        "command_options:BatchesOptions", "adapter:batches"),
+        "command_options:BatchesOptions", "batches:run"),
     "sample": Command("maintain",
         "write the sample data: pools, recorded judges, a run and people's grades",
-        "command_options:SampleOptions", "adapter:sample"),
+        "command_options:SampleOptions", "sample:run"),
 }
 # fmt: on
 """By name, in the order of help."""
@@ -92,37 +90,34 @@ def load(name: str, values: Mapping[str, Any]) -> Any:
     return import_name("options:load_options")(kind, values)
 
 
-def report_of_kind(kind: str) -> Any:
-    """Return how results of a kind become a report; None if there is no such kind."""
-    for name, command in COMMANDS.items():
-        if kind and command.kind == kind and not command.report:
-            module = name.replace("-", "_")
-            return import_name(f"commands.{module}.report:{module.upper()}_REPORT")
-    return None
-
-
-def results_of(out: str, **more: str) -> Any:
+def load_results(out: str, **more: str) -> Any:
     """Return the results in a directory or URL as their command returned them.
 
-    None if there are none whose command is known. ``more`` is what its report is to hold besides.
+    ``more`` is what its report is to hold besides. Raises `NotFoundError` if there are none, or the
+    run is not finished, and `InputError` if a file is damaged.
     """
-    from zelo_ray.errors import ExitStatus, InputError  # noqa: PLC0415 - paid where it is used
-    from zelo_ray.files.run_record import RUN, is_finished, read_record  # noqa: PLC0415 - as above
+    from zelo_ray.errors import ExitStatus, InputError, NotFoundError  # noqa: PLC0415 - when used
+    from zelo_ray.files import run_record  # noqa: PLC0415 - as above
     from zelo_ray.files.storage import exists  # noqa: PLC0415 - as above
     from zelo_ray.report.results import Results  # noqa: PLC0415 - as above
 
     place = out.rstrip("/") or "/"
-    record = read_record(f"{place}/{RUN}") if exists(f"{place}/{RUN}") else {}
+    url = f"{place}/{run_record.RUN}"
+    if not exists(url):
+        raise NotFoundError(f"{place} has no run.json: is it the --out of a finished run?")
+    record = run_record.read_record(url)
+    if not run_record.is_finished(record):
+        raise NotFoundError(run_record.unfinished_message(place))
     command = COMMANDS.get(str(record.get("kind")))
-    if not (command and command.report and is_finished(record)):
-        return None
+    if not (command and command.report):
+        raise InputError(f"{url}: is of another version, or damaged")
     make = import_name(f"commands.{command.report}")
 
     def build(results: Results) -> Any:
         try:
             return make(results, **more)
         except (KeyError, TypeError, ValueError):
-            files = ", ".join([RUN, *(f"{name}.parquet" for name in results.tables)])
+            files = ", ".join(["run.json", *(f"{name}.parquet" for name in results.tables)])
             raise InputError(f"{place}: {files}: of another version, or damaged") from None
 
     status = ExitStatus(record.get("status", 0))

@@ -1,6 +1,7 @@
 """List the batches of a run, and cancel open ones if asked, for ``zelo-ray batches DIR``."""
 
 import asyncio
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +9,16 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
+from zelo_ray.command_options import BatchesOptions
 from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import BatchPart, Parts
+from zelo_ray.engine.job import Watch
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import canonical_place, options_of_run
 from zelo_ray.files.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 from zelo_ray.providers.dotenv import DotenvFile
+from zelo_ray.report.results import Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,12 @@ class ListedBatch:
     created: float
     """seconds since 1970"""
     state: str
+
+
+def run(options: BatchesOptions, _watch: Watch) -> Results:
+    """List batches, or cancel them."""
+    found = list_batches(options.run, os.environ, cancel=options.cancel)
+    return Results({"batches": found}, lines=[batches_table(found)])
 
 
 def list_batches(

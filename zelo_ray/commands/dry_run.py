@@ -21,9 +21,9 @@ from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.protocols import load_protocol
+from zelo_ray.report.command_lines import repeat_with
 from zelo_ray.report.model import Cell, Report, Section, Table, Value, name_some, table
 from zelo_ray.report.results import Results
-from zelo_ray.reports.command_lines import repeat_with
 
 
 @dataclass(frozen=True, slots=True)

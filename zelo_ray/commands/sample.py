@@ -2,11 +2,30 @@
 
 from pathlib import Path
 
+from zelo_ray.command_options import SampleOptions
+from zelo_ray.engine.job import Watch
 from zelo_ray.errors import OptionError
+from zelo_ray.report.command_lines import command_of
+from zelo_ray.report.results import Results
 
 _PACKAGE = Path(__file__).parents[1]
 _SOURCES = (_PACKAGE / "data", _PACKAGE.parent / "data")
 """Where the sample is: in an installed package, and beside the package in a clone."""
+
+
+def run(options: SampleOptions, _watch: Watch) -> Results:
+    """Write the sample, and name a first run of it by its recorded judges."""
+    out, names = options.out, write_sample(options.out)
+    lines = [f"{out} holds the sample: {', '.join(names)}"]
+    judges = ("--judges", f"recorded:{Path(out, 'recordings')}")
+    return Results(
+        {"counts": {"files": len(names)}},
+        out=out,
+        lines=lines,
+        lead=lines,
+        files=[f"{out}/{name}" for name in names],
+        next_command=command_of("annotate", str(Path(out, "sample")), *judges, "--out", "out"),
+    )
 
 
 def write_sample(directory: str) -> list[str]:

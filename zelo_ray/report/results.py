@@ -133,6 +133,8 @@ class Results:
         out: the directory, file or URL that was written; empty if nothing was.
         status: with which the command line ends.
         lines: what is for people alone, below the report.
+        lead: those of them that a program may want to read, too.
+        notes: further sentences for programs.
         next_command: what usually comes next; empty if nothing does.
         files: what was written, if that is no directory of tables.
         is_current: whether these are results of an earlier run, as nothing has changed.
@@ -147,12 +149,15 @@ class Results:
         build: Callable[["Results"], Report] | None = None,
         status: ExitStatus = ExitStatus.COMPLETE,
         lines: Sequence[Line] = (),
+        lead: Sequence[str] = (),
+        notes: Sequence[str] = (),
         next_command: str = "",
         files: Sequence[str] = (),
         is_current: bool = False,
     ) -> None:
         self.record, self.out, self.status = record, out, status
         self.lines, self.next_command, self.files = lines, next_command, files
+        self.lead, self.notes = lead, notes
         self.is_current, self._build = is_current, build
         self.tables = {name: Table(table) for name, table in (tables or {}).items()}
         if tables is None and out and build:
@@ -259,7 +264,9 @@ class Results:
             "next_command": self.next_command or None,
             "record" if self._build and (self.out or self.tables) else "result": self.record,
         }
-        fields = report_fields(self.report) if self.report else {}
+        fields: dict[str, Any] = {"lead": self.lead, "notes": self.notes}
+        if self.report:
+            fields = report_fields(self.report)
         if self.report and self.tables and not self.out:
             values["result"] = {name: table.to_arrow() for name, table in self.tables.items()}
         return make_document(command, fields.pop("title", title), self.status, **fields, **values)

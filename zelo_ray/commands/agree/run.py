@@ -27,9 +27,9 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.files.tables import table_of
 from zelo_ray.names import split_name
 from zelo_ray.records import Consensus
+from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results, finish, refuse_taken
-from zelo_ray.reports.command_lines import command_of
 
 
 def run(options: AgreeOptions, _watch: Watch) -> Results:

@@ -60,9 +60,9 @@ from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import CrownedScore, Judge
+from zelo_ray.report.command_lines import command_of, repeat_with, sibling_path
 from zelo_ray.report.model import Report
 from zelo_ray.report.results import Results
-from zelo_ray.reports.command_lines import command_of, repeat_with, sibling_path
 
 _PACKAGES = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
 

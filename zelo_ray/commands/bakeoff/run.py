@@ -51,8 +51,8 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.files.tables import table_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Comparison, Mean
+from zelo_ray.report.command_lines import command_from_options, command_of, sibling_path
 from zelo_ray.report.results import Results, finish
-from zelo_ray.reports.command_lines import command_from_options, command_of, sibling_path
 from zelo_ray.rerankers.ranking import sum_costs
 
 

@@ -17,6 +17,7 @@ from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
 from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
 from zelo_ray.commands.compare.report import CHOSEN, build_report
 from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
+from zelo_ray.commands.dry_run import estimate_jobs
 from zelo_ray.commands.where import on_one_ray
 from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import Ledger, read_rows, salt_of
@@ -36,10 +37,10 @@ from zelo_ray.protocols.shared_error import shown_example_queries
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
+from zelo_ray.report.command_lines import command_of, sibling_path, values_of
 from zelo_ray.report.figures import Figure, figures_table
+from zelo_ray.report.progress.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
-from zelo_ray.reports.command_lines import command_of, sibling_path, values_of
-from zelo_ray.reports.progress.recorder import fresh_display
 
 KIND = "compare"
 _WORDS = {A_BETTER: "A", TIE: "tie", B_BETTER: "B", -1: None}
@@ -67,6 +68,9 @@ def run(options: CompareOptions, watch: Watch) -> Results:
         InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
+    if options.dry_run:
+        with plan_ways(options, watch) as plans:
+            return estimate_jobs(plans, options)
     given, options = options, with_absolute_places(options)
     ways, notes = make_ways(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):

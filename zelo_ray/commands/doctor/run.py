@@ -2,7 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
+
+import pyarrow as pa
 
 from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor.finding import Finding
@@ -20,11 +23,44 @@ from zelo_ray.commands.doctor.judges import (
     has_key,
 )
 from zelo_ray.commands.doctor.machine import check_machine, check_out
+from zelo_ray.commands.doctor.screen import describe_findings
 from zelo_ray.commands.doctor.secrets import make_redactor
+from zelo_ray.engine.job import Watch
+from zelo_ray.errors import ExitStatus
 from zelo_ray.providers.dotenv import DotenvFile
+from zelo_ray.report.command_lines import command_of
+from zelo_ray.report.results import Results
+from zelo_ray.report.terminal import make_console
 
 
-def run(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> list[Finding]:
+def run(options: DoctorOptions, watch: Watch) -> Results:
+    """Check what a run would need, and show what was found."""
+    findings = find_all(options, watch.say)
+    lines = [*describe_findings(findings, min(120, make_console().width))]
+    wrong = any(finding.state == "wrong" for finding in findings)
+    rows = [asdict(finding) for finding in findings]
+    schema = pa.schema([(name, pa.string()) for name in Finding.__slots__])
+    return Results(
+        {"findings": rows},
+        tables={"findings": pa.Table.from_pylist(rows, schema)},
+        status=ExitStatus.FAILED if wrong else ExitStatus.COMPLETE,
+        lines=lines,
+        lead=lines[-1:],
+        next_command=_next_command(options, findings, wrong=wrong),
+    )
+
+
+def _next_command(options: DoctorOptions, findings: Sequence[Finding], *, wrong: bool) -> str:
+    """Return how to ask each judge once; else a first run, with free judges if there are none."""
+    judges = ["--judges", *options.judges] if options.judges else []
+    if wrong or (judges and not options.ask):
+        return command_of("doctor", *judges, *([] if wrong and not options.ask else ["--ask"]))
+    if any(each.check == "judges" and each.state == "warn" for each in findings):
+        judges = ["--judges", "offline"]  # none was named, and there is no key for one
+    return command_of("annotate", "POOLS", *judges, "--out", "judged", "--dry-run")
+
+
+def find_all(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> list[Finding]:
     """Check what a run would need, without any call unless ``options.ask``.
 
     Args:
@@ -57,13 +93,3 @@ def _check(
     if options.ask and ready:
         say(describe_highest_cost(ready, options))
         yield from ask_each(ready, options, environ)
-
-
-def is_wrong(findings: Sequence[Finding]) -> bool:
-    """Return whether a check found something wrong."""
-    return any(finding.state == "wrong" for finding in findings)
-
-
-def has_no_judge(findings: Sequence[Finding]) -> bool:
-    """Return whether no judge was named and there is no key for one."""
-    return any(finding.check == "judges" and finding.state == "warn" for finding in findings)

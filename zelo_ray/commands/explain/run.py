@@ -20,9 +20,9 @@ from zelo_ray.protocols import QueryResults, protocol_of_record, recorded_scores
 from zelo_ray.protocols.narrative import indented, of_failures
 from zelo_ray.protocols.texts import shown_document, shown_query
 from zelo_ray.records import Failure, Grade, Pool, Rater, Vote
+from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
-from zelo_ray.reports.command_lines import command_of
 
 _LISTED = 10  # queries, or documents that a message names
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.annotate.run import judge_pools
+from zelo_ray.commands.dry_run import estimate_jobs
 from zelo_ray.commands.probe.changes import PROBES, Sample, draw_sample
 from zelo_ray.commands.probe.measure import ShiftedJudgment, measure_shifts, read_judgments
 from zelo_ray.commands.probe.report import build_report
@@ -31,10 +32,10 @@ from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import RECORDING, Judge, first_error
+from zelo_ray.report.command_lines import command_from_options, sibling_path
 from zelo_ray.report.figures import figures_table
+from zelo_ray.report.progress.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
-from zelo_ray.reports.command_lines import command_from_options, sibling_path
-from zelo_ray.reports.progress.recorder import fresh_display
 
 KIND = "probe"
 _TOP = {"graded": 3.0, "zelo": 1.0}
@@ -60,6 +61,9 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
         InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
+    if options.dry_run:
+        with plan_probe(options, watch) as plan:
+            return estimate_jobs({"probe": plan}, options)
     given, options = options, with_absolute_places(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         panel = panel_to_probe(options)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 
-from zelo_ray.commands.prompt import FoundRequests, ShownRequest
+from zelo_ray.commands.prompt.find import FoundRequests, ShownRequest
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.files.wording import counted
 

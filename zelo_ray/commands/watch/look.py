@@ -18,7 +18,7 @@ import fsspec
 from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.files.run_record import RUN, is_finished
 from zelo_ray.files.storage import storage_error
-from zelo_ray.reports.progress.snapshot import (
+from zelo_ray.report.progress.snapshot import (
     PROGRESS,
     ProgressSnapshot,
     ProgressState,

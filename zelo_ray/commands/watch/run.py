@@ -1,5 +1,6 @@
 """Run `watch`: look again and again until the run ends."""
 
+import contextlib
 import math
 import time
 from collections.abc import Iterator
@@ -12,12 +13,23 @@ from rich.text import Text
 from zelo_ray.command_options import WatchOptions
 from zelo_ray.commands.watch.look import Onlooker, Phase, RunView
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
+from zelo_ray.engine.job import Watch
 from zelo_ray.files.wording import printable
-from zelo_ray.reports.progress.figures import progress_figures
+from zelo_ray.report.progress.figures import progress_figures
+from zelo_ray.report.results import Results
+from zelo_ray.report.terminal import make_console
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
 _SECONDS_BETWEEN_LINES = 10.0
 _GRACE_SECONDS = 10.0  # in which a run whose process is gone may be started again
+
+
+def run(options: WatchOptions, _watch: Watch) -> Results:
+    """Show a run until it ends, or once."""
+    with contextlib.suppress(KeyboardInterrupt):  # by which an onlooker leaves
+        lines, figures = watch_run(options, make_console())
+        return Results(figures, out=options.run, lines=lines)
+    return Results({}, out=options.run)
 
 
 def watch_run(options: WatchOptions, console: Console) -> tuple[list[str | Group], dict[str, Any]]:

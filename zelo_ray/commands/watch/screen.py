@@ -9,10 +9,10 @@ from zelo_ray.commands.watch.look import Phase, RunView
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.errors import ExitStatus
 from zelo_ray.files.wording import counted
-from zelo_ray.reports.progress.figures import JudgeProgress, duration
-from zelo_ray.reports.progress.lines import progress_line
-from zelo_ray.reports.progress.snapshot import PartProgress, ProgressSnapshot, ProgressState
-from zelo_ray.reports.progress.table import progress_table
+from zelo_ray.report.progress.figures import JudgeProgress, duration
+from zelo_ray.report.progress.lines import progress_line
+from zelo_ray.report.progress.snapshot import PartProgress, ProgressSnapshot, ProgressState
+from zelo_ray.report.progress.table import progress_table
 
 _STATUSES = {
     ExitStatus.COMPLETE: "complete",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zelo_ray.command_options import ConvertOptions
 from zelo_ray.files.storage import open_for_reading, write_text
 from zelo_ray.files.wording import counted
-from zelo_ray.reports.command_lines import command_of
+from zelo_ray.report.command_lines import command_of
 
 CARD = "README.md"
 TEST_POOLS = "test-pools.jsonl"

@@ -9,10 +9,10 @@ from rich.live import Live
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.files.wording import printable
-from zelo_ray.reports.progress.figures import ProgressMeter, duration
-from zelo_ray.reports.progress.lines import dollars, progress_line
-from zelo_ray.reports.progress.news import NewsTimer
-from zelo_ray.reports.progress.table import progress_table
+from zelo_ray.report.progress.figures import ProgressMeter, duration
+from zelo_ray.report.progress.lines import dollars, progress_line
+from zelo_ray.report.progress.news import NewsTimer
+from zelo_ray.report.progress.table import progress_table
 
 __all__ = ["Display", "dollars", "duration"]
 

@@ -1,6 +1,6 @@
 """Decide when a line of progress is due: now and then, and at once when there is news."""
 
-from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress
+from zelo_ray.report.progress.figures import JudgeProgress, RunProgress
 
 _SECONDS_BETWEEN_LINES = 10.0
 

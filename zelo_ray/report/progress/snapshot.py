@@ -10,7 +10,7 @@ import orjson
 
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress, judge_progress
+from zelo_ray.report.progress.figures import JudgeProgress, RunProgress, judge_progress
 
 PROGRESS = ".progress.json"
 """The file, in the output of a command."""

@@ -7,8 +7,8 @@ from rich.cells import cell_len
 from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.tally import Tally
 from zelo_ray.files.wording import printable
-from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress, duration
-from zelo_ray.reports.progress.names import shorten_end, shorten_names
+from zelo_ray.report.progress.figures import JudgeProgress, RunProgress, duration
+from zelo_ray.report.progress.names import shorten_end, shorten_names
 
 _NAME = 32  # characters of a name in a line
 _LINE = 240  # characters of what is said of the last trouble there

@@ -7,8 +7,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from zelo_ray.reports.progress.figures import JudgeProgress, RunProgress
-from zelo_ray.reports.progress.lines import (
+from zelo_ray.report.progress.figures import JudgeProgress, RunProgress
+from zelo_ray.report.progress.lines import (
     cached_share,
     disabled_lines,
     earlier_line,
@@ -16,7 +16,7 @@ from zelo_ray.reports.progress.lines import (
     spent_of,
     trouble_line,
 )
-from zelo_ray.reports.progress.names import shorten_names, shorter_forms, widest
+from zelo_ray.report.progress.names import shorten_names, shorter_forms, widest
 
 _ROOMS = ((True, 20), (False, 20), (False, 12))  # exact numbers or not, and cells for a name
 _FEWEST = 4  # cells of a name beside a single number

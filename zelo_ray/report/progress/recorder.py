@@ -16,10 +16,10 @@ import fsspec
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import ExitStatus, ZeloError
 from zelo_ray.files.wording import without_passwords
-from zelo_ray.reports.progress.display import Display
-from zelo_ray.reports.progress.events import ProgressEvents
-from zelo_ray.reports.progress.figures import ProgressMeter
-from zelo_ray.reports.progress.snapshot import (
+from zelo_ray.report.progress.display import Display
+from zelo_ray.report.progress.events import ProgressEvents
+from zelo_ray.report.progress.figures import ProgressMeter
+from zelo_ray.report.progress.snapshot import (
     PROGRESS,
     PartProgress,
     ProgressSnapshot,

@@ -9,8 +9,8 @@ from typing import Any, Self, TextIO
 
 from zelo_ray.engine.tally import Tally
 from zelo_ray.files.wording import printable
-from zelo_ray.reports.progress.figures import ProgressMeter, progress_figures
-from zelo_ray.reports.progress.news import NewsTimer
+from zelo_ray.report.progress.figures import ProgressMeter, progress_figures
+from zelo_ray.report.progress.news import NewsTimer
 
 
 class MessageStream(io.TextIOBase):

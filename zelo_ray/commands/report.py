@@ -1,0 +1,109 @@
+"""``report``: write the page of a run, or one that lists several."""
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import fsspec
+
+from zelo_ray.command_options import ReportOptions
+from zelo_ray.commands import load_results
+from zelo_ray.commands.explain.find import find_query
+from zelo_ray.engine.job import Watch
+from zelo_ray.errors import ExitStatus, NotFoundError, OptionError
+from zelo_ray.files.run_record import RUN, is_finished
+from zelo_ray.files.storage import list_directory, read_json_object, write_text
+from zelo_ray.files.wording import counted
+from zelo_ray.report.model import Link, Report, Section, table
+from zelo_ray.report.page import PAGE, render_page
+from zelo_ray.report.results import Results
+
+_INDEX = "index"
+_MARK = f'content="zelo-ray {_INDEX}"'.encode()
+_STAMP = re.compile(r"\d{8}T\d{6}Z")
+
+
+def run(options: ReportOptions, _watch: Watch) -> Results:
+    """Write the page of a run, or one that lists several."""
+    if len(options.runs) > 1 or options.index:
+        place = write_index(options.runs, options.index)
+        line = f"index over {counted(len(options.runs), 'run')}: {place}"
+    else:
+        first = options.runs[0].rstrip("/") or "/"
+        line = place = write_report(first, options.query)
+    return Results({"page": place}, out=place, lines=[line], files=[place])
+
+
+def write_report(out: str, query: str = "") -> str:
+    """Write the page of a run; ``query`` is one that the page of `annotate` lists in any case."""
+    more = {"query": find_query(out, query)} if query else {}
+    page: str = load_results(out, **more).write_report()
+    return page
+
+
+def write_index(places: Sequence[str], out: str | None = None) -> str:
+    """Write one page that lists runs: name, command, date and state, with a link to each page.
+
+    ``out`` is its path; by default ``index.html`` in the directory above all runs.
+    """
+    urls = [_url(place) for place in dict.fromkeys(places)]
+    target = out or f"{_directory_above(urls)}/index.html"
+    fs, path = fsspec.url_to_fs(target)
+    if out is None and fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
+        raise OptionError(f"{target} is not an index of zelo-ray: name another page with --index")
+    folder, _, name = _url(target).rpartition("/")
+    columns: Mapping[str, Any] = {
+        "run": lambda url: _link(url, folder),
+        "command": lambda url: str(_record(url).get("kind", "")),
+        "started (UTC)": lambda url: _started(_record(url)),
+        "state": lambda url: _state(_record(url)),
+    }
+    title = f"{counted(len(urls), 'run')} of zelo-ray"
+    report = Report(title, sections=[Section("runs", "Runs", [table(urls, columns)])])
+    fs, path = fsspec.url_to_fs(folder)
+    fs.makedirs(path, exist_ok=True)
+    write_text(folder, name, render_page(report, _INDEX))
+    return target
+
+
+def _url(place: str) -> str:
+    """Return the full URL of a path, the same however it was written."""
+    fs, path = fsspec.url_to_fs(place.rstrip("/"))
+    return str(fs.unstrip_protocol(path))
+
+
+def _directory_above(urls: Sequence[str]) -> str:
+    schemes, paths = zip(*(url.split("://", 1) for url in urls), strict=True)
+    above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for path in paths])
+    if len({*schemes}) > 1 or above == "/":
+        raise OptionError("no directory is above all these runs: name the page with --index FILE")
+    return above if schemes[0] == "file" else f"{schemes[0]}:/{above}"
+
+
+def _record(url: str) -> dict[str, Any]:
+    if RUN not in (list_directory(url) or ()):
+        raise NotFoundError(f"{url.removeprefix('file://')} is not a run")
+    return read_json_object(f"{url}/{RUN}")
+
+
+def _link(url: str, folder: str) -> Link | str:
+    name = posixpath.basename(url)
+    if PAGE not in (list_directory(url) or ()):
+        return f"{name} (no {PAGE} yet)"
+    return Link(name, quote(posixpath.relpath(f"{url}/{PAGE}", folder)))
+
+
+def _started(record: Mapping[str, Any]) -> str:
+    stamp = _STAMP.match(str(record.get("run_id", "")))
+    if not stamp:
+        return ""
+    return f"{datetime.strptime(f'{stamp[0]}+0000', '%Y%m%dT%H%M%SZ%z'):%Y-%m-%d %H:%M}"
+
+
+def _state(record: Mapping[str, Any]) -> str:
+    if not is_finished(record):
+        return "not finished"
+    return "incomplete" if record.get("status") == ExitStatus.INCOMPLETE else "finished"

@@ -1,1 +1,0 @@
-"""Charts of reports: functions from numbers to figures that ``charts.js`` draws."""
