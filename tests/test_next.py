@@ -9,7 +9,6 @@ from zelo_ray import cli
 from zelo_ray.cli import parse_command, print_lines
 from zelo_ray.command_options import (
     AgreeOptions,
-    BakeoffOptions,
     CompareLabelsOptions,
     ConvertOptions,
     DoctorOptions,
@@ -40,11 +39,6 @@ def annotate(*more, crowned=False, fruitless=(), **found):
 
 def estimate(*more, dollars, cap=None):
     return next_step.after_estimate([*WORDS, "--dry-run", *more], dollars, cap)
-
-
-def bakeoff(grows=False, **fields):
-    options = BakeoffOptions(truth="t", rerankers=("bm25",), out="c", **fields)
-    return next_step.after_bakeoff(options, [], failed=False, grows=grows)
 
 
 def convert(**fields):
@@ -97,7 +91,6 @@ def test_every_next_command_parses_and_names_its_places():
             next_step.after_estimate(["annotate", "--dry-run", "a.json", "--out", "o"], 0.0, None),
             "zelo-ray annotate a.json --out o",
         ),
-        *((bakeoff(), ""), (bakeoff(grows=True, human="l"), "")),
         *((labels(), ""), (labels(bakeoff="c", out="d"), "")),
         (
             agree("panel=g/scores.parquet", True, human="h.txt"),

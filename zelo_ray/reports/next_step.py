@@ -9,7 +9,6 @@ from pathlib import Path
 
 from zelo_ray.command_options import (
     AgreeOptions,
-    BakeoffOptions,
     CompareLabelsOptions,
     ConvertOptions,
     DoctorOptions,
@@ -96,25 +95,6 @@ def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
     rounded = max(0.01, -(-high * 100 // 1) / 100)
     more = ["--max-usd", f"{rounded:.2f}"] if high and cap is None else []
     return repeat_command(words, *more, without=("--dry-run",))
-
-
-def after_bakeoff(
-    options: BakeoffOptions, words: Sequence[str], *, failed: bool, grows: bool = False
-) -> str:
-    """Return how to retry failed requests; else how to let people label what decides.
-
-    Args:
-        options: of the bake-off.
-        words: the typed words.
-        failed: whether requests failed.
-        grows: whether people's labels are a sample that `label` drew, and can make larger.
-    """
-    if failed and not options.retry_failures:
-        return repeat_command(words, "--retry-failures")
-    if options.human and grows:
-        return command_of("label", "--out", options.human, "--more", "100")
-    labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))
-    return command_of("label", "--contest", options.out, *labels)
 
 
 def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str]) -> str:
