@@ -27,7 +27,6 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.files.tables import table_of
 from zelo_ray.names import split_name
 from zelo_ray.records import Consensus
-from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results, finish, refuse_taken
 
@@ -64,7 +63,6 @@ def _compare_runs(options: AgreeOptions, old: str, new: str, both: Any) -> Resul
         build_report,
         complete=found.complete,
         is_worse=bool(found.changed) and options.fail_on_change,
-        next_command=command_of("agree", new, "--human", "LABELS"),
         compares="runs",
         changed=found.changed,
         needed=found.needed,
@@ -91,14 +89,12 @@ def _compare_raters(options: AgreeOptions) -> Results:
     }
     tables = {name: table_of(some, record) for name, (some, record) in rows.items() if some}
     missing = [*_missing(judgments, figures, options), *orders.missing]
-    source = split_name(options.sources[0])[1]
     return finish(
         "agree",
         options,
         {"figures": figures_table(figures), **tables},
         build_report,
         complete=not missing,
-        next_command=_next(options, source, has_grades=bool(confused)),
         compares="raters",
         judges=judgments.judges,
         panel=judgments.panel,
@@ -108,13 +104,6 @@ def _compare_raters(options: AgreeOptions) -> Results:
         notes=[*judgments.notes, *notes, *orders.notes],
         missing=missing,
     )
-
-
-def _next(options: AgreeOptions, source: str, *, has_grades: bool) -> str:
-    """Return how to see what the judges' labels would change, if people graded, too."""
-    if not (options.human and has_grades) or options.runs:
-        return ""
-    return command_of("agree", source, "--human", options.human, "--runs", "RUN", "RUN")
 
 
 def _counts(judgments: AllJudgments) -> dict[str, dict[str, int]]:

@@ -1,8 +1,8 @@
 """Decide for each ranker of a bake-off whether it may replace the baseline."""
 
 from collections.abc import Iterator
-from functools import partial
 from math import isnan
+from typing import Any
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
@@ -23,29 +23,21 @@ def decide_gates(
     baseline, names = options.baseline or "", measured.names
     if baseline not in names:
         raise Stopped(f"--baseline: {baseline} ranked no query of the truth")
-    estimate = "corrected" if people else "panel"
-    undecided = partial(
-        GateDecision,
-        baseline=baseline,
-        measure=measured.leading,
-        estimate=estimate,
-        margin=options.margin,
-        confidence=options.confidence,
-    )
-    decide = partial(decide_gate, baseline=baseline, margin=options.margin, estimate=estimate)
-    decide = partial(decide, confidence=options.confidence)
+    shared: dict[str, Any] = {"baseline": baseline, "margin": options.margin}
+    shared |= {"confidence": options.confidence, "estimate": "corrected" if people else "panel"}
+    measure, why = measured.leading, _why_not(people, measured) if people else ""
+    values = measured.values[measure]
+    drawn = (draw[measured.leading] for draw in measured.drawn(measured.measures[:1]))
+    more: dict[str, Any] = {"drawn": drawn}
+    if people and not why:
+        measure, values = people.about["measures"][0], people.values
+        more = {"labelled": people.deciding[names.index(baseline)].tolist()}
+    shared["measure"] = measure
+    found = [] if why else decide_gate(values, measured.answered, names, **shared, **more)
+    undecided = {name: why for name in names if why and name != baseline}
     silent = (name for name in measured.runs if name not in names)
-    others = [undecided(name, reason="it ranked no query of the truth") for name in silent]
-    if people is None:
-        leading = measured.leading
-        drawn = (values[leading] for values in measured.drawn(measured.measures[:1]))
-        values, about = measured.values[leading], {"measure": leading, "drawn": drawn}
-        return [*decide(values, measured.answered, names, **about), *others]
-    if why := _why_not(people, measured):
-        return [*(undecided(name, reason=why) for name in names if name != baseline), *others]
-    labelled = people.deciding[names.index(baseline)].tolist()
-    about = {"measure": people.about["measures"][0], "labelled": labelled}
-    return [*decide(people.values, measured.answered, names, **about), *others]
+    undecided |= dict.fromkeys(silent, "it ranked no query of the truth")
+    return [*found, *(GateDecision(n, reason=each, **shared) for n, each in undecided.items())]
 
 
 def _why_not(people: Corrected, measured: Measured) -> str:

@@ -1,7 +1,7 @@
 """Read what a bake-off takes: truth, runs, and the pools of the truth's queries."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,14 +68,12 @@ def _needs_pools(options: BakeoffOptions) -> bool:
     return bool(options.rerankers or options.pools or options.slices or options.write_annotated)
 
 
-def check_names(rankers: Iterable[str], runs: Iterable[str], baseline: str | None) -> None:
+def check_names(rankers: Collection[str], runs: Collection[str], baseline: str | None) -> None:
     """Raise `OptionError` if two rankers have one name, or the baseline is none of several."""
-    names, twins = [*rankers], [*runs]
-    for name in twins:
-        if name in names:
-            why = "name one of them, as --runs NAME=FILE"
-            raise OptionError(f"two rankers are named {name}; {why}")
-    names += twins
+    names = [*rankers, *runs]
+    if twins := {*rankers} & {*runs}:
+        do = "--runs NAME=FILE"
+        raise OptionError(f"two rankers are named {min(twins)}; name one of them, as {do}")
     if baseline and baseline not in names:
         near = did_you_mean(baseline, names)
         there = f"there are {', '.join(names)} (--runs NAME=FILE adds one)"
