@@ -240,7 +240,7 @@ def test_an_estimate_asks_and_writes_nothing(folder, capsys, model):
     said = capsys.readouterr()
     assert "instructions lazy" in said.out
     assert f"{DOCUMENTS * QUERIES} of {DOCUMENTS * QUERIES} requests" in said.out
-    assert "All 2 candidates together" in said.out
+    assert "paid once, but counted for each" in said.out
     assert not model.server.bodies
     assert not (folder / "out").exists()
 

@@ -131,7 +131,7 @@ def _command(output: "Output") -> int:
         from zelo_ray.commands.adapter import run_command
 
         with output.watch() as watch:
-            result = run_command(name, options, watch, words)
+            result = run_command(name, options.with_typed(words), watch, words)
         return output.show(result)
     return ExitStatus.COMPLETE
 
