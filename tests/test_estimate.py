@@ -365,7 +365,7 @@ def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
     assert found.unpriced == [QWEN]
     assert found.forecasts[1].online is found.forecasts[1].batch is None
     assert found.dollars("online").expected == found.forecasts[0].online.expected
-    table, *_ = shown(found)
+    _, table, *_ = shown(found)
     assert [row[6] for row in table.rows][1] == "?"
 
 
@@ -399,7 +399,7 @@ def test_unknown_limits_are_guessed_but_not_for_ones_own_servers(tmp_path):
 def test_hours_run_side_by_side_in_the_sum(tmp_path):
     limits = {LUNA: Limit(rpm=1 / 60), LITE: Limit(rpm=1 / 600)}
     found = estimated([POOL], *job(tmp_path, LUNA, LITE, limits=limits))
-    assert [row[5].value for row in shown(found)[0].rows] == pytest.approx([6, 60])
+    assert [row[5].value for row in shown(found)[1].rows] == pytest.approx([6, 60])
     assert build_estimate({"a": JobPreview(found, [])}).tiles["hours online"].text() == "60.0"
 
 

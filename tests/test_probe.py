@@ -316,8 +316,7 @@ def test_what_asks_nothing_writes_nothing(tmp_path, capsys):
     words = ["probe", str(pools_file(tmp_path)), "--out", str(out), "--documents", "10"]
     assert cli.main([*words, "--judges", "openai:gpt-6-luna", "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert "requests left 50 · of 50" in shown
-    assert "10 queries" in shown
+    assert "50 of 50 requests about 10 queries" in shown
     for more in ((), ("--dry-run",)):
         assert cli.main([*words, "--judges", f"recorded:{ROOT / 'data/recordings'}", *more]) == 2
     assert not out.exists()

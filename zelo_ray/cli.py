@@ -131,7 +131,7 @@ def _command(output: "Output") -> int:
         from zelo_ray.commands.running import run_command
 
         with output.watch() as watch:
-            results = run_command(name, options, watch)
+            results = run_command(name, options.with_typed(words), watch)
         return output.show(results)
     return ExitStatus.COMPLETE
 

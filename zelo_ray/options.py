@@ -5,7 +5,7 @@ Flags and keywords override the file; nothing else sets an option.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -216,6 +217,19 @@ class CommandOptions(StrictModel):
     """pairs of options of which one may be given"""
     needs: ClassVar[Mapping[str, str]] = {}
     """by option, another one without which it means nothing, and perhaps why"""
+
+    _typed: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """Return the words of the command line, or none."""
+        return self._typed
+
+    def with_typed(self, words: Sequence[str]) -> Self:
+        """Return the same options, with the words of the command line that they are from."""
+        copy = self.model_copy()
+        copy._typed = tuple(words)
+        return copy
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:

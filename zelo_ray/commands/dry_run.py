@@ -100,13 +100,15 @@ def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
     estimates = [job.estimate for job in jobs.values()]
     spread, sections = _together(estimates), []
     for name, job in jobs.items():
-        title = f"{name}: {counted(job.estimate.pools, 'query', 'queries')}"
-        sections.append(Section(name, title, [_table(job.estimate), *_notes(job.estimate)]))
+        rows, queries = job.estimate.forecasts, counted(job.estimate.pools, "query", "queries")
+        about = "" if all(row.exact for row in rows) else "about "
+        left, planned = (sum(getattr(row, what) for row in rows) for what in ("left", "planned"))
+        head = f"{about}{left:,} of {planned:,} requests about {queries} are left to ask."
+        sections.append(Section(name, name, [head, _table(job.estimate), *_notes(job.estimate)]))
     more = " + ?" if any(each.unpriced for each in estimates) else ""
     hours = max((row.hours for row in whole if row.hours is not None), default=None)
     tiles: dict[str, Value] = {
         "requests left": sum(row.left for row in whole),
-        "of": sum(row.planned for row in whole),
         "US dollars": f"{Cell(spread.expected, '$', spread.low, spread.high).text()}{more}",
         "spent so far": Cell(estimates[0].spent, "$"),
     }

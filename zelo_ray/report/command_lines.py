@@ -2,13 +2,13 @@
 
 import shlex
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from zelo_ray.options import CommandOptions, flag_of, has_flag
 
-_BARE = "--dry-run"
-"""The flag without a value that next steps use."""
+_BARE = ("--dry-run", "--collect", "--retry-failures")
+"""The flags without a value that next steps use."""
 _LONGEST = 200  # characters of a text that was not read from a file
 _BY_FILE = {"judge_options", "prices", "api_key_env", "candidates"}
 
@@ -26,15 +26,19 @@ def repeat_command(words: Sequence[str], *more: str, without: Sequence[str] = ()
         flag, joined, _ = word.partition("=")
         if flag not in without and last not in without:
             arguments.append(word)
-        last = flag if not joined and flag != _BARE else ""
+        last = flag if not joined and flag not in _BARE else ""
     return command_of(
         *arguments, *(word for word in more if word not in arguments or word[:2] != "--")
     )
 
 
 def repeat_with(options: CommandOptions, **changes: Any) -> str:
-    """Return the command of these options, with some changed."""
-    return command_from_options(options.model_copy(update=changes))
+    """Return the command of these options, as it was typed if it was, with some changed."""
+    if not options.typed:
+        return command_from_options(options.model_copy(update=changes))
+    given = {flag_of(name): value for name, value in changes.items() if value not in (None, False)}
+    more = [[flag, *([] if v is True else values_of(v))] for flag, v in given.items()]
+    return repeat_command(options.typed, *chain(*more), without=[*map(flag_of, changes)])
 
 
 def typed_value(words: Sequence[str], flag: str) -> str:
