@@ -9,9 +9,7 @@ from jsonschema import Draft202012Validator
 from zelo_ray import cli
 from zelo_ray.errors import ExitStatus
 
-SCHEMA = json.loads((files("zelo_ray.reports") / "report.schema.json").read_text())
-NEWER = json.loads((files("zelo_ray.report") / "report.schema.json").read_text())
-"""The schema of the commands that are switched."""
+SCHEMA = json.loads((files("zelo_ray.report") / "report.schema.json").read_text())
 
 
 def parsed_strictly(text: str) -> Any:
@@ -35,8 +33,7 @@ def valid(text: str, status: int) -> dict[str, Any]:
 
 
 def _errors(document: Any) -> Any:
-    schema = NEWER if document["schema"] == "zelo-ray/report/2" else SCHEMA
-    for error in Draft202012Validator(schema).iter_errors(document):
+    for error in Draft202012Validator(SCHEMA).iter_errors(document):
         yield from error.context or [error]
 
 

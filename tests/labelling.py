@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.run import open_work
 from zelo_ray.commands.label.page import labelling_page
 from zelo_ray.commands.label.rubric import RUBRIC
+from zelo_ray.commands.label.run import open_work
 from zelo_ray.commands.label.serve import Server
 from zelo_ray.files.labels import PersonsAnswer
 

@@ -14,7 +14,7 @@ from typing import Any
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.results import write_both
-from zelo_ray.commands import results_of as results_of_place
+from zelo_ray.commands import load_results
 from zelo_ray.report.document import plain_value, report_fields
 
 
@@ -62,7 +62,7 @@ def report_values(name: str, folder: Path) -> Any:
 
 def _document(folder: Path) -> Any:
     """Return the tiles, warnings and sections of a run."""
-    return plain_value(report_fields(results_of_place(str(folder)).report))
+    return plain_value(report_fields(load_results(str(folder)).report))
 
 
 def _table(part: Mapping[str, Any]) -> list[list[Any]]:

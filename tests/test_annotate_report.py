@@ -12,7 +12,7 @@ from tests.builders import pool_of, results_of, write_run
 from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, write_verdicts
 from tests.results import JUDGES, write_graded
 from tests.test_report import EVIL, Page, page_of, votes_of
-from zelo_ray.commands import results_of as load
+from zelo_ray.commands import load_results as load
 from zelo_ray.commands.annotate import answers, queries
 from zelo_ray.commands.annotate.judges import Counts, count_grades, count_judgments, count_votes
 from zelo_ray.commands.annotate.warnings import warn_of_asking, warn_of_judges

@@ -12,42 +12,41 @@ import pyarrow as pa
 from tests.json_documents import SCHEMA, parsed_strictly, printed
 from zelo_ray import cli
 from zelo_ray.cli import take_output_flags
-from zelo_ray.commands import COMMANDS
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.reports.document import CommandResult, make_document, plain_value
-from zelo_ray.reports.parts import PageLink, Report, ReportTable, Section, TextCell
+from zelo_ray.report.document import plain_value, report_fields
+from zelo_ray.report.model import Cell, Link, Report, Section, Table
 from zelo_ray.report.progress.events import MessageStream, ProgressEvents
-from zelo_ray.reports.wording import format_estimate, format_number
+from zelo_ray.report.results import Results
 
 
 def test_the_schema_names_all_there_is():
     names, fields = [status.name.lower() for status in ExitStatus], SCHEMA["properties"]
     assert fields["status"]["enum"] == [*map(int, ExitStatus)]
     assert fields["status_name"]["enum"] == names
-    assert {*fields["command"]["enum"]} == {"", *COMMANDS}
 
 
 def test_a_cell_knows_its_number_its_interval_and_its_link():
-    figure = {"value": 0.5, "low": 0.25, "high": 0.75}
     cells = (
         ("12", {"text": "12"}),
-        (format_estimate(0.5, 0.25, 0.75), {"text": "0.500 [0.250, 0.750]", **figure}),
-        (format_number(math.nan), {"text": "\N{EN DASH}", "value": None}),
-        ("1,234", {"text": "1,234", "value": 1234}),
-        ("12.5%", {"text": "12.5%", "value": 0.125}),
-        (PageLink("run", "run/report.html"), {"text": "run", "address": "run/report.html"}),
-        (TextCell("7"), {"text": "7"}),
+        (
+            Cell(0.5, ".3f", 0.25, 0.75),
+            {"text": "0.500 [0.250, 0.750]", "value": 0.5, "low": 0.25, "high": 0.75},
+        ),
+        (Cell(math.nan), {"text": "\N{EN DASH}", "value": None}),
+        (1234, {"text": "1,234", "value": 1234}),
+        (Cell(0.125, ".1%"), {"text": "12.5%", "value": 0.125}),
+        (Link("run", "run/report.html"), {"text": "run", "address": "run/report.html"}),
+        (None, {"text": ""}),
     )
-    columns = [f"c{n}" for n in range(len(cells))]
-    row = [cell for cell, _ in cells]
-    table = ReportTable(columns, [row], numbers=frozenset(columns[1:]), total=9)
-    report = Report("T", [("judged", "1,234")], [], [None, Section("s", "S", [table])])
-    made = make_document("agree", "", CommandResult(report=report))
+    shown = Table([f"c{n}" for n in range(len(cells))], [[cell for cell, _ in cells]], total=9)
+    made = plain_value(
+        report_fields(Report("T", {"judged": 1234}, [], [Section("s", "S", [shown])]))
+    )
     assert made["tiles"] == [{"name": "judged", "text": "1,234", "value": 1234}]
     (part,) = made["sections"][0]["parts"]
-    assert (part["total"], part["rows"]) == (9, [[told for _, told in cells]])
+    assert (part["total"], part["rows"]) == (9, [[expected for _, expected in cells]])
 
 
 @dataclass
@@ -102,9 +101,9 @@ def test_whatever_ends_a_command_is_a_document(capsys, monkeypatch):
                 raise error
             print("a library talks")
             url = "zelo-ray annotate http://ann:secret@host:9200"
-            return CommandResult(figures={"page": "p"}, next_step=lambda _words: url)
+            return Results({"page": "p"}, next_command=url)
 
-        monkeypatch.setattr("zelo_ray.commands.adapter.report", end)
+        monkeypatch.setattr("zelo_ray.commands.report.run", end)
         found = printed(capsys, "report", "no where")
         assert (found["status"], (found["error"] or {}).get("code")) == (int(bool(error)), code)
         assert found["next_command"] == following

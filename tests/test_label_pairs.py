@@ -13,8 +13,8 @@ from tests.labelling import back, sheet
 from tests.test_label_page import IDLE, SHOWN, TEXT, Serving, enter, judge, press
 from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.run import open_work
 from zelo_ray.commands.label.candidates import find_pair_candidates
+from zelo_ray.commands.label.run import open_work
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.labels import answers_in, read_labels, read_sample

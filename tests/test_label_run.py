@@ -10,8 +10,8 @@ import pytest
 
 from tests.builders import parsed
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.run import label, open_work
 from zelo_ray.commands.label.candidates import SIZES, find_run_candidates
+from zelo_ray.commands.label.run import label, open_work
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.labels import read_labels
 from zelo_ray.files.tables import table_of

@@ -35,7 +35,7 @@ def test_help_imports_no_arrays(words):
     there = loaded("from zelo_ray.cli import main; main()", *words)
     assert not there & {*ARRAYS, *HEAVY, "fsspec", "asyncio", "yaml", "zelo_ray.providers"}
     commands = {f"zelo_ray.commands.{name.replace('-', '_')}" for name in COMMANDS}
-    assert not there & {*commands, "zelo_ray.commands.adapter"}
+    assert not there & {*commands, "zelo_ray.commands.running"}
 
 
 @pytest.mark.parametrize("module", IMPORTS)

@@ -16,9 +16,9 @@ from zelo_ray import bakeoff, load_run
 from zelo_ray.cli import main
 from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.bakeoff.people import LabelledFrame, with_design
-from zelo_ray.commands.label.run import open_work
 from zelo_ray.commands.label.candidates import find_candidates
 from zelo_ray.commands.label.draw import _hint_if_too_few
+from zelo_ray.commands.label.run import open_work
 from zelo_ray.evaluation.people.corrected import correct_metrics
 from zelo_ray.evaluation.people.frame import label_sizes
 from zelo_ray.files.labels import PeoplesLabels, PersonsAnswer, read_labels

@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import json
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -19,9 +18,6 @@ from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.report.results import Table
-from zelo_ray.reports.page import embed_json
-from zelo_ray.reports.source import without_credentials
-from zelo_ray.reports.wording import escape_markup, format_probability
 
 EVIL = (
     '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
@@ -36,8 +32,8 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.attributes, self.scripts = [], [], []
-        self.sections, self.charts, self.tables = {}, {}, {}
-        self.packed, self.unpacked = {}, []
+        self.sections, self.tables = {}, {}
+        self.unpacked = []
         self._section, self._kind, self._cell = "", "", False
         self.sections[""] = []
         self.feed(text)
@@ -52,7 +48,6 @@ class Page(HTMLParser):
             self.sections[self._section] = []
         if tag == "script":
             self._kind = told.get("type", "ours")
-            self._query = (int(told.get("data-query", -1)), told.get("class"))
         if tag == "table":
             self.tables.setdefault(self._section, []).append([])
         if tag == "tr":
@@ -68,14 +63,9 @@ class Page(HTMLParser):
             self._cell = False
 
     def handle_data(self, data):
-        if self._kind == "application/json":
-            self.charts.setdefault(self._section, []).append(json.loads(data))
-        elif self._kind == "text/plain":
+        if self._kind == "text/plain":
             held = gzip.decompress(base64.b64decode(data)).decode()
-            if self._query[1]:  # of the older page
-                self.packed[self._query] = json.loads(held)
-            else:
-                self.unpacked.append(held)
+            self.unpacked.append(held)
         elif self._kind:
             self.scripts.append(data)
         else:
@@ -89,9 +79,6 @@ class Page(HTMLParser):
 
     def table(self, section, place=0):
         return self.tables[section][place]
-
-    def chart(self, section, place):
-        return self.charts[section][place]
 
 
 def page_of(out):
@@ -138,13 +125,6 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path):
     assert (tmp_path / "report.html").read_bytes() == first, "it is the same each time"
 
 
-def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
-    text = embed_json({"a": f"</script>{EVIL}", "nan": float("nan")})
-    assert "<" not in text
-    assert json.loads(text) == {"a": f"</script>{EVIL}", "nan": None}
-    assert escape_markup('<a href="x">&lt;') == '&lt;a href="x"&gt;&amp;lt;'
-
-
 def test_the_page_needs_no_network(tmp_path):
     named = ("src", "href", "srcset", "action")
     attributes = report(tmp_path, [evil_pool()]).attributes
@@ -167,19 +147,6 @@ def test_tables_come_in_chunks_that_divide_no_query(tmp_path, monkeypatch):
     seen = [set(chunk["query_id"].to_pylist()) for chunk in chunks]
     assert len(seen) > 2
     assert sum(map(len, seen)) == 5
-
-
-def test_figures_and_addresses_tell_no_more_than_they_may():
-    for url, shown in (
-        ("/data/a@b?.txt", "/data/a@b?.txt"),
-        ("s3://bucket/a@b/c", "s3://bucket/a@b/c"),
-        ("sftp://me:pass@host:22/path", "sftp://host:22/path"),
-        ("https://host/run?token=secret", "https://host/run"),
-    ):
-        assert without_credentials(url) == shown
-    for value, shown in ((0.0, "0.0%"), (0.0004, "<0.1%"), (0.9996, ">99.9%"), (1.0, "100.0%")):
-        assert format_probability(value) == shown
-    assert format_probability(float("nan")) == "\N{EN DASH}"
 
 
 # Runs that are not finished

@@ -1,49 +1,51 @@
 """A report on the terminal: what it shows, and what it leaves out where there is no room."""
 
-from math import isnan, nan
+from math import nan
 
-from zelo_ray.reports.parts import Chart, Report, ReportTable, Section, TextCell
-from zelo_ray.reports.terminal import render_lines, render_table
-from zelo_ray.reports.wording import (
-    format_estimate,
-    format_interval,
-    format_number,
-    format_probability,
-)
-from zelo_ray.results import render_text
+from zelo_ray.report.model import Cell, Report, Section, Warn, chart, table, write_number
+from zelo_ray.report.results import render_text
+from zelo_ray.report.terminal import render_report, render_table
 
-_COLUMNS = ("ranker", "nDCG@10", "R@10", "queries")
+COLUMNS = {
+    "ranker": "name",
+    "nDCG@10": lambda row: Cell(0.5, ".3f", 0.4, 0.6),
+    "R@10": lambda row: Cell(0.7, ".3f", 0.6, 0.8),
+    "queries": "n",
+}
 
 
 def table_of(rows=3, **more):
-    figures = (format_estimate(0.5, 0.4, 0.6), format_estimate(0.7, 0.6, 0.8))
-    cells = [[TextCell(f"m\x1b{n}"), *figures, f"{n:,}"] for n in range(rows)]
-    return ReportTable(_COLUMNS, cells, numbers=frozenset(_COLUMNS[1:]), **more)
+    return table([{"name": f"m\x1b{n}", "n": n} for n in range(rows)], COLUMNS, **more)
 
 
-def text(table, width):
-    return render_text(render_table(table, width), width)
+def text(shown, width):
+    return render_text(render_table(shown, width), width)
 
 
-def test_a_quantity_knows_its_numbers():
-    figure = format_estimate(0.756, 0.7, 0.812)
-    assert (figure, figure.without_interval) == ("0.756 [0.700, 0.812]", "0.756")
-    assert (figure.value, figure.low, figure.high) == (0.756, 0.7, 0.812)
-    assert format_estimate(0.756, nan, nan) == "0.756"
-    assert isnan(format_number(nan).value)
-    assert format_number(None) == format_interval(nan, nan) == "\N{EN DASH}"
-    shares = [format_probability(share) for share in (0, 0.0001, 0.5, 0.9999, 1)]
+def test_a_cell_is_written_with_its_interval():
+    cell = Cell(0.756, ".3f", 0.7, 0.812)
+    assert (cell.text(), cell.text(ends=False)) == ("0.756 [0.700, 0.812]", "0.756")
+    assert Cell(0.756).text() == "0.756"
+    assert Cell(None).text() == Cell(nan).text() == "\N{EN DASH}"
+    shares = [write_number(share, "p") for share in (0, 0.0001, 0.5, 0.9999, 1)]
     assert shares == ["0.0%", "<0.1%", "50.0%", ">99.9%", "100.0%"]
 
 
 def test_intervals_go_before_columns_and_no_line_is_too_wide():
     assert [text(table_of(), width).count("[") for width in (80, 50, 24)] == [6, 3, 0]
     assert "queries" in text(table_of(), 24).partition("Not shown")[2]
-    table = table_of(caption="Means over queries, with the intervals of all of them. " * 3)
-    report = Report("Title", [("queries", "12")], ["A lead. " * 40], [Section("a", "A", [table])])
+    shown = table_of(caption="Means over queries, with the intervals of all of them. " * 3)
+    warn = Warn("x", "doubtful", "Something is not as it looks, " * 9, "Look again")
+    report = Report(
+        "Title",
+        {"queries": 12},
+        ["A lead. " * 40],
+        [Section("a", "A", [shown])],
+        find_warnings=lambda: [warn],
+    )
     for width in (24, 40, 80, 120):
-        shown = render_text(render_lines(report, width), width)
-        assert max(map(len, shown.split("\n"))) <= width
+        lines = render_text(render_report(report, width, "out/a.parquet"), width).split("\n")
+        assert max(map(len, lines)) <= width
 
 
 def test_further_rows_are_counted_and_names_steer_nothing():
@@ -57,6 +59,6 @@ def test_what_only_a_page_shows_costs_the_terminal_nothing():
     def fail():
         raise AssertionError
 
-    charts = Section("charts", "Charts", [Chart({"": {}}, "a caption")])
-    report = Report("Title", (), (), [charts, None], make_details=fail, find_warnings=fail)
-    assert "Charts" not in render_text(render_lines(report, 80, with_warnings=False), 300)
+    charts = Section("charts", "Charts", [chart({}, "a caption")])
+    report = Report("Title", sections=[charts], page_sections=fail)
+    assert "Charts" not in render_text(render_report(report, 80), 80)

@@ -10,8 +10,8 @@ from tests.builders import options_of
 from zelo_ray.cli import main
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.errors import OptionError
-from zelo_ray.reports import tracking
-from zelo_ray.reports.tracking import name_for_mlflow
+from zelo_ray.report import tracking
+from zelo_ray.report.tracking import name_for_mlflow
 
 pytestmark = [
     pytest.mark.nightly,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import explained, parsed, pool_of, results_of, write_run
 from tests.test_report import page_of
-from zelo_ray.commands import results_of as load
+from zelo_ray.commands import load_results as load
 from zelo_ray.commands.convert.run import convert
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, OptionError

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from zelo_ray.cli import main
 from zelo_ray.command_options import WatchOptions
-from zelo_ray.commands.adapter import run_recorded
+from zelo_ray.commands.running import run_recorded
 from zelo_ray.commands.watch.look import Onlooker, Phase
 from zelo_ray.commands.watch.run import watch_run
 from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
@@ -26,7 +26,6 @@ from zelo_ray.errors import ExitStatus, InputError, Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.reports.parts import Report
 from zelo_ray.report.progress.events import SilentWatch
 from zelo_ray.report.progress.figures import RunProgress, judge_progress
 from zelo_ray.report.progress.recorder import ProgressRecorder
@@ -37,6 +36,7 @@ from zelo_ray.report.progress.snapshot import (
     ProgressState,
     parse_snapshot,
 )
+from zelo_ray.report.results import Results
 
 EPOCH, JUDGE, HERE = 1.7e9, "openai:gpt-6-luna", socket.gethostname()
 TALLY = Tally(
@@ -200,7 +200,8 @@ def test_a_run_records_its_progress_while_it_holds_its_output(out):
             stages.append(wait_for(lambda: read(out)))
         with claim_output(options.model_copy(update={"out": f"{out}/zelo"}), watch, "annotate"):
             watch.show({JUDGE: Tally(answered=1)}, {JUDGE: 7})
-        return Report("", (), (), (), complete=False, next_step=" ".join)
+        step = "annotate s3://me:secret@host/x"
+        return Results({}, status=ExitStatus.INCOMPLETE, next_command=step)
 
     class Shown(SilentWatch):
         def budget(self, *said):
@@ -208,8 +209,7 @@ def test_a_run_records_its_progress_while_it_holds_its_output(out):
 
         show = budget
 
-    words = ["annotate", "s3://me:secret@host/x"]
-    run_recorded(job, options_for(out), Shown(), words=words)
+    run_recorded(job, options_for(out), Shown())
     assert shown[:2] == [(5.0, 0.5), ({JUDGE: TALLY}, {JUDGE: 100})]
     during, after = stages[0], read(out)
     assert (during.state, during.command) == (ProgressState.RUNNING, "annotate")
@@ -238,10 +238,10 @@ def test_a_run_that_fails_shows_no_text_of_a_defect(tmp_path):
 def test_what_ends_at_once_or_cannot_be_written_records_nothing(out, tmp_path):
     with pytest.raises(InputError):
         run(out, InputError("no such input"), shows=False)
-    run(out, Report("", (), (), (), is_up_to_date=True), shows=False)
+    run(out, Results({}, is_current=True), shows=False)
     assert read(out) is None
     (tmp_path / f"{PROGRESS}.partial").mkdir()
-    report = run(tmp_path, Report("", (), (), (), complete=True))
+    report = run(tmp_path, Results({}))
     assert (report.status, read(str(tmp_path))) == (ExitStatus.COMPLETE, None)
 
 

@@ -32,7 +32,7 @@ from tests.test_bakeoff import all_like
 from tests.test_bakeoff import results_of as contest_of
 from zelo_ray import cli
 from zelo_ray.cli import print_lines
-from zelo_ray.commands import results_of as load
+from zelo_ray.commands import load_results as load
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim_folder
