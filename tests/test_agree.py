@@ -634,8 +634,8 @@ def test_judges_at_chance():
         ([good, poor], [("chance", "doubtful")]),
         ([poor, poor], [("chance", "wrong")]),
         ([good, inverted], [("chance", "doubtful")]),
-        ([wide], [("few labels", "doubtful")]),
-        ([wide, wide], [("few labels", "doubtful")]),
+        ([wide], [("few_labels", "doubtful")]),
+        ([wide, wide], [("few_labels", "doubtful")]),
     ):
         figures = [
             Figure(f"j{n}", "human", "kappa", "0-3", *row, items=99) for n, row in enumerate(rows)

@@ -265,7 +265,7 @@ def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):
         results = results_of(tmp_path / sure.name, orders, truth, families=families)
         assert bool(results.report.banner) == bool(families)
         found = {warn.code for warn in results.report.warnings}
-        assert ("own family" in found) == bool(families)
+        assert ("own_family" in found) == bool(families)
 
 
 def test_report_page_and_table_say_so(tmp_path):

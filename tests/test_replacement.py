@@ -154,9 +154,9 @@ def test_a_contest_says_that_its_truth_has_changed(contest, tmp_path):
     change(tmp_path)
     _, told = run(*measure)
     assert "The truth has changed since the last " in told
-    assert "truth changed" in warnings(tmp_path)
+    assert "truth_changed" in warnings(tmp_path)
     run(*measure)
-    assert "truth changed" not in warnings(tmp_path)
+    assert "truth_changed" not in warnings(tmp_path)
 
 
 def test_labels_say_that_the_truth_has_changed(contest, tmp_path):

@@ -169,8 +169,8 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
     found.figures += [figure for board in boards.values() for figure in board.means()]
     if not any(row.what == TAU_B for row in found.figures):
         found.missing.append(
-            "runs: labels of two raters are needed to compare their orders, and there are those of "
-            f"{', '.join(labels) or 'nobody'}"
+            f"the order of runs needs two runs, and labels of two raters: there are {len(runs)}, "
+            f"and labels of {', '.join(labels) or 'nobody'}"
         )
     return found
 

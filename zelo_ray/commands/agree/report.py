@@ -741,12 +741,13 @@ class _Raters:
         }
         if any(row["text"] for row in rows):
             columns["text"] = "text"
-        queries = len({row["query_id"] for row in rows})
+        found = self.results.rows("differing")
+        queries = counted(len({row["query_id"] for row in found}), "query", "queries")
+        alone = sum(row["label_a"] >= cut_a for row in found)
         caption = (
-            f"Documents that are relevant by {a} (from {cut_a:g}) or by {b} (from {cut_b:g}), and "
-            f"not by the other, in {counted(queries, 'query', 'queries')}; a dash is a document "
-            f"that {a} did not judge. Queries come first whose best document by {b} is not "
-            f"relevant by {a}."
+            f"In {queries} {alone:,} documents are relevant by {a} alone (from {cut_a:g}), and "
+            f"{total - alone:,} by {b} alone (from {cut_b:g}); a dash is a document that {a} did "
+            f"not judge. Queries come first whose best document by {b} is not relevant by {a}."
         )
         more = table(rows, columns, caption, file="differing.parquet", total=total, open_rows=12)
         return Section("differing", f"Where {a} and {b} differ", [more])
@@ -780,7 +781,7 @@ class _Raters:
         if turned := _turned(effects):
             pairs = counted(len(turned), "pair of runs differs", "pairs of runs differ")
             text = f"{pairs} significantly by both sets of labels, in opposite directions"
-            yield Warn("truth changed", "doubtful", text, advice, "orders")
+            yield Warn("truth_changed", "doubtful", text, advice, "orders")
         if "differing" in self.results and effects:
             rows = self.results.rows("differing")
             wrong, queries = len({row["query_id"] for row in rows}), effects[0]["queries"]
@@ -866,7 +867,7 @@ def _near_chance(rows: Sequence[Row], section: str, coefficient: str) -> Iterato
     if unsure:
         items = counted(min(row["items"] for row in unsure), "item")
         text = f"{items} are too few to tell agreement from chance ({figures(unsure)})"
-        yield Warn("few labels", "doubtful", text, "Label more: zelo-ray label", section)
+        yield Warn("few_labels", "doubtful", text, "Label more: zelo-ray label", section)
 
 
 def _swayed(row: Row) -> Iterator[Warn]:

@@ -57,14 +57,14 @@ def _doubts(results: Results) -> Iterator[Warn]:
         elif row["code"] == "own_query":
             text = f"The query itself was removed from its candidates in {some}"
             advice = "Remove it from the runs, too, if others measure them"
-            yield Warn("own query", "note", text, advice, where)
+            yield Warn("own_query", "note", text, advice, where)
         else:
             text = f"A document with the id of its query, and another text, stays in {some}"
             advice = "Name --corpus and --queries, so that texts can be compared"
-            yield Warn("own query", "note", text, advice, where)
+            yield Warn("own_query", "note", text, advice, where)
     if results.record["truth"]["changed"]:
         text = "The truth has changed since the last bake-off in this folder"
-        yield Warn("truth changed", "doubtful", text, "Do not compare with earlier figures", where)
+        yield Warn("truth_changed", "doubtful", text, "Do not compare with earlier figures", where)
 
 
 def _unsure_lead(results: Results) -> Iterator[Warn]:
@@ -79,7 +79,7 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
         if few:
             text = f"Too few of people's labels bear on the difference to {_names(few)}"
             advice = "Label more documents: zelo-ray label --out LABELS --more N"
-            yield Warn("few labels", "doubtful", text, advice, "people")
+            yield Warn("few_labels", "doubtful", text, advice, "people")
         if len(few) < len(rows):
             best, measure, found, section = people["leader"], people["measures"][0], own, "people"
     rivals: dict[Significance, list[Comparison]] = {}
@@ -90,20 +90,20 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
         queries = results.record["summary"]["queries"]
         text = f"{counted(queries, 'query is', 'queries are')} too few to compare rankers"
         advice = f"Use at least {FEWEST} queries, and about fifty to see differences of .05"
-        yield Warn("few queries", "doubtful", text, advice, section)
+        yield Warn("few_queries", "doubtful", text, advice, section)
     elif rivals and rivals.keys() <= {Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT}:
         tested = count_tested(row for rows in found.values() for row in rows)
         near = rivals[Significance.NOT_SIGNIFICANT]
         advice = _needed_queries(near, tested, results.record["options"]["confidence"])
         text = f"{best} is not significantly above any other ranker by {measure}"
-        yield Warn("no lead", "doubtful", text, advice, section)
+        yield Warn("no_lead", "doubtful", text, advice, section)
     if unsure := rivals.get(Significance.LABELS_COULD_TURN_IT):
         text = f"Other answers of the judges could reverse the lead of {best} over {_names(unsure)}"
-        yield Warn("labels unsure", "doubtful", text, "Let people label some documents", section)
+        yield Warn("labels_unsure", "doubtful", text, "Let people label some documents", section)
     if own_only := rivals.get(Significance.ONLY_BY_OWN_FAMILY):
         text = f"Only judges of a ranker's model family see {best} ahead of {_names(own_only)}"
         advice = "Ask judges of other model families, or let people label some documents"
-        yield Warn("own family", "doubtful", text, advice, section)
+        yield Warn("own_family", "doubtful", text, advice, section)
 
 
 def _names(rows: Sequence[Comparison]) -> str:
@@ -139,7 +139,7 @@ def _not_ranked(results: Results) -> Iterator[Warn]:
             advice = "Run the same command again" if can_ask else "Rank the others as well"
             severity: Severity = "doubtful" if row.ranked else "wrong"
             text = f"{row.run} ranked {row.ranked:,} of {queries}"
-            yield Warn("not ranked", severity, text, advice, "failures")
+            yield Warn("not_ranked", severity, text, advice, "failures")
 
 
 def _unjudged(results: Results) -> Iterator[Warn]:

@@ -231,6 +231,6 @@ def _warnings(results: Results) -> Iterator[Warn]:
     if (queries := _count(record, "queries")) < FEW:
         few = f"People labelled {counted(queries, 'query', 'queries')}: with fewer than {FEW}"
         text = f"{few} nothing can be shown, whatever the ways do"
-        yield Warn("few labels", "doubtful", text, "Label more: zelo-ray label", "differences")
+        yield Warn("few_labels", "doubtful", text, "Label more: zelo-ray label", "differences")
     judges = dict.fromkeys(judge for way in record["ways"] for judge in way["judges"])
     yield from warn_of_demonstration([*judges], "ways")
