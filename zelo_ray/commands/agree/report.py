@@ -73,7 +73,9 @@ def _report_of_changes(results: Results) -> Report:
     rows, record = results.rows("figures"), results.record
     judges = [*dict.fromkeys(row["of"] for row in rows if row["of"] != changes.PANEL)]
     changed, queries = record["changed"], min(row["queries"] for row in rows)
-    lead = f"No judge changed significantly, of {counted(len(judges), 'judge')}."
+    lead = "The judge did not change significantly."
+    if len(judges) > 1:
+        lead = f"None of the {len(judges):,} judges changed significantly."
     if changed:
         lead = f"{name_some(changed)} changed significantly."
     notes = [f"The runs differ: {note}." for note in record["notes"]]
@@ -246,7 +248,7 @@ class _Raters:
                     f"{len(rows):,} judges is {median:z.3f}"
                 )
             alike = sum(row["high"] >= first["low"] for row in rows[1:])
-            overlap = "intervals of 1 other overlaps" if alike == 1 else ""
+            overlap = "interval of one other overlaps" if alike == 1 else ""
             overlap = overlap or f"intervals of {alike:,} others overlap"
             yield f"{sentence}. The {overlap} with that of the first." if alike else f"{sentence}."
         elif self.best:

@@ -51,7 +51,10 @@ def run(options: AgreeOptions, _watch: Watch) -> Results:
 
 def _compare_runs(options: AgreeOptions, old: str, new: str, both: Any) -> Results:
     if options.runs or options.relevant:
-        raise OptionError(f"{old} and {new} are of the same judges: what changed has no --runs")
+        raise OptionError(
+            f"{old} and {new} are of the same judges: leave out --runs and --relevant, which are "
+            "for labels of two raters"
+        )
     found = measure_changes(old, new, both)
     tables = {"figures": figures_table(found.figures)}
     if found.rows:

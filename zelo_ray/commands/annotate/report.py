@@ -120,7 +120,7 @@ def _instructions(results: Results) -> Section:
     without = judges_without_prompt(names)
     where = "These words were in every prompt"
     if without:
-        where = f"Judges but {', '.join(without)} have read these words"
+        where = f"All judges but {', '.join(without)} read these words"
         where = "No judge of this run reads prompts" if len(without) == len(names) else where
     shown = ", ".join(options.get("show_query") or ())
     for name, text, caption in (
