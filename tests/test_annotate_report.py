@@ -161,7 +161,7 @@ def test_what_counts_as_relevant_is_shown_with_who_read_it(tmp_path):
     for judges, words in (
         (["openai:a"], "every prompt"),
         (["offline:bm25", "recorded:a"], "No judge"),
-        (["offline:bm25", "openai:a"], "Judges but offline:bm25"),
+        (["offline:bm25", "openai:a"], "All judges but offline:bm25"),
     ):
         write_run(tmp_path, summary, instructions=f"{EVIL}\nA nurse can act on it.")
         record = json.loads((tmp_path / "run.json").read_text())
