@@ -1,6 +1,6 @@
 """A figure: any number of somebody against somebody, with its interval over queries."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
@@ -199,10 +199,12 @@ def cell_of(row: Row, form: str = ".3f") -> Cell:
     return Cell(row["value"], form, row["low"], row["high"])
 
 
-def best_first(rows: Iterable[Row], key: Callable[[Row], bool]) -> list[str]:
+def pick(rows: Iterable[Row], **equal: Any) -> list[Row]:
+    """Return the rows that have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in equal.items())]
+
+
+def best_first(rows: Iterable[Row]) -> list[str]:
     """Return of whom figures are, the highest first; those that are not defined come last."""
-    chosen = [row for row in rows if key(row)]
-    return [
-        row["of"]
-        for row in sorted(chosen, key=lambda row: (isnan(row["value"]), -row["value"], row["of"]))
-    ]
+    order = sorted(rows, key=lambda row: (isnan(row["value"]), -row["value"], row["of"]))
+    return [row["of"] for row in order]

@@ -17,7 +17,7 @@ from zelo_ray.files.wording import counted
 from zelo_ray.fitting import consensus
 from zelo_ray.report import charts
 from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.figures import Row, Shown, best_first, cell_of, figures_section
+from zelo_ray.report.figures import Row, Shown, best_first, cell_of, figures_section, pick
 from zelo_ray.report.model import (
     DASH,
     Cell,
@@ -165,32 +165,19 @@ class _Raters:
         self.rows = results.rows("figures")
         self.judges: list[str] = [*results.record["judges"]]
         levels = results.record["options"]["levels"]
-        self.grade_rows = [
-            row
-            for row in self.rows
-            if row["what"] in COEFFICIENTS and row["scale"] not in votes.PAIR_SCALES
-        ]
+        agreed = [row for row in self.rows if row["what"] in COEFFICIENTS]
+        self.grade_rows = [row for row in agreed if row["scale"] not in votes.PAIR_SCALES]
+        self.pair_rows = [row for row in agreed if row["scale"] in votes.PAIR_SCALES]
         whole = scale_name(levels)
         scales = dict.fromkeys(row["scale"] for row in self.grade_rows)
         self.scales = sorted(scales, key=lambda scale: (scale != whole, scale))
         of_two = {row["what"] for row in self.grade_rows if row["against"]}
         self.leading = next((name for name in _LEADING if name in of_two), next(iter(of_two), ""))
-        self.pair_rows = [
-            row
-            for row in self.rows
-            if row["scale"] in votes.PAIR_SCALES and row["what"] in COEFFICIENTS
-        ]
-        self.best = best_first(
-            self.rows,
-            lambda row: (row["against"], row["what"], row["scale"]) == (HUMAN, self.leading, whole),
-        )
-        self.best_voters = best_first(
-            self.pair_rows,
-            lambda row: (
-                (row["against"], row["what"], row["scale"], bool(row["items"]))
-                == (HUMAN, "alpha-nominal", votes.PAIRS, True)
-            ),
-        )
+        self.with_people = pick(self.grade_rows, against=HUMAN, what=self.leading, scale=whole)
+        self.best = best_first(self.with_people)
+        alphas = pick(self.pair_rows, against=HUMAN, what="alpha-nominal", scale=votes.PAIRS)
+        self.alphas = [row for row in alphas if row["items"]]
+        self.best_voters = best_first(self.alphas)
 
     def report(self) -> Report:
         """Return the report."""
@@ -221,23 +208,16 @@ class _Raters:
 
     def _tiles(self, count: int) -> dict[str, Any]:
         tiles: dict[str, Any] = {}
-        if row := self._beside_people(self.best[0] if self.best else ""):
+        for row in pick(self.with_people, of=self.best[0]) if self.best else ():
             tiles[f"{self.leading}, best judge"] = cell_of(row)
         tiles["judges"] = count
         counts = self.record["counts"].items()
         return tiles | {name: number["judgments"] for name, number in counts}
 
-    def _beside_people(self, judge: str) -> Row | None:
-        """Return the leading figure of a judge beside people."""
-        for row in self.grade_rows:
-            if (row["of"], row["against"], row["what"]) == (judge, HUMAN, self.leading):
-                return row if row["scale"] == self.scales[0] else None
-        return None
-
     def _closest(self) -> Iterator[str]:
         """Say which judges agree with people most and least."""
-        rows = [row for judge in self.best if (row := self._beside_people(judge))]
-        rows = [row for row in rows if not isnan(row["value"])]
+        known = [row for row in self.with_people if not isnan(row["value"])]
+        rows = sorted(known, key=lambda row: self.best.index(row["of"]))
         if rows:
             first, last = rows[0], rows[-1]
             sentence = f"{first['of']} agrees most with people"
@@ -254,17 +234,9 @@ class _Raters:
         elif self.best:
             yield "No judge can be compared with people."
         for judge in self.best_voters[:1]:
-            [row] = self._figures(self.pair_rows, judge, HUMAN, "alpha-nominal", votes.PAIRS)
+            [row] = pick(self.alphas, of=judge)
             text = cell_of(row).text()
             yield f"On pairs {judge} agrees most with people: alpha {text}."
-
-    def _figures(
-        self, rows: Sequence[Row], of: str, against: str, what: str, scale: str
-    ) -> list[Row]:
-        key = (of, against, what, scale)
-        return [
-            row for row in rows if (row["of"], row["against"], row["what"], row["scale"]) == key
-        ]
 
     def _in_order(self, rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
         """Return rows by scale, and the best judges first."""
@@ -337,7 +309,7 @@ class _Raters:
 
     def _with_people(self) -> Section | None:
         """Show the agreement of each judge's grades with people's."""
-        rows = [row for row in self.grade_rows if row["against"] == HUMAN]
+        rows = pick(self.grade_rows, against=HUMAN)
         return figures_section(
             "people",
             "Judges and people",
@@ -356,8 +328,7 @@ class _Raters:
 
     def _panel(self) -> Section | None:
         """Show the agreement of all judges together."""
-        rows = [row for row in self.grade_rows if row["of"] in (PANEL, WITH_HUMAN)]
-        rows = [row for row in rows if not row["against"]]
+        rows = pick(self.grade_rows, against="")
         return figures_section(
             "panel",
             "The panel as a whole",
@@ -389,12 +360,8 @@ class _Raters:
             "grade alike, often of one model family: as a panel they are worth fewer than their "
             "number."
         )
-        leading = [
-            row
-            for row in rows
-            if (row["what"], row["scale"]) == (self.leading, self.scales[0])
-            and not isnan(row["value"])
-        ]
+        leading = pick(rows, what=self.leading, scale=self.scales[0])
+        leading = [row for row in leading if not isnan(row["value"])]
         leading.sort(key=lambda row: -row["value"])
         columns: Mapping[str, Any] = {
             "judge": "against",
@@ -536,9 +503,7 @@ class _Raters:
 
     def _judging(self) -> Section | None:
         """Show how severe judges are, and what sways their votes."""
-        against = HUMAN if any(
-            (row["what"], row["against"]) == (LENIENCY, HUMAN) for row in self.rows
-        ) else OTHERS  # fmt: skip
+        against = HUMAN if pick(self.rows, what=LENIENCY, against=HUMAN) else OTHERS
         rows = [
             row
             for row in self.rows
@@ -587,7 +552,7 @@ class _Raters:
                 else None
             )
 
-        first = [r for r in rows if (r["what"], r["scale"]) == ("agreement", votes.PAIRS)]
+        first = pick(rows, what="agreement", scale=votes.PAIRS)
         columns: Mapping[str, Any] = {
             "judge": "of",
             "and": "against",
@@ -654,11 +619,7 @@ class _Raters:
             return
         a, b = self.record["relevant"][:2]
         means = {
-            side: {
-                row["of"]: row
-                for row in self.rows
-                if (row["scale"], row["against"]) == (orders.MEAN, side)
-            }
+            side: {row["of"]: row for row in pick(self.rows, scale=orders.MEAN, against=side)}
             for side in (a, b)
         }
         if not all(means.values()):
@@ -757,20 +718,9 @@ class _Raters:
     # warnings
 
     def _warnings(self) -> Iterator[Warn]:
-        whole = self.scales[0] if self.scales else ""
-        people = [
-            row
-            for row in self.grade_rows
-            if (row["against"], row["what"], row["scale"]) == (HUMAN, self.leading, whole)
-            and row["of"] in self.record["panel"]
-        ]
-        yield from _near_chance(people, "people", self.leading)
-        pairs = [
-            row
-            for row in self.pair_rows
-            if (row["against"], row["what"], row["scale"]) == (HUMAN, "alpha-nominal", votes.PAIRS)
-        ]
-        yield from _near_chance(pairs, "outcomes", "alpha")
+        panel = [row for row in self.with_people if row["of"] in self.record["panel"]]
+        yield from _near_chance(panel, "people", self.leading)
+        yield from _near_chance(self.alphas, "outcomes", "alpha")
         for row in self.rows:
             if row["items"] >= _ITEMS and not isnan(row["low"]):
                 yield from _swayed(row)
@@ -814,9 +764,7 @@ def _cells_of(a: str, b: str, counts: np.ndarray) -> Callable[[int, int], str]:
 
 def _matrix_of(rows: Sequence[Row], names: Sequence[str], what: str, scale: str) -> Any:
     found = {
-        frozenset((row["of"], row["against"])): row
-        for row in rows
-        if (row["what"], row["scale"]) == (what, scale)
+        frozenset((row["of"], row["against"])): row for row in pick(rows, what=what, scale=scale)
     }
 
     def value(a: str, b: str) -> tuple[float, str]:
