@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 import webbrowser
@@ -74,7 +73,7 @@ def _write_sheet(queue: LabelQueue, url: str, person: str) -> str:
 
 
 def _serve(queue: LabelQueue, options: LabelOptions, say: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C or SIGTERM."""
+    """Serve the page until Ctrl-C."""
     from zelo_ray.commands.label.server import serve_page  # noqa: PLC0415 - aiohttp, for the page
 
     with serve_page(queue, _command(queue), _next(queue), options.port) as url:
@@ -85,25 +84,8 @@ def _serve(queue: LabelQueue, options: LabelOptions, say: Callable[[str], None])
         has_screen = sys.platform in ("darwin", "win32") or any(screens)
         if has_screen and not options.no_browser:  # a browser of texts would block the terminal
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        with contextlib.suppress(KeyboardInterrupt), _ended_by_signals():
+        with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM interrupt as Ctrl-C does, and SIGINT even where a script ignores it."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    is_main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
-    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-    before = {number: signal.signal(number, end) for number in signals}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _command(queue: LabelQueue, *more: str) -> str:

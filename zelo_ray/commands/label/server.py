@@ -98,16 +98,18 @@ def _application(queue: LabelQueue, page: str, policy: str, token: str) -> web.A
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Refuse other pages, hosts and users; say of errors what they are."""
-        response: web.StreamResponse
+        status, why = 200, ""
         try:
             _check(request, token)
             response = await handler(request)
         except web.HTTPException as error:
-            response = _refusal(request, error.status, error.text or error.reason)
+            status, why = error.status, error.text or error.reason
         except InputError as error:
-            response = _refusal(request, 400, str(error))
+            status, why = 400, str(error)
         except OSError as error:
-            response = _refusal(request, 507, f"not saved: {error.strerror or error}")
+            status, why = 507, f"not saved: {error.strerror or error}"
+        if why:
+            response = web.json_response({"error": why}, status=status)
         response.headers.update({**_HEADERS, "Content-Security-Policy": policy})
         return response
 
@@ -116,12 +118,6 @@ def _application(queue: LabelQueue, page: str, policy: str, token: str) -> web.A
     for path in ("/take", "/progress", "/answer", "/undo"):
         application.router.add_post(path, reply)
     return application
-
-
-def _refusal(request: web.Request, status: int, why: str) -> web.Response:
-    if request.method == "POST":
-        return web.json_response({"error": why}, status=status)
-    return web.Response(text=why, status=status)
 
 
 def _check(request: web.Request, token: str) -> None:
@@ -137,6 +133,8 @@ def _check(request: web.Request, token: str) -> None:
     if not secrets.compare_digest(given.encode(errors="replace"), token.encode()):
         why = "open the full address that zelo-ray label printed, including its key"
         raise web.HTTPForbidden(text=why)
+    if (size := request.content_length or 0) > _LONGEST:  # else its end would be waited for
+        raise web.HTTPRequestEntityTooLarge(max_size=_LONGEST, actual_size=size)
 
 
 def _reply(queue: LabelQueue, path: str, body: bytes) -> dict[str, Any]:
