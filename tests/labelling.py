@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.page import RUBRIC
+from zelo_ray.commands.label.page import PAIR_RUBRIC, RUBRIC
 from zelo_ray.commands.label.run import open_queue
 from zelo_ray.commands.label.server import serve_page
 from zelo_ray.files.labels import PersonsAnswer
@@ -18,8 +18,11 @@ from zelo_ray.files.labels import PersonsAnswer
 AT = "2026-01-01T00:00:00+00:00"
 
 
-def sample_at(out, drawn, *, text="", overlap=0.0):
-    """Documents ``doc-0`` and so on of three queries, all of which are drawn; the directory."""
+def sample_at(out, drawn, *, text="", overlap=0.0, pairs=False):
+    """A drawn sample of documents ``doc-0`` and so on of three queries; the directory.
+
+    Or of pairs of ``doc-0`` and ``other-0`` and so on.
+    """
     rng = np.random.default_rng(0)
     out.mkdir(parents=True, exist_ok=True)
     columns = {
@@ -30,8 +33,14 @@ def sample_at(out, drawn, *, text="", overlap=0.0):
         "query": [f"query {n % 3}?" for n in range(drawn)],
         "document": [f"text {n} {text}" for n in range(drawn)],
     }
-    pq.write_table(pa.table(columns), out / "documents.parquet")
-    about = {"kind": "label", "top": 3, "seed": 0, "overlap": overlap, "rubric": RUBRIC}
+    if pairs:
+        columns |= {"doc_id_a": columns.pop("doc_id"), "document_a": columns.pop("document")}
+        columns |= {"doc_id_b": [f"other-{n}" for n in range(drawn)]}
+        columns |= {"document_b": [f"other {n}" for n in range(drawn)]}
+    file, unit = ("pairs.parquet", "pair") if pairs else ("documents.parquet", "document")
+    pq.write_table(pa.table(columns), out / file)
+    about = {"kind": "label", "unit": unit, "top": 3, "seed": 0, "overlap": overlap}
+    about["rubric"] = PAIR_RUBRIC if pairs else RUBRIC
     about |= {"measure": "nDCG@10", "rankers": ["a", "b"], "pools": [], "documents": drawn}
     about |= {"contest": "contest", "stages": [{"labels": drawn, "at": AT}], "show_query": []}
     about["truth"] = {"place": "truth", "digest": "", "columns": []}
