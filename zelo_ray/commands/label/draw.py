@@ -100,7 +100,8 @@ def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[Lab
     about, table, drawn = _settings(before, options), old, _sample_size(before)
     truth = before.get("truth")
     if truth and has_changed(truth["place"], truth["digest"], split_columns(truth["columns"])):
-        say(f"{truth['place']} has changed since; other labels, of another --out, may help more.")
+        how = "name another --out to draw what may now help more."
+        say(f"{truth['place']} has changed since the sample was drawn: {how}")
     found = _find(options, about, say)
     if found:
         threshold = sample_threshold(old["priority"].to_numpy(), drawn) if drawn else np.inf
