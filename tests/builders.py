@@ -19,6 +19,7 @@ import pytest
 from zelo_ray.cli import parse_command
 from zelo_ray.command_options import ExplainOptions
 from zelo_ray.commands.agree.run import run as run_agree
+from zelo_ray.commands.convert.run import run as run_convert
 from zelo_ray.commands.explain.run import run as explain
 from zelo_ray.engine import learning
 from zelo_ray.engine.batch import BatchClient
@@ -99,6 +100,11 @@ def sealed(requests, salt="a ledger's own"):
 def parsed(*words):
     """Options as the command line reads them."""
     return parse_command([str(word) for word in words])[1]
+
+
+def convert(*words):
+    """Run `convert`; return what it says."""
+    return "\n".join(run_convert(parsed("convert", *words), SilentWatch()).lines)
 
 
 def agreement_of(*words):

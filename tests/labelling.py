@@ -3,8 +3,6 @@
 import contextlib
 import csv
 import json
-import threading
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,54 +10,52 @@ import pyarrow.parquet as pq
 
 from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.page import labelling_page
-from zelo_ray.commands.label.rubric import RUBRIC
-from zelo_ray.commands.label.run import open_work
-from zelo_ray.commands.label.serve import Server
+from zelo_ray.commands.label.page import PAIR_RUBRIC, RUBRIC
+from zelo_ray.commands.label.run import open_queue
+from zelo_ray.commands.label.server import serve_page
 from zelo_ray.files.labels import PersonsAnswer
 
 AT = "2026-01-01T00:00:00+00:00"
 
 
-def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
-    """Documents ``doc-0`` and so on of three queries, of which so many are drawn; the directory."""
-    count = drawn + more
-    rng = np.random.default_rng(seed)
+def sample_at(out, drawn, *, text="", overlap=0.0, pairs=False):
+    """A drawn sample of documents ``doc-0`` and so on of three queries; the directory.
+
+    Or of pairs of ``doc-0`` and ``other-0`` and so on.
+    """
+    rng = np.random.default_rng(0)
     out.mkdir(parents=True, exist_ok=True)
     columns = {
-        "query_id": [f"q{n % 3}" for n in range(count)],
-        "doc_id": [f"doc-{n}" for n in range(count)],
-        "size": rng.uniform(0.1, 1, count),
-        "priority": np.sort(rng.uniform(0.1, 9, count))[::-1],
-        "query": [f"query {n % 3}?" for n in range(count)],
-        "document": [f"text {n} {text}" for n in range(count)],
+        "query_id": [f"q{n % 3}" for n in range(drawn)],
+        "doc_id": [f"doc-{n}" for n in range(drawn)],
+        "size": rng.uniform(0.1, 1, drawn),
+        "priority": np.sort(rng.uniform(0.1, 9, drawn))[::-1],
+        "query": [f"query {n % 3}?" for n in range(drawn)],
+        "document": [f"text {n} {text}" for n in range(drawn)],
     }
-    pq.write_table(pa.table(columns), out / "documents.parquet")
-    about = {"kind": "label", "top": 3, "seed": seed, "overlap": overlap, "rubric": RUBRIC}
-    about |= {"measure": "nDCG@10", "rankers": ["a", "b"], "pools": [], "documents": count}
-    about |= {
-        "contest": "contest",
-        "truth": {"place": "truth", "digest": "", "columns": []},
-        "stages": [{"labels": drawn, "at": AT}],
-    }
+    if pairs:
+        columns |= {"doc_id_a": columns.pop("doc_id"), "document_a": columns.pop("document")}
+        columns |= {"doc_id_b": [f"other-{n}" for n in range(drawn)]}
+        columns |= {"document_b": [f"other {n}" for n in range(drawn)]}
+    file, unit = ("pairs.parquet", "pair") if pairs else ("documents.parquet", "document")
+    pq.write_table(pa.table(columns), out / file)
+    about = {"kind": "label", "unit": unit, "top": 3, "seed": 0, "overlap": overlap}
+    about["rubric"] = PAIR_RUBRIC if pairs else RUBRIC
+    about |= {"measure": "nDCG@10", "rankers": ["a", "b"], "pools": [], "documents": drawn}
+    about |= {"contest": "contest", "stages": [{"labels": drawn, "at": AT}], "show_query": []}
+    about["truth"] = {"place": "truth", "digest": "", "columns": []}
     (out / "label.json").write_text(json.dumps(about))
     return out
 
 
 @contextlib.contextmanager
 def serving(out):
-    """The page of a sample, served by a thread of this process."""
+    """The page of a sample, served by a thread of this process: its queue and its address."""
     with (
-        open_work(LabelOptions(out=str(out)), print) as work,
-        Server(work.desk, partial(labelling_page, work), str(out)) as server,
+        open_queue(LabelOptions(out=str(out)), print) as queue,
+        serve_page(queue, "again", "then") as url,
     ):
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+        yield queue, url
 
 
 def sample(out, sizes, priorities, answers, **about):
@@ -87,9 +83,9 @@ def sheet(out, file, capsys, *words):
         return list(csv.DictReader(text))
 
 
-def back(out, file, rows, capsys, *words, mark=",", coding="utf-8-sig"):
+def back(out, file, rows, capsys, *words, mark=","):
     """Read a sheet of these rows by the command; exit status, and what was said."""
-    with file.open("w", encoding=coding, newline="") as text:
+    with file.open("w", encoding="utf-8-sig", newline="") as text:
         writer = csv.DictWriter(text, [*rows[0]], delimiter=mark)
         writer.writeheader()
         writer.writerows(rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import parsed
+from tests.builders import convert
 from tests.files.reading import (
     pool_lines,
     read_qrels,
@@ -16,7 +16,6 @@ from tests.files.reading import (
     write_file,
     write_folder,
 )
-from zelo_ray.commands.convert.run import convert
 from zelo_ray.records import AbsoluteScore, GradedScore, Score
 
 TEXTS = "--corpus docs.jsonl --queries queries.tsv"
@@ -25,7 +24,7 @@ RUNS = "--runs one.run two.run"
 
 def run(words, *places):
     """Return what a command says; its words stand in a text, and may be followed by places."""
-    return convert(parsed("convert", *words.split(), *map(str, places)))
+    return convert(*words.split(), *map(str, places))
 
 
 def read(path):

@@ -6,13 +6,14 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from tests.browser import OVER
 from tests.crash import PATIENCE
 from tests.labelling import sample_at, serving
-from zelo_ray.files.labels import current_answers, read_answers
+from zelo_ray.files.labels import answers_in
 
 pytestmark = pytest.mark.nightly
 
@@ -78,12 +79,6 @@ async def judge(tab, key):
     return seen
 
 
-def grades_at(out):
-    """By document, what Ann said."""
-    answers, _ = read_answers(str(out / "answers.jsonl"))
-    return {ids[1]: by["Ann"].value for ids, by in current_answers(answers).items() if "Ann" in by}
-
-
 def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
     out = sample_at(tmp_path / "labels", 20)
     given, keys = {}, "0123u" * 4
@@ -108,7 +103,7 @@ def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
             for key in keys[11:]:
                 given[await judge(tab, key)] = key
             await tab.until(SHOWN.format("done"))
-            told = second.end(signal.SIGTERM)
+            told = second.end(signal.SIGINT)
         assert "Judged 20 of 20 documents" in told
         assert second.process.returncode == 0
         await tab.until(f"{TEXT.format('notice')}?.includes('does not answer')")
@@ -118,7 +113,40 @@ def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
     wanted = {
         f"doc-{text.split()[1]}": None if key == "u" else float(key) for text, key in given.items()
     }
-    assert grades_at(out) == wanted
+    assert {ids[1]: by["Ann"].value for ids, by in answers_in(str(out)).items()} == wanted
+
+
+def test_twenty_pairs_by_keyboard_with_letters_in_a_reason(browser, tmp_path):
+    out = sample_at(tmp_path / "pairs", 20, pairs=True)
+    given, firsts = {}, Counter()
+
+    async def visit(tab):
+        with Serving(out) as server:
+            await enter(tab, server.url, "Ann")
+            await press(tab, "r")
+            for key in "atb":  # letters of a reason are no answers
+                await press(tab, key)
+            await press(tab, "Enter")
+            assert "0 of 20" in await tab.run(TEXT.format("progress"))
+            for number, key in enumerate("abtu" * 5):
+                kind, place = (await judge(tab, key)).split()
+                firsts[kind] += 1
+                given[f"doc-{place}"] = (kind == "other", key)
+                if number == 8:
+                    await judge(tab, "z")
+                    assert "You had said: a (A is better)" in await tab.run(TEXT.format("notice"))
+                    await judge(tab, key)
+            await tab.until(SHOWN.format("done"))
+
+    browser.visit(visit)
+    assert min(firsts.values()) >= 4  # both orders are shown
+    said = {ids[1]: by["Ann"] for ids, by in answers_in(str(out)).items()}
+    assert said.keys() == given.keys()
+    for name, (swapped, key) in given.items():
+        value = {"a": -1.0, "b": 1.0, "t": 0.0, "u": None}[key]
+        turned = -value if swapped and value else value
+        assert (said[name].value, said[name].swapped) == (turned, swapped)
+    assert [each.note for each in said.values() if each.note] == ["atb"]
 
 
 def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(browser, tmp_path):
@@ -128,8 +156,8 @@ def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(browser, tmp_
     lowest = "Math.max(...[...document.querySelectorAll('#grades button')].map((each) => "
 
     async def visit(tab):
-        with serving(out) as server:
-            await enter(tab, server.url, "Ann")
+        with serving(out) as (_, url):
+            await enter(tab, url, "Ann")
             for width, height in ((390, 800), (1400, 900)):
                 await tab.resize(width, height)
                 await tab.until(f"{OVER} <= 0")
@@ -143,8 +171,8 @@ def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(browser, tmp_
             assert "doc-" not in await tab.run("document.documentElement.outerHTML")
             await press(tab, "Tab")
             assert await tab.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-            asked = {url for url in tab.requests if url.startswith(("http", "ws"))}
-            assert all(url.startswith(server.url.partition("?")[0]) for url in asked)
+            asked = {each for each in tab.requests if each.startswith(("http", "ws"))}
+            assert all(each.startswith(url.partition("?")[0]) for each in asked)
             assert not tab.complaints
 
     browser.visit(visit)

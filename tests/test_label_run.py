@@ -1,21 +1,24 @@
-"""``label --run``: documents of a run drawn for people, with chances that can be corrected for."""
+"""``label --run``: documents and pairs of a run, with chances that can be corrected for."""
 
-import csv
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import parsed
+from tests.labelling import back, sheet
+from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.candidates import SIZES, find_run_candidates
-from zelo_ray.commands.label.run import label, open_work
+from zelo_ray.commands.label.draw import find_in_run
+from zelo_ray.commands.label.run import open_queue
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.labels import read_labels
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.labels import PersonsAnswer, read_labels, read_sample
 from zelo_ray.files.tables import table_of
-from zelo_ray.records import GradedScore, Score
+from zelo_ray.records import GradedScore, Score, Vote
 
 QUERIES, DOCUMENTS = 20, 10
 GRADES = {
@@ -27,9 +30,21 @@ GRADES = {
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A graded run whose panel found few documents relevant, and is split over one a query."""
+    """A graded run, split over d9, and the votes of two judges on d0 to d4 of six queries.
+
+    They prefer the lower number, and differ over d3 and d4.
+    """
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
+    told = {"options": {"instructions": "what a nurse can use", "show_query": ["why"]}}
+    lines = []
+    for q in range(QUERIES):
+        documents = [{"id": f"d{d}", "content": f"text {d} of {q}"} for d in range(DOCUMENTS)]
+        query = {"id": f"q{q}", "query": f"query {q}?", "why": "because"}
+        lines.append(json.dumps({"query": query, "documents": documents}) + "\n")
+    for run in ("graded", "out"):
+        Path(run).mkdir()
+        Path(run, "run.json").write_text(json.dumps(told))
+        Path(run, "annotated.jsonl").write_text("".join(lines))
     rows = [
         GradedScore(
             *(q, d, float(grade), 0.4 if d == "d9" else 0.1, 3, int(d[1:]) + 1, grade),
@@ -37,102 +52,153 @@ def place(tmp_path, monkeypatch):
         )
         for (q, d), grade in GRADES.items()
     ]
-    pq.write_table(table_of(rows, GradedScore), "out/scores.parquet")
-    told = {"options": {"instructions": "what a nurse can use", "show_query": ["why"]}}
-    Path("out/run.json").write_text(json.dumps(told))
-    lines = []
-    for q in range(QUERIES):
-        documents = [{"id": f"d{d}", "content": f"text {d}"} for d in range(DOCUMENTS)]
-        query = {"id": f"q{q}", "query": f"query {q}?", "why": "because"}
-        lines.append(json.dumps({"query": query, "documents": documents}) + "\n")
-    Path("out/annotated.jsonl").write_text("".join(lines))
+    pq.write_table(table_of(rows, GradedScore), "graded/scores.parquet")
+    scores = [Score(q, d, -float(d[1:]), 0.1, 8, int(d[1:]) + 1) for q, d in GRADES]
+    pq.write_table(table_of(scores, Score), "out/scores.parquet")
+    votes = []
+    for q, (a, b) in ((q, pair) for q in range(6) for pair in np.ndindex(5, 5)):
+        for n, name in enumerate(("one", "two") if b < a else ()):
+            wins = 1.0 if (a, b, n) != (4, 3, 1) else -1.0
+            ids = (f"d{a}", f"d{b}") if n else (f"d{b}", f"d{a}")
+            votes.append(Vote(f"q{q}", *ids, name, wins if n else -wins, bool(q % 2), "", "k"))
+    pq.write_table(table_of(votes, Vote), "out/votes.parquet")
     return tmp_path
 
 
-def drawn(out="labels", **given):
-    given = {"run": "out", "labels": 24, "out": out, **given}
-    with open_work(LabelOptions(**given), print) as work:
-        return [shown.ids for shown in work.desk.items]
+def drawn(out="labels", say=None, **given):
+    """Draw from the graded run; with ``say``, Ann answers all of it with what it says of ids."""
+    given = {"run": "graded", "labels": 24, "out": out, **given}
+    with open_queue(LabelOptions(**given), print) as queue:
+        ids = [task.ids for task in queue.tasks]
+        if say:
+            queue.answers.append(PersonsAnswer("", "ann", each, float(say(each))) for each in ids)
+        return ids
 
 
-def fill(sheet, grade):
-    """Answer all documents of a sheet; ``grade`` says what a document is worth, by its text."""
-    with Path(sheet).open(newline="", encoding="utf-8-sig") as file:
-        rows = [*csv.DictReader(file)]
+def drawn_pairs(out="pairs", **given):
+    return drawn(out, **{"run": "out", "pairs": True, "labels": 20, **given})
+
+
+def test_a_run_is_labelled_without_a_contest(tmp_path, capsys):
+    drawn()
+    rows = sheet("labels", tmp_path / "sheet.csv", capsys)
+    assert all("because" in row["query"] for row in rows)
     for row in rows:
-        row["grade"] = grade(row)
-    with Path(sheet).open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
+        row["grade"] = 3 if "text 0" in row["document"] else 0
+    words = ("--person", "ann", "--json")
+    told = json.loads(back("labels", tmp_path / "in.csv", rows, capsys, *words)[1])
+    assert told["next_command"] == "zelo-ray agree graded --human labels"
+    assert (told["result"]["judged"], told["result"]["drawn_from"]) == (24, 200)
+    assert len(read_labels("labels").rows) == 24
+    assert (
+        json.loads(Path("labels/label.json").read_text())["instructions"] == "what a nurse can use"
+    )
+    assert len(drawn(run=None, labels=None, more=10)) == 34, "without the run"
 
 
-def run(words):
-    said = []
-    done = label(parsed("label", *words.split()), said.append, lambda work: None)
-    return "\n".join([*said, *done.lines, f"Next step: {done.next_command}"])
-
-
-def test_a_run_is_labelled_without_a_contest():
-    said = run("--run out --labels 24 --out labels --csv sheet.csv")
-    assert "Judged 0 of 24 documents in the sample, drawn from 200 of out." in said
-    fill("sheet.csv", lambda row: 3 if "text 0" in row["document"] else 0)
-    said = run("--out labels --read sheet.csv --person ann")
-    assert "Next step: zelo-ray agree out --human labels" in said
-    with open_work(LabelOptions(out="labels"), print) as work:
-        assert work.about["instructions"] == "what a nurse can use"
-        assert all("because" in shown.query for shown in work.desk.items)
-    labels = read_labels("labels")
-    assert len(labels.rows) == 24
-    assert labels.is_random_sample
-    assert "To draw more documents" in said
-    assert "Judged 24 of 34" in run("--out labels --more 10 --csv sheet.csv"), "without the run"
-
-
-def test_disagreement_is_drawn_first_and_the_others_can_be():
+def test_what_judges_disagree_on_is_drawn_first_and_the_others_can_be():
     split = [pair for pair in drawn(draw="disagreement") if pair[1] == "d9"]
     assert len(split) > 12, "20 of 200 documents, of 24 that are drawn"
-    for draw in SIZES:
-        assert (find_run_candidates("out", draw).size > 0).all()
-    rows = [Score(q, d, -float(d[1:]), 0.5, 3, int(d[1:]) + 1) for q, d in GRADES]  # of battles
-    pq.write_table(table_of(rows, Score), "out/scores.parquet")
-    for draw in SIZES:
-        assert len(drawn(f"labels-{draw}", draw=draw)) == 24
+    for run, pairs in (("graded", False), ("out", False), ("out", True)):
+        assert {*find_in_run(run, "random", pairs=pairs).sizes.values()} == {1.0}
+        sizes = find_in_run(run, "disagreement", pairs=pairs).sizes
+        assert min(sizes.values()) > 0
+    assert sizes["q0", "d3", "d4"] > 9 * sizes["q0", "d0", "d1"]
 
 
-@pytest.mark.parametrize("draw", [*SIZES])
+@pytest.mark.parametrize("draw", ["random", "disagreement"])
 def test_the_chances_correct_for_how_documents_were_drawn(draw):
     """The mean of grades over chances is that of all documents, however they were drawn."""
     estimates = []
     for seed in range(40):
-        out = f"labels{seed}"
-        pairs = drawn(out, draw=draw, seed=seed)
-        sheet = f"sheet{seed}.csv"
-        run(f"--out {out} --csv {sheet}")
-        by_text = {
-            (f"{q.replace('q', 'query ')}?", f"text {d[1:]}"): g for (q, d), g in GRADES.items()
-        }
-        fill(sheet, lambda row, by=by_text: by[row["query"].splitlines()[0], row["document"]])
-        run(f"--out {out} --read {sheet} --person ann")
-        rows = read_labels(out).rows
-        assert len(rows) == len(pairs)
+        drawn(f"labels{seed}", GRADES.__getitem__, draw=draw, seed=seed)
+        rows = read_labels(f"labels{seed}").rows
         chances, grades = rows["probability"].to_numpy(), rows["grade"].to_numpy()
         estimates.append((grades / chances).sum() / len(GRADES))
-    true = np.mean([*GRADES.values()])
     error = np.std(estimates) / len(estimates) ** 0.5
-    assert abs(np.mean(estimates) - true) < 4 * error
+    assert abs(np.mean(estimates) - np.mean([*GRADES.values()])) < 4 * error
 
 
-def test_what_is_drawn_one_way_is_not_gone_on_with_another():
+def test_pairs_are_those_that_judges_compared_whichever_way_round_they_did():
+    pairs = drawn_pairs(labels=200)
+    assert len({*pairs}) == len(pairs) == 60
+    assert all(a < b for _, a, b in pairs)
+    assert drawn_pairs("again", labels=7) == pairs[:7]  # any number of them is a sample
+
+
+def test_other_kinds_of_samples_and_runs_are_refused():
     drawn(draw="disagreement")
     assert len(drawn(labels=30)) == 30
-    with pytest.raises(
-        OptionError, match="draw: labels was drawn with disagreement; name another --out"
-    ):
+    with pytest.raises(OptionError, match="draw: labels was drawn with disagreement"):
         drawn(draw="random")
-    with pytest.raises(OptionError, match="draw: needs run"):
-        parsed("label", *["--contest", "c", "--draw", "random", "--labels", "3", "--out", "l"])
-    with pytest.raises(OptionError, match="use either contest or run"):
-        parsed("label", *["--contest", "c", "--run", "out", "--labels", "3", "--out", "l"])
     with pytest.raises(InputError, match=r"nowhere.*scores\.parquet"):
         drawn("other", run="nowhere")
+    with pytest.raises(OptionError, match="pairs: labels holds documents; name another --out"):
+        drawn_pairs("labels")
+    pq.write_table(pq.read_table("graded/scores.parquet"), "graded/scores.parquet")
+    grades = {"query_id": ["q0"], "doc_id": ["d0"], "judge": ["one"], "grade": [3]}
+    pq.write_table(pa.table(grades), "graded/grades.parquet")
+    with pytest.raises(InputError, match="graded: its judges compared no documents"):
+        drawn_pairs(run="graded")
+    drawn_pairs()
+    with pytest.raises(OptionError, match="contest: pairs holds pairs; name another --out"):
+        drawn("pairs", run=None, contest="contest")
+
+
+def test_no_results_are_written_over_a_sample():
+    """Nor over its chances to be drawn, in `pairs.parquet`, by a table of that name."""
+
+    def files():
+        return {path.name: path.read_bytes() for path in Path("pairs").iterdir() if path.is_file()}
+
+    for out in ("pairs", "elsewhere"):
+        drawn_pairs(out)
+    before = files()
+    assert {"label.json", "pairs.parquet"} < before.keys()
+    for words in (("--human", "pairs"), ("--human", "elsewhere"), ()):
+        assert cli.main(["agree", "out/votes.parquet", *words, "--out", "pairs"]) == 2
+        assert files() == before
+
+
+def test_preferences_are_no_grades():
+    drawn_pairs()
+    with pytest.raises(InputError, match="which of two documents is better, and graded none"):
+        read_labels("pairs")
+    with pytest.raises(InputError, match="pairs: holds no preference of a person"):
+        read_all_judgments(["out"], human="pairs")
+
+
+def better(row):
+    """Which text of a row has the lower number."""
+    numbers = [int(row[name].split()[1]) for name in ("document_a", "document_b")]
+    return "A" if numbers[0] < numbers[1] else " b "
+
+
+def test_a_sheet_of_pairs_comes_back_in_the_order_that_it_showed(tmp_path, capsys):
+    drawn_pairs()
+    rows = sheet("pairs", tmp_path / "out.csv", capsys)
+    assert {row["key"].endswith("-ba") for row in rows} == {True, False}
+    for row in rows:
+        row["better"] = better(row)
+    rows[3] |= {"better": "tie", "note": "word for word"}
+    rows[5]["better"] = "?"
+    file, words = tmp_path / "in.csv", ("--person", "bob")
+    status, told = back("pairs", file, rows, capsys, *words)
+    assert (status, "20 of them new" in told) == (0, True)
+    sample = read_sample("pairs")
+    assert Counter(answer.value for answer, _ in sample.answers) == {-1.0: 18, 0.0: 1}
+    assert (sample.cannot_say, sample.out_of_turn) == (1, 0)
+    assert all(0 < chance < 1 for _, chance in sample.answers)
+    assert "0 of them new" in back("pairs", file, rows, capsys, *words)[1]
+    rows[0]["better"] = "C"
+    status, told = back("pairs", file, rows, capsys, *words)
+    assert (status, "'C' is neither A, B, tie nor u (cannot say)" in told) == (1, True)
+
+
+def test_agree_compares_judges_with_what_people_said_of_pairs():
+    drawn_pairs(labels=60, say=lambda ids: -1)
+    assert cli.main(["agree", "out", "--human", "pairs", "--out", "agreement"]) == 0
+    rows = pq.read_table("agreement/figures.parquet").to_pylist()
+    shares = {row["of"]: row["value"] for row in rows if row["what"] == "agreement"}
+    assert shares["one"] == 1.0, rows
+    assert shares["two"] == pytest.approx(54 / 60)  # but for d3 and d4 of six queries

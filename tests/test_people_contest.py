@@ -16,9 +16,8 @@ from zelo_ray import bakeoff, load_run
 from zelo_ray.cli import main
 from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.bakeoff.people import LabelledFrame, with_design
-from zelo_ray.commands.label.candidates import find_candidates
-from zelo_ray.commands.label.draw import _hint_if_too_few
-from zelo_ray.commands.label.run import open_work
+from zelo_ray.commands.label.draw import find_in_contest
+from zelo_ray.commands.label.run import open_queue
 from zelo_ray.evaluation.people.corrected import correct_metrics
 from zelo_ray.evaluation.people.frame import label_sizes
 from zelo_ray.files.labels import PeoplesLabels, PersonsAnswer, read_labels
@@ -90,10 +89,10 @@ class Contest:
     def sample(self, out, say=lambda _: None, **options):
         """A sample of `label`, answered; return the directory."""
         pools = (str(self.folder / "pools.jsonl"),)
-        with open_work(LabelOptions(out=str(out), pools=pools, **options), say) as work:
-            ids = [item.ids for item in work.desk.items]
+        with open_queue(LabelOptions(out=str(out), pools=pools, **options), say) as queue:
+            ids = [task.ids for task in queue.tasks]
             grades = [PersonsAnswer("", "ann", each, self.people[each]) for each in ids]
-            work.desk.answers.append(iter(grades))
+            queue.answers.append(iter(grades))
         return out
 
 
@@ -216,14 +215,13 @@ def test_labels_that_cannot_correct_change_nothing(contest, case):
 
 def test_a_new_ranker_needs_labels_of_its_own(contest):
     """A directory of labels knows what could be drawn; a new ranker brings other documents."""
-    found = find_candidates(str(contest.out))
+    sizes = find_in_contest(str(contest.out), None, pytest.fail).sizes
     rows = read_labels(str(contest.drawn(60))).rows
     frame, said, rankings = framed("nDCG@10", queries=40, documents=12)
     known = np.where(frame.query < 6, said, np.nan)
     some = LabelledFrame(frame, label_sizes(frame), known, np.ones(len(said)))
-    columns = [*map(list, zip(*found.ids, strict=True)), found.size]
-    could = pa.table(columns, names=["query_id", "doc_id", "size"])
-    could = could.filter(pa.array(found.size > 0))
+    rows_ = [(*ids, size) for ids, size in sizes.items() if size > 0]
+    could = pa.table([*map(list, zip(*rows_, strict=True))], ["query_id", "doc_id", "size"])
     for left, way in ((0, "drawn"), (9, None)):
         drawn = PeoplesLabels(rows, True, highest_grade=3, frame=could.slice(left))
         got = with_design(some, drawn, [*rankings])
@@ -249,29 +247,17 @@ def test_few_deciding_labels_leave_close_rankers_open(contest):
     assert known < 0.05
 
 
-def test_label_tells_how_many_are_enough(contest, tmp_path):
-    """As many as it says are, and one less is not."""
-    given, lines = {"runs": "abc", "measures": ["P@1"]}, []
+def test_label_tells_when_labels_are_too_few(contest, tmp_path):
+    given = {"runs": "abc", "measures": ["P@1"]}
     contest.run(**given)
-    options = {"contest": str(contest.out), "say": lines.append}
-    contest.sample(tmp_path / "few", labels=30, **options)
-    enough = int(" ".join(lines).partition("With --labels ")[2].split()[0])
-    assert enough > 30
-    for labels in (enough - 1, enough):
-        contest.run(contest.sample(tmp_path / f"{labels}", labels=labels, **options), **given)
+    for labels in (30, 200):
+        lines = []
+        options = {"contest": str(contest.out), "labels": labels, "say": lines.append}
+        contest.run(contest.sample(tmp_path / f"{labels}", **options), **given)
         p = [row["p"] for key, row in contest.figures().items() if key[1] == "corrected"]
+        assert np.isnan(p).all() == any("too few" in line for line in lines) == (labels == 30)
         codes = {warn.code for warn in load_run(contest.out).report.warnings}
-        assert np.isnan(p).all() == (labels < enough)
-        assert "few_labels" in codes or labels == enough
-
-
-@pytest.mark.parametrize(("queries", "said"), [(4, "4 queries"), (5, "Only all"), (40, "--labels")])
-def test_what_more_labels_cannot_help_is_not_promised(queries, said):
-    frame, _, _ = framed("P@1", queries=queries)
-    ids = [(frame.query_ids[q], d) for q, d in zip(frame.query, frame.doc_ids, strict=True)]
-    table = pa.table([*map(list, zip(*ids, strict=True))], ["query_id", "doc_id"])
-    assert said in _hint_if_too_few(frame, table, 1)
-    assert bool(_hint_if_too_few(frame, table, len(table))) is (queries < 5)
+        assert "few_labels" in codes or labels == 200
 
 
 def test_documents_without_an_answer_are_missing_by_chance(contest):

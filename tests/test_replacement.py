@@ -166,7 +166,7 @@ def test_labels_say_that_the_truth_has_changed(contest, tmp_path):
     run(*label, "--contest", "contest", "--labels", "9")
     assert "changed" not in run(*label)[1]
     change(tmp_path)
-    assert "truth.qrels has changed since these " in run(*label)[1]
+    assert "truth.qrels has changed since the sample " in run(*label)[1]
     again = ["label", "--out", "new", "--csv", "new.csv", "--person", "me", "--contest", "contest"]
     assert "truth.qrels has changed since contest was measured" in run(*again)[1]
 

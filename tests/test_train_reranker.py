@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
-from tests.builders import parsed
+from tests.builders import convert
 from tests.crash import ROOT, bare_environment
-from zelo_ray.commands.convert.run import convert
 
 pytestmark = pytest.mark.nightly
 
@@ -74,7 +73,7 @@ def place(tmp_path, monkeypatch):
 
 def make_data(form):
     words = f"people.qrels --pools pools.jsonl --form {form} --out {form} --splits 50 10 40"
-    return convert(parsed("convert", "train", *words.split()))
+    return convert("train", *words.split())
 
 
 def python(place, *words):
@@ -130,7 +129,7 @@ def test_a_folder_that_is_written_again_is_not_taken_from_a_cache(place):
     (place / "again.py").write_text(AGAIN)
     for share in (50, 80):
         words = "people.qrels --pools pools.jsonl --form lists --out lists --splits"
-        convert(parsed("convert", "train", *words.split(), str(share), "0", str(100 - share)))
+        convert("train", *words.split(), str(share), "0", str(100 - share))
         lines = (place / "lists" / "train.jsonl").read_text().splitlines()
         assert python(place, "again.py").split()[-1] == str(len(lines))
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import parsed
-from zelo_ray.commands.convert.run import convert
-from zelo_ray.commands.convert.train import read_battles
-from zelo_ray.commands.convert.train.target_scale import TargetScale
+from tests.builders import convert
+from zelo_ray.commands.convert.train import TargetScale, read_battles
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.tables import table_of
@@ -56,7 +54,7 @@ def write_pools(path, pools, judged=SCORES):
 
 
 def run(words):
-    return convert(parsed("convert", "train", "out", *words.split()))
+    return convert("train", "out", *words.split())
 
 
 def rows_of(path):
@@ -201,7 +199,7 @@ def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):
 
     def train(words):
         words = f"people.qrels --pools out/annotated.jsonl {words}"
-        return convert(parsed("convert", "train", *words.split()))
+        return convert("train", *words.split())
 
     train("--form lists --out l.jsonl")
     assert rows_of("l.jsonl")[0]["labels"] == pytest.approx([1, 1 / 3, 0])

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import explained, parsed, pool_of, results_of, write_run
+from tests.builders import convert, explained, pool_of, results_of, write_run
 from tests.test_report import page_of
 from zelo_ray.commands import load_results as load
-from zelo_ray.commands.convert.run import convert
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
@@ -73,7 +72,7 @@ def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):
 
 
 def cut(source, out, *flags):
-    return convert(parsed("convert", "qrels", str(source), "--out", str(out), *flags))
+    return convert("qrels", str(source), "--out", str(out), *flags)
 
 
 def test_qrels_are_cut_at_the_same_absolute_scores_for_all_queries(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zelo_ray
-from tests.builders import parsed
+from tests.builders import convert
 from tests.crash import bare_environment
 from tests.files.reading import (
     collections,
@@ -27,7 +27,6 @@ from tests.files.reading import (
 )
 from tests.jobs import run_job
 from zelo_ray import agree, cli
-from zelo_ray.commands.convert.run import convert
 from zelo_ray.errors import InputError, OutputError
 from zelo_ray.records import Document, Pool, Qrel
 
@@ -221,7 +220,7 @@ def test_a_data_set_of_ir_datasets_is_read(tmp_path, monkeypatch):
     Path("people.qrels").write_text("q1 0 d1 2\nq1 0 d2 0\nq2 0 d2 1\nq2 0 d3 0\n")
     made = ir_datasets.create_dataset("docs.tsv", "queries.tsv", "people.qrels")
     monkeypatch.setitem(ir_datasets.registry._registered, NAME.partition(":")[2], made)
-    said = convert(parsed("convert", "pool", NAME, "--out", "pools.jsonl"))
+    said = convert("pool", NAME, "--out", "pools.jsonl")
     assert said.startswith("2 pools with 4 documents: pools.jsonl")
     assert [grade for *_, grade in read_qrels(NAME)] == [2, 0, 1, 0]
     Path("bm25.run").write_text("q1 Q0 d1 1 2 bm25\nq2 Q0 d3 1 1 bm25\n")
@@ -264,5 +263,5 @@ def test_commands_note_what_is_public(folder, tmp_path):
         for d, grade in (("d1", 2), ("d2", 0))
     ]
     for human, count in (({"human": str(folder)}, 1), ({}, 0)):
-        notes = agree(grades, **human).report.record["notes"]
+        notes = agree(grades, **human).record["notes"]
         assert len([note for note in notes if note.startswith(f"{folder} ")]) == count

@@ -6,7 +6,7 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import parsed
+from tests.builders import convert
 from tests.files.reading import (
     CASES,
     hash_id,
@@ -22,7 +22,6 @@ from tests.files.reading import (
     write_file,
 )
 from tests.games import scores_of
-from zelo_ray.commands.convert.run import convert
 from zelo_ray.records import GradedScore, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]
@@ -136,9 +135,9 @@ def test_tables_of_runs_and_files_of_one(tmp_path):
 def test_several_runs_are_no_trec_run(tmp_path):
     source, out = write_file(tmp_path / "runs.parquet", RUNS), tmp_path / "b.run"
     with refused(r"holds several runs \(a, b\)"):
-        convert(parsed("convert", "run", source, "--out", str(out)))
+        convert("run", source, "--out", str(out))
     write_file(source, {name: values[1:2] for name, values in RUNS.items()})
-    convert(parsed("convert", "run", source, "--out", str(out)))
+    convert("run", source, "--out", str(out))
     assert out.read_text() == "q Q0 x 1 2 b\n"
 
 

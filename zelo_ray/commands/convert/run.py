@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +53,6 @@ from zelo_ray.files.schema import Columns, split_columns
 from zelo_ray.files.storage import file_stem, find_shards
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.trec import write_qrels, write_run
-from zelo_ray.files.wording import printable
 from zelo_ray.names import split_name
 from zelo_ray.records import Pool
 from zelo_ray.report.command_lines import command_of, sibling_path
@@ -65,33 +63,21 @@ _PAIR = ("query_id", "doc_id")
 _ONE_SCALE = "give the --out of annotate --calls-per-document 4, or --protocol graded"
 
 
-class WrittenSummary(str):
-    """Lines on what was written, such as ``3 pools: pools.jsonl``.
-
-    Attributes:
-        counts: how many of each noun were written.
-    """
-
-    __slots__ = ("counts",)
-    counts: Mapping[str, int]
-
-    def __new__(cls, *lines: str, **counts: int) -> Self:
-        """Return the lines as one text, with control characters escaped."""
-        text = super().__new__(cls, "\n".join(map(printable, lines)))
-        text.counts = counts
-        return text
+Written = tuple[dict[str, int], list[str]]
+"""How many of each noun were written, and lines on that."""
 
 
 def run(options: ConvertOptions, _watch: Watch) -> Results:
     """Convert one format into another."""
-    written, out = convert(options), options.out
-    lines = written.split("\n")
+    columns = split_columns(options.columns)
+    counts, lines = _MAKERS[options.what](options, columns)
+    columns.refuse_unused()
     return Results(
-        {"counts": written.counts},
-        out=out,
+        {"counts": counts},
+        out=options.out,
         lines=lines,
         lead=lines,
-        files=[out],
+        files=[options.out],
         next_command=_next_command(options),
     )
 
@@ -108,15 +94,7 @@ def _next_command(options: ConvertOptions) -> str:
     return command_of("bakeoff", "--truth", out, *pools, *plain)
 
 
-def convert(options: ConvertOptions) -> WrittenSummary:
-    """Convert one format into another; return a summary."""
-    columns = split_columns(options.columns)
-    summary = _MAKERS[options.what](options, columns)
-    columns.refuse_unused()
-    return summary
-
-
-def _pool(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+def _pool(options: ConvertOptions, columns: Columns) -> Written:
     ranked = [*(split_name(run)[1] for run in options.runs), *filter(None, [options.qrels])]
     places = [*filter(None, [options.source]), *ranked]
     if not places:
@@ -140,10 +118,10 @@ def _pool(options: ConvertOptions, columns: Columns) -> WrittenSummary:
 
     number = write_lines(options.out, lines())
     done = f"{number:,} pools with {documents:,} documents: {options.out}"
-    return WrittenSummary(done, *notes.lines(), pools=number, documents=documents)
+    return {"pools": number, "documents": documents}, [done, *notes.lines()]
 
 
-def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+def _unjudged(options: ConvertOptions, columns: Columns) -> Written:
     truth, runs = read_qrels(options.truth, columns), read_runs(options.runs, columns)
     depth, notes = options.depth or _UNJUDGED_DEPTH, Notes()
     unjudged: Candidates = {}
@@ -155,7 +133,7 @@ def _unjudged(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     number = write_lines(options.out, _unjudged_pools(options, columns, truth, unjudged, notes))
     by_run = ", ".join(f"{name} {counts[name]:,}" for name in runs)
     done = f"unjudged to depth {depth}: {by_run}; {number:,} pools to annotate: {options.out}"
-    return WrittenSummary(done, *notes.lines(), pools=number, unjudged=sum(counts.values()))
+    return {"pools": number, "unjudged": sum(counts.values())}, [done, *notes.lines()]
 
 
 def _find_unjudged(truth: pa.Table, run: pa.Table, depth: int) -> Iterator[tuple[str, str, int]]:
@@ -216,7 +194,7 @@ def _unjudged_pools(
     yield from map(to_line, fill_candidates(candidates, queries, texts, notes))
 
 
-def _qrels(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+def _qrels(options: ConvertOptions, columns: Columns) -> Written:
     if options.grades:
         labels, rule = read_graded(options.source), list[str]()
     else:
@@ -227,7 +205,7 @@ def _qrels(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     columns.refuse_unused()
     write_qrels(options.out, qrels)
     done = f"{len(qrels):,} judgments: {options.out}"
-    return WrittenSummary(done, *notes, *rule, judgments=len(qrels))
+    return {"judgments": len(qrels)}, [done, *notes, *rule]
 
 
 def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
@@ -263,7 +241,7 @@ def _cut(options: ConvertOptions, qrels: pa.Table) -> pa.Table:
     return table.set_column(3, "std_error", pa.array(np.full(len(grades), np.nan)))
 
 
-def _train(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+def _train(options: ConvertOptions, columns: Columns) -> Written:
     pools, scores, notes = _read_labelled_pools(options, columns)
     absolute = read_absolute(options.source)
     scores, more = _drop_ambiguous(options, scores if absolute is None else absolute)
@@ -271,7 +249,7 @@ def _train(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     lacking = len({*iter_rows(scores, "query_id", "doc_id")} - with_text)
     examples, done = write_training_data(options, pools, scores)
     more += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
-    return WrittenSummary(*done, *notes.lines(), *more, examples=examples)
+    return {"examples": examples}, [*done, *notes.lines(), *more]
 
 
 def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
@@ -284,7 +262,7 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
     return qrels.filter(pa.array(mask)), [f"left out ambiguous documents: {len(split):,}"]
 
 
-def _run(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+def _run(options: ConvertOptions, columns: Columns) -> Written:
     source = options.source
     content = open_source(source, columns)
     if content.kind == "trec run" or (content.kind == "table" and content.has("score")):
@@ -298,15 +276,15 @@ def _run(options: ConvertOptions, columns: Columns) -> WrittenSummary:
     columns.refuse_unused()
     write_run(options.out, name, sort_run(table))
     done = f"{len(table):,} lines of the run {name}: {options.out}"
-    return WrittenSummary(done, lines=len(table))
+    return {"lines": len(table)}, [done]
 
 
-def _beir(options: ConvertOptions, columns: Columns) -> WrittenSummary:
+def _beir(options: ConvertOptions, columns: Columns) -> Written:
     pools, judged, notes = _read_labelled_pools(options, columns)
     qrels, rule = _apply_rule(options, judged)
     write_collection(options.out, pools, qrels)
     done = f"{len(pools):,} queries with {len(qrels):,} judgments: {options.out}"
-    return WrittenSummary(done, *rule, *notes.lines(), queries=len(pools), judgments=len(qrels))
+    return {"queries": len(pools), "judgments": len(qrels)}, [done, *rule, *notes.lines()]
 
 
 def _read_labelled_pools(
@@ -322,7 +300,7 @@ def _read_labelled_pools(
     return pools, qrels, notes
 
 
-_MAKERS: Mapping[str, Callable[[ConvertOptions, Columns], WrittenSummary]] = {
+_MAKERS: Mapping[str, Callable[[ConvertOptions, Columns], Written]] = {
     "pool": _pool,
     "unjudged": _unjudged,
     "qrels": _qrels,

@@ -1,15 +1,16 @@
 """Draw the sample of documents or pairs that people judge, extend it, and store it.
 
-``documents.parquet`` or ``pairs.parquet`` has all that could be drawn, such as the documents on
-which two rankers differ, in the order of their priority, and the sample is the beginning of it. So
-the sample is extended by going on in that order, without the bake-off.
+``documents.parquet`` or ``pairs.parquet`` has all that could be drawn, in the order of their
+priority, and the sample is the beginning of it. So it is extended without the bake-off or run.
 """
 
 import hashlib
 import io
-from bisect import bisect_left
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from glob import glob
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,27 +22,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.label.candidates import (
-    Candidates,
-    find_candidates,
-    find_pair_candidates,
-    find_run_candidates,
-)
-from zelo_ray.commands.label.rubric import PAIR_RUBRIC, RUBRIC
-from zelo_ray.commands.label.texts import (
-    read_document_texts,
-    refuse_missing_texts,
-)
+from zelo_ray.commands.label.page import PAIR_RUBRIC, RUBRIC
+from zelo_ray.commands.label.queue import LabelTask
 from zelo_ray.engine.durable import write_durably
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.measures import parse_measure
+from zelo_ray.evaluation.measures import Truth, parse_measure, rank_run
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import count_deciding_queries
-from zelo_ray.evaluation.people.frame import Frame
+from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes, select_correctable
 from zelo_ray.evaluation.people.sampling import priorities, sample_threshold
+from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.inputs import InputOptions, convert_inputs
-from zelo_ray.files.judgments import has_changed
+from zelo_ray.files.judges import read_all_judgments
+from zelo_ray.files.judgments import (
+    digest_judgments,
+    has_changed,
+    pools_file_of_truth,
+    read_qrels,
+    read_runs,
+)
 from zelo_ray.files.labels import (
     DOCUMENT,
     PAIR,
@@ -52,125 +52,93 @@ from zelo_ray.files.labels import (
     ids_in_table,
     unit_of_sample,
 )
-from zelo_ray.files.make_pools import Shown
-from zelo_ray.files.run_record import SAMPLE_RECORD, read_record
+from zelo_ray.files.make_pools import Shown, ShownFields
+from zelo_ray.files.pools import LineLimits, read_lines
+from zelo_ray.files.rows import RESULTS
+from zelo_ray.files.run_record import (
+    RUN,
+    SAMPLE_RECORD,
+    options_of_run,
+    read_record,
+    refuse_unfinished,
+)
 from zelo_ray.files.schema import split_columns
-from zelo_ray.files.storage import write_json
-from zelo_ray.files.tables import StoredTable
-from zelo_ray.files.wording import counted
+from zelo_ray.files.storage import find_shards, write_json
+from zelo_ray.files.tables import StoredTable, parquet_table
+from zelo_ray.protocols.texts import shown_query
 
 SampleRecord = dict[str, Any]
 """The contents of ``label.json``."""
-
-_LABELS = 200
-_PARTED = "\n"
-"""Stands between the two ids of a pair, in what is hashed."""
-_FRESH: SampleRecord = {
-    "kind": "label",
-    "top": TOP,
-    "seed": 0,
-    "overlap": 0.0,
-    "instructions": None,
-    "show_query": (),
-}
+Say = Callable[[str], None]
+_LABELS, _FLOOR = 200, 0.1
+_NEW: SampleRecord = {"kind": "label", "top": TOP, "seed": 0, "overlap": 0.0, "stages": []}
+_NEW |= {"instructions": None, "show_query": [], "pools": [], "rankers": []}
 
 
-def _schema_of(unit: LabelUnit) -> pa.Schema:
-    names = (*unit.ids, "size", "priority", "query", *unit.texts)
-    numbers = ("size", "priority")
-    return pa.schema([(name, pa.float64() if name in numbers else pa.string()) for name in names])
+@dataclass(frozen=True, slots=True)
+class Drawable:
+    """Documents or pairs that people may be asked about.
+
+    Chances to be drawn are proportional to ``sizes``. ``about`` is what ``label.json`` says of
+    where they come from. ``frame`` is of the measure; None for a run.
+    """
+
+    sizes: Mapping[Ids, float]
+    about: Mapping[str, Any]
+    frame: Frame | None = None
 
 
-def draw_sample(options: LabelOptions, say: Callable[[str], None]) -> tuple[SampleRecord, pa.Table]:
-    """Draw or extend the sample as the options say, and store it if it has changed.
-
-    Args:
-        options: of the command.
-        say: gets messages, such as where ``more`` adds nothing.
-
-    Returns:
-        The contents of ``label.json``, and the documents or pairs of the sample in order: ids,
-        size, priority, query, texts, key (opaque) and twice (whether two people judge it).
+def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[LabelTask]]:
+    """Draw or extend the sample as the options say, store it, and return its record and tasks.
 
     Raises:
-        OptionError: there is neither a sample nor a bake-off, the sample was drawn with other
-            options, or people who saw other fields of queries have answered.
-        InputError: there is no bake-off, no two of its rankers differ, or a text is missing.
+        OptionError: there is neither a sample nor a bake-off or run, or the sample was drawn with
+            other options.
+        InputError: there is no bake-off or run, no label matters, or a text is missing.
     """
     before, old = _read_sample(options)
-    about = _merge_settings(before, options)
-    held = labels_of(before)
-    frame = _find_candidates(options, about)
-    _report_changes(before, options, frame, say)
-    if frame:
-        table = _rank_candidates(about, old, options, frame)
-        threshold = sample_threshold(old["priority"].to_numpy(), held) if held else np.inf
-        held = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
-    else:
-        table = old
+    about, table, drawn = _settings(before, options), old, _sample_size(before)
+    truth = before.get("truth")
+    if truth and has_changed(truth["place"], truth["digest"], split_columns(truth["columns"])):
+        how = "name another --out to draw what may now help more."
+        say(f"{truth['place']} has changed since the sample was drawn: {how}")
+    found = _find(options, about, say)
+    if found:
+        threshold = sample_threshold(old["priority"].to_numpy(), drawn) if drawn else np.inf
+        _merge(about, found.about)
+        table = _rank(found, old, about)
+        drawn = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
     if options.pools:
-        shown = Shown(tuple(about["show_query"] or ()))
+        shown = Shown(tuple(about["show_query"]))
         settings = InputOptions(columns=split_columns(options.columns), shown=shown)
         inputs = convert_inputs(options.pools, options.out, settings)
         for line in inputs.notes:
             say(line)
         about["pools"] = [*dict.fromkeys([*inputs.places, *about["pools"]])]
-    seen = list(before.get("show_query") or ())
-    anew = bool(before) and list(about["show_query"] or ()) != seen
-    answered = len(answers_in(options.out)) if options.more or anew else 0
-    if anew and answered:
-        raise OptionError(
-            f"show_query: people who saw {', '.join(seen) or 'no other fields'} of queries have "
-            f"answered in {options.out}; name another --out"
-        )
-    size = min(_sample_size(options, held, answered), len(table))
-    if size != labels_of(before):
+    answered = len(answers_in(options.out)) if options.more else 0
+    wanted = answered + options.more if options.more else options.labels or (drawn or _LABELS)
+    size = min(max(drawn, wanted), len(table))
+    if size != _sample_size(before):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
-        say(f"Nothing added: {size - answered:,} documents of the sample are not judged yet.")
-    if frame and frame.frame and (hint := _hint_if_too_few(frame.frame, table, size)):
-        say(
-            f"{size:,} labels are too few to correct anything: it takes {FEWEST_LABELS} in "
-            f"{FEWEST} queries that bear on the difference of two rankers. {hint}"
-        )
-    eager = bool(frame or options.pools)
-    table = _add_texts(table, size, about, eager=eager, anew=anew)
-    _store(options.out, (before, old), about | {"documents": len(table)}, table)
-    return about | {"documents": len(table)}, _add_keys(table.slice(0, size), about)
+        say(f"Nothing added: {size - answered:,} of the sample are not judged yet.")
+    if found and found.frame and size < len(table):
+        _say_if_few(found.frame, table, size, say)
+    table = _add_texts(table, size, about, read_all=bool(found or options.pools))
+    about["documents"] = len(table)
+    _store(options.out, (before, old), about, table)
+    return about, _tasks(table.slice(0, size), about)
 
 
-def _find_candidates(options: LabelOptions, about: SampleRecord) -> Candidates | None:
-    if options.run:
-        draw = options.draw or about.get("draw") or "random"
-        find = find_pair_candidates if unit_of_sample(about) is PAIR else find_run_candidates
-        return find(options.run, draw)
-    return find_candidates(options.contest, about.get("measure")) if options.contest else None
+def _sample_size(about: SampleRecord) -> int:
+    return int(about["stages"][-1]["labels"]) if about else 0
 
 
-def _hint_if_too_few(frame: Frame, table: pa.Table, size: int) -> str:
-    """Say how many labels would tell two rankers apart; empty if these do, or are all."""
-    ids = [table[name].to_pylist() for name in DOCUMENT.ids]
-    rows = frame.rows_of(*ids)
-
-    def is_enough(labels: int) -> bool:
-        labelled = np.zeros(len(frame.query), np.bool_)
-        labelled[rows[:labels][rows[:labels] >= 0]] = True
-        return bool((count_deciding_queries(frame, labelled) >= FEWEST).any())
-
-    if len(frame.query_ids) < FEWEST:
-        return f"This bake-off has {counted(len(frame.query_ids), 'query', 'queries')}."
-    if size == len(table) or is_enough(size):  # of all documents, any number is enough
-        return ""
-    enough = bisect_left(range(len(table)), True, lo=size, key=is_enough)
-    if enough == len(table):
-        return f"Only all of them, --labels {enough}, would be enough."
-    return f"With --labels {enough} there are as many."
-
-
-def labels_of(about: SampleRecord) -> int:
-    """Return the number of documents in a sample."""
-    return int(about["stages"][-1]["labels"]) if about.get("stages") else 0
+def _schema_of(unit: LabelUnit) -> pa.Schema:
+    numbers = ("size", "priority")
+    names = (*unit.ids, *numbers, "query", *unit.texts)
+    return pa.schema([(name, pa.float64() if name in numbers else pa.string()) for name in names])
 
 
 def _read_sample(options: LabelOptions) -> tuple[SampleRecord, pa.Table]:
@@ -180,166 +148,271 @@ def _read_sample(options: LabelOptions) -> tuple[SampleRecord, pa.Table]:
         unit = unit_of_sample(about)
         schema = _schema_of(unit)
         return about, StoredTable(f"{options.out}/{unit.file}", schema).read(schema.names)
+    lacks = f"{options.out} holds no sample"
     if not (options.contest or options.run):
-        raise OptionError(
-            f"{options.out} holds no sample; name a bake-off with --contest, or a run with --run"
-        )
+        raise OptionError(f"{lacks}; name a bake-off with --contest, or a run with --run")
     if options.more:
-        raise OptionError(f"--more extends a sample, and {options.out} holds none; give --labels")
+        raise OptionError(f"more: {lacks} to extend; give --labels")
     return {}, _schema_of(PAIR if options.pairs else DOCUMENT).empty_table()
 
 
-def _report_changes(
-    before: SampleRecord,
-    options: LabelOptions,
-    candidates: Candidates | None,
-    say: Callable[[str], None],
-) -> None:
-    """Say if the truth has changed since the bake-off was measured, or the sample drawn."""
-    if candidates and candidates.is_stale:
-        say(
-            f"{candidates.truth} has changed since {options.contest} was measured: run "
-            "that bake-off again."
-        )
-    truth = before.get("truth") or {}
-    columns = split_columns(truth.get("columns", ()))
-    if truth and has_changed(truth["place"], truth["digest"], columns):
-        say(
-            f"{truth['place']} has changed since these documents were drawn. They correct the new "
-            "judgments as well, but others might help more: draw those into another --out."
-        )
-
-
-def _merge_settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
-    """Return the settings of the sample; rubric and overlap may change when it is extended."""
-    measure = str(parse_measure(options.measure)) if options.measure else None
-    unit = PAIR.name if options.pairs else unit_of_sample(before).name
-    fixed: SampleRecord = {"seed": options.seed, "measure": measure, "draw": options.draw}
-    if before and unit != unit_of_sample(before).name:
-        raise OptionError(f"pairs: {options.out} holds documents; name another --out")
-    if options.contest and unit == PAIR.name:
-        raise OptionError(f"contest: {options.out} holds pairs; name another --out")
+def _settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
+    """Return the settings of the sample; rubric, instructions and overlap may change later."""
+    unit = PAIR if options.pairs else unit_of_sample(before)
+    fixed: SampleRecord = {"seed": options.seed, "draw": options.draw}
+    fixed["measure"] = str(parse_measure(options.measure)) if options.measure else None
+    fixed["show_query"] = options.show_query and [*options.show_query]
     for name, value in fixed.items():
         if before and value not in (None, was := before.get(name)):
             raise OptionError(f"{name}: {options.out} was drawn with {was}; name another --out")
-    wording = {name: getattr(options, name) for name in ("rubric", "instructions", "show_query")}
-    settings = {"overlap": options.overlap, **wording, **fixed}
-    fresh = {"unit": unit, "rubric": PAIR_RUBRIC if unit == PAIR.name else RUBRIC}
-    about = {**_FRESH, **fresh, "stages": [], "rankers": [], "pools": [], **before}
-    about |= {name: value for name, value in settings.items() if value is not None}
-    return about | {"versions": {"zelo-ray": version("zelo-ray")}}
+    if before and unit is not unit_of_sample(before):
+        raise OptionError(f"pairs: {options.out} holds documents; name another --out")
+    if options.contest and unit is PAIR:
+        raise OptionError(f"contest: {options.out} holds pairs; name another --out")
+    new = {**_NEW, "unit": unit.name, "rubric": PAIR_RUBRIC if unit is PAIR else RUBRIC}
+    free = {name: getattr(options, name) for name in ("overlap", "rubric", "instructions")}
+    given = {name: value for name, value in {**free, **fixed}.items() if value is not None}
+    return {**new, **before, **given, "versions": {"zelo-ray": version("zelo-ray")}}
 
 
-def _rank_candidates(
-    about: SampleRecord, old: pa.Table, options: LabelOptions, candidates: Candidates
-) -> pa.Table:
-    """Rank the candidates together with the stored ones; update ``about``.
+def _find(options: LabelOptions, about: SampleRecord, say: Say) -> Drawable | None:
+    if options.contest:
+        return find_in_contest(options.contest, about.get("measure"), say)
+    if options.run:
+        pairs = unit_of_sample(about) is PAIR
+        return find_in_run(options.run, about.get("draw") or "random", pairs=pairs)
+    return None
+
+
+def _merge(about: SampleRecord, found: Mapping[str, Any]) -> None:
+    """Update the record: lists grow, and what the judges were told fills in what is not given."""
+    for name, value in found.items():
+        if name in ("rankers", "pools"):
+            about[name] = [*dict.fromkeys([*about[name], *value])]
+        elif name not in ("instructions", "show_query") or not about[name]:
+            about[name] = value
+
+
+def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
+    """Rank what was found together with what is stored.
 
     Sizes never fall, so all of the old sample is still above its threshold.
     """
-    about |= {"contest": options.contest, "run": options.run, "measure": candidates.measure}
-    about["truth"] = {
-        "place": candidates.truth,
-        "digest": candidates.digest,
-        "columns": [*candidates.columns],
-    }
-    for name, value in candidates.wording.items():
-        about[name] = about[name] or value or _FRESH[name]
-    about["rankers"] = [*dict.fromkeys([*about["rankers"], *candidates.rankers])]
-    about["pools"] = [*dict.fromkeys([*about["pools"], *candidates.pools])]
     unit = unit_of_sample(about)
-    sizes = dict(zip(ids_in_table(old, unit), old["size"].to_pylist(), strict=True))
-    for ids, size in zip(candidates.ids, candidates.size.tolist(), strict=True):
+    stored = dict(zip(ids_in_table(old, unit), old.to_pylist(), strict=True))
+    sizes = {ids: row["size"] for ids, row in stored.items()}
+    for ids, size in found.sizes.items():
         if size > 0:
             sizes[ids] = max(size, sizes.get(ids, 0.0))
     if not sizes:
         why = "no label could change a difference between rankers"
-        raise InputError(f"{options.contest or options.run}: {why}")
-    texts = dict(
-        zip(ids_in_table(old, unit), old.select(["query", *unit.texts]).to_pylist(), strict=True)
-    )
+        raise InputError(f"{about.get('contest') or about['run']}: {why}")
     every = sorted(sizes)
     size_ = np.array([sizes[ids] for ids in every])
-    query_ids, doc_ids = zip(*((ids[0], _PARTED.join(ids[1:])) for ids in every), strict=True)
+    query_ids, doc_ids = (ids[0] for ids in every), ("\n".join(ids[1:]) for ids in every)
     priority = priorities(query_ids, doc_ids, size_, about["seed"])
     rows = [
-        dict(zip(unit.ids, every[n], strict=True))
+        {**stored.get(every[n], {}), **dict(zip(unit.ids, every[n], strict=True))}
         | {"size": size_[n], "priority": priority[n]}
-        | texts.get(every[n], {})
         for n in np.argsort(-priority, kind="stable").tolist()
     ]
     return pa.Table.from_pylist(rows, _schema_of(unit))
 
 
-def _sample_size(options: LabelOptions, held: int, answered: int) -> int:
-    """Return the size of the sample; drawn, unanswered documents count towards ``more``."""
-    if options.more:
-        return max(held, answered + options.more)
-    return max(held, options.labels or (held or _LABELS))
+def _say_if_few(frame: Frame, table: pa.Table, size: int, say: Say) -> None:
+    """Say so if the labels of a sample are too few to tell any two rankers apart."""
+    rows = frame.rows_of(*(table[name].to_pylist()[:size] for name in DOCUMENT.ids))
+    labelled = np.zeros(len(frame.query), np.bool_)
+    labelled[rows[rows >= 0]] = True
+    if not (count_deciding_queries(frame, labelled) >= FEWEST).any():
+        needs = f"{FEWEST_LABELS} in {FEWEST} queries that bear on the difference of two rankers"
+        say(f"{size:,} labels are too few to correct anything, which takes {needs}: draw more.")
 
 
-def _add_texts(
-    table: pa.Table, size: int, about: SampleRecord, *, eager: bool, anew: bool
-) -> pa.Table:
-    """Add texts: to the sample at least; to all documents if pools are read anyway.
+def _add_texts(table: pa.Table, size: int, about: SampleRecord, *, read_all: bool) -> pa.Table:
+    """Add the texts that are not stored: of the sample at least, of all if pools are read anyway.
 
-    Args:
-        table: the documents in order.
-        size: of the sample.
-        about: names the pools, and the fields of queries that people see.
-        eager: whether to read the pools in any case.
-        anew: whether stored texts show other fields of queries.
+    Raises:
+        InputError: a document of the sample has no text, so that people could not judge it.
     """
-    unit = unit_of_sample(about)
-    columns = ("query", *unit.texts)
+    unit, rows = unit_of_sample(about), table.to_pylist()
     every = ids_in_table(table, unit)
-    stored = zip(*(table[name].to_pylist() for name in columns), strict=True)
-    texts: dict[Ids, tuple[str, ...]] = {
-        ids: texts
-        for ids, texts in zip(every, stored, strict=True)
-        if texts[-1] is not None and not anew
-    }
-    first = [ids for ids in every[:size] if ids not in texts]
-    if first or eager:
-        wanted = (ids for ids in every if ids not in texts)
-        texts |= read_document_texts(about["pools"], wanted, about["show_query"])
-    refuse_missing_texts([ids for ids in first if ids not in texts], about["pools"])
-    rows = [texts.get(ids, (None,) * len(columns)) for ids in every]
-    for name, column in zip(columns, zip(*rows, strict=True), strict=True):
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, pa.array(column, pa.string()))
-    return table
+    lacking = {i: row for i, row in zip(every, rows, strict=True) if row["query"] is None}
+    first = [ids for ids in every[:size] if ids in lacking]
+    if first or (lacking and read_all):
+        for ids, texts in _read_texts(about["pools"], lacking, about["show_query"]):
+            lacking[ids] |= zip(("query", *unit.texts), texts, strict=True)
+    if missing := [ids for ids in first if lacking[ids]["query"] is None]:
+        more = f" (nor for {len(missing) - 1:,} others)" if missing[1:] else ""
+        where = f" in {', '.join(about['pools'])}" if about["pools"] else ""
+        how = "name the pools with the documents by --pools"
+        raise InputError(f"no text for {unit.name_ids(missing[0])}{more}{where}; {how}")
+    return pa.Table.from_pylist(rows, table.schema)
 
 
-def _add_keys(sample: pa.Table, about: SampleRecord) -> pa.Table:
-    """Add ``key``, an opaque id, and ``twice``, which is drawn at random.
+def _read_texts(
+    places: Sequence[str], wanted: Collection[Ids], show: Sequence[str]
+) -> Iterator[tuple[Ids, tuple[str, ...]]]:
+    """Yield the texts of queries, with those fields, and documents that the pools have all of."""
+    needed = {(ids[0], doc_id) for ids in wanted for doc_id in ids[1:]}
+    fields, texts = ShownFields(Shown(tuple(show))), dict[Ids, tuple[str, str]]()
+    for shard in find_shards(places) if places else ():
+        for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
+            fields.count(pool.about)
+            for document in pool.documents:
+                pair = (pool.query_id, document.id)
+                if pair in needed:
+                    texts.setdefault(pair, (shown_query(pool, show), document.content))
+    fields.check(", ".join(places))
+    for ids in wanted:
+        pairs = [(ids[0], doc_id) for doc_id in ids[1:]]
+        if all(pair in texts for pair in pairs):
+            yield ids, (texts[pairs[0]][0], *(texts[pair][1] for pair in pairs))
 
-    What is judged twice at a small overlap is so at a larger one.
+
+def _tasks(sample: pa.Table, about: SampleRecord) -> list[LabelTask]:
+    """Make the tasks: a key that tells nothing, and how many judge each, by chance.
+
+    What two judge at a small overlap they do at a larger one.
     """
-    seed, every = about["seed"], ids_in_table(sample, unit_of_sample(about))
-    digests = [
-        hashlib.sha256(f"shown:{seed}:{len(query)}:{query}:{_PARTED.join(docs)}".encode()).digest()
-        for query, *docs in every
-    ]
-    # The letter keeps spreadsheets from reading it as a number.
-    keys = pa.array([f"k{digest[:8].hex()}" for digest in digests], pa.string())
-    chances = np.array([int.from_bytes(digest[8:14]) / 2.0**48 for digest in digests])
-    sample = sample.append_column("key", keys)
-    return sample.append_column("twice", pc.less(pa.array(chances), float(about["overlap"])))
+    unit, tasks = unit_of_sample(about), list[LabelTask]()
+    for ids, row in zip(ids_in_table(sample, unit), sample.to_pylist(), strict=True):
+        text = f"shown:{about['seed']}:{len(ids[0])}:{ids[0]}:" + "\n".join(ids[1:])
+        digest = hashlib.sha256(text.encode()).digest()
+        copies = 2 if int.from_bytes(digest[8:14]) / 2.0**48 < about["overlap"] else 1
+        texts = tuple(row[name] for name in unit.texts)
+        # The letter keeps spreadsheets from reading the key as a number.
+        tasks.append(LabelTask(f"k{digest[:8].hex()}", row["query"], texts, ids, copies))
+    return tasks
 
 
 def _store(
     out: str, before: tuple[SampleRecord, pa.Table], about: SampleRecord, table: pa.Table
 ) -> None:
-    """Write the files that have changed, in an order that leaves a valid sample if cut off."""
-    fs, root = fsspec.url_to_fs(out)
-    first = not before[0]
-    if not first and about != before[0]:
+    """Write what has changed, in an order that leaves a valid sample if it is cut off."""
+    if before[0] and about != before[0]:
         write_json(out, SAMPLE_RECORD, about)
     if not table.equals(before[1]):
+        fs, root = fsspec.url_to_fs(out)
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
-        file = unit_of_sample(about).file
-        write_durably(fs, f"{root}/{file}", buffer.getvalue())
-    if first:
+        write_durably(fs, f"{root}/{unit_of_sample(about).file}", buffer.getvalue())
+    if not before[0]:
         write_json(out, SAMPLE_RECORD, about)
+
+
+# --- what can be drawn ---------------------------------------------------------------------------
+
+
+def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None]) -> Drawable:
+    """Find the documents to label for a finished bake-off.
+
+    Args:
+        contest: its output directory or URL.
+        measure: one that is linear in the labels; the bake-off's first such if None.
+        say: gets a message if the truth has changed since.
+
+    Raises:
+        InputError: there is no finished bake-off.
+        OptionError: the measure is not linear in the labels.
+    """
+    refuse_unfinished(contest)
+    root = contest.rstrip("/")
+    record = read_record(f"{root}/{RUN}")
+    if record.get("kind") != "bakeoff":
+        raise InputError(f"{contest}: no bake-off; name the --out of one")
+    options, folder = record["options"], record.get("folder") or ""
+    place = _from_here(options["truth"], folder)
+    pools = [_from_here(each, folder) for each in options["pools"]]
+    judgments = read_qrels(place, split_columns(options["columns"]))
+    digest = digest_judgments(judgments)
+    if record["truth"]["digest"] != digest:
+        say(f"{place} has changed since {contest} was measured: run that bake-off again.")
+    measured = pc.unique(StoredTable(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
+    truth = Truth(judgments.filter(pc.is_in(judgments["query_id"], pa.array(measured))))
+    measures = [*map(parse_measure, [measure] if measure else record["measures"])]
+    linear = measures if measure else select_correctable(measures, scores=truth.kind == "scores")[0]
+    runs = read_runs([f"{root}/runs.parquet"])
+    frame = build_frame(linear[0], {name: rank_run(truth, run) for name, run in runs.items()})
+    ids = zip((frame.query_ids[query] for query in frame.query), frame.doc_ids, strict=True)
+    about = {"contest": contest, "measure": str(linear[0]), "rankers": [*runs]}
+    about |= _source(place, digest, options["columns"], pools, options, options_of_run(place))
+    return Drawable(dict(zip(ids, label_sizes(frame).tolist(), strict=True)), about, frame)
+
+
+def find_in_run(run: str, draw: str, *, pairs: bool) -> Drawable:
+    """Find the judged documents of a run of `annotate`, or the pairs that its judges compared.
+
+    Args:
+        run: its output directory or URL.
+        draw: random: all are worth the same; disagreement: those on which grades or votes differ,
+            or else scores are least sure, are worth more, and none less than a tenth of the mean.
+        pairs: whether to find pairs.
+
+    Raises:
+        InputError: there is no finished run, or its judges compared no documents.
+    """
+    refuse_unfinished(run)
+    if pairs:
+        table = _compared_pairs(run)
+        spread: Floats = 1.0 - np.abs(table["preference_mean"].to_numpy())
+    else:
+        table = parquet_table(f"{run.rstrip('/')}/{RESULTS}")
+        name = "disagreement" if "disagreement" in table.column_names else "std_error"
+        spread = np.nan_to_num(table[name].to_numpy(), posinf=0.0)
+    least = _FLOOR * (float(spread.mean()) or 1.0)
+    size = np.ones(len(table)) if draw == "random" else np.maximum(spread, least)
+    pools, digest = pools_file_of_truth(run), digest_judgments(read_qrels(run))
+    about = {"run": run, "draw": draw, "measure": ""}
+    about |= _source(run, digest, (), [pools] if pools else [], options_of_run(run))
+    ids = ids_in_table(table, PAIR if pairs else DOCUMENT)
+    return Drawable(dict(zip(ids, size.tolist(), strict=True)), about)
+
+
+def _compared_pairs(run: str) -> pa.Table:
+    """Return the pairs on which a run's judges voted, with their mean preference."""
+    votes = read_all_judgments([run]).votes
+    if not len(votes):
+        how = "leave out --pairs to draw single ones"
+        raise InputError(f"{run}: its judges compared no documents; {how}")
+    a, b = votes["doc_id_a"], votes["doc_id_b"]
+    is_first = pc.less_equal(a, b)
+    columns = {
+        "query_id": votes["query_id"],
+        "doc_id_a": pc.if_else(is_first, a, b),
+        "doc_id_b": pc.if_else(is_first, b, a),
+        "preference": pc.multiply(votes["preference"], pc.if_else(is_first, 1.0, -1.0)),
+    }
+    groups = pa.table(columns).group_by([*PAIR.ids], use_threads=False)
+    return groups.aggregate([("preference", "mean")])
+
+
+def _source(
+    place: str, digest: str, columns: Any, pools: list[str], *options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what a sample keeps of its truth and texts, and what the judges were told of queries.
+
+    Args:
+        place: of the truth.
+        digest: of the truth.
+        columns: of the truth.
+        pools: the texts; if there are none, those beside the truth.
+        options: of the bake-off, and of the run that made the truth; the first that tell anything.
+    """
+    beside = None if pools else pools_file_of_truth(place)
+    wording: dict[str, Any] = {"instructions": None, "show_query": []}
+    for each in filter(None, options):
+        if not any(wording.values()):
+            wording = {name: each.get(name) for name in wording}
+    return {
+        "truth": {"place": place, "digest": digest, "columns": [*columns]},
+        "pools": pools or ([beside] if beside else []),
+        "instructions": wording["instructions"],
+        "show_query": [*(wording["show_query"] or ())],
+    }
+
+
+def _from_here(place: str, folder: str) -> str:
+    """Return a place as seen from here, given the folder in which a command named it."""
+    path = os.path.join(folder, place)  # noqa: PTH118 - a glob, or what is no path, stays as it is
+    return path if folder != os.getcwd() and glob(path) else place  # noqa: PTH109, PTH207 - as above
