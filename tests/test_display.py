@@ -9,7 +9,7 @@ from rich.console import Console
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report.progress import display as display_module
-from zelo_ray.report.progress.display import Display, dollars, duration
+from zelo_ray.report.watches import Display, dollars, duration
 from zelo_ray.report.progress.figures import Pace
 from zelo_ray.report.progress.names import shorten_names
 

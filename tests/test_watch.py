@@ -26,9 +26,9 @@ from zelo_ray.errors import ExitStatus, InputError, Stopped
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.watches import SilentWatch
 from zelo_ray.report.progress.figures import RunProgress, judge_progress
-from zelo_ray.report.progress.recorder import ProgressRecorder
+from zelo_ray.report.recorder import ProgressRecorder
 from zelo_ray.report.progress.snapshot import (
     PROGRESS,
     PartProgress,

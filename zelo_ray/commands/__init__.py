@@ -56,7 +56,7 @@ COMMANDS = {
     "report": Command("inspect", "write report.html again, or a list of several runs",
         "command_options:ReportOptions", "report:run"),
     "watch": Command("inspect", "show how a run stands while it is at work elsewhere",
-        "command_options:WatchOptions", "watch.run:run"),
+        "command_options:WatchOptions", "watch:run"),
     "doctor": Command("maintain", "check this machine, its keys and judges before a run",
         "command_options:DoctorOptions", "doctor.run:run"),
     "convert": Command("maintain", "write pools, judgments and runs in other formats",
