@@ -49,7 +49,7 @@ COMMANDS = {
         "command_options:AgreeOptions", "agree.run:run",
         report="agree.report:build_report"),
     "prompt": Command("inspect", "show the exact requests to judges, without any call",
-        "command_options:PromptOptions", "prompt.run:run", protocols=True),
+        "command_options:PromptOptions", "prompt:run", protocols=True),
     "explain": Command("inspect",
         "show a query or document, its score, and the judgments behind it",
         "command_options:ExplainOptions", "explain.run:run"),
