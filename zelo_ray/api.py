@@ -302,7 +302,7 @@ def prompt(
 
     Returns:
         A text; ``record["requests"]`` has the requests, with ``system``, ``user``, ``schema``,
-        ``options``, ``body``, tokens and dollars.
+        ``options`` and ``body``.
     """
     return call("prompt", {"inputs": inputs, "query": query, "doc": doc, "out": out, **options})
 
@@ -327,12 +327,12 @@ def convert(
 def doctor(
     *, judges: str | Sequence[str] | None = None, ask: bool | None = None, **options: Any
 ) -> Results:
-    """Check this machine, its keys and judges, without any call unless ``ask``.
+    """Check versions, keys, judges and servers, without any call unless ``ask``.
 
     Args:
         judges: to check, as `annotate` takes them.
         ask: make one call to each judge.
-        **options: those of ``zelo-ray doctor``: ``out``, ``no_ray`` ...
+        **options: those of ``zelo-ray doctor``: ``prices``, ``api_key_env`` ...
 
     Returns:
         ``findings``, one row a check: ``check``, ``state`` (ok, warn, wrong, or - where nothing is

@@ -64,15 +64,15 @@ class ProgressLines(SilentWatch):
 
     def _begin(self) -> None:
         self._meter, self._written_at = ProgressMeter(), time.monotonic()
-        self._news, self._is_written = set[tuple[str, str]](), True
+        self._news, self._written = set[tuple[str, str]](), dict[str, Event]()
 
     def __enter__(self) -> Self:
         self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._is_written and self._meter.latest:
-            self._write(self._meter.latest)
+        if (event := self._meter.latest) and event["judges"] != self._written:
+            self._write(event)
         self._begin()
 
     def say(self, line: str) -> None:
@@ -88,8 +88,8 @@ class ProgressLines(SilentWatch):
         if planned:
             now = time.monotonic()
             event = self._meter.measure(tallies, planned, now)
-            self._is_written = self._is_due(event, now)
-            if self._is_written:
+            if self._is_due(event, now):
+                self._written = event["judges"]
                 self._write(event)
 
     def _is_due(self, event: Event, now: float) -> bool:
