@@ -12,6 +12,7 @@ from tests.fakes import Fakes, Fault
 from tests.fakes.scripted import Scripted
 from tests.provider_calls import completion
 from zelo_ray import cli, doctor
+from zelo_ray.commands import doctor as doctor_module
 
 KEY, BROKEN = "a-key-for-tests-only", "sk-prob-verysecret\nline2"
 LUNA, DEAD = "openai:gpt-6-luna", "openai:m@http://127.0.0.1:9/v1"

@@ -242,7 +242,7 @@ def _check_server(judge: Judge, key: str, variable: str) -> Finding:
         return Finding(what, "wrong", f"it requires a key, or another one ({status})", do)
     try:
         models = [redact(str(model["id"]), (), [key]) for model in json.loads(body)["data"]]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         models = []  # none, or too many
     if models and judge.model not in models:
         problem = f"reached, but has no model {judge.model!r}{did_you_mean(judge.model, models)}"
