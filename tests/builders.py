@@ -39,7 +39,7 @@ from zelo_ray.options import FROM_USER, AnnotateOptions
 from zelo_ray.protocols import RANKERS, Progress, advance, load_protocol, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
-from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.watches import SilentWatch
 
 HURRIED = Clock(speed=100.0)
 """On which a minute takes 0.6 s: for all that waits, and does not pace calls."""

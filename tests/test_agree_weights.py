@@ -17,7 +17,7 @@ from zelo_ray.evaluation.agreement import measure_agreement
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
 from zelo_ray.evaluation.pairs import choose, measure_gain
 from zelo_ray.files.labels import PersonsAnswer
-from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.watches import SilentWatch
 
 QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
 

@@ -20,7 +20,7 @@ from tests.provider_calls import (
     send,
 )
 from zelo_ray.command_options import DoctorOptions
-from zelo_ray.commands.doctor.judges import _ask
+from zelo_ray.commands.doctor import ask_judge
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.exposure import Exposure, sum_exposure, sum_uncounted
 from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
@@ -229,7 +229,7 @@ def test_doctor_says_it_before_a_run_does():
 
     with Scripted(completion(usage=None)) as server:
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
-        finding = asyncio.run(_ask(judge, "none", DoctorOptions()))
+        finding = asyncio.run(ask_judge(judge, "none", DoctorOptions()))
     assert finding.state == "ok"
     assert "reports no tokens: under --max-usd" in str(finding)
     assert "at its limit" in str(finding)
@@ -239,6 +239,6 @@ def test_doctor_outlives_an_end_that_nobody_knows():
 
     with Scripted(completion("a_new_word", "no")) as server:
         judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
-        finding = asyncio.run(_ask(judge, "none", DoctorOptions()))
+        finding = asyncio.run(ask_judge(judge, "none", DoctorOptions()))
     assert finding.state == "wrong"
     assert "finish_reason: a_new_word" in str(finding)

@@ -73,7 +73,7 @@ def told(*words):
 
 
 def findings(**options):
-    return doctor(no_ray=True, progress=None, **options).findings
+    return doctor(progress=None, **options).findings
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_no_key_of_the_shell_goes_to_the_address_of_the_file(own_address, folder
     os.environ[key] = own_address.key
     write(folder, f"{variable}={url}")
     with pytest.raises(OptionError, match=f"{variable} stands in .env without its key") as error:
-        doctor(judges=[name], ask=True, no_ray=True, progress=None)
+        doctor(judges=[name], ask=True, progress=None)
     assert url not in str(error.value)
     assert cli.main(["annotate", "in.jsonl", "--out", "o", "--judges", name]) == 2
     assert (caught, own_address.journal) == ([], [])

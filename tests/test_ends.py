@@ -24,7 +24,7 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.watching import watched
 from zelo_ray.engine.worker import OnlineWorker
 from zelo_ray.providers import build_panel
-from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.watches import SilentWatch
 
 
 def is_being_written(out):

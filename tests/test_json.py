@@ -38,7 +38,7 @@ ELSE = (
     "prompt pools.jsonl --judges openai:gpt-6-luna",
     "explain graded --query tick-removal --doc tick-removal-01",
     "report judged",
-    "doctor --no-ray --judges offline:bm25 --out doctored",
+    "doctor --judges offline:bm25",
     "convert qrels graded --grades --out graded.qrels",
     "batches batched",
     "sample data",

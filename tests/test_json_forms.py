@@ -17,8 +17,8 @@ from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report.document import plain_value, report_fields
 from zelo_ray.report.model import Cell, Link, Report, Section, Table
-from zelo_ray.report.progress.events import MessageStream, ProgressEvents
 from zelo_ray.report.results import Results
+from zelo_ray.report.watches import MessageStream, ProgressEvents
 
 
 def test_the_schema_names_all_there_is():

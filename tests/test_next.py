@@ -74,7 +74,7 @@ def test_the_last_line_names_only_what_is_there(tmp_path, monkeypatch, capsys):
         ("fit votes.csv", "fit votes.csv"),
         ("bakeoff --truth a.qrels --runs one.run --out c", "label --contest c"),
         ("sample data", "annotate data/sample"),
-        ("doctor --no-ray --judges offline", "doctor --judges offline --ask"),
+        ("doctor --judges offline", "doctor --judges offline --ask"),
     ):
         assert cli.main(typed.split()) in (0, 3)
         last = capsys.readouterr().out.splitlines()[-1]

@@ -15,7 +15,6 @@ from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import build_panel, panel_of, provider
 from zelo_ray.records import Document, Pool
-from zelo_ray.report.progress.names import shorten_names
 from zelo_ray.rerankers import build_rankers
 
 FILE = f"{Path(__file__).parent / 'own' / 'overlap.py'}:PROVIDER"
@@ -99,11 +98,6 @@ def test_one_that_cannot_connect_is_one_line(tmp_path):
     options = AnnotateOptions(inputs=("in",), out="out", judges=(f"{file}:PROVIDER",))
     with pytest.raises(PanelError, match="m: cannot be connected: ZeroDivisionError"):
         panel_of(options, {})
-
-
-def test_its_name_is_shortened_to_the_model():
-    names = [f"{MODULE}:plain", "openai:gpt-6-luna"]
-    assert list(shorten_names(names, 12).values()) == ["plain", "gpt-6-luna"]
 
 
 def test_the_example_of_the_docstring_runs():

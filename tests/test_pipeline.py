@@ -103,7 +103,7 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     assert {(d["id"], d["score"]) for d in documents} == {(s["doc_id"], s["score"]) for s in scores}
     first, where, *rest = printed.splitlines()
     assert where == "Running on Ray: executor is ray."
-    end = next(at for at, line in enumerate(rest) if "replies ·" not in line)
+    end = next(at for at, line in enumerate(rest) if not line.startswith("done: "))
     title, scored, error, *found, last, follow = rest[end:]
     assert first == (
         "29 queries, 329 documents: 3,948 requests to "

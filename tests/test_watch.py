@@ -1,82 +1,55 @@
 """A run seen from elsewhere: what it records of its progress, and what an onlooker makes of it."""
 
-import io
+import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import fsspec
 import pytest
-from rich.console import Console
 
 from zelo_ray.cli import main
-from zelo_ray.command_options import WatchOptions
+from zelo_ray.commands import watch as watch_module
 from zelo_ray.commands.running import run_recorded
-from zelo_ray.commands.watch.look import Onlooker, Phase
-from zelo_ray.commands.watch.run import watch_run
-from zelo_ray.commands.watch.screen import describe_in_a_line, describe_run
+from zelo_ray.commands.watch import poll
 from zelo_ray.engine.job import claim_output
-from zelo_ray.engine.lock import RUN_LOCK, claim_folder
+from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, InputError, Stopped
+from zelo_ray.files.run_record import find_record
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.report.progress.events import SilentWatch
-from zelo_ray.report.progress.figures import RunProgress, judge_progress
-from zelo_ray.report.progress.recorder import ProgressRecorder
-from zelo_ray.report.progress.snapshot import (
-    PROGRESS,
-    PartProgress,
-    ProgressSnapshot,
-    ProgressState,
-    parse_snapshot,
-)
+from zelo_ray.report.progress import ProgressMeter
+from zelo_ray.report.recorder import PROGRESS, ProgressRecorder
 from zelo_ray.report.results import Results
+from zelo_ray.report.watches import SilentWatch
 
-EPOCH, JUDGE, HERE = 1.7e9, "openai:gpt-6-luna", socket.gethostname()
+EPOCH, JUDGE = 1.7e9, "openai:gpt-6-luna"
 TALLY = Tally(
     known=10,
-    queries=3,
     in_flight=2,
     answered=30,
     dollars=1.25,
     statuses={"ok": 27, "refused": 2, "invalid": 1},
-    limits={"rpm": 300.0},
-    trouble=LastProblem(EPOCH - 5, "the server is busy"),
+    trouble=LastProblem(EPOCH - 5, "the server is busy\x1b"),
 )
-STOPPED = Tally(spared=4, disabled=Disabled(StopReason.BUDGET, "the budget is used up"))
 
 
-def part(name=""):
-    standings = [judge_progress(JUDGE, TALLY, 100, 2.0, 15.0), judge_progress("b", STOPPED, 50, 0)]
-    return PartProgress(name, RunProgress(standings, (5.0, 0.5)), EPOCH - 3)
-
-
-def written(out, place=PROGRESS, **fields):
-    """Write what a run elsewhere has recorded; return it."""
-    plain = {"command": "annotate", "process": os.getpid(), "host": "elsewhere", "token": "one"}
-    plain |= {"count": 1, "every": 2.0, "began_at": EPOCH - 65, "written_at": EPOCH}
-    snapshot = ProgressSnapshot(**{**plain, "parts": (part(),), **fields})
-    (Path(out) / place).write_bytes(snapshot.to_json())
-    return snapshot
+def write(out, **fields):
+    """Write what a run elsewhere has recorded."""
+    meter = ProgressMeter()
+    meter.cap = (5.0, 0.5)
+    part = meter.measure({JUDGE: TALLY}, {JUDGE: 100}, 0.0)
+    record = {"command": "annotate", "process": 9, "host": "elsewhere", "token": "one"}
+    record |= {"every": 2.0, "began_at": EPOCH - 65, "written_at": EPOCH, "state": "running"}
+    record |= {"exit_status": None, "message": "", "next_line": "", "parts": {"": part}}
+    write_json(str(out), PROGRESS, {**record, **fields})
 
 
 def read(out):
-    fs, path = fsspec.url_to_fs(out)
-    place = f"{path}/{PROGRESS}"
-    return parse_snapshot(fs.cat_file(place)) if fs.exists(place) else None
-
-
-def text_of(view):
-    console = Console(file=io.StringIO(), width=200, highlight=False)
-    for line in describe_run(view, "out", 200):
-        console.print(line)
-    return console.file.getvalue()
+    return find_record(str(out), PROGRESS)
 
 
 def wait_for(condition):
@@ -90,75 +63,87 @@ def wait_for(condition):
 # What an onlooker makes of it
 
 
-def test_a_snapshot_comes_back_as_it_was_written(tmp_path):
-    ended = {"state": ProgressState.FAILED, "status": 1, "message": "stopped", "next_line": "Next"}
-    snapshot = written(tmp_path, **ended)
-    assert read(str(tmp_path)) == snapshot
-    for damaged in (b"", b"[]", b"{}", snapshot.to_json()[:-9], b'{"parts": [1], "state": "?"}'):
-        assert parse_snapshot(damaged) is None
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that moves while an onlooker sleeps; the other machine's differs by ``skew``."""
+
+    class Clock:
+        now, skew = 100.0, 0.0
+
+        @classmethod
+        def monotonic(cls):
+            return cls.now
+
+        @classmethod
+        def time(cls):
+            return EPOCH + cls.now - 100 + cls.skew
+
+        @classmethod
+        def sleep(cls, _):
+            cls.now += 10
+
+    monkeypatch.setattr(watch_module, "time", Clock)
+    return Clock
 
 
-def test_figures_of_a_run_at_work(tmp_path):
-    assert "nothing has been" in text_of(Onlooker(str(tmp_path)).look(0.0, EPOCH))
-    for finished in (True, False):
-        record = {"kind": "annotate", "finished": finished, "queries": 12}
-        write_json(str(tmp_path), "run.json", record)
-        view = Onlooker(str(tmp_path)).look(0.0, EPOCH)
-        assert (view.phase is Phase.ENDED) == finished
-    written(tmp_path)
-    view = Onlooker(str(tmp_path)).look(0.0, EPOCH + 1)
-    assert (view.phase, view.is_settled, view.quiet) == (Phase.RUNNING, True, 1)
-    text = text_of(view)
-    for figure in ("1 min 6 s", "3 of 12", "1 invalid, 2 refused", "$1.75 of $5.00", "40/146"):
-        assert figure in text
-    assert "$1.75 of $5.00" in describe_in_a_line(view, "out")
-    written(tmp_path, command="protocols", parts=tuple(map(part, ("graded", "zelo") * 6)))
-    text = text_of(Onlooker(str(tmp_path)).look(0.0, EPOCH))
-    assert "480/1,752 replies · 36 failures · $15.00" in text
+def test_a_run_that_writes_nothing_is_silent(tmp_path, clock):
+    assert next(poll(str(tmp_path))).state == "nothing"
+    for skew, first in ((0, "running"), (3600, "silent"), (-3600, "running")):
+        clock.skew = skew - clock.now + 100
+        write(tmp_path)
+        states = poll(str(tmp_path))
+        assert next(states).state == first  # only the first look goes by the time in the file
+        write(tmp_path, written_at=EPOCH + 2)
+        assert [next(states).state for _ in range(5)] == ["running"] * 3 + ["silent"] * 2
+        write(tmp_path, written_at=EPOCH + 4)
+        assert next(states).state == "running"
+        write(tmp_path, state="ended")
+        assert [each.state for each in states] == ["ended"]
 
 
-def test_a_wrong_clock_makes_no_run_silent(tmp_path):
-    for skew in (-3600, 3600):
-        written(tmp_path, count=1)
-        onlooker = Onlooker(str(tmp_path))
-        view = onlooker.look(0.0, EPOCH + skew)
-        assert view.phase is Phase.RUNNING
-        assert view.is_settled == (skew < 0)  # an hour may be true, so a second look decides
-        written(tmp_path, count=2)
-        for second, phase, quiet in ((1, "RUNNING", 0), (25, "RUNNING", 24), (40, "SILENT", 39)):
-            view = onlooker.look(second, EPOCH + skew + second)
-            assert (view.phase, view.quiet) == (Phase[phase], quiet)
+def test_what_is_damaged_is_refused_and_steers_no_terminal(tmp_path, capsys):
+    for content in ("[]", "{", '{"state": "running"}', '{"written_at": "x", "parts": 1}'):
+        (tmp_path / PROGRESS).write_text(content)
+        assert main(["watch", str(tmp_path), "--once"]) == 1
+        assert PROGRESS in capsys.readouterr().err
+    write(tmp_path, command="\x1b[2J")
+    assert main(["watch", str(tmp_path), "--once"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
 
 
-def test_silence_is_certain_at_the_second_look(tmp_path):
-    """Where its process is gone on this host, and where it is elsewhere."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
-    for fields, first, phase in (
-        ({}, 240, Phase.SILENT),
-        ({"process": gone.pid, "host": HERE}, 1, Phase.GONE),
-    ):
-        written(tmp_path, **fields)
-        onlooker = Onlooker(str(tmp_path))
-        assert not onlooker.look(0.0, EPOCH + first).is_settled  # it may be in a container
-        view = onlooker.look(5.0, EPOCH + first + 5)
-        assert (view.phase, view.is_settled) == (phase, True)
+def test_the_figures_of_a_run_are_shown_and_a_document(tmp_path, capsys):
+    write(tmp_path)
+    assert main(["watch", str(tmp_path), "--once"]) == 0
+    shown = capsys.readouterr().out
+    for figure in ("40/100", "$1.75 of $5.00", "the server is busy", "silent"):
+        assert figure in shown
+    assert main(["watch", str(tmp_path), "--once", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert (result["state"], result["record"]["parts"][""]["failures"]) == ("silent", 3)
+    write(tmp_path, state="failed", exit_status=1, message="interrupted")
+    assert main(["watch", str(tmp_path)]) == 0
+    assert "exit status 1: interrupted" in capsys.readouterr().out
 
 
-def test_an_earlier_run_is_not_the_one_that_goes_on(tmp_path):
-    written(tmp_path, state=ProgressState.ENDED, status=3, next_line="Next")
-    onlooker = Onlooker(str(tmp_path))
-    assert onlooker.look(0.0, EPOCH + 9000).phase is Phase.ENDED
-    # Another process has locked the output, and has written nothing yet.
-    holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    with holder:
-        (tmp_path / RUN_LOCK).write_text(f"process {holder.pid} on {HERE}")
-        assert onlooker.look(1.0, EPOCH + 9001).phase is Phase.BEGINNING
-        holder.communicate(b"\n")
-    assert onlooker.look(2.0, EPOCH + 9002).phase is Phase.ENDED
-    written(tmp_path, token="two", written_at=EPOCH)
-    view = onlooker.look(3.0, EPOCH + 9003)
-    assert (view.phase, view.quiet) == (Phase.RUNNING, 0)
+def test_watching_takes_no_lock_and_writes_nothing(tmp_path):
+    def times():
+        return sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
+
+    write(tmp_path)
+    with claim_folder(str(tmp_path)):
+        before = times()
+        for place in (tmp_path, tmp_path / "none"):
+            assert main(["watch", str(place), "--once"]) == 0
+        assert times() == before
+
+
+def test_an_onlooker_leaves_with_an_interrupt(tmp_path):
+    command = [sys.executable, "-m", "zelo_ray", "watch", str(tmp_path / "none")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        assert watching.stdout.read() == ""
+    assert watching.returncode == 0
 
 
 # What a run records
@@ -176,7 +161,7 @@ def options_for(out):
 
 
 def run(out, end, shows=True):
-    """Run a job that shows its progress, and ends with a report or an error."""
+    """Run a job that shows its progress, and ends with results or an error."""
 
     def job(options, watch):
         with claim_output(options, watch, "annotate"):
@@ -193,7 +178,7 @@ def test_a_run_records_its_progress_while_it_holds_its_output(out):
     stages, shown = [], []
 
     def job(options, watch):
-        assert read(out) is None
+        assert read(out) == {}
         with claim_output(options, watch, "annotate"):
             watch.budget(5.0, 0.5)
             watch.show({JUDGE: TALLY}, {JUDGE: 100})
@@ -212,15 +197,14 @@ def test_a_run_records_its_progress_while_it_holds_its_output(out):
     run_recorded(job, options_for(out), Shown())
     assert shown[:2] == [(5.0, 0.5), ({JUDGE: TALLY}, {JUDGE: 100})]
     during, after = stages[0], read(out)
-    assert (during.state, during.command) == (ProgressState.RUNNING, "annotate")
-    assert during.process == os.getpid()
-    (only,) = during.parts
-    assert (only.progress.cap, only.progress.judges[0].tally) == ((5.0, 0.5), TALLY)
-    assert (after.state, after.status, after.token) == (ProgressState.ENDED, 3, during.token)
-    assert after.count > during.count
-    assert [each.name for each in after.parts] == ["", "zelo"]
-    assert after.next_line == "Next step: annotate s3://…@host/x"
-    assert Onlooker(out).look(0.0, 0.0).phase is Phase.ENDED
+    assert (during["state"], during["command"]) == ("running", "annotate")
+    assert during["process"] == os.getpid()
+    (only,) = during["parts"].values()
+    assert (only["max_usd"], only["judges"][JUDGE]["done"]) == (5.0, 40)
+    assert (after["state"], after["exit_status"], after["token"]) == ("ended", 3, during["token"])
+    assert [*after["parts"]] == ["", "zelo"]
+    assert after["next_line"] == "Next step: annotate s3://…@host/x"
+    assert next(poll(out)).state == "ended"
 
 
 def test_a_run_that_fails_shows_no_text_of_a_defect(tmp_path):
@@ -231,59 +215,23 @@ def test_a_run_that_fails_shows_no_text_of_a_defect(tmp_path):
     ):
         with pytest.raises(type(error)):
             run(tmp_path, error)
-        end = read(str(tmp_path))
-        assert (end.state, end.status, end.message) == (ProgressState.FAILED, 1, message)
+        end = read(tmp_path)
+        assert (end["state"], end["exit_status"], end["message"]) == ("failed", 1, message)
 
 
 def test_what_ends_at_once_or_cannot_be_written_records_nothing(out, tmp_path):
     with pytest.raises(InputError):
         run(out, InputError("no such input"), shows=False)
     run(out, Results({}, is_current=True), shows=False)
-    assert read(out) is None
-    (tmp_path / f"{PROGRESS}.partial").mkdir()
-    report = run(tmp_path, Results({}))
-    assert (report.status, read(str(tmp_path))) == (ExitStatus.COMPLETE, None)
+    assert read(out) == {}
+    (tmp_path / PROGRESS).mkdir()
+    assert run(tmp_path, Results({})).status == ExitStatus.COMPLETE
 
 
 def test_the_end_of_a_run_does_not_hide_the_next_one(tmp_path):
     recorder = ProgressRecorder(SilentWatch())
     recorder.follow(str(tmp_path), "annotate")
-    wait_for(lambda: read(str(tmp_path)))
-    written(tmp_path, token="the next one")
+    wait_for(lambda: read(tmp_path))
+    write(tmp_path, token="the next one")
     recorder.end(0, "")
-    assert read(str(tmp_path)).token == "the next one"
-
-
-# The command
-
-
-def test_watching_takes_no_lock_and_writes_nothing(tmp_path, capsys):
-    def times():
-        return sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
-
-    written(tmp_path, host=HERE, written_at=time.time())
-    with claim_folder(str(tmp_path)):
-        before = times()
-        for place in (tmp_path, tmp_path / "none"):
-            assert main(["watch", str(place), "--once"]) == 0
-        assert times() == before
-    assert "at work" in capsys.readouterr().out
-
-
-def test_watching_ends_with_the_run(tmp_path):
-    written(tmp_path, host=HERE, written_at=time.time())
-    written(tmp_path, "end.json", state=ProgressState.ENDED, status=0, count=2)
-    console, move = Console(file=io.StringIO(), width=200), "sleep 1.5; mv end.json " + PROGRESS
-    with subprocess.Popen(["bash", "-c", move], cwd=tmp_path):
-        lines, _ = watch_run(WatchOptions(run=str(tmp_path)), console)
-    assert "has ended" in lines[0]
-    assert console.file.getvalue().count("at work") == 1
-
-
-def test_an_onlooker_leaves_with_an_interrupt(tmp_path):
-    command = [sys.executable, "-m", "zelo_ray", "watch", str(tmp_path / "none")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
-        assert watching.stdout.readline()
-        watching.send_signal(signal.SIGINT)
-        assert watching.stdout.read() == ""
-    assert watching.returncode == 0
+    assert read(tmp_path)["token"] == "the next one"

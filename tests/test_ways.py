@@ -57,7 +57,7 @@ from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool, Vote
-from zelo_ray.report.progress.events import SilentWatch
+from zelo_ray.report.watches import SilentWatch
 
 NAN = float("nan")
 JUDGE, OTHER = "simulated:judge", "simulated:other"

@@ -31,9 +31,8 @@ from zelo_ray.files.schema import split_columns
 from zelo_ray.memory import as_options
 from zelo_ray.options import ReadingOptions, check_url, load_options, read_config
 from zelo_ray.providers.dotenv import take_keys
-from zelo_ray.report.progress.display import Display
-from zelo_ray.report.progress.events import SilentWatch
 from zelo_ray.report.results import Results, Table
+from zelo_ray.report.watches import SilentWatch, make_display
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
@@ -80,7 +79,7 @@ def _watch(progress: "Watch | bool | None") -> "AbstractContextManager[Watch]":
         return SilentWatch()
     if progress is not True and not hasattr(progress, "show"):
         raise OptionError(f"progress is True, None or an object with show, not {progress!r:.40}")
-    return Display() if progress is True else nullcontext(progress)
+    return make_display() if progress is True else nullcontext(progress)
 
 
 def annotate(
@@ -303,7 +302,7 @@ def prompt(
 
     Returns:
         A text; ``record["requests"]`` has the requests, with ``system``, ``user``, ``schema``,
-        ``options``, ``body``, tokens and dollars.
+        ``options`` and ``body``.
     """
     return call("prompt", {"inputs": inputs, "query": query, "doc": doc, "out": out, **options})
 
@@ -328,12 +327,12 @@ def convert(
 def doctor(
     *, judges: str | Sequence[str] | None = None, ask: bool | None = None, **options: Any
 ) -> Results:
-    """Check this machine, its keys and judges, without any call unless ``ask``.
+    """Check versions, keys, judges and servers, without any call unless ``ask``.
 
     Args:
         judges: to check, as `annotate` takes them.
         ask: make one call to each judge.
-        **options: those of ``zelo-ray doctor``: ``out``, ``no_ray`` ...
+        **options: those of ``zelo-ray doctor``: ``prices``, ``api_key_env`` ...
 
     Returns:
         ``findings``, one row a check: ``check``, ``state`` (ok, warn, wrong, or - where nothing is

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from zelo_ray.engine.job import Watch
-    from zelo_ray.report.progress.events import MessageStream
     from zelo_ray.report.results import Results
     from zelo_ray.report.terminal import Line
+    from zelo_ray.report.watches import MessageStream
 
 PROGRESS_FORMS = ("text", "json", "none")
 _JSON, _PROGRESS = "--json", "--progress"
@@ -317,7 +317,7 @@ class Output:
 
     def __enter__(self) -> Self:
         if self._progress == "json":
-            from zelo_ray.report.progress.events import MessageStream
+            from zelo_ray.report.watches import MessageStream
 
             self._events = MessageStream(sys.stderr)
             self._closing.enter_context(contextlib.redirect_stderr(self._events))
@@ -332,10 +332,10 @@ class Output:
     def watch(self) -> "AbstractContextManager[Watch]":
         """Return the watch that shows the progress of a command."""
         if self._progress == "text":
-            from zelo_ray.report.progress.display import Display
+            from zelo_ray.report.watches import make_display
 
-            return Display()
-        from zelo_ray.report.progress.events import MessagesOnly, ProgressEvents
+            return make_display()
+        from zelo_ray.report.watches import MessagesOnly, ProgressEvents
 
         return ProgressEvents(self._events) if self._progress == "json" else MessagesOnly()
 

@@ -504,12 +504,10 @@ class SampleOptions(CommandOptions):
 class DoctorOptions(CommandOptions):
     """Options of `doctor`."""
 
-    usage: ClassVar[str] = "doctor [--judges J...] [--out DIR] [--ask]"
+    usage: ClassVar[str] = "doctor [--judges J...] [--ask]"
 
     judges: Judges = ()
-    out: Place | None = option(None, OTHERS, "directory or URL that a run is to write to")
     ask: bool = option(False, MONEY, "make one call to each judge")
-    no_ray: bool = option(False, RUNNING, "do not test whether Ray starts, which takes seconds")
     judge_options: JudgeOptions = Field(default_factory=dict)
     prices: Prices = Field(default_factory=dict)
     api_key_env: KeyVariables = Field(default_factory=dict)

@@ -15,7 +15,7 @@ from zelo_ray.errors import ExitStatus, InputError, OptionError
 from zelo_ray.files.run_record import RUN, find_owner, last_record
 from zelo_ray.files.storage import list_directory, remove_file, write_json, write_text
 from zelo_ray.files.tables import StoredTable, parquet_table, undivided, write_tables
-from zelo_ray.files.wording import printable
+from zelo_ray.files.wording import printable, without_passwords
 from zelo_ray.options import CommandOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.report.document import make_document, report_fields
@@ -261,7 +261,7 @@ class Results:
             "out": self.out or None,
             "files": [*self.files] or (written if self.page else []),
             "page": self.page or None,
-            "next_command": self.next_command or None,
+            "next_command": without_passwords(self.next_command) or None,
             "record" if self._build and (self.out or self.tables) else "result": self.record,
         }
         fields: dict[str, Any] = {"lead": self.lead, "notes": self.notes}

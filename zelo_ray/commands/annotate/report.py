@@ -12,7 +12,7 @@ from zelo_ray.protocols import protocol_of_record
 from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Failure, Score
 from zelo_ray.report.model import Cell, Report, Section, Table, Value, table
-from zelo_ray.report.progress.figures import duration
+from zelo_ray.report.progress import duration
 from zelo_ray.report.results import Results
 
 _ROWS = 200  # of unscored queries

@@ -124,7 +124,7 @@ def next_command(summary: Summary, options: AnnotateOptions) -> str:
         return repeat_with(options, **changes)
     if reasons or not summary.scored:
         judges = ["--judges", *([*summary.disabled] or options.judges)]
-        return command_of("doctor", *(judges if judges[1:] else []), "--out", options.out)
+        return command_of("doctor", *(judges if judges[1:] else []))
     if issubclass(load_protocol(options.protocol).score.record, CrownedScore):
         return command_of("explain", options.out)
     rankers = ("--rerankers", "original", "bm25")

@@ -39,7 +39,7 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.report.command_lines import command_of, sibling_path, values_of
 from zelo_ray.report.figures import Figure, figures_table
-from zelo_ray.report.progress.recorder import fresh_display
+from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "compare"

@@ -34,7 +34,7 @@ from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import RECORDING, Judge, first_error
 from zelo_ray.report.command_lines import command_from_options, sibling_path
 from zelo_ray.report.figures import figures_table
-from zelo_ray.report.progress.recorder import fresh_display
+from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "probe"

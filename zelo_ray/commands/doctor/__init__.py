@@ -1,1 +1,0 @@
-"""``doctor``: check what a run needs, before it starts."""

@@ -1,1 +1,0 @@
-"""Show the exact requests to judges."""

@@ -1,0 +1,157 @@
+"""Show how a run stands while it is at work elsewhere: ``zelo-ray watch DIR``."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import fsspec
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from zelo_ray.command_options import WatchOptions
+from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.engine.job import Watch
+from zelo_ray.errors import InputError
+from zelo_ray.files.run_record import last_record
+from zelo_ray.files.storage import exists, read_json_object
+from zelo_ray.files.wording import counted, printable
+from zelo_ray.report.progress import duration, progress_line, progress_table
+from zelo_ray.report.recorder import PROGRESS
+from zelo_ray.report.results import Results
+from zelo_ray.report.terminal import Line, make_console
+
+_LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
+_SECONDS_BETWEEN_LINES = 10.0
+_SILENT_SECONDS, _SILENT_WRITES = 30.0, 4  # the longer one without a write is silence
+_PARTS = 8  # that have ended, and are shown beside the one at work
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """State of a run, as its ``.progress.json`` tells it."""
+
+    state: Literal["nothing", "running", "silent", "ended", "failed"] = "nothing"
+    seconds_since_written: float = 0.0
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """the content of that file; empty if there is none"""
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the run has ended, by its results or an error."""
+        return self.state in ("ended", "failed")
+
+
+def run(options: WatchOptions, _watch: Watch) -> Results:
+    """Show a run until it ends, or once."""
+    out, console = options.run, make_console()
+    with contextlib.suppress(KeyboardInterrupt):  # by which an onlooker leaves
+        try:
+            state = next(poll(out)) if options.once else _follow(out, console)
+            lines = _describe(state, out, console.width)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError(f"{out}/{PROGRESS}: of another version, or damaged") from None
+        return Results(asdict(state), out=out, lines=lines)
+    return Results({}, out=out)
+
+
+def poll(out: str) -> Iterator[RunState]:
+    """Yield the state of a run again and again, until it has ended.
+
+    Clocks of machines differ, so only the first age of the record is by the time in it.
+
+    Raises:
+        InputError: the storage cannot be reached, or the record is damaged, at the first look.
+    """
+    is_local = "file" in fsspec.url_to_fs(out)[0].protocol
+    record, changed_at = dict[str, Any](), 0.0
+    url, is_first = f"{out.rstrip('/')}/{PROGRESS}", True
+    while True:
+        now, before = time.monotonic(), record
+        try:
+            record = read_json_object(url) if exists(url) else {}
+        except InputError:
+            if is_first:
+                raise
+        if record != before:
+            changed_at = now
+            if is_first:
+                changed_at -= max(0.0, time.time() - record["written_at"])
+        is_first = False
+        age = now - changed_at
+        if not record:
+            state = RunState("ended" if last_record(out) else "nothing")
+        elif record["state"] == "running":
+            is_silent = age >= max(_SILENT_SECONDS, _SILENT_WRITES * record["every"])
+            state = RunState("silent" if is_silent else "running", age, record)
+        else:
+            state = RunState(record["state"], age, record)
+        yield state
+        if state.has_ended:
+            return
+        time.sleep(_LOCAL_SECONDS if is_local else _URL_SECONDS)
+
+
+def _follow(out: str, console: Console) -> RunState:
+    """Keep a view up to date, or print a line now and then; return the last state."""
+    state, said, due = RunState(), "", 0.0
+    with contextlib.ExitStack() as stack:
+        live = None
+        if console.is_terminal:
+            live = stack.enter_context(Live(console=console, auto_refresh=False, transient=True))
+        for state in poll(out):
+            now = time.monotonic()
+            if live:
+                shown = _describe(state, out, *console.size)
+                parts = [Text(printable(p)) if isinstance(p, str) else p for p in shown]
+                hint = Text("Ctrl-C leaves; the run goes on.", style="dim")
+                live.update(Group(*parts, hint), refresh=True)
+            elif not state.has_ended and (state.state != said or now >= due):
+                line = " · ".join([_describe_state(state, out), *map(progress_line, _last(state))])
+                console.print(printable(line), soft_wrap=True, markup=False, emoji=False)
+                said, due = state.state, now + _SECONDS_BETWEEN_LINES
+    return state
+
+
+def _last(state: RunState) -> list[Any]:
+    """Return the figures of the part at work, if one has begun."""
+    return [*state.record.get("parts", {}).values()][-1:]
+
+
+def _describe(state: RunState, out: str, width: int, height: int | None = None) -> list[Line]:
+    """Return lines and a table on a run, for a terminal of this size."""
+    lines: list[Line] = [_describe_state(state, out)]
+    *earlier, last = [*state.record.get("parts", {})] or [""]
+    for name in earlier[-_PARTS:]:
+        part = state.record["parts"][name]
+        figures = f"{part['done']:,}/{part['needed']:,} replies"
+        failures, dollars = counted(part["failures"], "failure"), format_dollars(part["dollars"])
+        lines.append(f"{name or 'before'}: {figures}, {failures}, {dollars}")
+    lines += [f"{last}:"] if last else []
+    room = None if height is None else height - len(lines) - 3
+    lines += [progress_table(part, width, room) for part in _last(state)]
+    return [*lines, *filter(None, [state.record.get("next_line")])]
+
+
+def _describe_state(state: RunState, out: str) -> str:
+    """Return a sentence on how a run stands."""
+    record, age = state.record, duration(state.seconds_since_written)
+    if not record and state.has_ended:
+        return f"{out} holds finished results, and no record of their progress"
+    if not record:
+        return f"no run has recorded its progress in {out} yet"
+    what = f"{record['command']} in {out}"
+    span = duration(max(0.0, record["written_at"] - record["began_at"]))
+    if state.state == "running":
+        return f"{what}: at work for {span}; last wrote {age} ago"
+    if state.state == "silent":
+        process = f"process {record['process']} on {record['host']}"
+        return (
+            f"{what}: silent for {age}; if {process} is gone, run the same command again, which "
+            "pays for nothing twice"
+        )
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record["written_at"]))
+    why = f": {record['message']}" if record["message"] else ""
+    return f"{what} {state.state} at {date} after {span}, exit status {record['exit_status']}{why}"

@@ -1,1 +1,0 @@
-"""Watch a run from another terminal or machine: ``zelo-ray watch DIR``."""

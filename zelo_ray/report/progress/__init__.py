@@ -1,1 +1,0 @@
-"""Progress of a run while it is at work, on the terminal."""
