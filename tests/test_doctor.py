@@ -36,8 +36,9 @@ def raw(*pieces, wait=0.0):
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve():
-        with listening, contextlib.suppress(OSError):
-            connection, _ = listening.accept()
+        with contextlib.suppress(OSError):
+            with listening:  # closed before the first call ends: a second try is refused
+                connection, _ = listening.accept()
             with connection:
                 connection.recv(2**16)
                 for piece in pieces:
