@@ -16,6 +16,7 @@ import zelo_ray
 from tests import crash
 from tests.fakes.rerank import Rerankers
 from tests.jobs import annotate, run_job
+from zelo_ray.engine.coordinator import LocalCoordination
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import is_run_active
 from zelo_ray.errors import OptionError
@@ -115,17 +116,25 @@ def test_a_running_event_loop_does_no_harm(servers, pools, tmp_path):
     assert asyncio.run(cell()).complete
 
 
-def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(servers, pools, tmp_path):
+def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(
+    servers, pools, tmp_path, monkeypatch
+):
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     before = held_open()
+    heard, stop = threading.Event(), LocalCoordination.request_stop
+
+    def stop_and_tell(*given):
+        stop(*given)
+        heard.set()
 
     def interrupt():
         while len(crash.journal(tmp_path)) < 10:
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(1)  # so that the run has heard it before more is answered
+        heard.wait(60)  # before more is answered
         crash._told(servers, "release")
 
+    monkeypatch.setattr(LocalCoordination, "request_stop", stop_and_tell)
     crash._told(servers, "hold?after=10")
     thread = threading.Thread(target=interrupt)
     thread.start()
