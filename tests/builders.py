@@ -20,7 +20,7 @@ from zelo_ray.cli import parse_command
 from zelo_ray.command_options import ExplainOptions
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.convert.run import run as run_convert
-from zelo_ray.commands.explain.run import run as explain
+from zelo_ray.commands.explain import run as explain
 from zelo_ray.engine import learning
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.bookkeeping import statuses_to_retry

@@ -10,7 +10,7 @@ from tests.builders import explained, pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray import cli
 from zelo_ray.command_options import ExplainOptions
-from zelo_ray.commands.explain.run import run
+from zelo_ray.commands.explain import run
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of

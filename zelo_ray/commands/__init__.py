@@ -52,7 +52,7 @@ COMMANDS = {
         "command_options:PromptOptions", "prompt:run", protocols=True),
     "explain": Command("inspect",
         "show a query or document, its score, and the judgments behind it",
-        "command_options:ExplainOptions", "explain.run:run"),
+        "command_options:ExplainOptions", "explain:run"),
     "report": Command("inspect", "write report.html again, or a list of several runs",
         "command_options:ReportOptions", "report:run"),
     "watch": Command("inspect", "show how a run stands while it is at work elsewhere",

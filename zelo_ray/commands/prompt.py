@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from zelo_ray.command_options import PromptOptions
-from zelo_ray.commands.explain.find import complete_name, find_by_text
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.preview_input import PreviewedInput, preview_input
 from zelo_ray.errors import InputError, NotFoundError
+from zelo_ray.files.queries import complete_name, find_by_text
 from zelo_ray.files.run_record import RUN, read_record, unfinished_record
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import AnnotateOptions

@@ -11,9 +11,9 @@ import fsspec
 
 from zelo_ray.command_options import ReportOptions
 from zelo_ray.commands import load_results
-from zelo_ray.commands.explain.find import find_query
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import ExitStatus, NotFoundError, OptionError
+from zelo_ray.files.queries import find_query
 from zelo_ray.files.run_record import RUN, is_finished
 from zelo_ray.files.storage import list_directory, read_json_object, write_text
 from zelo_ray.files.wording import counted

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.command_options import ExplainOptions
-from zelo_ray.commands.explain.find import complete_name, find_query, list_queries, read_pool
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import NotFoundError
+from zelo_ray.files.queries import complete_name, find_query, list_queries, read_pool
 from zelo_ray.files.run_record import RUN, read_record, unfinished_message, unfinished_record
 from zelo_ray.files.storage import exists
 from zelo_ray.files.tables import StoredTable, schema_of, table_of

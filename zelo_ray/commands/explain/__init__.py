@@ -1,1 +1,0 @@
-"""The command `explain`: how a query was judged, or why a document has its score."""
