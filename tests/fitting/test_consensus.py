@@ -6,9 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, trust_sentence
 
 from tests.builders import agreement_of, rows_of, write_qrels
-from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, trust_sentence
 from zelo_ray.fitting import clusters
 from zelo_ray.fitting.consensus import LEVELS, grade_consensus, vote_consensus
 from zelo_ray.records import Consensus

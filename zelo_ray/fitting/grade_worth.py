@@ -6,8 +6,8 @@ gave it, its width how far documents lie from it. Both are learned from a run by
 ridge regression of the scores on the grades.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,14 +15,16 @@ from zelo_ray.fitting.battles import (
     Battles,
     Bools,
     Floats,
+    Games,
     Ints,
     battles_of,
+    count_games,
     merge_copies,
-    with_copies,
+    merge_grades,
+    why_unscored,
 )
-from zelo_ray.fitting.bradley_terry import Fit, fit_games, rank_scores
-from zelo_ray.fitting.games import Games, count_games, why_unscored
-from zelo_ray.records import AbsoluteScore, Grade, Vote
+from zelo_ray.fitting.bradley_terry import Fit, add_copies, fit_games, rank_documents
+from zelo_ray.records import Grade, Vote
 
 GRADES = 4
 _USUAL = (-0.7, 0.0, 0.8, 1.5)
@@ -55,24 +57,18 @@ def mark_documents(
 ) -> Floats:
     """Return by document the share of its grades that each grade of each judge is.
 
-    Args:
-        battles: which hold the graded documents; see ``also`` of `battles_of`.
-        query_grades: the grades of each query, in the same order.
-        judges: whose grades count.
-
-    Returns:
-        Of shape [documents, judges * grades]; a document without a grade has zeros.
+    The battles hold the graded documents (``also`` of `battles_of`). The shape is [documents,
+    judges * grades]; a document without a grade has zeros.
     """
     number = {name: place for place, name in enumerate(judges)}
-    ends = np.cumsum([len(ids) for ids in battles.documents])
-    marks = np.zeros((int(ends[-1]) if len(ends) else 0, len(judges) * GRADES))
-    for start, ids, grades in zip(
-        np.concatenate([[0], ends]), battles.documents, query_grades, strict=False
-    ):
-        place = {doc_id: start + at for at, doc_id in enumerate(ids)}
+    marks = np.zeros((sum(map(len, battles.documents)), len(judges) * GRADES))
+    start = 0
+    for ids, grades in zip(battles.documents, query_grades, strict=True):
+        place = {doc_id: at for at, doc_id in enumerate(ids, start)}
         for row in grades:
             if row.judge in number:
                 marks[place[row.doc_id], number[row.judge] * GRADES + row.grade] += 1
+        start += len(ids)
     shares: Floats = marks / np.maximum(marks.sum(axis=1, keepdims=True), 1)
     return shares
 
@@ -161,33 +157,25 @@ def score_votes_and_grades(
     that never met, grades link those that have one, and else the query has no scores. Absolute
     scores are NaN in a query without grades.
     """
-    pools = [*map(merge_copies, query_votes, query_grades)]
-    merged, copies = zip(*pools, strict=True) if pools else ((), ())
-    query_grades = [*map(_merge_grades, query_grades, copies)]
-    battles = battles_of(merged, [[grade.doc_id for grade in pool] for pool in query_grades])
-    marks = mark_documents(battles, query_grades, learned.judges)
-    games = count_games(battles, by_size=learned.by_size)
-    scores, errors, shifts, noise = fit_with_grades(games, marks, learned, prior_sd)
-    reasons = why_unscored(battles, games, linked=marks.sum(axis=1) > 0)
-    ranked = rank_scores(battles, reasons, scores, errors, share)
-    rows: list[list[AbsoluteScore]] = [[] for _ in query_votes]
-    names = ("query", "doc", "score", "std_error", "comparisons", "rank", "truth_error")
-    columns = (getattr(ranked, name).tolist() for name in names)
-    for query, doc, score, error, comparisons, rank, beyond in zip(*columns, strict=True):
-        query_id = (query_votes[query] or query_grades[query])[0].query_id
-        about = (query_id, battles.documents[query][doc], score, error, comparisons, rank)
-        # The digits past the twelfth are rounding, which follows the order of the documents.
-        absolute = score + float(shifts[query]), float(np.hypot(error, noise[query]))
-        exact = (round(number, 12) + 0.0 for number in absolute)
-        rows[query].append(AbsoluteScore(*about, *exact, truth_error=beyond))
-    return [
-        Fit(with_copies(pool, copies[query]), reasons.get(query)) for query, pool in enumerate(rows)
+    pools = [merge_copies(*pool) for pool in zip(query_votes, query_grades, strict=True)]
+    merged = [
+        merge_grades(rows, copies) for rows, (_, copies) in zip(query_grades, pools, strict=True)
     ]
-
-
-def _merge_grades(grades: Sequence[Grade], copies: Mapping[str, str]) -> list[Grade]:
-    """Return a query's grades with those of copies as of one document, each answer once."""
-    if not copies:
-        return [*grades]
-    renamed = [replace(grade, doc_id=copies.get(grade.doc_id, grade.doc_id)) for grade in grades]
-    return [*{(grade.key, grade.doc_id): grade for grade in renamed}.values()]
+    battles = battles_of(
+        [votes for votes, _ in pools], [[grade.doc_id for grade in rows] for rows in merged]
+    )
+    marks = mark_documents(battles, merged, learned.judges)
+    games = count_games(battles, by_size=learned.by_size)
+    scores, errors, *shifts = fit_with_grades(games, marks, learned, prior_sd)
+    fits = rank_documents(
+        battles,
+        why_unscored(battles, games, linked=marks.sum(axis=1) > 0),
+        [
+            rows[0].query_id if (rows := pool[0] or pool[1]) else ""
+            for pool in zip(query_votes, query_grades, strict=True)
+        ],
+        (scores, errors),
+        share,
+        shifts=(shifts[0], shifts[1]),
+    )
+    return [add_copies(fit, copies) for fit, (_, copies) in zip(fits, pools, strict=True)]

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.battles import Floats, Games, Ints
 from zelo_ray.fitting.bradley_terry import fit_games
-from zelo_ray.fitting.games import Games
 
 
 @dataclass(frozen=True, slots=True)
