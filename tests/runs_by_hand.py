@@ -11,9 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tests.builders import pool_of, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from tests.results import write_both
@@ -35,8 +32,6 @@ def _write_votes(out: Path) -> None:
 def _write_nothing(out: Path) -> None:
     """Write a run without queries."""
     write_run(out, results_of(out, []))
-
-
 
 
 RUNS: Mapping[str, Callable[[Path], object]] = {

@@ -25,8 +25,8 @@ from zelo_ray.files.pools import Line
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.groups import _connected, count_groups, draw_groups
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
+from zelo_ray.fitting.pairs import _connected, draw_groups
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import UnscoredReason
@@ -78,7 +78,6 @@ def test_each_round_has_every_document_once_and_all_are_linked(n, size, rounds, 
     ids = IDS[:n]
     drawn = draw_groups(seed, "q", ids, size, rounds)
     assert len(drawn) == (1 if n <= size else rounds)
-    assert sum(map(len, drawn)) == count_groups(n, size, rounds)
     for groups in drawn:
         assert sorted(doc_id for group in groups for doc_id in group) == ids
         sizes = [*map(len, groups)]
@@ -113,7 +112,6 @@ def test_groups_follow_from_seed_and_query():
     drawn = [str(draw_groups(*each, IDS[:30], 8, 3)) for each in ((0, "q"), (1, "q"), (0, "r"))]
     assert len({*drawn}) == 3
     assert [draw_groups(0, "q", ids, 8, 3) for ids in ([], ["a"])] == [[], []]
-    assert [count_groups(n, 8, 3) for n in (0, 1, 2, 8, 9)] == [0, 0, 1, 1, 6]
 
 
 # What is asked, and what becomes of it

@@ -40,7 +40,6 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import LedgerError, LockError
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
-from zelo_ray.reports.terminal import render_lines
 
 DOCUMENTS = [{"id": "a", "content": "A tick."}, {"id": "b", "content": "A clock."}]
 FILES = {

@@ -143,6 +143,23 @@ def disagreement(ratings: Ratings) -> Floats:
         return np.where(judges > 1, total / (judges * (judges - 1) / 2), np.nan)
 
 
+def grade_correlation(confusion: Floats) -> float:
+    """Return Pearson's correlation of two judges' grades; NaN where one of them never varies.
+
+    ``confusion`` has how often each pair of grades occurred, [levels, levels].
+    """
+    total, levels = confusion.sum(), np.arange(len(confusion))
+    if not total:
+        return float("nan")
+    marginal_a, marginal_b = confusion.sum(axis=1) / total, confusion.sum(axis=0) / total
+    means = marginal_a @ levels, marginal_b @ levels
+    spreads = marginal_a @ levels**2 - means[0] ** 2, marginal_b @ levels**2 - means[1] ** 2
+    if min(spreads) <= 0:
+        return float("nan")
+    shared = levels @ confusion @ levels / total - means[0] * means[1]
+    return float(shared / np.sqrt(spreads[0] * spreads[1]))
+
+
 # --- a fit of each judge ------------------------------------------------------------------------
 
 _X = np.linspace(-5, 5, 101)

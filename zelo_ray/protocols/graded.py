@@ -20,7 +20,6 @@ from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
-from zelo_ray.fitting.effective_judges import effective_number_by_people
 from zelo_ray.fitting.grades import Floats, Ints, Ratings
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
 from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind
@@ -118,9 +117,6 @@ def learn(
         word = f"what judges get wrong together is {shared.found:.2f} grades by "
         word += counted(shared.queries, "query", "queries")
         notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
-        worth = effective_number_by_people(ratings, human) if labels >= ANCHORS else nan
-        if not math.isnan(worth):
-            notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
         learned = replace(learned, shared=shared.value)
     trusted = _measure_consensus(ratings, human, query)
     notes += _describe_consensus(trusted)

@@ -1,7 +1,7 @@
 """Listwise votes: a judge orders a handful of documents a call, and an order is one vote.
 
 Groups of documents are drawn so that each document is shown equally often, and so that all are
-linked (`zelo_ray.fitting.groups`). An order of k documents says who wins k(k - 1)/2 battles (as in
+linked (`zelo_ray.fitting.pairs`). An order of k documents says who wins k(k - 1)/2 battles (as in
 BlitzRank, Agrawal et al. 2026, arXiv 2602.05448), but they come from one look: it counts as the k -
 1 choices of the Plackett-Luce model (`zelo_ray.fitting.orders`). No reasons are written. One round.
 """
@@ -14,9 +14,8 @@ from itertools import combinations
 from typing import Self
 
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.groups import Group, draw_groups
 from zelo_ray.fitting.orders import score_orders
-from zelo_ray.fitting.pairs import first_turn
+from zelo_ray.fitting.pairs import Group, draw_groups, first_turn
 from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.options import ListwiseOptions
