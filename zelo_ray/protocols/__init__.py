@@ -35,7 +35,6 @@ from zelo_ray.protocols.protocol import (
     Judgments,
     Learned,
     Protocol,
-    QueryResults,
     Ranker,
     ScoreKind,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "Parallel",
     "Progress",
     "Protocol",
-    "QueryResults",
     "Ranker",
     "Replies",
     "Rounds",

@@ -95,11 +95,6 @@ def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[st
     return {judge.name: max(documents - 1, 0) * options.repeats for judge in panel}
 
 
-def _contest_key(row: Contest | Winner | Failure) -> str | None:
-    """Return the key of a contest or a failure; None for a winner."""
-    return None if isinstance(row, Winner) else row.key
-
-
 def fit(
     judgments: Sequence[Sequence[Contest | Winner]],
     options: BestOfOptions,
@@ -244,5 +239,4 @@ PROTOCOL = Protocol(
     ),
     options=BestOfOptions,
     **shared_error.learning(fit),
-    coverage_key=_contest_key,
 )

@@ -26,7 +26,7 @@ from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind
 from zelo_ray.protocols.grading import CriteriaGrading, Grading, grading_by, grading_question
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.options import GradedOptions, recorded_pooling
-from zelo_ray.protocols.protocol import Judgments, always, describe_errors
+from zelo_ray.protocols.protocol import Judgments, always
 from zelo_ray.protocols.questions import Ask, one_round
 from zelo_ray.protocols.shared_error import without_example_queries
 from zelo_ray.reasons import Unscored, UnscoredReason
@@ -328,28 +328,17 @@ def _explained(options: Mapping[str, Any]) -> str:
     )
 
 
-def _headline(score: GradedScore, documents: int, noun: str) -> str:
-    split = " The judges are split." if score.ambiguous else ""
-    return (
-        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{describe_errors(score)}), "
-        f"rank {score.rank} of {documents}, from {score.comparisons} {noun}s: median "
-        f"{score.median:g}, majority {score.majority}.{split}"
-    )
-
-
 _SCORE = ScoreKind(
     record=GradedScore,
     unit="grades",
     scale=(0, 3),
     shown=("score", "grade"),
     explain=_explained,
-    headline=_headline,
 )
 CRITERIA = Judgments(
     record=CriterionGrade,
     noun="grade by criterion",
     words=lambda row: f"{row.criterion} {row.grade}: {row.reason}",
-    narrative=lambda _held, _doc_id: (),  # the reasons of a grade tell it
     counts=False,
     optional=True,
 )

@@ -13,7 +13,6 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import isfinite
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,7 +31,6 @@ from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_er
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
-from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, one_round
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import (
@@ -43,7 +41,6 @@ from zelo_ray.records import (
     Pool,
     Reply,
     Request,
-    Score,
     SyntheticFeatures,
     Vote,
 )
@@ -233,22 +230,13 @@ def _explain(options: Mapping[str, Any]) -> str:
     return f"{meaning}. {_OF_TOKENS}" if options.get("answer") == "token" else meaning
 
 
-def _headline(score: Score, documents: int, noun: str) -> str:
-    headline = plain_headline(score, documents, noun)
-    if not isinstance(score, AbsoluteScore):
-        return headline
-    if not isfinite(score.absolute_score):
-        return f"{headline}; no absolute score: its query has no grades"
-    return f"{headline}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
-
-
 def _score_kind(options: ZeloOptions) -> ScoreKind:
     if options.calls_per_document is None:
         return _SCORE
     return replace(_SCORE, record=AbsoluteScore, shown=("score", "absolute_score"))
 
 
-_SCORE = ScoreKind(unit="logits", explain=_explain, headline=_headline)
+_SCORE = ScoreKind(unit="logits", explain=_explain)
 PROTOCOL = Protocol(
     name="zelo",
     rounds=rounds,
