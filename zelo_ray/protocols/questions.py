@@ -84,19 +84,22 @@ Count = Callable[[Pool, Sequence[Judge], Any], dict[str, int]]
 
 
 def one_round(
-    plan: Plan, question: Callable[[Pool, Ask, Any, ShownDocuments], Question]
+    plan: Plan,
+    question: Callable[[Pool, Ask, Any, ShownDocuments], Question],
+    ask_all: Callable[[Iterable[Question]], Rounds] = ask,
 ) -> tuple[Callable[[Pool, Sequence[Judge], Any], Rounds], Count]:
     """Return the ``rounds`` and the ``count`` of a protocol that asks all at once.
 
     Args:
         plan: yields what is asked of whom, by pool, panel and options.
         question: builds one of these, by the pool, the options and the documents as shown.
+        ask_all: asks them: `ask`, or `ask_for_all` where half of the answers are none.
     """
 
     def rounds(pool: Pool, panel: Sequence[Judge], options: Any) -> Rounds:
         pool = cut_pool(pool, options)
         shown = ShownDocuments(pool, options)
-        return ask(question(pool, each, options, shown) for each in plan(pool, panel, options))
+        return ask_all(question(pool, each, options, shown) for each in plan(pool, panel, options))
 
     def count(pool: Pool, panel: Sequence[Judge], options: Any) -> dict[str, int]:
         asked = Counter(each.judge.name for each in plan(cut_pool(pool, options), panel, options))

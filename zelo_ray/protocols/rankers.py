@@ -16,9 +16,9 @@ What a judge does not answer fails the whole pool: half a ranking is none.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
@@ -27,11 +27,13 @@ from zelo_ray.protocols.progress import Rounds
 from zelo_ray.protocols.protocol import Ranker
 from zelo_ray.protocols.questions import (
     Ask,
+    Count,
     Question,
     ShownDocuments,
     ask_for_all,
     build_failure,
     cut_pool,
+    one_round,
 )
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import (
@@ -131,14 +133,19 @@ def order_request(
 # rerank
 
 
-def _rerank(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
-    pool, (judge,) = cut_pool(pool, options), panel
-    shown = ShownDocuments(pool, options)
-    chunks = _chunks(pool, judge)
-    return ask_for_all(_rerank_question(pool, Ask(judge, chunk), shown) for chunk in chunks)
+def _chunks(pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> Iterator[Ask]:
+    """Yield the documents of each request: all of them if the model runs here.
+
+    Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
+    """
+    ids = tuple(document.id for document in pool.documents)
+    for judge in panel:
+        size = judge.options.get("documents") or max(1, len(ids))
+        for start in range(0, len(ids), size):
+            yield Ask(judge, ids[start : start + size])
 
 
-def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
+def _rerank(pool: Pool, asked: Ask, _options: AnnotateOptions, shown: ShownDocuments) -> Question:
     """Build the question; all that is sent, and so hashed in the key, is in ``user``.
 
     A failure is of the whole pool.
@@ -166,49 +173,25 @@ def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
     return Question(pool.query_id, every, request, Scores, ranked)
 
 
-def _count_chunks(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
-    return {judge.name: len(_chunks(cut_pool(pool, options), judge)) for judge in panel}
-
-
-def _chunks(pool: Pool, judge: Judge) -> list[tuple[str, ...]]:
-    """Split documents into requests: all in one if the model runs here and may compare them.
-
-    Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
-    """
-    ids = tuple(document.id for document in pool.documents)
-    size = judge.options.get("documents") or max(1, len(ids))
-    return [ids[start : start + size] for start in range(0, len(ids), size)]
-
-
 # pointwise
 
 
-def _score_each(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
-    pool, (judge,) = cut_pool(pool, options), panel
-    shown = ShownDocuments(pool, options)
-    return ask_for_all(
-        _score_question(pool, shown[document.id], judge, options) for document in pool.documents
-    )
+def _each(pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> Iterator[Ask]:
+    return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
 
 
-def _score_question(
-    pool: Pool, document: Document, judge: Judge, options: AnnotateOptions
-) -> Question:
+def _score(pool: Pool, asked: Ask, options: AnnotateOptions, shown: ShownDocuments) -> Question:
+    judge, (doc_id,), _ = asked
+    document = shown[doc_id]
     texts = {"document": document.content}
     request = build_request(
         "pointwise", pool, judge, options, Relevance, documents=[document], texts=texts
     )
 
     def ranked(answer: Relevance, _reply: Reply) -> list[Ranked]:
-        return [Ranked(pool.query_id, document.id, float(answer.relevance))]
+        return [Ranked(pool.query_id, doc_id, float(answer.relevance))]
 
-    return Question(pool.query_id, (document.id,), request, Relevance, ranked)
-
-
-def _count_documents(
-    pool: Pool, panel: Sequence[Judge], options: AnnotateOptions
-) -> dict[str, int]:
-    return {judge.name: len(cut_pool(pool, options).documents) for judge in panel}
+    return Question(pool.query_id, (doc_id,), request, Relevance, ranked)
 
 
 # listwise
@@ -249,16 +232,19 @@ def _windows(documents: int) -> Iterator[tuple[int, int]]:
         end = end - _STEP if start else 0
 
 
+def _ranker(
+    name: str, ways: tuple[Callable[..., Rounds], Count], model: type[BaseModel], **more: Any
+) -> Ranker:
+    return Ranker(name=name, rounds=ways[0], count=ways[1], response_models=(model,), **more)
+
+
 RANKERS: Mapping[str, Ranker] = {
-    "rerank": Ranker(name="rerank", rounds=_rerank, count=_count_chunks, response_models=(Scores,)),
-    "pointwise": Ranker(
-        name="pointwise", rounds=_score_each, count=_count_documents, response_models=(Relevance,)
-    ),
-    "listwise": Ranker(
-        name="listwise",
-        rounds=_order_windows,
-        count=_count_windows,
-        response_models=(Order,),
+    "rerank": _ranker("rerank", one_round(_chunks, _rerank, ask_for_all), Scores),
+    "pointwise": _ranker("pointwise", one_round(_each, _score, ask_for_all), Relevance),
+    "listwise": _ranker(
+        "listwise",
+        (_order_windows, _count_windows),
+        Order,
         rebuild={"Order": lambda parameters: order_of(int(parameters[0]))},
         max_rounds=None,  # one for each window
     ),

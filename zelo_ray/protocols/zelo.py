@@ -252,7 +252,5 @@ PROTOCOL = Protocol(
         options.votes == "all" and options.calls_per_document is None
     ),
     learn=learn,
-    learns=lambda options: (
-        options.calls_per_document is not None or shared_error.has_human_grades(options)
-    ),
+    learns=lambda options: options.calls_per_document is not None or options.human is not None,
 )
