@@ -71,13 +71,13 @@ def test_a_criterion_has_a_name_and_may_have_a_weight_and_a_meaning(tmp_path):
         assert parse_criterion(text) == parsed
     for given, fields, says in (
         (("Accuracy",), {}, "no criterion"),
-        (("accuracy=0",), {}, "above 0"),
-        (("accuracy=1.2.3",), {}, "not a number"),
+        (("accuracy=0",), {}, "weights above 0"),
+        (("accuracy=1.2.3",), {}, "no criterion"),
         (("accuracy=2", "accuracy: right"), {}, "two criteria"),
-        (("accuracy", "accuracy_error"), {}, "beside accuracy"),
+        (("accuracy", "accuracy_error"), {}, "cannot be called accuracy_error"),
         (("model_config",), {}, "cannot be called"),
         (tuple(f"c{n}" for n in range(13)), {}, "at most 12"),
-        (("accuracy: 2",), {}, "write accuracy=2"),
+        (("accuracy: 2",), {}, "no criterion"),
         (("clarity",), {"anchors": "law"}, "or anchors"),
         (("clarity",), {"pooling": "thurstone"}, "pooling: thurstone"),
         (("clarity",), {"template": "{{query}} {{document}} {{answer_format}}"}, "a template"),

@@ -83,7 +83,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, tmp_path, monkeyp
         *sorted(crash.DEFAULT_JUDGES),
         "human",
     ]
-    [mean] = [row for row in rows_of(tmp_path / "online", "shares") if row["name"] == "grade"]
+    [mean] = [row for row in rows_of(tmp_path / "online", "shares") if row["measure"] == "grade"]
     assert mean["humans"] == QUERIES * DOCUMENTS
     for line in (tmp_path / "online" / "annotated.jsonl").read_text().splitlines():
         worth = [(worth_in(d), d["score"]) for d in json.loads(line)["documents"]]

@@ -228,7 +228,7 @@ def connected_parts(x: Ints, y: Ints, items: int) -> Ints:
 
 def _disconnected(doc_ids: Sequence[str], labels: Ints) -> Unscored:
     """Return the reason for documents that fall into parts; ``labels`` are the parts' numbers."""
-    parts = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
+    parts = [np.flatnonzero(labels == n).tolist() for n in dict.fromkeys(labels.tolist())]
     names = [", ".join(_first([doc_ids[at] for at in part])) for part in parts]
     return Unscored.because(
         UnscoredReason.DISCONNECTED, parts=len(parts), names="; ".join(_first(names))

@@ -6,7 +6,7 @@ lost (Yan 2014, arXiv 1411.1168), and sparse battles nearly always hold one, so 
 maximum of the posterior under a Gaussian prior, which always exists and is unique.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -219,7 +219,7 @@ def rank_documents(
         columns += [[round(number, 12) + 0.0 for number in part.tolist()] for part in absolute]
     columns.append(np.round(truth_errors(query, score, error, share), 12).tolist())
     rows, fits = [*zip(*columns, strict=True)], list[Fit]()
-    record = AbsoluteScore if shifts else Score
+    record: Callable[..., Score] = AbsoluteScore if shifts else Score
     for number, (ids, start) in enumerate(zip(battles.documents, starts.tolist(), strict=True)):
         found = zip(ids, rows[start : start + len(ids)], strict=True)
         best = enumerate(sorted(found, key=lambda row: -row[1][0]), 1)

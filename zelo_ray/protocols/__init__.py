@@ -9,7 +9,7 @@ not wait for each other, such as the debates of different judges, are generators
 it yields as `Parallel`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from importlib import import_module
 from typing import Any, cast
@@ -40,9 +40,6 @@ from zelo_ray.protocols.protocol import (
 )
 
 __all__ = [
-    "PROTOCOLS",
-    "RANKERS",
-    "TABLES",
     "Evidence",
     "Judgments",
     "Learned",
@@ -55,16 +52,6 @@ __all__ = [
     "ScoreKind",
     "Step",
     "advance",
-    "find_protocol",
-    "is_own_protocol",
-    "load_protocol",
-    "options_of",
-    "options_with_all_protocols",
-    "protocol_names",
-    "protocol_of_record",
-    "recorded_options",
-    "recorded_scores",
-    "refine_options",
 ]
 
 PROTOCOLS = {
@@ -149,7 +136,7 @@ def protocol_of_record(record: Mapping[str, Any]) -> Protocol:
     except OptionError:
         return Protocol(
             name=name,
-            rounds=_refuse_unknown_options,
+            rounds=lambda *_: iter(()),  # type: ignore[arg-type]  # nobody asks
             count=lambda *_: {},
             response_models=(),
             judgments={},
@@ -178,10 +165,6 @@ def recorded_scores(record: Mapping[str, Any]) -> ScoreKind:
         return protocol.scores_of(recorded_options(record))
     except (KeyError, TypeError, ValueError):
         return protocol.score
-
-
-def _refuse_unknown_options(*_: object) -> Rounds:
-    raise OptionError("this protocol is gone")
 
 
 def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
@@ -224,9 +207,7 @@ def tried_protocols(words: Iterable[str]) -> Iterator[str]:
 def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
     """Combine the options of a command with those of all protocols, in groups by protocol.
 
-    Args:
-        kind: the options of the command.
-        names: protocols beside those that come with the package.
+    ``names`` are protocols beside those that come with the package.
     """
     infos, owners = dict[str, FieldInfo](), dict[str, list[str]]()
     for name in dict.fromkeys((*PROTOCOLS, *names)):
@@ -237,10 +218,8 @@ def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> t
     definitions: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
         info = copy(infos[field])
-        info.metadata = [
-            *info.metadata,
-            OptionGroup(_describe_owners(owners[field]), last=True),
-        ]
+        group = OptionGroup(f"options of {', '.join(owners[field])}", last=True)
+        info.metadata = [*info.metadata, group]
         definitions[field] = (info.annotation, info)
     return create_model(kind.__name__, __base__=kind, **definitions)
 
@@ -249,11 +228,3 @@ def _own_fields(name: str) -> dict[str, FieldInfo]:
     """Return the options of a protocol that not every protocol has."""
     fields = options_of(name).model_fields
     return {field: fields[field] for field in fields.keys() - AnnotateOptions.model_fields.keys()}
-
-
-def _describe_owners(owners: Sequence[str]) -> str:
-    """Name the protocols that have an option, or those that have it not, where they are fewer."""
-    others = [name for name in PROTOCOLS if name not in owners]
-    if len(others) >= len(owners):
-        return f"options of {', '.join(owners)}"
-    return f"options of all protocols{' but ' if others else ''}{', '.join(others)}"

@@ -133,7 +133,10 @@ def _score(pairing: Pairing, options: RoundsOptions) -> Rounds:
         return failures
     good = {r.key: a for r, a in zip(requests, replies, strict=True) if isinstance(a, Tagged)}
     scores = [
-        tuple(mean_score([getattr(one, side) for _, one in answer]) for side in _INNER[1:])
+        (
+            mean_score([one.answer_1 for _, one in answer]),
+            mean_score([one.answer_2 for _, one in answer]),
+        )
         for answer in good.values()
     ]
     reasons = ["\n".join(f"{name}: {one.analysis}" for name, one in a) for a in good.values()]

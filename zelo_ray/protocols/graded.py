@@ -145,8 +145,8 @@ def _ratings_by(
             part.append((unit, place[entry.judge], entry.grade))
     parts = dict[str, Ratings]()
     for name, part in rows.items():
-        unit, judge, grade = np.array(part, np.int64).reshape(-1, 3).T
-        parts[name] = Ratings(unit, judge, grade.astype(np.float64), len(items), judges)
+        units, raters, grades = np.array(part, np.int64).reshape(-1, 3).T
+        parts[name] = Ratings(units, raters, grades.astype(np.float64), len(items), judges)
     return items, parts.pop(_WHOLE), parts
 
 

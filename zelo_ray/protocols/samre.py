@@ -127,9 +127,9 @@ def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
         )
         reasons = "\n".join(f"{name}: {each.justification}" for name, each in points.items())
         past.append(_Round((first, second), feedback.text, sums, reasons))
-    arguments, feedback, scores, reasons = zip(*past, strict=True)
-    texts = {"arguments": arguments, "feedback": feedback, "reasoning": reasons}
-    return [pairing.verdict("samre", scores, keys, **texts)]
+    arguments, feedbacks, all_scores, explanations = zip(*past, strict=True)
+    more = {"arguments": arguments, "feedback": feedbacks, "reasoning": explanations}
+    return [pairing.verdict("samre", all_scores, keys, **more)]
 
 
 def _is_settled(past: Sequence[_Round]) -> bool:

@@ -17,7 +17,6 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.files.wording import counted
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.grade_worth import (
@@ -46,7 +45,7 @@ from zelo_ray.records import (
 )
 
 PROMPT = ZeloOptions.template_form.prompt
-_GRADES, _FEWEST = 12_000, 8
+_MAX_GRADES, _MIN_QUERIES = 12_000, 8
 """Grades that tell what they are worth, at most, and queries at least."""
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
@@ -167,30 +166,16 @@ def learn(
     if options.calls_per_document is None:
         return shared_error.learn_from_scores(fit(judgments, options), evidence.human, options)
     votes, grades = _by_kind(judgments)
-    some = range(_count_queries(grades))
-    votes, grades = [votes[n] for n in some], [grades[n] for n in some]
+    # All queries tell it, or fewer of many documents.
+    sums = accumulate(map(len, grades))
+    some = sum(n < _MIN_QUERIES or total <= _MAX_GRADES for n, total in enumerate(sums))
+    votes, grades = votes[:some], grades[:some]
     judges = sorted({grade.judge for pool in grades for grade in pool})
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
     worth = learn_grade_worth(battles, mark_documents(battles, grades, judges), judges)
-    learned = LearnedWorth(worth=worth, notes=(_describe_calls(len(evidence.judges), options),))
+    learned = LearnedWorth(worth=worth)
     fits = fit(judgments, options, learned)
     return shared_error.learn_from_scores(fits, evidence.human, options, learned)
-
-
-def _count_queries(grades: Sequence[Sequence[Grade]]) -> int:
-    """Count the queries to learn from: all of them, or fewer of many documents."""
-    sums = accumulate(map(len, grades))
-    return sum(n < _FEWEST or total <= _GRADES for n, total in enumerate(sums))
-
-
-def _describe_calls(judges: int, options: ZeloOptions) -> str:
-    """Say what was asked, however many judges answered."""
-    grades, rings = options.first_round(judges)
-    several = " by different judges" if grades > 1 else ""
-    return (
-        f"of {options.calls_per_document} calls a document, {counted(grades, 'grade')}{several} "
-        f"and {counted(rings, 'ring')} of battles were asked, as far as a query has so many pairs"
-    )
 
 
 def _by_kind(
