@@ -112,14 +112,6 @@ def test_what_goes_together():
 # What it comes to
 
 
-@pytest.mark.parametrize("names", [(), ("three",), ("three", "one")])
-def test_a_run_says_what_was_asked_whoever_answered(names):
-    _, learned = scored([asked(say=silent(*names))[0]])
-    assert "3 grades by different judges and 1 ring" in learned.notes[0]
-    _, learned = scored([asked(say=silent(*names), calls_per_document=6)[0]], calls_per_document=6)
-    assert "3 grades by different judges and 3 rings" in learned.notes[0]
-
-
 def test_before_grades_are_weighed_there_are_no_scores():
     step, _ = asked()
     assert zelo.fit([step.judgments], options_of()) == [Fit()]

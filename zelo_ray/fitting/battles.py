@@ -152,9 +152,6 @@ def count_games(battles: Battles, *, by_size: bool = False) -> Games:
     Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
     pair are averaged. A query's numbers depend, bit for bit, on its own votes only. With
     ``by_size`` a vote shares its game by the size of its preference instead.
-
-    Raises:
-        ValueError: a preference is not in [-1, 1].
     """
     odd = battles.preference[~(np.abs(battles.preference) <= 1)]
     if odd.size:

@@ -101,12 +101,7 @@ def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) ->
 def fit_with_grades(
     games: Games, marks: Floats, learned: GradeWorth, prior_sd: float = _UNGRADED
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Fit scores whose prior is by grades, where a document has any, and else ``prior_sd`` wide.
-
-    Returns:
-        Scores, centred on 0 in each query, and their standard errors, [documents] each; and by
-        query the shift that puts all of them on one scale, with its error: NaN without grades.
-    """
+    """Fit scores whose prior is by grades, where a document has any, and else ``prior_sd`` wide."""
     query = np.repeat(np.arange(len(games.sizes)), games.sizes)
     graded = marks.sum(axis=1) > 0
     mean = marks @ learned.worth.ravel()

@@ -307,11 +307,7 @@ def calibrate(panel: Panel, ratings: Ratings) -> tuple[Floats, Floats, Floats]:
 
 
 def _patterns(ratings: Ratings) -> "tuple[scipy.sparse.csr_array, Ints]":
-    """Count each unit's grades by judge and grade, and find the distinct rows.
-
-    Returns:
-        Weights of shape [rows, judges * grades], and the row of each unit.
-    """
+    """Count each unit's grades by judge and grade, and find the distinct rows."""
     kind = ratings.judge * LEVELS + round_grades(ratings.grade)
     width = len(ratings.judges) * LEVELS
     cells, at = np.unique(ratings.unit * width + kind, return_inverse=True)

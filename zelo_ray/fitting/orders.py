@@ -42,9 +42,6 @@ def score_orders(
     It does as `score_votes` does. Orders of the same documents, by several judges or repeats, share
     one vote, since they err together. A score's ``comparisons`` are the orders that its document is
     in.
-
-    Raises:
-        ValueError: a vote has no key, a preference is not in [-1, 1], or the prior makes no sense.
     """
     if any(vote.key == "" for votes in query_votes for vote in votes):
         raise ValueError("a vote has no key, so nobody knows which order it is of")
@@ -89,12 +86,7 @@ def stack_orders(votes: Sequence[Vote], doc_ids: Sequence[str]) -> OrderStack:
 
 
 def fit_orders(stack: OrderStack, prior_sd: float) -> tuple[Floats, Floats]:
-    """Fit scores by Newton's method, centred on 0, and their standard errors, in logits.
-
-    Raises:
-        ValueError: the prior makes no sense.
-        ArithmeticError: the maximum was not reached.
-    """
+    """Fit scores by Newton's method, centred on 0, and their standard errors, in logits."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     precision = prior_sd**-2

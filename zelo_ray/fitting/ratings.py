@@ -50,10 +50,6 @@ def rate(comparisons: Comparisons, prior_sd: float = 2.5) -> FittedRatings:
     """Fit the scores of one query, in logits and centred on 0; a tie is half a win for each.
 
     An infinite ``prior_sd`` means maximum likelihood.
-
-    Raises:
-        ValueError: a weight is negative or not finite, or the prior makes no sense.
-        ArithmeticError: the maximum was not reached.
     """
     games = _sum_by_pair(comparisons)
     if reason := _why_unrated(games, prior_sd):

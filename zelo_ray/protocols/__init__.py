@@ -93,11 +93,7 @@ def load_protocol(name: str) -> Protocol:
 
 
 def options_of(name: str) -> type[AnnotateOptions]:
-    """Return the options of a protocol, by its name; of the package's without loading it.
-
-    Raises:
-        OptionError: there is none of that name.
-    """
+    """Return the options of a protocol, by its name; of the package's without loading it."""
     return OPTIONS.get(name) or load_protocol(name).options
 
 
@@ -113,11 +109,7 @@ def is_own_protocol(name: str) -> bool:
 
 
 def find_protocol(name: str) -> Ranker:
-    """Load a protocol or a ranker by its name, as one object that can ask judges.
-
-    Raises:
-        OptionError: there is none of that name.
-    """
+    """Load a protocol or a ranker by its name, as one object that can ask judges."""
     if name in RANKERS:
         ranker: Ranker = import_module("zelo_ray.protocols.rankers").RANKERS[name]
         return ranker
@@ -146,11 +138,7 @@ def protocol_of_record(record: Mapping[str, Any]) -> Protocol:
 
 
 def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
-    """Return the options of a run, by its record, as far as its protocol still has them.
-
-    Raises:
-        KeyError, TypeError, ValidationError: the record holds none.
-    """
+    """Return the options of a run, by its record, as far as its protocol still has them."""
     kind, options = protocol_of_record(record).options, record["options"]
     if not isinstance(options, Mapping):
         raise TypeError("options are no mapping")
@@ -171,10 +159,6 @@ def refine_options(kind: type[Kind], values: Mapping[str, Any]) -> type[Kind]:
     """Return the options of a command with those of the protocols that its values name.
 
     A command that compares protocols has the options of all.
-
-    Raises:
-        OptionError: an option is of other protocols.
-        OptionError: there is none of that name.
     """
     if "candidates" in kind.model_fields:
         tried = values.get("try_") or values.get("try") or ()

@@ -75,11 +75,7 @@ class Tagged(BaseModel):
 
     @classmethod
     def read(cls, text: str) -> "Tagged":
-        """Parse a text that holds every tag once, in its place, and nothing outside of them.
-
-        Raises:
-            ValueError: it is another text, or a score is none, or out of range.
-        """
+        """Parse a text that holds every tag once, in its place, and nothing outside of them."""
         pieces = _TAG.split(text)
         for expected, tag in zip_longest(_FORM, pieces[1::2], fillvalue="the end"):
             if expected != tag:

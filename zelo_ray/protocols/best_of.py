@@ -115,11 +115,7 @@ def fit(
 def _tournament(
     pool: Pool, judge: Judge, repeat: int, options: BestOfOptions, shown: ShownDocuments
 ) -> Rounds:
-    """Let each next answer challenge the king, in an order that is the same for all judges.
-
-    Returns:
-        The contests and the winner; or the contests up to the failure that ended it.
-    """
+    """Let each next answer challenge the king, in an order that is the same for all judges."""
     order = [document.id for document in pool.documents]
     if options.order == "random":
         random = Random(f"{options.seed}:{pool.query_id}:order:{repeat}")

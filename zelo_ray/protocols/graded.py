@@ -71,9 +71,6 @@ def learn(
     are not too few, without those of a query that judges were shown as an example. Where fewer than
     three judges, or two and the human, agree at all, nobody can tell who of them errs: the mean is
     taken then, and no spread is told.
-
-    Raises:
-        ArithmeticError: the fit did not converge.
     """
     judges = tuple(sorted(evidence.judges))
     judgments = [sorted(pool, key=_order) for pool in judgments if pool]

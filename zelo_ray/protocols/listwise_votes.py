@@ -30,11 +30,7 @@ class GroupOrder(Order):
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
-        """Build the answer of a free judge.
-
-        Raises:
-            ValueError: it has neither scores nor a preference.
-        """
+        """Build the answer of a free judge."""
         if not seen.scores:  # for two documents a preference will do
             return cls(order=[1, 2] if seen.preference <= 0 else [2, 1])
         best = sorted(range(len(seen.scores)), key=lambda place: -seen.scores[place])

@@ -132,11 +132,7 @@ class Criterion(NamedTuple):
 
 
 def parse_criterion(text: str) -> Criterion:
-    """Read a criterion as ``name=weight: meaning``; weight and meaning may be left out.
-
-    Raises:
-        ValueError: it is not of this form.
-    """
+    """Read a criterion as ``name=weight: meaning``; weight and meaning may be left out."""
     match = _CRITERION.fullmatch(text.strip())
     if not match or not float(match[2] or 1):
         raise ValueError(
@@ -147,11 +143,7 @@ def parse_criterion(text: str) -> Criterion:
 
 
 def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Return the criteria, a text each; a single text may be a file with a line for each.
-
-    Raises:
-        ValueError: one is wrong, two have one name, or they are too many.
-    """
+    """Return the criteria, a text each; a single text may be a file with a line for each."""
     if info.context == FROM_USER and len(texts) == 1:
         lines = [line.strip() for line in read_text_or_literal(texts[0]).splitlines()]
         texts = tuple(line for line in lines if line and not line.startswith("#"))

@@ -61,16 +61,7 @@ class Pairing:
         fields: Mapping[str, str | int] | None = None,
         repeat: int = 0,
     ) -> Request:
-        """Render a prompt.
-
-        Args:
-            prompt: its file's name.
-            verdict: what an answer must satisfy.
-            answers: the order in which this prompt shows Answer 1 (0) and Answer 2 (1).
-            more: what judges said so far, which stands between markers, by name.
-            fields: what else the file names; no text that came from outside.
-            repeat: how often it was asked before.
-        """
+        """Render a prompt."""
         first, second = (self.shown[place] for place in answers)
         statements = more or {}
         return build_request(
@@ -141,14 +132,7 @@ Method = Callable[[Pairing, Any], Rounds]
 def pairing_protocol(
     name: str, method: Method, most_calls: Callable[[Any], int], **more: Any
 ) -> Protocol:
-    """Return a protocol by which every judge judges every pair of the plan.
-
-    Args:
-        name: its name.
-        method: how a judge judges a pair in one order.
-        most_calls: how many requests that takes at most, by the options.
-        more: what else is its own.
-    """
+    """Return a protocol by which every judge judges every pair of the plan."""
 
     def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> Rounds:
         pool = cut_pool(pool, options)

@@ -50,12 +50,6 @@ def select_passages(text: str, query: str, size: int, budget: int) -> str:
     """Return the passages of a text that share most with a query, in order, with numbers.
 
     The last that is taken is cut to what room there is.
-
-    Args:
-        text: of a document that is too long, `strip_passage_numbers`.
-        query: what it is judged for.
-        size: bytes of a passage with its number, at most; more than `_NUMBER`.
-        budget: bytes of what is shown, at most.
     """
     passages = split_passages(text, size - _NUMBER)
     overlaps = [0.0, *score_passages(query, passages), 0.0]

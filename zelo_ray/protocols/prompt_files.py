@@ -36,11 +36,7 @@ class Prompt:
         return list(dict.fromkeys(name for _, name in self._parts if name))
 
     def substitute(self, values: Mapping[str, object]) -> str:
-        """Fill the places of the text, as `string.Template.substitute` does, but faster.
-
-        Raises:
-            KeyError: a place has no text.
-        """
+        """Fill the places of the text, as `string.Template.substitute` does, but faster."""
         return "".join(text + str(values[name]) if name else text for text, name in self._parts)
 
 
@@ -69,10 +65,6 @@ def load_prompt(name: str) -> PromptParts:
 
 @cache
 def load_section(name: str, section: str) -> str:
-    """Load one section of the system prompt of a file.
-
-    Raises:
-        KeyError: the file has no such section.
-    """
+    """Load one section of the system prompt of a file."""
     _, *pieces = _HEADING.split(_read_file(name)[0])
     return dict(zip(pieces[::2], pieces[1::2], strict=True))[section].strip()

@@ -88,13 +88,7 @@ def one_round(
     question: Callable[[Pool, Ask, Any, ShownDocuments], Question],
     ask_all: Callable[[Iterable[Question]], Rounds] = ask,
 ) -> tuple[Callable[[Pool, Sequence[Judge], Any], Rounds], Count]:
-    """Return the ``rounds`` and the ``count`` of a protocol that asks all at once.
-
-    Args:
-        plan: yields what is asked of whom, by pool, panel and options.
-        question: builds one of these, by the pool, the options and the documents as shown.
-        ask_all: asks them: `ask`, or `ask_for_all` where half of the answers are none.
-    """
+    """Return the ``rounds`` and the ``count`` of a protocol that asks all at once."""
 
     def rounds(pool: Pool, panel: Sequence[Judge], options: Any) -> Rounds:
         pool = cut_pool(pool, options)

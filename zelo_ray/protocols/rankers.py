@@ -59,11 +59,7 @@ class Scores(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
-        """Build the answer of a free judge.
-
-        Raises:
-            ValueError: it has no scores.
-        """
+        """Build the answer of a free judge."""
         if not seen.scores:
             raise ValueError("it has no scores")
         return cls(scores=list(seen.scores))

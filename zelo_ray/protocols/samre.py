@@ -31,11 +31,7 @@ class Speech(BaseModel):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the answer made of the whole text.
-
-        Raises:
-            ValueError: there is nothing in it.
-        """
+        """Return the answer made of the whole text."""
         return cls(text=text)
 
     def write(self) -> str:
@@ -44,11 +40,7 @@ class Speech(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
-        """Build the answer of a free judge.
-
-        Raises:
-            ValueError: it cannot argue.
-        """
+        """Build the answer of a free judge."""
         return cls(text=seen.argument)
 
 

@@ -23,9 +23,6 @@ def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
     """Return the ids of queries that judges saw in worked examples, by the options of a run.
 
     Battles alone and grades by criteria show none.
-
-    Raises:
-        OptionError: the examples cannot be read.
     """
     battles_alone = "calls_per_document" in options and options["calls_per_document"] is None
     if battles_alone or options.get("criteria") or not options.get("anchors"):
@@ -54,14 +51,7 @@ def shared_error(learned: Learned | None) -> float:
 def learn_from_scores(
     fits: Iterable["Fit"], human: pa.Table | None, options: Any, learned: Learned | None = None
 ) -> Learned:
-    """Learn from human grades how far scores of votes lie from people; without any, nothing.
-
-    Args:
-        fits: of the queries with human grades, at least.
-        human: query_id, doc_id and relevance.
-        options: of the job.
-        learned: what is known already.
-    """
+    """Learn from human grades how far scores of votes lie from people; without any, nothing."""
     learned = Learned() if learned is None else learned
     if human is None:
         return learned

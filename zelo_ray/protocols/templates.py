@@ -96,12 +96,7 @@ def choose_prompt(name: str, options: object) -> PromptParts:
 
 @cache
 def _parse(text: str, form: TemplateForm) -> tuple[PromptParts, frozenset[str]]:
-    """Turn a template into a prompt; return its places, too.
-
-    Raises:
-        ValueError: a place is missing, unknown, given twice, or would let a text pose as
-            instructions.
-    """
+    """Turn a template into a prompt; return its places, too."""
     *systems, user = _USER_LINE.split(break_special_tokens(text))
     if len(systems) > 1:
         raise ValueError(f"the template has {len(systems)} lines {USER.strip()!r}; it takes one")

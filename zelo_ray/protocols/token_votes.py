@@ -45,11 +45,7 @@ class LetterVote(BaseModel):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse the probabilities from JSON such as {"A": 0.83, "B": 0.17}.
-
-        Raises:
-            ValueError: there are none, or too little of them is of the two letters.
-        """
+        """Parse the probabilities from JSON such as {"A": 0.83, "B": 0.17}."""
         try:
             vote = cls.model_validate_json(text)
         except ValidationError:
