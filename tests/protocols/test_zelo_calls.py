@@ -208,7 +208,7 @@ def test_a_run_has_votes_grades_and_absolute_scores(tmp_path):
     assert [len(rows_of(tmp_path, name)) for name in ("votes", "grades")] == [75, 225]
     assert {"absolute_score", "absolute_error"} <= {*rows_of(tmp_path, "scores")[0]}
     told = explained(tmp_path, "q1", "d1")
-    assert "; absolute score -" in " ".join(told.split())
+    assert "; absolute score 0." in " ".join(told.split())
     assert all(f"by {judge.name}" in told for judge in PANEL)
 
 

@@ -2,8 +2,8 @@
 
 A share's interval is the exact binomial one (Clopper & Pearson 1934, Biometrika 26:404) of as many
 independent answers as these are worth, allowing for the correlation (Korn & Graubard 1998, Survey
-Methodology 24:193). ``part`` is how many of a query's answers are yes, ``whole`` how many there are:
-[queries] each.
+Methodology 24:193). ``part`` is how many of a query's answers are yes, ``whole`` how many there
+are: [queries] each.
 """
 
 import numpy as np

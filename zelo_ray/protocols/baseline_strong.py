@@ -17,10 +17,8 @@ from zelo_ray.protocols.pairings import (
     NUMBER,
     Pairing,
     failures_in,
-    free_judge_scores,
     mean_score,
     pairing_protocol,
-    score_text,
 )
 from zelo_ray.records import SyntheticFeatures
 
@@ -63,8 +61,9 @@ class Tagged(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        first, second = free_judge_scores(seen.preference, 1, 10)
-        analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
+        more = 9 / 4 * seen.preference
+        scores = {"answer_1": round(5.5 - more, 2), "answer_2": round(5.5 + more, 2)}
+        analysis = Analysis(analysis=seen.words, **scores)
         return cls(**dict.fromkeys(cls.model_fields, analysis))
 
     @model_validator(mode="after")
@@ -100,10 +99,14 @@ class Tagged(BaseModel):
         """Return the analyses as text, between tags."""
         return "\n".join(
             f"<{name}>\n<analysis>{assessment.analysis}</analysis>\n"
-            f"<answer_1>{score_text(assessment.answer_1)}</answer_1>\n"
-            f"<answer_2>{score_text(assessment.answer_2)}</answer_2>\n</{name}>"
+            f"<answer_1>{_text(assessment.answer_1)}</answer_1>\n"
+            f"<answer_2>{_text(assessment.answer_2)}</answer_2>\n</{name}>"
             for name, assessment in self
         )
+
+
+def _text(score: float) -> str:
+    return repr(float(score)).removesuffix(".0")
 
 
 def _most_calls(options: RoundsOptions) -> int:

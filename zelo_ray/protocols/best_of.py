@@ -42,6 +42,7 @@ CRITERIA = """\
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
 _TIE = 0.125
+_NO_TOURNAMENT = Unscored.because(UnscoredReason.NO_TOURNAMENT)
 
 
 class Choice(BaseModel):
@@ -105,11 +106,21 @@ def fit(
     A contest is a vote, however sure the judge was. A query none of whose tournaments came to an
     end has no scores: answers that stood further back were never seen.
     """
-    contests = [[row for row in pool if isinstance(row, Contest)] for pool in judgments]
-    votes = [[_vote(contest) for contest in pool] for pool in contests]
-    fits = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
-    kings = [[row.winner_id for row in pool if isinstance(row, Winner)] for pool in judgments]
-    return [_with_crowns(*pair) for pair in zip(fits, kings, strict=True)]
+    votes, fits = list[list[Vote]](), list[Fit]()
+    for pool in judgments:
+        rows = (row for row in pool if isinstance(row, Contest))
+        about = ((r, (r.query_id, r.left_id, r.right_id, r.judge)) for r in rows)
+        votes.append([Vote(*of, r.preference, r.swapped, "", r.key) for r, of in about])
+    plain = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
+    for pool, fitted in zip(judgments, plain, strict=True):
+        kings = [row.winner_id for row in pool if isinstance(row, Winner)]
+        scores = (
+            CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))
+            for score in fitted.scores
+        )
+        reason = fitted.reason or (None if kings else _NO_TOURNAMENT)
+        fits.append(Fit(reason=reason) if reason else Fit(tuple(scores)))
+    return fits
 
 
 def _tournament(
@@ -148,6 +159,7 @@ def _question(
     swapped = Random(":".join(map(str, drawn))).random() < 0.5
     ids = (challenger, king) if swapped else (king, challenger)
     first, second = (shown[doc_id] for doc_id in ids)
+    own = options.instructions
     request = build_request(
         PROMPT,
         pool,
@@ -156,7 +168,7 @@ def _question(
         Choice,
         documents=(first, second),
         texts={"first": first.content, "second": second.content},
-        fields={"criteria": _criteria(options)},
+        fields={"criteria": CRITERIA if own is None else criteria_block("criteria", own)},
         repeat=repeat,
     )
 
@@ -182,36 +194,6 @@ def _question(
         ]
 
     return Question(pool.query_id, asked.doc_ids, request, Choice, contest)
-
-
-def _criteria(options: BestOfOptions) -> str:
-    """Return the criteria of the prompt; the user's own between markers."""
-    criteria = options.instructions
-    return CRITERIA if criteria is None else criteria_block("criteria", criteria)
-
-
-def _vote(contest: Contest) -> Vote:
-    return Vote(
-        query_id=contest.query_id,
-        doc_id_a=contest.left_id,
-        doc_id_b=contest.right_id,
-        judge=contest.judge,
-        preference=contest.preference,
-        swapped=contest.swapped,
-        reasoning=contest.reasoning,
-        key=contest.key,
-    )
-
-
-def _with_crowns(fitted: Fit, kings: Sequence[str]) -> Fit:
-    if fitted.reason or not kings:
-        return Fit(reason=fitted.reason or Unscored.because(UnscoredReason.NO_TOURNAMENT))
-    return Fit(
-        tuple(
-            CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))
-            for score in fitted.scores
-        )
-    )
 
 
 PROTOCOL = Protocol(
