@@ -26,29 +26,20 @@ from zelo_ray.protocols import anchors
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
 from zelo_ray.protocols.token_votes import AnswerForm
 
-Repeats = Annotated[
-    int,
-    Field(
-        ge=1,
-        description="ask every question N times (pairs in both orders), to see how consistent "
-        "judges are",
-    ),
-]
+_REPEATS = "ask every question N times (pairs in both orders), to see how consistent judges are"
+Repeats = Annotated[int, Field(ge=1, description=_REPEATS)]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
 PriorSd = Annotated[
     float,
     NO_FLAG,
     Field(ge=1e-6, le=1e6, description="prior standard deviation of a score, in logits"),
 ]
+_HUMAN = (
+    "a few grades of people (qrels): they show how far scores lie from people, and set the scale "
+    "of graded"
+)
+Human = Annotated[Place | None, Field(description=_HUMAN)]
 """Options that several protocols have."""
-Human = Annotated[
-    Place | None,
-    Field(
-        description="a few grades of people (qrels): they show how far scores lie from "
-        "people, and set the scale of graded"
-    ),
-]
-"""An option of protocols whose errors can be learned."""
 
 
 class AnchoredOptions(AnnotateOptions):
