@@ -42,7 +42,6 @@ def test_what_a_simulated_judge_sees_of_metadata_is_in_the_key():
 
 def test_a_prompt_fills_each_place_and_keeps_all_else():
     prompt = Prompt("$a costs $$5, ${b}s: $a")
-    assert prompt.names == ["a", "b"]
     assert prompt.substitute({"a": "$b", "b": 2}) == "$b costs $5, 2s: $b"
     with pytest.raises(KeyError):
         prompt.substitute({"a": ""})

@@ -20,7 +20,6 @@ from tests.builders import (
 )
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.protocols.prompt_files import load_prompt
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shorten_document
 from zelo_ray.records import Document, Failure, Pool, Vote, delimiter_code
 
@@ -127,15 +126,6 @@ def test_a_query_cannot_close_its_block_either():
 def test_the_code_follows_from_the_texts():
     assert delimiter_code("a", "b") == delimiter_code("a", "b") != delimiter_code("ab", "")
     assert re.fullmatch("[0-9a-f]{12}", delimiter_code("a"))
-
-
-def test_prompt_files_have_two_parts_with_every_field():
-    system, parts = load_prompt("pairwise")
-    assert [part.names for part in parts] == [["code", "query"], ["code", "a"], ["code", "b"]]
-    assert system.names == ["instructions"]
-
-
-# Documents cut to size
 
 
 @pytest.mark.parametrize(

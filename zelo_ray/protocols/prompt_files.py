@@ -30,11 +30,6 @@ class Prompt:
             self._parts.append((text if name else f"{text}$", name))
         self._parts.append((template[end:], ""))
 
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the places to fill, each once."""
-        return list(dict.fromkeys(name for _, name in self._parts if name))
-
     def substitute(self, values: Mapping[str, object]) -> str:
         """Fill the places of the text, as `string.Template.substitute` does, but faster."""
         return "".join(text + str(values[name]) if name else text for text, name in self._parts)

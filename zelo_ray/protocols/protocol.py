@@ -214,11 +214,6 @@ class Protocol(Ranker):
         return self.score_under(options) if self.score_under else self.score
 
     @property
-    def own_options(self) -> frozenset[str]:
-        """Return the names of the options that not every protocol has."""
-        return frozenset(self.options.model_fields) - AnnotateOptions.model_fields.keys()
-
-    @property
     def counted(self) -> dict[str, Judgments]:
         """Return the tables whose rows are judgments."""
         return {name: kind for name, kind in self.judgments.items() if kind.counts}

@@ -106,11 +106,31 @@ def question(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Que
     """Build the question for a grade, or for a vote on a pair in ascending order of ids."""
     if len(asked.doc_ids) == 1:
         return grading_question(pool, asked, options, shown)
+    a, b = asked.doc_ids
     in_a_token = options.answer == "token"
     model = token_votes.LetterVote if in_a_token else Preference
-    planned = PlannedRequest.find(pool, asked.judge, *asked.doc_ids, asked.repeat)
-    request = planned or _vote_request(pool, asked, options, shown, model)
-    a, b = asked.doc_ids
+
+    def build() -> Request:
+        """Build a battle in an order drawn for the judge; every other repeat has the other."""
+        judge, repeat = asked.judge, asked.repeat
+        order = random.Random(f"{options.seed}:{pool.query_id}:{a}:{b}:{judge.name}")
+        swapped = (order.random() < 0.5) != (repeat % 2 == 1)
+        first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
+        return build_request(
+            token_votes.PROMPT if in_a_token else PROMPT,
+            pool,
+            judge,
+            options,
+            model,
+            documents=(first, second),
+            texts={"a": first.content, "b": second.content},
+            repeat=repeat // 2,  # two repeats show the two orders; then the same prompts return
+            item=(a, b, repeat),
+            swapped=swapped,
+            choices=token_votes.LETTERS if in_a_token else (),
+        )
+
+    request = PlannedRequest.find(pool, asked.judge, a, b, asked.repeat) or build()
     about = (pool.query_id, a, b, asked.judge.name)
 
     def vote(verdict: Preference | token_votes.LetterVote, reply: Reply) -> list[Vote]:
@@ -118,30 +138,6 @@ def question(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Que
         return [Vote(*about, preference, request.swapped, verdict.reasoning, reply.key)]
 
     return Question(pool.query_id, asked.doc_ids, request, model, vote)
-
-
-def _vote_request(
-    pool: Pool, asked: Ask, options: ZeloOptions, shown: ShownDocuments, model: type[BaseModel]
-) -> Request:
-    """Build a battle in an order that is drawn for the judge; every other repeat has the other."""
-    judge, (a, b), repeat = asked
-    order = random.Random(f"{options.seed}:{pool.query_id}:{a}:{b}:{judge.name}")
-    swapped = (order.random() < 0.5) != (repeat % 2 == 1)
-    first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
-    in_a_token = model is token_votes.LetterVote
-    return build_request(
-        token_votes.PROMPT if in_a_token else PROMPT,
-        pool,
-        judge,
-        options,
-        model,
-        documents=(first, second),
-        texts={"a": first.content, "b": second.content},
-        repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
-        item=(a, b, repeat),
-        swapped=swapped,
-        choices=token_votes.LETTERS if in_a_token else (),
-    )
 
 
 rounds, count = one_round(plan, question)
