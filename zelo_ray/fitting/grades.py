@@ -6,6 +6,7 @@ and cuts what it sees into grades: P(grade >= k | x) = Phi(a x - t_k), with t_1 
 spread is 1 / a, and it is harsh where its cuts lie high.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -247,24 +248,13 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     )
     if not (np.isfinite(found.fun) and found.status in (0, 2)):
         raise ArithmeticError(f"the panel fit did not converge ({found.message})")
-    parameters = found.x.reshape(judges, LEVELS)
-    curvature = np.stack(
-        [
-            (loss(found.x + step)[1] - loss(found.x - step)[1]) / (2 * _NUDGE)
-            for step in np.eye(found.x.size) * _NUDGE
-        ]
-    )
+    parameters, shape = found.x.reshape(judges, LEVELS), (judges, LEVELS)
+    curvature = _differences(lambda point: loss(point)[1], found.x)
     covariance = np.linalg.pinv((curvature + curvature.T) / 2 * times.sum(), hermitian=True)
     panel = np.array([name != anchor for name in ratings.judges])
     traits = _traits(parameters, given, panel)
     with np.errstate(invalid="ignore"):  # a judge that grades at random has an infinite spread
-        rises = np.stack(
-            [
-                _traits((found.x + step).reshape(parameters.shape), given, panel)
-                - _traits((found.x - step).reshape(parameters.shape), given, panel)
-                for step in np.eye(found.x.size) * _NUDGE
-            ]
-        ) / (2 * _NUDGE)
+        rises = _differences(lambda point: _traits(point.reshape(shape), given, panel), found.x)
         errors = np.sqrt(np.maximum(np.einsum("etj,ef,ftj->tj", rises, covariance, rises), 0))
     weights = _weights(parameters, given, panel)
     shows_errors = (given > 0).sum(axis=1) > 1  # a judge of one grade alone shows none
@@ -285,6 +275,12 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     edges = np.append(_X, 2 * _X[-1] - _X[-2]) - (_X[1] - _X[0]) / 2
     found_cuts: Floats = np.interp(below, np.append(0, _DENSITY.cumsum()), edges)
     return Panel(ratings.judges, parameters, found_cuts, raters)
+
+
+def _differences(function: Callable[[Floats], Floats], point: Floats) -> Floats:
+    """Return the derivatives of a function by each entry of its point."""
+    steps = np.eye(point.size) * _NUDGE
+    return np.stack([(function(point + s) - function(point - s)) / (2 * _NUDGE) for s in steps])
 
 
 def calibrate(panel: Panel, ratings: Ratings) -> tuple[Floats, Floats, Floats]:

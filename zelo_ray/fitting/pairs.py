@@ -43,12 +43,6 @@ def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) ->
 
     On each ring a document meets the next one that it has not met, so it has a battle with as many
     that follow it as there are rings, and with about as many that precede it.
-
-    Args:
-        seed: of the job.
-        query_id: the query.
-        doc_ids: its documents, all different; their order means nothing.
-        cycles: how many rings; each gives every document two battles.
     """
     return list(_ring_pairs(seed, query_id, tuple(sorted(doc_ids)), cycles))
 
@@ -94,14 +88,13 @@ def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int)
 
 def _rings(query_id: str, doc_ids: Sequence[str], cycles: int) -> list[list[str]]:
     """Order the documents on each ring."""
-    places = {doc_id: _places(f"{query_id}:{doc_id}", cycles) for doc_id in doc_ids}
+    blocks = range(-(-cycles // _RINGS))
+    places = {
+        doc_id: b"".join(blake2b(f"{query_id}:{doc_id}:{n}".encode()).digest() for n in blocks)
+        for doc_id in doc_ids
+    }
     at = range(0, cycles * _BYTES, _BYTES)
     return [sorted(doc_ids, key=lambda d: (places[d][start : start + _BYTES], d)) for start in at]
-
-
-def _places(name: str, cycles: int) -> bytes:
-    blocks = range(-(-cycles // _RINGS))
-    return b"".join(blake2b(f"{name}:{block}".encode()).digest() for block in blocks)
 
 
 def _pair(query_id: str, a: str, b: str, turn: int | None = None) -> Pair:
@@ -118,12 +111,7 @@ def draw_groups(
 ) -> list[list[Group]]:
     """Return the groups of each round; where all documents fit into one, that is the only round.
 
-    Args:
-        seed: of the job.
-        query_id: the query.
-        doc_ids: its documents, all different; their order means nothing.
-        size: most documents of a group, from 3 on: then no group has fewer than 2.
-        rounds: how often each document is shown; with less than 2 several groups stay unconnected.
+    ``size`` is the most documents of a group, from 3 on: then no group has fewer than 2.
     """
     return [list(groups) for groups in _draw(seed, query_id, tuple(sorted(doc_ids)), size, rounds)]
 
