@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from zelo_ray.protocols import Rounds, samre
 from zelo_ray.protocols.options import RoundsOptions
@@ -20,16 +20,15 @@ from zelo_ray.protocols.pairings import (
     mean_score,
     pairing_protocol,
 )
+from zelo_ray.protocols.questions import StrictModel
 from zelo_ray.records import SyntheticFeatures
 
 PROMPT = "baseline-strong"
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
 
 
-class Analysis(BaseModel):
+class Analysis(StrictModel):
     """Both answers by one criterion."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     analysis: Annotated[str, StringConstraints(strip_whitespace=True)]
     answer_1: _Mark
@@ -47,10 +46,8 @@ _FORM = [
 """The tags of an answer: these, in this order."""
 
 
-class Tagged(BaseModel):
+class Tagged(StrictModel):
     """Both answers by five criteria, between tags."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     relevance: Analysis
     accuracy: Analysis

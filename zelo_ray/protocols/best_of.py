@@ -11,14 +11,14 @@ from dataclasses import asdict
 from random import Random
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.options import BestOfOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, ask, cut_pool
+from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, StrictModel, ask, cut_pool
 from zelo_ray.protocols.texts import build_request, criteria_block
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
@@ -45,10 +45,8 @@ _TIE = 0.125
 _NO_TOURNAMENT = Unscored.because(UnscoredReason.NO_TOURNAMENT)
 
 
-class Choice(BaseModel):
+class Choice(StrictModel):
     """Which of two answers a judge takes."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reasoning: str = Field(
         description="considerations on answer 1, then on answer 2, then the decision"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.options import AnchoredOptions, Criterion, GradedOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments
+from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, StrictModel
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import (
     CriterionGrade,
@@ -33,10 +33,8 @@ GRADES = (
 """What the grades mean, for judges and for the people who label."""
 
 
-class Grading(BaseModel):
+class Grading(StrictModel):
     """A judge's verdict on a document."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     facets_covered: list[str] = Field(description="what the query asks for, and the document gives")
     facets_missing: list[str] = Field(description="what the query asks for, and is not there")
@@ -54,10 +52,8 @@ class Grading(BaseModel):
         )
 
 
-class CriterionVerdict(BaseModel):
+class CriterionVerdict(StrictModel):
     """A judge's verdict on a document by one criterion."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reason: str = Field(description="one sentence: what in the document decides the grade")
     grade: int = Field(ge=0, le=3, description="0: not met at all ... 3: met fully")

@@ -5,12 +5,18 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from zelo_ray.options import AnnotateOptions, JudgingOptions
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.protocols.texts import shown_document
 from zelo_ray.records import AnyRequest, Document, Failure, Judge, Pool, Reply, V, read_response
+
+
+class StrictModel(BaseModel):
+    """What an answer must satisfy: these fields, with values of these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class Ask(NamedTuple):

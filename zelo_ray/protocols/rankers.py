@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, Field, create_model, field_validator
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
@@ -30,6 +30,7 @@ from zelo_ray.protocols.questions import (
     Count,
     Question,
     ShownDocuments,
+    StrictModel,
     ask_for_all,
     build_failure,
     cut_pool,
@@ -50,10 +51,8 @@ from zelo_ray.records import (
 WINDOW, _STEP = 20, 10  # the paper's, section 4.2
 
 
-class Scores(BaseModel):
+class Scores(StrictModel):
     """A reranker's verdict on a list of documents, in their order."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     scores: list[Annotated[float, Field(allow_inf_nan=False)]]
 
@@ -65,19 +64,16 @@ class Scores(BaseModel):
         return cls(scores=list(seen.scores))
 
 
-class Relevance(BaseModel):
+class Relevance(StrictModel):
     """A judge's verdict on one document."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reasoning: str = Field(description="what the document answers, and what is missing")
     relevance: int = Field(ge=0, le=100, description="0: not at all ... 100: fully")
 
 
-class Order(BaseModel):
+class Order(StrictModel):
     """A judge's verdict on the documents of a window."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
     PARAMETERS: ClassVar[tuple[str, ...]] = ()
     """how many documents, as a text, of which `order_of` builds it"""
 

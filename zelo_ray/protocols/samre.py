@@ -9,11 +9,12 @@ scores need only the defences.
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.options import RoundsOptions
 from zelo_ray.protocols.pairings import Pairing, failures_in, pairing_protocol
+from zelo_ray.protocols.questions import StrictModel
 from zelo_ray.records import Request, SyntheticFeatures
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence", "samre-feedback", "samre-scores"
@@ -22,10 +23,8 @@ CALLS = 4
 _MOST_ROUNDS = 4  # the paper's
 
 
-class Speech(BaseModel):
+class Speech(StrictModel):
     """A text that is all of an answer; white space around it is none of it."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -52,20 +51,16 @@ class Feedback(Speech):
     """What the judge tells both advocates after a round."""
 
 
-class Points(BaseModel):
+class Points(StrictModel):
     """Both answers by one criterion."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     justification: str
     answer_1: int = Field(ge=1, le=20)
     answer_2: int = Field(ge=1, le=20)
 
 
-class RoundScores(BaseModel):
+class RoundScores(StrictModel):
     """Both answers by six criteria, after a round. Nobody but us adds them up."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     relevance: Points
     accuracy: Points

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
@@ -30,7 +30,7 @@ from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_er
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, one_round
+from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, StrictModel, one_round
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import (
     AbsoluteScore,
@@ -60,10 +60,8 @@ _OF_TOKENS = (
 )
 
 
-class Preference(BaseModel):
+class Preference(StrictModel):
     """A judge's verdict on a pair."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reasoning: str = Field(description="considerations on A, then on B, then the decision")
     preference: float = Field(
