@@ -106,9 +106,13 @@ def fit(
     """
     votes, fits = list[list[Vote]](), list[Fit]()
     for pool in judgments:
-        rows = (row for row in pool if isinstance(row, Contest))
-        about = ((r, (r.query_id, r.left_id, r.right_id, r.judge)) for r in rows)
-        votes.append([Vote(*of, r.preference, r.swapped, "", r.key) for r, of in about])
+        contests = (row for row in pool if isinstance(row, Contest))
+        votes.append(
+            [
+                Vote(c.query_id, c.left_id, c.right_id, c.judge, c.preference, c.swapped, "", c.key)
+                for c in contests
+            ]
+        )
     plain = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
     for pool, fitted in zip(judgments, plain, strict=True):
         kings = [row.winner_id for row in pool if isinstance(row, Winner)]

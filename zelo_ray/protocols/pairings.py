@@ -212,7 +212,9 @@ def fit(
     votes = list[list[Vote]]()
     for verdicts in judgments:
         last = {(v.query_id, v.doc_id_a, v.doc_id_b, v.judge): v for v in verdicts}
-        votes.append([Vote(*of, v.preference, v.swapped, "", v.keys[-1]) for of, v in last.items()])
+        votes.append(
+            [Vote(*ids, v.preference, v.swapped, "", v.keys[-1]) for ids, v in last.items()]
+        )
     return score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
 
 
