@@ -23,12 +23,13 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grading_question
-from zelo_ray.protocols.questions import Ask, ShownDocuments
+from zelo_ray.protocols.questions import Ask
 from zelo_ray.protocols.shared_error import (
     learn_from_scores,
     people_grades,
     shown_example_queries,
 )
+from zelo_ray.protocols.texts import ShownDocuments
 from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -144,7 +145,7 @@ def test_other_examples_are_other_questions():
     for text in ("web", SET, SET.replace("because 3", "because of 3")):
         options = options_of(protocol="graded", anchors=text)
         asked = Ask(judge_of(), (pool.documents[0].id,))
-        request = grading_question(pool, asked, options, ShownDocuments(pool, options)).request
+        request = grading_question(asked, ShownDocuments(pool, options)).request
         keys.add(request.key)
         assert ("> text 3" in request.user) == (text != "web")
     assert len(keys) == 3

@@ -113,11 +113,12 @@ def _most_calls(options: RoundsOptions) -> int:
     return options.rounds or 1
 
 
-def _score(pairing: Pairing, options: RoundsOptions) -> Rounds:
+def _score(pairing: Pairing) -> Rounds:
     """Ask so many times; the scores that came decide, if they are enough."""
+    options = pairing.documents.options
     times = options.rounds or 1
     if times == "samre":
-        outcomes = yield from samre.debate(pairing, options)
+        outcomes = yield from samre.debate(pairing)
         if failures := failures_in(outcomes):
             why = "no debate tells how often to ask: "
             return [replace(failure, reason=f"{why}{failure.reason}") for failure in failures]

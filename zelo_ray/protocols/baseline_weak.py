@@ -47,18 +47,12 @@ class ListedScores(StrictModel):
         return cls.model_validate({**scores, "explanation": seen.words})
 
 
-def _score(pairing: Pairing, options: PairingOptions) -> Rounds:
+def _score(pairing: Pairing) -> Rounds:
     """Ask once, with no markers around the texts."""
-    first, second = pairing.shown
-    request = build_request(
-        PROMPT,
-        pairing.pool,
-        pairing.judge,
-        options,
-        ListedScores,
-        documents=(first, second),
-        texts={"first": first.content, "second": second.content},
-    )
+    shown = pairing.documents
+    first, second = (shown[doc_id].content for doc_id in pairing.shown)
+    texts = {"first": first, "second": second}
+    request = build_request(PROMPT, shown, pairing.judge, ListedScores, pairing.shown, texts=texts)
     (answer,) = yield from pairing.ask([request])
     if isinstance(answer, Failure):
         return [answer]

@@ -18,8 +18,8 @@ from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, s
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.options import BestOfOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, StrictModel, ask, cut_pool
-from zelo_ray.protocols.texts import build_request, criteria_block
+from zelo_ray.protocols.questions import Ask, Question, StrictModel, ask, cut_pool
+from zelo_ray.protocols.texts import ShownDocuments, build_request, criteria_block
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
     TIE,
@@ -80,9 +80,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
         return [Failure(pool.query_id, (TIE,), j.name, "failed", why, 0, "") for j in panel]
     shown = ShownDocuments(pool, options)
     tournaments = [
-        _tournament(pool, judge, repeat, options, shown)
-        for judge in panel
-        for repeat in range(options.repeats)
+        _tournament(judge, repeat, shown) for judge in panel for repeat in range(options.repeats)
     ]
     ended = yield Parallel(tournaments)
     return [row for rows in ended for row in rows]
@@ -125,10 +123,9 @@ def fit(
     return fits
 
 
-def _tournament(
-    pool: Pool, judge: Judge, repeat: int, options: BestOfOptions, shown: ShownDocuments
-) -> Rounds:
+def _tournament(judge: Judge, repeat: int, shown: ShownDocuments) -> Rounds:
     """Let each next answer challenge the king, in an order that is the same for all judges."""
+    pool, options = shown.pool, shown.options
     order = [document.id for document in pool.documents]
     if options.order == "random":
         random = Random(f"{options.seed}:{pool.query_id}:order:{repeat}")
@@ -136,7 +133,7 @@ def _tournament(
     king, rows = order[0], list[Contest | Winner | Failure]()
     for number, challenger in enumerate(order[1:], 1):
         asked = Ask(judge, (king, challenger), repeat)
-        (outcome,) = yield from ask([_question(pool, asked, number, options, shown)])
+        (outcome,) = yield from ask([_question(asked, number, shown)])
         if isinstance(outcome, Failure):
             return [*rows, outcome]
         king = outcome.king_id
@@ -152,11 +149,9 @@ def _tournament(
     return [*rows, winner]
 
 
-def _question(
-    pool: Pool, asked: Ask, number: int, options: BestOfOptions, shown: ShownDocuments
-) -> Question:
+def _question(asked: Ask, number: int, shown: ShownDocuments) -> Question:
     """Build the question for a contest of the king and a challenger."""
-    judge, (king, challenger), repeat = asked
+    (judge, (king, challenger), repeat), pool, options = asked, shown.pool, shown.options
     drawn = (options.seed, pool.query_id, king, challenger, judge.name, repeat)
     swapped = Random(":".join(map(str, drawn))).random() < 0.5
     ids = (challenger, king) if swapped else (king, challenger)
@@ -164,11 +159,10 @@ def _question(
     own = options.instructions
     request = build_request(
         PROMPT,
-        pool,
+        shown,
         judge,
-        options,
         Choice,
-        documents=(first, second),
+        ids,
         texts={"first": first.content, "second": second.content},
         fields={"criteria": CRITERIA if own is None else criteria_block("criteria", own)},
         repeat=repeat,

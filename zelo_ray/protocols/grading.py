@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.options import AnchoredOptions, Criterion, GradedOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, StrictModel
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.questions import Ask, Question, StrictModel
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.records import (
     CriterionGrade,
     Grade,
@@ -89,11 +89,10 @@ def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
     return model
 
 
-def grading_question(
-    pool: Pool, asked: Ask, options: AnchoredOptions, shown: ShownDocuments
-) -> Question:
+def grading_question(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question for a document's grade, with its parts where criteria were named."""
-    judge, (doc_id,), repeat = asked
+    (judge, (doc_id,), repeat), pool = asked, shown.pool
+    options = shown.options
     criteria: tuple[Criterion, ...] = getattr(options, "parsed_criteria", ())
     names = tuple(criterion.name for criterion in criteria)
     model = grading_by(names) if criteria else Grading
@@ -103,11 +102,10 @@ def grading_question(
         fields = _criteria_fields(criteria) if criteria else _rubric_fields(pool, asked, options)
         return build_request(
             CRITERIA_PROMPT if criteria else PROMPT,
-            pool,
+            shown,
             judge,
-            options,
             model,
-            documents=[shown[doc_id]],
+            [doc_id],
             texts={"document": shown[doc_id].content},
             fields=fields,
             repeat=repeat,

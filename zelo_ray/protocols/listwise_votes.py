@@ -19,8 +19,9 @@ from zelo_ray.fitting.pairs import Group, draw_groups, first_turn
 from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.options import ListwiseOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, one_round
+from zelo_ray.protocols.questions import Ask, Question, one_round
 from zelo_ray.protocols.rankers import Order, order_of, order_request
+from zelo_ray.protocols.texts import ShownDocuments
 from zelo_ray.protocols.zelo import LOGITS, judge_in_turn
 from zelo_ray.records import Judge, PlannedRequest, Pool, Reply, SyntheticFeatures, Vote
 
@@ -56,25 +57,19 @@ def plan(pool: Pool, panel: Sequence[Judge], options: ListwiseOptions) -> Iterat
         before[group] += 1
 
 
-def question(pool: Pool, asked: Ask, options: ListwiseOptions, shown: ShownDocuments) -> Question:
+def question(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question for an order of a group, whose ids ascend.
 
     The order in which the judge sees them is drawn; every other repeat has the reverse.
     """
-    judge, group, repeat = asked
+    (judge, group, repeat), pool = asked, shown.pool
     order = list(group)
-    random.Random(f"{options.seed}:{pool.query_id}:{group}:{judge.name}").shuffle(order)
+    random.Random(f"{shown.options.seed}:{pool.query_id}:{group}:{judge.name}").shuffle(order)
     if repeat % 2:
         order.reverse()
     model = group_order(len(group))
     request = PlannedRequest.find(pool, judge, *group, repeat) or order_request(
-        pool,
-        [shown[doc_id] for doc_id in order],
-        judge,
-        options,
-        model,
-        repeat=repeat,
-        item=(*group, repeat),
+        shown, order, judge, model, repeat=repeat // 2, item=(*group, repeat)
     )
 
     def votes(verdict: Order, reply: Reply) -> list[Vote]:

@@ -17,9 +17,9 @@ from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, s
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.options import PairingOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.questions import Question, ShownDocuments, ask, cut_pool
-from zelo_ray.protocols.texts import build_request
-from zelo_ray.records import Document, Failure, Judge, Pool, Request, Side, Verdict, Vote
+from zelo_ray.protocols.questions import Question, ask, cut_pool
+from zelo_ray.protocols.texts import ShownDocuments, build_request
+from zelo_ray.records import Failure, Judge, Pool, Request, Side, Verdict, Vote
 
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""
@@ -31,15 +31,15 @@ T = TypeVar("T")
 class Pairing:
     """Comparison of two answers, A and B, by one judge in one order."""
 
-    pool: Pool
-    pair: tuple[Document, Document]
+    documents: ShownDocuments
+    pair: tuple[str, str]
+    """the ids of A and B"""
     judge: Judge
     swapped: bool
-    options: PairingOptions
 
     @property
-    def shown(self) -> tuple[Document, Document]:
-        """Return Answer 1 and Answer 2, as the judge sees them."""
+    def shown(self) -> tuple[str, str]:
+        """Return the ids of Answer 1 and Answer 2."""
         return self._turn(self.pair)
 
     def _turn(self, two: tuple[T, T]) -> tuple[T, T]:
@@ -63,15 +63,15 @@ class Pairing:
         """
         first, second = (self.shown[place] for place in answers)
         statements = more or {}
+        text = self.documents[second].content
         return build_request(
             prompt,
-            self.pool,
+            self.documents,
             self.judge,
-            self.options,
             verdict,
-            documents=(first, second),
-            texts={"first": first.content},
-            blocks={f"Answer {answers[1] + 1}": second.content, **statements},
+            (first, second),
+            texts={"first": self.documents[first].content},
+            blocks={f"Answer {answers[1] + 1}": text, **statements},
             fields={"place": answers[0] + 1, **(fields or {})},
             written=tuple(statements.values()),
             repeat=repeat,
@@ -79,7 +79,7 @@ class Pairing:
 
     def ask(self, requests: Sequence[Request]) -> Rounds:
         """Ask all at once, and return the answer to each, or its `Failure`."""
-        about = self.pool.query_id, [document.id for document in self.pair]
+        about = self.documents.pool.query_id, self.pair
         return ask(Question(*about, r, r.response_model, lambda a, _: [a]) for r in requests)
 
     def verdict(
@@ -101,9 +101,9 @@ class Pairing:
         b = a if round(a - b, 9) == 0 else b
         winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
-            query_id=self.pool.query_id,
-            doc_id_a=self.pair[0].id,
-            doc_id_b=self.pair[1].id,
+            query_id=self.documents.pool.query_id,
+            doc_id_a=self.pair[0],
+            doc_id_b=self.pair[1],
             method=method,
             judge=self.judge.name,
             winner=winner,
@@ -119,7 +119,7 @@ class Pairing:
         )
 
 
-Method = Callable[[Pairing, Any], Rounds]
+Method = Callable[[Pairing], Rounds]
 """Judges one pairing; returns a list with its verdict, if there is one, and its failures."""
 
 
@@ -136,7 +136,7 @@ def pairing_protocol(
         shown = ShownDocuments(pool, options)
         order = {document.id: place for place, document in enumerate(pool.documents)}
         parts = [
-            _judge_pair(pool, (shown[a], shown[b]), judge, options, method)
+            _judge_pair(shown, (a, b), judge, method)
             for pair in ring_pairs(options.seed, pool.query_id, order, options.cycles)
             for a, b in [sorted((pair.a, pair.b), key=order.__getitem__)]
             for judge in panel
@@ -172,22 +172,18 @@ def pairing_protocol(
 
 
 def _judge_pair(
-    pool: Pool,
-    pair: tuple[Document, Document],
-    judge: Judge,
-    options: PairingOptions,
-    method: Method,
+    shown: ShownDocuments, pair: tuple[str, str], judge: Judge, method: Method
 ) -> Rounds:
     """Ask one judge about one pair, in the order drawn for them, or in both.
 
     A is the one that the pool names first; what is drawn does not depend on that. In both orders
     there is no verdict unless each gave one, and a tie if they differ; failures are kept.
     """
-    low, high = sorted(document.id for document in pair)
-    turned = Random(f"{options.seed}:{pool.query_id}:{low}:{high}:{judge.name}").random() < 0.5
-    orders = (False, True) if options.both_orders else (turned != (pair[0].id == high),)
-    pairings = [Pairing(pool, pair, judge, swapped, options) for swapped in orders]
-    outcomes = yield Parallel([method(pairing, options) for pairing in pairings])
+    (low, high), options, query_id = sorted(pair), shown.options, shown.pool.query_id
+    turned = Random(f"{options.seed}:{query_id}:{low}:{high}:{judge.name}").random() < 0.5
+    orders = (False, True) if options.both_orders else (turned != (pair[0] == high),)
+    pairings = [Pairing(shown, pair, judge, swapped) for swapped in orders]
+    outcomes = yield Parallel([method(pairing) for pairing in pairings])
     rows = [row for outcome in outcomes for row in outcome]
     verdicts = [row for row in rows if isinstance(row, Verdict)]
     if len(verdicts) < len(orders):

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from zelo_ray.options import AnnotateOptions, JudgingOptions
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.protocols.texts import shown_document
-from zelo_ray.records import AnyRequest, Document, Failure, Judge, Pool, Reply, V, read_response
+from zelo_ray.protocols.texts import ShownDocuments
+from zelo_ray.records import AnyRequest, Failure, Judge, Pool, Reply, V, read_response
 
 
 class StrictModel(BaseModel):
@@ -48,20 +48,6 @@ class Question:
         return [build_failure(self.query_id, self.doc_ids, judge, reply, verdict)]
 
 
-class ShownDocuments(dict[str, Document]):
-    """The documents of a pool by id, as judges see them, each made when it is first asked for."""
-
-    def __init__(self, pool: Pool, options: JudgingOptions) -> None:
-        super().__init__()
-        self._pool, self._options = pool, options
-        self._documents = {document.id: document for document in pool.documents}
-
-    def __missing__(self, doc_id: str) -> Document:
-        """Make a document as judges see it."""
-        self[doc_id] = shown_document(self._documents[doc_id], self._pool, self._options)
-        return self[doc_id]
-
-
 def cut_pool(pool: Pool, options: AnnotateOptions) -> Pool:
     """Return a pool with the documents that take part: its first ones, up to the limit."""
     limit = options.document_limit
@@ -91,7 +77,7 @@ Count = Callable[[Pool, Sequence[Judge], Any], dict[str, int]]
 
 def one_round(
     plan: Plan,
-    question: Callable[[Pool, Ask, Any, ShownDocuments], Question],
+    question: Callable[[Ask, ShownDocuments], Question],
     ask_all: Callable[[Iterable[Question]], Rounds] = ask,
 ) -> tuple[Callable[[Pool, Sequence[Judge], Any], Rounds], Count]:
     """Return the ``rounds`` and the ``count`` of a protocol that asks all at once."""
@@ -99,7 +85,7 @@ def one_round(
     def rounds(pool: Pool, panel: Sequence[Judge], options: Any) -> Rounds:
         pool = cut_pool(pool, options)
         shown = ShownDocuments(pool, options)
-        return ask_all(question(pool, each, options, shown) for each in plan(pool, panel, options))
+        return ask_all(question(asked, shown) for asked in plan(pool, panel, options))
 
     def count(pool: Pool, panel: Sequence[Judge], options: Any) -> dict[str, int]:
         asked = Counter(each.judge.name for each in plan(cut_pool(pool, options), panel, options))

@@ -29,16 +29,14 @@ from zelo_ray.protocols.questions import (
     Ask,
     Count,
     Question,
-    ShownDocuments,
     StrictModel,
     ask_for_all,
     build_failure,
     cut_pool,
     one_round,
 )
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.records import (
-    Document,
     Failure,
     Judge,
     Pool,
@@ -98,27 +96,14 @@ def order_of(documents: int, base: type[Order] = Order) -> type[Order]:
 
 
 def order_request(
-    pool: Pool,
-    documents: Sequence[Document],
-    judge: Judge,
-    options: AnnotateOptions,
-    model: type[Order],
-    *,
-    repeat: int = 0,
-    item: tuple[object, ...] = (),
+    shown: ShownDocuments, doc_ids: Sequence[str], judge: Judge, model: type[Order], **more: Any
 ) -> Request:
-    """Build the request for an order of documents; every other repeat has the same prompt."""
+    """Build the request for an order of documents."""
+    texts = (shown[doc_id].content for doc_id in doc_ids)
+    blocks = {f"document {number}": text for number, text in enumerate(texts, 1)}
+    fields = {"count": len(doc_ids)}
     return build_request(
-        "listwise",
-        pool,
-        judge,
-        options,
-        model,
-        documents=documents,
-        blocks={f"document {n}": document.content for n, document in enumerate(documents, 1)},
-        fields={"count": len(documents)},
-        repeat=repeat // 2,
-        item=item,
+        "listwise", shown, judge, model, doc_ids, blocks=blocks, fields=fields, **more
     )
 
 
@@ -137,11 +122,12 @@ def _chunks(pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> It
             yield Ask(judge, ids[start : start + size])
 
 
-def _rerank(pool: Pool, asked: Ask, _options: AnnotateOptions, shown: ShownDocuments) -> Question:
+def _rerank(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question; all that is sent, and so hashed in the key, is in ``user``.
 
     A failure is of the whole pool.
     """
+    pool = shown.pool
     every = [document.id for document in pool.documents]
     documents = tuple(shown[doc_id] for doc_id in asked.doc_ids)
     body = {"query": pool.query, "documents": [document.content for document in documents]}
@@ -172,18 +158,15 @@ def _each(pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> Iter
     return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
 
 
-def _score(pool: Pool, asked: Ask, options: AnnotateOptions, shown: ShownDocuments) -> Question:
-    judge, (doc_id,), _ = asked
-    document = shown[doc_id]
-    texts = {"document": document.content}
-    request = build_request(
-        "pointwise", pool, judge, options, Relevance, documents=[document], texts=texts
-    )
+def _score(asked: Ask, shown: ShownDocuments) -> Question:
+    (judge, (doc_id,), _), query_id = asked, shown.pool.query_id
+    texts = {"document": shown[doc_id].content}
+    request = build_request("pointwise", shown, judge, Relevance, [doc_id], texts=texts)
 
     def ranked(answer: Relevance, _reply: Reply) -> list[Ranked]:
-        return [Ranked(pool.query_id, doc_id, float(answer.relevance))]
+        return [Ranked(query_id, doc_id, float(answer.relevance))]
 
-    return Question(pool.query_id, (doc_id,), request, Relevance, ranked)
+    return Question(query_id, (doc_id,), request, Relevance, ranked)
 
 
 # listwise
@@ -196,8 +179,7 @@ def _order_windows(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions)
     for start, end in _windows(len(order)):
         window = order[start:end]
         model = order_of(len(window))
-        documents = [shown[doc_id] for doc_id in window]
-        request = order_request(pool, documents, judge, options, model)
+        request = order_request(shown, window, judge, model)
 
         def ordered(answer: Order, _reply: Reply, window: list[str] = window) -> list[str]:
             return [window[number - 1] for number in answer.order]

@@ -91,9 +91,9 @@ def most_rounds(options: RoundsOptions) -> int:
     return options.rounds if isinstance(options.rounds, int) else _MOST_ROUNDS
 
 
-def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
+def debate(pairing: Pairing) -> Rounds:
     """Run one debate; an unusable reply ends it without a verdict."""
-    limit, past, keys = most_rounds(options), list[_Round](), list[str]()
+    limit, past, keys = most_rounds(pairing.documents.options), list[_Round](), list[str]()
     while len(past) < limit and not _is_settled(past):
         requests = [_defence(pairing, side, past) for side in (0, 1)]
         defences = yield from pairing.ask(requests)

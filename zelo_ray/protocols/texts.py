@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from zelo_ray.files.wording import text_for_judges
-from zelo_ray.options import AskingOptions, JudgingOptions
+from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols.passages import select_passages, strip_passage_numbers, truncate_text
 from zelo_ray.protocols.prompt_files import PromptParts
 from zelo_ray.protocols.templates import choose_prompt
@@ -44,14 +44,27 @@ def criteria_block(name: str, words: str) -> str:
     return _OWN_WORDS.format(delimit(name, break_special_tokens(words)))
 
 
+class ShownDocuments(dict[str, Document]):
+    """The documents of a pool by id, as judges see them, each made when it is first asked for."""
+
+    def __init__(self, pool: Pool, options: Any) -> None:
+        super().__init__()
+        self.pool, self.options = pool, options
+        self._documents = {document.id: document for document in pool.documents}
+
+    def __missing__(self, doc_id: str) -> Document:
+        """Make a document as judges see it."""
+        self[doc_id] = shown_document(self._documents[doc_id], self.pool, self.options)
+        return self[doc_id]
+
+
 def build_request(
     prompt: str,
-    pool: Pool,
+    shown: ShownDocuments,
     judge: Judge,
-    options: AskingOptions,
     verdict: type[BaseModel],
+    doc_ids: Sequence[str],
     *,
-    documents: Sequence[Document],
     texts: Mapping[str, str] = {},
     blocks: Mapping[str, str] = {},
     fields: Mapping[str, object] = {},
@@ -62,17 +75,17 @@ def build_request(
 
     Args:
         prompt: the file's name.
-        pool: whose query it is about.
+        shown: the pool and its documents as judges see them.
         judge: who is asked.
-        options: of the job.
         verdict: the model that an answer must satisfy.
-        documents: those that it is about, as they are shown.
+        doc_ids: the documents that it is about.
         texts: by place, what comes from outside and stands between markers of the file.
         blocks: the same, by the name of its markers; they fill the place ``material``.
         fields: by place, what does not come from outside.
         written: those of the texts that judges wrote, who may have seen another code.
         more: other fields of the request, such as ``repeat`` and ``item``.
     """
+    pool, options = shown.pool, shown.options
     query = shown_query(pool, options.show_query)
     instructions = options.instructions
     block = f"\n{criteria_block('instructions', instructions)}\n" if instructions else ""
@@ -92,7 +105,7 @@ def build_request(
         response_model=verdict,
         query=pool.query,
         query_id=pool.query_id,
-        documents=tuple(documents),
+        documents=tuple(shown[doc_id] for doc_id in doc_ids),
         marks=(prompt, query, *written),
         prefix_ends=starts,
         **more,

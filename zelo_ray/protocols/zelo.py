@@ -30,8 +30,8 @@ from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_er
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, StrictModel, one_round
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.questions import Ask, Question, StrictModel, one_round
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.records import (
     AbsoluteScore,
     Grade,
@@ -100,11 +100,11 @@ def plan(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Iterator[A
                 yield Ask(judge, (pair.a, pair.b), repeat)
 
 
-def question(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Question:
+def question(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question for a grade, or for a vote on a pair in ascending order of ids."""
     if len(asked.doc_ids) == 1:
-        return grading_question(pool, asked, options, shown)
-    a, b = asked.doc_ids
+        return grading_question(asked, shown)
+    pool, options, (a, b) = shown.pool, shown.options, asked.doc_ids
     in_a_token = options.answer == "token"
     model = token_votes.LetterVote if in_a_token else Preference
 
@@ -116,11 +116,10 @@ def question(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Que
         first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
         return build_request(
             token_votes.PROMPT if in_a_token else PROMPT,
-            pool,
+            shown,
             judge,
-            options,
             model,
-            documents=(first, second),
+            (first.id, second.id),
             texts={"a": first.content, "b": second.content},
             repeat=repeat // 2,  # two repeats show the two orders; then the same prompts return
             item=(a, b, repeat),
