@@ -168,10 +168,10 @@ def count_games(battles: Battles, *, by_size: bool = False) -> Games:
     pair = (battles.query * size + low) * size + high
     key = pair * judges + battles.judge
     order = np.argsort(key)
-    words = np.where(battles.a == low, 1 - won_by_b, won_by_b)[order]
+    wins = np.where(battles.a == low, 1 - won_by_b, won_by_b)[order]
     # Sums of halves, and of shares as they are rounded, are exact, so the order of a judge's votes
     # cannot matter; that of the judges is the order of their names.
-    sums, counts, firsts = _sum_runs(key[order], words)
+    sums, counts, firsts = _sum_runs(key[order], wins)
     shared, voters, starts = _sum_runs(pair[order][firsts], sums / counts)
     cells, j = np.divmod(pair[order][firsts][starts], size)
     query, i = np.divmod(cells, size)

@@ -134,9 +134,9 @@ def damping(step: Floats) -> Floats:
     exp(b t). So log(1 + b) / b of the step is certain to increase it (Sun & Tran-Dinh 2019, Math.
     Program. 178:145), and so is the whole step where b < 1.79, which is faster near the maximum.
     """
-    apart = np.ptp(step, axis=1, keepdims=True)
+    gap = np.ptp(step, axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(apart < 1.75, 1.0, np.log1p(apart) / apart)
+        return np.where(gap < 1.75, 1.0, np.log1p(gap) / gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,10 @@ def rank_documents(
         found = zip(ids, rows[start : start + len(ids)], strict=True)
         best = enumerate(sorted(found, key=lambda row: -row[1][0]), 1)
         scores = (
-            record(query_ids[number], doc_id, *about[:3], rank, *about[3:], truth_error=beyond)
-            for rank, (doc_id, (*about, beyond)) in best
+            record(
+                query_ids[number], doc_id, *about[:3], rank, *about[3:], truth_error=people_error
+            )
+            for rank, (doc_id, (*about, people_error)) in best
         )
         reason = reasons.get(number)
         fits.append(Fit(() if reason else tuple(scores), reason))

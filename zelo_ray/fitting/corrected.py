@@ -87,10 +87,10 @@ def _check_sampling(
         weight = 1 / probability[has_label]
         stood = float(weight.sum())
         error = float(np.sqrt(((1 - probability[has_label]) * weight**2).sum()))
-        apart = abs(stood - units)
-        if apart > 4 * error + 0.01 * units:
+        missing = abs(stood - units)
+        if missing > 4 * error + 0.01 * units:
             problem = f"by their probabilities they represent {stood:,.0f} of {units:,} documents"
-        elif frame is None and np.ptp(weight) > 0 and apart + 2 * error > _PART * units:
+        elif frame is None and np.ptp(weight) > 0 and missing + 2 * error > _PART * units:
             problem = (
                 f"their probabilities do not show that all {units:,} documents could be drawn "
                 f"(they represent {stood:,.0f}, give or take {2 * error:,.0f})"
@@ -140,20 +140,20 @@ class _Sample:
             if min(mean, 1 - mean) * size < FEWEST - _ROUNDING:
                 return mean, *clusters.binomial_interval(min(mean * size, size), size)
         trust = _trust(self.panel[panel_rows], grades, true, weight)
-        apart = true - trust * grades
-        mean = float(weight @ apart) + (
+        errors = true - trust * grades
+        mean = float(weight @ errors) + (
             trust * float(self.panel[panel_rows].mean()) if panel_rows.any() else 0
         )
         if not enough:
             return mean, np.nan, np.nan
         panel = trust * self.panel[panel_rows], np.ones(panel_rows.sum()), self.query[panel_rows]
-        variance = _variance((apart, weight, query), panel)
+        variance = _variance((errors, weight, query), panel)
         half = float(scipy.special.stdtrit(queries - 1, 0.975) * variance**0.5)
         below, above = 0.0, 0.0
-        if np.ptp(apart) < _ROUNDING:
+        if np.ptp(errors) < _ROUNDING:
             share = 1 - 0.025 ** (1 / self._effective_size(has_label))
-            below = share * float(apart[0] + trust * self.top)
-            above = share * float(self.top - apart[0])
+            below = share * float(errors[0] + trust * self.top)
+            above = share * float(self.top - errors[0])
         return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
 
     def _effective_size(self, observed: np.ndarray) -> float:

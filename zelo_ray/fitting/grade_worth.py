@@ -52,7 +52,7 @@ class GradeWorth:
     """whether the sizes of preferences count, and not their signs alone"""
 
 
-def mark_documents(
+def grade_shares(
     battles: Battles, query_grades: Sequence[Sequence[Grade]], judges: Sequence[str]
 ) -> Floats:
     """Return by document the share of its grades that each grade of each judge is.
@@ -61,35 +61,35 @@ def mark_documents(
     judges * grades]; a document without a grade has zeros.
     """
     number = {name: place for place, name in enumerate(judges)}
-    marks = np.zeros((sum(map(len, battles.documents)), len(judges) * GRADES))
+    counts = np.zeros((sum(map(len, battles.documents)), len(judges) * GRADES))
     start = 0
     for ids, grades in zip(battles.documents, query_grades, strict=True):
         place = {doc_id: at for at, doc_id in enumerate(ids, start)}
         for row in grades:
             if row.judge in number:
-                marks[place[row.doc_id], number[row.judge] * GRADES + row.grade] += 1
+                counts[place[row.doc_id], number[row.judge] * GRADES + row.grade] += 1
         start += len(ids)
-    shares: Floats = marks / np.maximum(marks.sum(axis=1, keepdims=True), 1)
+    shares: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
 
 
-def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) -> GradeWorth:
+def learn_grade_worth(battles: Battles, shares: Floats, judges: Sequence[str]) -> GradeWorth:
     """Learn what grades are worth from the battles of the same documents."""
-    by_size = _sizes_count(battles, marks)
+    by_size = _sizes_count(battles, shares)
     games = count_games(battles, by_size=by_size)
     query = np.repeat(np.arange(len(games.sizes)), games.sizes)
-    graded = marks.sum(axis=1) > 0
+    graded = shares.sum(axis=1) > 0
     usual, ridge = np.tile(_USUAL, len(judges)), _PULL / max(1, len(judges)) ** 2
-    apart = _centred(marks, query, graded)[graded]
-    square, worth, sd, scores = apart.T @ apart, usual, 1.0, marks @ usual
+    centred = _centred(shares, query, graded)[graded]
+    square, worth, sd, scores = centred.T @ centred, usual, 1.0, shares @ usual
     for _ in range(_SWEEPS if graded.any() else 0):
         width = np.where(graded, sd, _UNGRADED)
-        scores, errors = fit_games(games, width, marks @ worth, scores)
+        scores, errors = fit_games(games, width, shares @ worth, scores)
         known = _centred(scores[:, np.newaxis], query, graded)[graded, 0]
         found = np.linalg.solve(
-            ridge * np.eye(len(usual)) + square / sd**2, ridge * usual + apart.T @ known / sd**2
+            ridge * np.eye(len(usual)) + square / sd**2, ridge * usual + centred.T @ known / sd**2
         )
-        missed = ((known - apart @ found) ** 2 + errors[graded] ** 2).mean()
+        missed = ((known - centred @ found) ** 2 + errors[graded] ** 2).mean()
         rise = np.sqrt((missed + _SHARE * _WIDTH**2) / (1 + _SHARE)) - sd
         # Longer steps than EM's own reach the same place sooner.
         worth, sd = worth + _STEP * (found - worth), float(sd + _STEP * rise)
@@ -99,12 +99,12 @@ def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) ->
 
 
 def fit_with_grades(
-    games: Games, marks: Floats, learned: GradeWorth, prior_sd: float = _UNGRADED
+    games: Games, shares: Floats, learned: GradeWorth, prior_sd: float = _UNGRADED
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Fit scores whose prior is by grades, where a document has any, and else ``prior_sd`` wide."""
     query = np.repeat(np.arange(len(games.sizes)), games.sizes)
-    graded = marks.sum(axis=1) > 0
-    mean = marks @ learned.worth.ravel()
+    graded = shares.sum(axis=1) > 0
+    mean = shares @ learned.worth.ravel()
     count = np.bincount(query[graded], minlength=len(games.sizes)).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         level = np.bincount(query, np.where(graded, mean, 0), len(games.sizes)) / count
@@ -121,15 +121,15 @@ def _centred(values: Floats, query: Ints, rows: Bools) -> Floats:
     sums = np.zeros((int(query.max(initial=-1)) + 1, values.shape[1]))
     np.add.at(sums, query[rows], values[rows])
     count = np.maximum(np.bincount(query[rows], minlength=len(sums)), 1)
-    apart: Floats = values - (sums / count[:, np.newaxis])[query]
-    return apart
+    centred: Floats = values - (sums / count[:, np.newaxis])[query]
+    return centred
 
 
-def _sizes_count(battles: Battles, marks: Floats) -> bool:
+def _sizes_count(battles: Battles, shares: Floats) -> bool:
     """Return whether larger preferences go with larger differences of grades."""
     starts = np.cumsum([0, *map(len, battles.documents)])[battles.query]
-    means = marks @ np.tile(np.arange(GRADES), marks.shape[1] // GRADES)
-    graded = marks.sum(axis=1) > 0
+    means = shares @ np.tile(np.arange(GRADES), shares.shape[1] // GRADES)
+    graded = shares.sum(axis=1) > 0
     a, b = starts + battles.a, starts + battles.b
     rows = graded[a] & graded[b] & (battles.preference != 0)
     size, gap = np.abs(battles.preference[rows]), np.abs(means[a] - means[b])[rows]
@@ -159,12 +159,12 @@ def score_votes_and_grades(
     battles = battles_of(
         [votes for votes, _ in pools], [[grade.doc_id for grade in rows] for rows in merged]
     )
-    marks = mark_documents(battles, merged, learned.judges)
+    shares = grade_shares(battles, merged, learned.judges)
     games = count_games(battles, by_size=learned.by_size)
-    scores, errors, *shifts = fit_with_grades(games, marks, learned, prior_sd)
+    scores, errors, *shifts = fit_with_grades(games, shares, learned, prior_sd)
     fits = rank_documents(
         battles,
-        why_unscored(battles, games, linked=marks.sum(axis=1) > 0),
+        why_unscored(battles, games, linked=shares.sum(axis=1) > 0),
         [
             rows[0].query_id if (rows := pool[0] or pool[1]) else ""
             for pool in zip(query_votes, query_grades, strict=True)

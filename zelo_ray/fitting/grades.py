@@ -233,9 +233,9 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         for entry, step in enumerate(np.eye(LEVELS) * _NUDGE):
             rise = _log_cells(parameters + step) - _log_cells(parameters - step)
             slope[:, entry] = (expected * rise).sum(axis=(1, 2)) / (2 * _NUDGE)
-        apart = (parameters - _MEANS) / _SDS
-        value -= 0.5 * (apart**2).sum()
-        return -value / times.sum(), (-(slope - apart / _SDS) / times.sum()).ravel()
+        distance = (parameters - _MEANS) / _SDS
+        value -= 0.5 * (distance**2).sum()
+        return -value / times.sum(), (-(slope - distance / _SDS) / times.sum()).ravel()
 
     free = [(None, None)] * (LEVELS - 1)
     found = scipy.optimize.minimize(

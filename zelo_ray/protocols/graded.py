@@ -70,7 +70,7 @@ def learn(
     Human grades of documents that no judge graded are left out. The others anchor the scale if they
     are not too few, without those of a query that judges were shown as an example. Where fewer than
     three judges, or two and the human, agree at all, nobody can tell who of them errs: the mean is
-    taken then, and no spread is told.
+    taken then, and no spread is given.
     """
     judges = tuple(sorted(evidence.judges))
     judgments = [sorted(pool, key=_order) for pool in judgments if pool]
@@ -112,8 +112,8 @@ def learn(
         notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
         learned = replace(learned, shared=shared.value)
     rows, levels = np.flatnonzero(np.isfinite(human)), fits.LEVELS
-    said, true = ratings.matrix()[:, rows], human[rows].astype(np.int16)
-    consensus = tuple(grade_consensus(said, true, query[rows], levels, range(1, levels)))
+    panel_grades, true = ratings.matrix()[:, rows], human[rows].astype(np.int16)
+    consensus = tuple(grade_consensus(panel_grades, true, query[rows], levels, range(1, levels)))
     notes += _describe_consensus(consensus)
     return replace(learned, consensus=consensus, notes=tuple(notes))
 

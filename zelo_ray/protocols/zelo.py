@@ -21,8 +21,8 @@ from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.grade_worth import (
     GradeWorth,
+    grade_shares,
     learn_grade_worth,
-    mark_documents,
     score_votes_and_grades,
 )
 from zelo_ray.fitting.pairs import first_turn, ring_pairs
@@ -165,7 +165,7 @@ def learn(
     votes, grades = votes[:some], grades[:some]
     judges = sorted({grade.judge for pool in grades for grade in pool})
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
-    worth = learn_grade_worth(battles, mark_documents(battles, grades, judges), judges)
+    worth = learn_grade_worth(battles, grade_shares(battles, grades, judges), judges)
     learned = LearnedWorth(worth=worth)
     fits = fit(judgments, options, learned)
     return shared_error.learn_from_scores(fits, evidence.human, options, learned)
