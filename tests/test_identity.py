@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tests.builders import judge_of
-from zelo_ray.protocols.prompt_files import Prompt
+from zelo_ray.protocols.templates import Prompt
 from zelo_ray.records import Document, Request, response_schema
 
 

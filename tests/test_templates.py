@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import options_of, pool_of, sealed
 from tests.test_prompts import first_round
 from zelo_ray.protocols import find_protocol
-from zelo_ray.protocols.prompt_files import load_section
+from zelo_ray.protocols.templates import load_section
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Pool, delimiter_code
 

@@ -24,7 +24,6 @@ from zelo_ray.options import (
 )
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
-from zelo_ray.protocols.token_votes import AnswerForm
 
 _REPEATS = "ask every question N times (pairs in both orders), to see how consistent judges are"
 Repeats = Annotated[int, Field(ge=1, description=_REPEATS)]
@@ -40,6 +39,14 @@ _HUMAN = (
 )
 Human = Annotated[Place | None, Field(description=_HUMAN)]
 """Options that several protocols have."""
+
+AnswerForm = Annotated[
+    Literal["reasoned", "token"],
+    Field(
+        description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
+        "letter, for a tenth of the output or less (openai and compatible servers alone)"
+    ),
+]
 
 
 class AnchoredOptions(AnnotateOptions):

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 from zelo_ray.files.wording import text_for_judges
 from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols.passages import select_passages, strip_passage_numbers, truncate_text
-from zelo_ray.protocols.prompt_files import PromptParts
-from zelo_ray.protocols.templates import choose_prompt
+from zelo_ray.protocols.templates import PromptParts, choose_prompt
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Judge, Pool, Request
 from zelo_ray.wrapping import break_special_tokens
 

@@ -9,13 +9,14 @@ all judges hold where judges are of unequal quality, which turns do not; battles
 documents of one grade (docs/protocols.md has the figures).
 """
 
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
@@ -26,7 +27,7 @@ from zelo_ray.fitting.grade_worth import (
     score_votes_and_grades,
 )
 from zelo_ray.fitting.pairs import first_turn, ring_pairs
-from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_error, token_votes
+from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
@@ -58,6 +59,19 @@ _OF_TOKENS = (
     "A vote of one token is a share of a win: the probability of the letter. So scores lie closer "
     "together than by whole votes where a judge is unsure, and ± is that of whole votes: too large"
 )
+LETTERS, LETTER_PROMPT = ("A", "B"), "pairwise-token"
+"""A vote of one token is the probability of B less that of A (Zheng et al. 2023, arXiv 2306.05685,
+have judges say A or B; Qin et al. 2023, arXiv 2306.17563, section 3.1, compare documents by the
+likelihoods of two words). No reasoning is written: a call costs little more than its prompt."""
+LEAST_MASS = 0.5
+"""The least probability that both letters must have together: else they are no choice."""
+
+_Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_NONE = "the answer has no probabilities of A and B; use --answer reasoned"
+_OTHERWISE = (
+    "A and B have less than half of the probability together, so the model begins its answer "
+    "otherwise; turn its thinking off, or use --answer reasoned"
+)
 
 
 class Preference(StrictModel):
@@ -75,6 +89,46 @@ class Preference(StrictModel):
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         return cls(reasoning=seen.words, preference=seen.preference)
+
+
+class LetterVote(BaseModel):
+    """A judge's verdict on a pair, as the probabilities that it writes A and that it writes B."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
+
+    a: _Probability = Field(alias="A")
+    b: _Probability = Field(alias="B")
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Parse the probabilities from JSON such as {"A": 0.83, "B": 0.17}."""
+        try:
+            vote = cls.model_validate_json(text)
+        except ValidationError:
+            raise ValueError(_NONE) from None
+        if vote.a + vote.b < LEAST_MASS:
+            raise ValueError(_OTHERWISE)
+        return vote
+
+    def write(self) -> str:
+        """Return the JSON that `read` parses to this instance."""
+        return json.dumps({"A": self.a, "B": self.b})
+
+    @property
+    def preference(self) -> float:
+        """Return the preference from -1 (A is more relevant) to 1 (B), of the two letters alone."""
+        return (self.b - self.a) / (self.a + self.b)
+
+    @property
+    def reasoning(self) -> str:
+        """Return the probabilities in words: no reasons were asked for."""
+        return f"A with probability {self.a:.3g}, B with {self.b:.3g}; no reasons were asked for"
+
+    @classmethod
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
+        """Build the answer of a free judge."""
+        b = (1 + seen.preference) / 2
+        return cls.model_validate({"A": 1 - b, "B": b})
 
 
 def plan(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Iterator[Ask]:
@@ -106,7 +160,7 @@ def question(asked: Ask, shown: ShownDocuments) -> Question:
         return grading_question(asked, shown)
     pool, options, (a, b) = shown.pool, shown.options, asked.doc_ids
     in_a_token = options.answer == "token"
-    model = token_votes.LetterVote if in_a_token else Preference
+    model = LetterVote if in_a_token else Preference
 
     def build() -> Request:
         """Build a battle in an order drawn for the judge; every other repeat has the other."""
@@ -115,7 +169,7 @@ def question(asked: Ask, shown: ShownDocuments) -> Question:
         swapped = (order.random() < 0.5) != (repeat % 2 == 1)
         first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
         return build_request(
-            token_votes.PROMPT if in_a_token else PROMPT,
+            LETTER_PROMPT if in_a_token else PROMPT,
             shown,
             judge,
             model,
@@ -124,13 +178,13 @@ def question(asked: Ask, shown: ShownDocuments) -> Question:
             repeat=repeat // 2,  # two repeats show the two orders; then the same prompts return
             item=(a, b, repeat),
             swapped=swapped,
-            choices=token_votes.LETTERS if in_a_token else (),
+            choices=LETTERS if in_a_token else (),
         )
 
     request = PlannedRequest.find(pool, asked.judge, a, b, asked.repeat) or build()
     about = (pool.query_id, a, b, asked.judge.name)
 
-    def vote(verdict: Preference | token_votes.LetterVote, reply: Reply) -> list[Vote]:
+    def vote(verdict: Preference | LetterVote, reply: Reply) -> list[Vote]:
         preference = -verdict.preference if request.swapped else verdict.preference
         return [Vote(*about, preference, request.swapped, verdict.reasoning, reply.key)]
 
@@ -219,7 +273,7 @@ PROTOCOL = Protocol(
     name="zelo",
     rounds=rounds,
     count=count,
-    response_models=(Preference, token_votes.LetterVote, Grading),
+    response_models=(Preference, LetterVote, Grading),
     min_documents=2,
     judgments={"votes": VOTES, "grades": replace(GRADES, optional=True)},
     fit=fit,
