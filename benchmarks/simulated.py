@@ -22,9 +22,8 @@ from random import Random
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, count_games
 from zelo_ray.fitting.bradley_terry import fit_games
-from zelo_ray.fitting.games import count_games
 from zelo_ray.fitting.pairs import Pair, ring_pairs
 
 KINDS = ((-1.5, 0.45), (0.0, 0.5), (1.5, 0.5), (2.8, 0.4))

@@ -32,8 +32,7 @@ from benchmarks.simulated import World, cycle_asks, ring_asks, zelo_scores
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
 from zelo_ray.evaluation.systems import estimate_taus
 from zelo_ray.files.judgments import read_runs
-from zelo_ray.fitting.battles import Battles, Floats, battles_of
-from zelo_ray.fitting.games import count_games
+from zelo_ray.fitting.battles import Battles, Floats, battles_of, count_games
 from zelo_ray.fitting.grade_worth import GRADES, fit_with_grades, learn_grade_worth
 
 JUDGES = ("gpt-4o_umbrela", "gpt-4_umbrela", "llama3.3-70b_4prompts")

@@ -361,7 +361,7 @@ def write_graded(path, pools):
 
 def short(protocol):
     """Options that keep a protocol's course short, if it has such."""
-    return {"rounds": 1} if "rounds" in load_protocol(protocol).own_options else {}
+    return {"rounds": 1} if "rounds" in load_protocol(protocol).options.model_fields else {}
 
 
 def interrupted(folder, pools, enough, **fields):

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray import cli, fit
+from zelo_ray.fitting.battles import Games
 from zelo_ray.fitting.bradley_terry import fit_games
-from zelo_ray.fitting.games import Games
 
 JOURNALS = ("Biometrika", "Comm Statist", "JASA", "JRSS-B")
 CITED = [[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]]

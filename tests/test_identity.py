@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tests.builders import judge_of
-from zelo_ray.protocols.prompt_files import Prompt
+from zelo_ray.protocols.templates import Prompt
 from zelo_ray.records import Document, Request, response_schema
 
 
@@ -42,7 +42,6 @@ def test_what_a_simulated_judge_sees_of_metadata_is_in_the_key():
 
 def test_a_prompt_fills_each_place_and_keeps_all_else():
     prompt = Prompt("$a costs $$5, ${b}s: $a")
-    assert prompt.names == ["a", "b"]
     assert prompt.substitute({"a": "$b", "b": 2}) == "$b costs $5, 2s: $b"
     with pytest.raises(KeyError):
         prompt.substitute({"a": ""})

@@ -3,20 +3,17 @@
 import json
 from dataclasses import replace
 from functools import cache
-from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import PANEL, Shelf, options_of, pool_of, sealed
 from tests.debates import (
-    FORGERIES,
     GOLDEN,
     ONE,
     POOL,
     TRANSCRIPTS,
-    blocks,
     play,
     scoring,
     transcripts,
@@ -25,8 +22,7 @@ from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import _TAG, Tagged
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.reasons import UnscoredReason
-from zelo_ray.records import Document, Pool, response_schema
-from zelo_ray.wrapping import break_special_tokens
+from zelo_ray.records import response_schema
 
 EACH = (samre, baseline_strong)  # whose texts stand between markers
 WAYS = {
@@ -71,38 +67,6 @@ def test_the_transcript_is_the_golden_one(name):
 
 
 # What is shown
-
-
-@pytest.mark.parametrize(("protocol", "fields"), WAYS.values(), ids=WAYS)
-def test_a_document_cannot_close_its_block(protocol, fields):
-    """Not even with the code of a prompt of another ledger."""
-    for text, place in product(FORGERIES, (0, 1)):
-        texts, code = ["harmless", "harmless too"], "0" * 12
-        texts[place] = text
-        for salt in ("another ledger's", "this ledger's"):
-            shown = [each.replace("{code}", code) for each in texts]
-            pool = Pool("q", "query", tuple(Document(f"d{i}", t) for i, t in enumerate(shown)))
-            (first, *_) = first_asked(protocol, pool, ONE, salt=salt, **fields)
-            code, found = blocks(first.user)
-            answers = {found["Answer 1"], found["Answer 2"]}
-            assert (found["question"], answers) == ("query", set(shown))
-            assert not any(code in each for each in found.values())
-
-
-@each_protocol
-@settings(deadline=None, max_examples=40)
-@given(data=st.data())
-def test_nothing_in_a_pool_can_close_a_block(protocol, data):
-    words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
-    each = st.lists(words | st.sampled_from(FORGERIES), max_size=4).map("\n".join)
-    query, *texts = (data.draw(each) for _ in range(3))
-    pool = Pool("q", query, tuple(Document(f"d{i}", text) for i, text in enumerate(texts)))
-    for request in first_asked(protocol, pool, ONE):
-        code, found = blocks(request.user)
-        assert set(found) == {"question", "Answer 1", "Answer 2"}
-        shown = [query, *(document.content for document in request.documents)]
-        assert [*found.values()] == [break_special_tokens(text) for text in shown]
-        assert request.user.count(code) == 7
 
 
 # What is planned

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import options_of, pool_of, sealed
 from tests.test_prompts import first_round
 from zelo_ray.protocols import find_protocol
-from zelo_ray.protocols.prompt_files import load_section
-from zelo_ray.protocols.templates import describe_unused_places
+from zelo_ray.protocols.templates import load_section
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Pool, delimiter_code
 
@@ -110,7 +109,7 @@ WRONG = {
     "no {{query}} here": "{{query}}",
     ZELO.replace("{{ document_b }}", "B"): r"no place \{\{document_b\}\}",
     ZELO.replace("{{answer_format}}", ""): r"no place \{\{answer_format\}\}",
-    ZELO.replace("{{query}}", "{query}"): "places have two braces",
+    ZELO.replace("{{query}}", "{query}"): r"no place \{\{query\}\}",
     ZELO.replace("You buy", "{{document_a}}").replace("One: {{document_a}}", ""): (
         "in its system prompt, where a judge would take its text for instructions"
     ),
@@ -118,7 +117,6 @@ WRONG = {
     f"{ZELO}{{{{document_a}}}}": "2 times; once is enough",
     f"{ZELO}{{{{documnt_a}}}}": "did you mean 'document_a'",
     f"{ZELO}{{{{examples}}}}": r"unknown place \{\{examples\}\}",
-    f"{ZELO}{{% for d in documents %}}": "places such as",
     f"{ZELO}\n=== user ===\n": "2 lines '=== user ==='; it takes one",
 }
 
@@ -135,14 +133,6 @@ def test_instructions_that_a_template_would_not_show_are_refused():
         options_of(protocol=name, template=template)
         with pytest.raises(ValueError, match=r"no place \{\{instructions\}\}"):
             options_of(protocol=name, template=template, instructions="Be strict, please.")
-
-
-def test_what_a_template_leaves_out_is_told():
-    bare = GRADED.replace("{{examples}}", "").replace("{{grades}}", "")
-    told = describe_unused_places(options_of(protocol="graded", template=bare))
-    assert ("{{grades}}" in told, "{{examples}}" in told) == (True, True)
-    for template in ({}, {"template": GRADED}):
-        assert not describe_unused_places(options_of(protocol="graded", **template))
 
 
 def test_a_template_of_one_part_is_the_users_prompt(tmp_path):

@@ -19,7 +19,7 @@ from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.grading import Grading
 from zelo_ray.protocols.rankers import Scores
 from zelo_ray.protocols.samre import RoundScores
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Settings
 from zelo_ray.records import (
@@ -217,8 +217,11 @@ def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
     pool = replace(pool_of(), query=said, documents=(document,))
     texts, fields = {"document": document.content}, {"examples": "", "grades": ""}
     request = build_request(
-        *("graded", pool, judge_of(), options_of(instructions=f"Be strict. {said}"), Preference),
-        documents=[document],
+        "graded",
+        ShownDocuments(pool, options_of(instructions=f"Be strict. {said}")),
+        judge_of(),
+        Preference,
+        [document.id],
         texts=texts,
         fields=fields,
     )

@@ -11,9 +11,8 @@ from scipy.optimize import approx_fprime, brentq, minimize
 
 from tests.games import bradley_terry
 from zelo_ray.fitting import bradley_terry as rating
-from zelo_ray.fitting.battles import battles_of
+from zelo_ray.fitting.battles import battles_of, count_games
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.fitting.games import count_games
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Vote
@@ -102,21 +101,6 @@ def queries_of(seed):
             ]
         )
     return queries
-
-
-@settings(deadline=None, max_examples=25)
-@given(SEEDS)
-def test_columns_hold_the_votes_in_their_order(seed):
-    queries = queries_of(seed)
-    votes = [vote for own in queries for vote in own]
-    battles = battles_of(queries)
-    assert all(list(ids) == sorted(set(ids)) for ids in battles.documents)
-    columns = (battles.query, battles.a, battles.b, battles.judge, battles.preference)
-    for vote, (query, a, b, judge, said) in zip(votes, zip(*columns, strict=True), strict=True):
-        assert queries[query][0].query_id == vote.query_id
-        assert battles.documents[query][a] == vote.doc_id_a
-        assert battles.documents[query][b] == vote.doc_id_b
-        assert (battles.judges[judge], said) == (vote.judge, vote.preference)
 
 
 def test_documents_without_a_vote_have_their_places():

@@ -300,11 +300,12 @@ def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, monke
     for calibrating, measuring, says in (
         ("half.qrels", "all.qrels", "run: 30 documents of"),
         ("half.qrels", "rest.qrels", ""),
-        ("gone/all.qrels", "all.qrels", "unknown whether"),
+        ("gone/all.qrels", "all.qrels", "not known whether"),
         (None, "all.qrels", ""),
     ):
         record = {"options": {"protocol": "graded", "human": calibrating}, "finished": True}
         (tmp_path / "run" / "run.json").write_text(json.dumps(record))
         _, lines = say("run", "--human", measuring)
-        told = [line for line in lines if "calibrated that run" in line]
-        assert [says in line for line in told] == [True] * bool(says)
+        text = " ".join(" ".join(lines).split())
+        assert says in text
+        assert ("calibrated" in text) == bool(says)

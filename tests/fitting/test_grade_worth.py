@@ -11,8 +11,8 @@ from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.grade_worth import (
     GradeWorth,
+    grade_shares,
     learn_grade_worth,
-    mark_documents,
     score_votes_and_grades,
 )
 from zelo_ray.fitting.pairs import ring_pairs
@@ -68,7 +68,7 @@ def simulate(seed, queries=40, documents=20, rings=1, noise=False):
 
 def learn(votes, grades):
     battles = battles_of(votes, [[row.doc_id for row in pool] for pool in grades])
-    return learn_grade_worth(battles, mark_documents(battles, grades, JUDGES), JUDGES)
+    return learn_grade_worth(battles, grade_shares(battles, grades, JUDGES), JUDGES)
 
 
 def score(votes, grades, learned, prior_sd=2.5):

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from zelo_ray.fitting import grades
-from zelo_ray.fitting.effective_judges import (
-    effective_number,
-    effective_number_by_people,
-    grade_correlation,
-)
-from zelo_ray.fitting.grades import Ratings, calibrate, learn_panel
+from zelo_ray.fitting.grades import Ratings, calibrate, grade_correlation, learn_panel
 
 CUTS = np.array([-0.3, 0.5, 1.3])
 SLOPES, SEVERITY = np.array([0.8, 1.2, 2.0]), np.array([-0.3, 0.0, 0.4])
@@ -84,27 +79,12 @@ def test_a_judge_that_was_asked_three_times_has_one_vote():
     assert ratings.matrix().tolist() == [[3], [0], [0]]
 
 
-# Judges that err together
-
-
-def test_judges_that_err_together_count_as_fewer():
-    assert effective_number(np.eye(3)) == 3
-    assert effective_number(np.full((2, 2), 0.5) + np.eye(2) / 2) == pytest.approx(4 / 3)
-    rng = np.random.default_rng(0)
-    human = rng.integers(0, 2, 4000).astype(float)
-    shared, own = rng.normal(size=4000), rng.normal(size=(3, 4000))
-    said = human + 1 + 0.6 * shared + 0.6 * own  # errors correlate .5
-    said[2] += 0.4  # harsh or kind throughout is no error in common
-    ratings = ratings_of(np.rint(said).clip(0, 3).astype(int).T)
-    found = effective_number_by_people(ratings, human)
-    assert found == pytest.approx(9 / 6, abs=0.15)
-    few = np.where(np.arange(4000) < 500, human, np.nan)
-    assert effective_number_by_people(ratings, few) == pytest.approx(found, abs=0.15)
-    assert np.isnan(effective_number_by_people(ratings, np.full(4000, np.nan)))
+def test_the_correlation_of_two_judges_is_that_of_their_grades():
+    a, b = np.random.default_rng(0).integers(0, 4, (2, 400))
     confusion = np.zeros((4, 4))
-    a, b, _ = ratings.matrix()
     np.add.at(confusion, (a, b), 1)
     assert grade_correlation(confusion) == pytest.approx(np.corrcoef(a, b)[0, 1])
+    assert np.isnan(grade_correlation(np.diag([5, 0, 0, 0])))
 
 
 # The fit of each judge

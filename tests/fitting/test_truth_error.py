@@ -171,10 +171,10 @@ def test_the_share_is_learned_from_the_order_of_grades_and_few_labels_count_in_p
     for share in (0.3, 1.5):
         found = learn_share(*simulated(60, share))
         assert found.value == found.found == pytest.approx(share, rel=0.2)
-        assert (found.weight, found.queries) == (1.0, 60)
+        assert found.queries == 60
     query, scores, errors, human = simulated(60, 2.0)
     some = learn_share(query, scores, errors, np.where(query < 10, human, np.nan))
-    assert (some.queries, some.weight) == (10, 0.25)
+    assert some.queries == 10
     assert SHARE < some.value < some.found
     for nothing in (np.full(len(query), np.nan), np.ones(len(query))):  # the latter orders nothing
         found = learn_share(query, scores, errors, nothing)

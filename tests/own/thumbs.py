@@ -43,8 +43,9 @@ def plan(pool, panel, options):
     return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
 
 
-def question(pool, asked, options, shown):
+def question(asked, shown):
     judge, (doc_id,), _ = asked
+    pool, options = shown.pool, shown.options
     ask = f"Be {options.tone}. Does the document answer the query? Say why, then up or down."
     if options.instructions:
         ask = f"{ask}\n\n{criteria_block('instructions', options.instructions)}"

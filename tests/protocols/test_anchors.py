@@ -9,12 +9,13 @@ from random import Random
 import fsspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import judge_of, options_of, pool_of
+from tests.builders import agreement_of, judge_of, options_of, pool_of
 from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
 from zelo_ray.files.tables import table_of
@@ -22,12 +23,13 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grading_question
-from zelo_ray.protocols.questions import Ask, ShownDocuments
+from zelo_ray.protocols.questions import Ask
 from zelo_ray.protocols.shared_error import (
     learn_from_scores,
+    people_grades,
     shown_example_queries,
-    without_example_queries,
 )
+from zelo_ray.protocols.texts import ShownDocuments
 from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -143,7 +145,7 @@ def test_other_examples_are_other_questions():
     for text in ("web", SET, SET.replace("because 3", "because of 3")):
         options = options_of(protocol="graded", anchors=text)
         asked = Ask(judge_of(), (pool.documents[0].id,))
-        request = grading_question(pool, asked, options, ShownDocuments(pool, options)).request
+        request = grading_question(asked, ShownDocuments(pool, options)).request
         keys.add(request.key)
         assert ("> text 3" in request.user) == (text != "web")
     assert len(keys) == 3
@@ -177,7 +179,8 @@ def judged():
 
 def test_people_of_that_query_do_not_set_the_scale():
     grades, human = judged()
-    rest = without_example_queries(human, OWN)
+    rest = human.filter(pc.not_equal(human["query_id"], "even"))
+    assert people_grades(human, OWN) == people_grades(rest, USUAL)
     found, without, everyone = (
         graded.learn(grades, Evidence([*"abc"], people), options)
         for people, options in ((human, OWN), (rest, OWN), (human, USUAL))
@@ -213,20 +216,16 @@ def test_battles_alone_and_criteria_show_no_examples(more, ids):
     assert shown_example_queries({"anchors": OF_EVEN, **more}) == ids
 
 
-def test_agree_leaves_that_query_out(say, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_agree_leaves_that_query_out(tmp_path):
     grades, human = judged()
-    Path("out").mkdir()
-    pq.write_table(table_of([row for pool in grades for row in pool], Grade), "out/grades.parquet")
+    (tmp_path / "out").mkdir()
+    graded_rows = table_of([row for pool in grades for row in pool], Grade)
+    pq.write_table(graded_rows, tmp_path / "out" / "grades.parquet")
     rows = [f"{r['query_id']} 0 {r['doc_id']} {r['relevance']}\n" for r in human.to_pylist()]
-    Path("people.txt").write_text("".join(rows))
-    Path("few.txt").write_text("".join(rows[-4:]))
+    people = tmp_path / "people.txt"
+    people.write_text("".join(rows))
     for options, queries in ((USUAL, 31), (OWN, 30)):
         record = {"options": options.model_dump(mode="json")}
-        Path("out/run.json").write_text(json.dumps(record))
-        status, _ = say("out", "--human", "people.txt", "--out", f"told-{queries}")
-        counts = json.loads(Path(f"told-{queries}/agree.json").read_text())["counts"]
-        assert (status, counts["human"]["queries"]) == (0, queries)
-    assert say("out", "--human", "few.txt")[0] == 1, "no others are left"
-    _, lines = say("out/grades.parquet", "people=people.txt")
-    assert any("'even'" in line for line in lines), "who is a rater by name is measured there"
+        (tmp_path / "out" / "run.json").write_text(json.dumps(record))
+        figures = agreement_of(tmp_path / "out", "--human", people).rows("figures", what="kappa")
+        assert {row["queries"] for row in figures if "human" in row["against"]} == {queries}

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from tests import builders
 from tests.builders import Shelf, judge_of, pool_of, sealed, seen_worth
-from zelo_ray.protocols import Progress, advance, best_of, zelo
+from zelo_ray.protocols import Progress, best_of, zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
-from zelo_ray.wrapping import break_special_tokens
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "best-of.json"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
@@ -186,19 +185,6 @@ def test_tournaments(worths, judges, failing, fields):
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=60)
-
-
-@given(st.lists(WORDS, min_size=2, max_size=4, unique=True))
-@settings(max_examples=50, deadline=None)
-def test_no_answer_can_end_its_marks(texts):
-    documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
-    first = advance(rounds_of(Pool("q", "?", tuple(documents)), PANEL), Shelf())
-    for request in sealed(first.missing):
-        code = request.user.partition("markers is ")[2][:12]
-        shown = [break_special_tokens(document.content) for document in request.documents]
-        blocks = [f"{text}\n[end of answer {i} {code}]" for i, text in enumerate(shown, 1)]
-        assert all(block in request.user for block in blocks)
-        assert request.user.count(code) == 7
 
 
 def test_what_is_no_verdict_fails():

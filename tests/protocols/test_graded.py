@@ -77,22 +77,6 @@ FORGED = (
 )
 
 
-def test_a_document_cannot_close_its_block():
-    """Not even with the code that it had where it was shown before, in another ledger."""
-    for text in FORGED:
-        code = "{code}"
-        for salt in ("another ledger's", "this ledger's"):
-            shown = text.replace("{code}", code)
-            request, *_ = asked(Pool("q", "query", (Document("a", shown),)), salt=salt)
-            code, *_ = re.findall(r"^The code of the markers is (\w{12})\.", request.user, re.M)
-        assert code not in shown
-        (block,) = re.findall(
-            rf"\[document {code}\]\n(.*)\n\[end of document {code}\]", request.user, re.DOTALL
-        )
-        assert block == shown
-        assert request.user.count(f"[end of document {code}]") == 1
-
-
 # Examples
 
 

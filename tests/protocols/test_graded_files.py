@@ -98,14 +98,14 @@ def test_grades_explain_a_document(tmp_path):
 
     run(tmp_path, [pool_of(), pool_of(query_id="lost", worths=(0,))], say)
     text = explained(tmp_path, "q1", "d2")
-    assert "\nd2: grade 2 (score " in text
-    assert "rank 2 of 4, from 2 grades: median 2, majority 2." in " ".join(text.split())
+    headline = "rank 2 of 4, from 2 grades; grade 2; median 2; majority 2; disagreement 0"
+    assert headline in " ".join(text.split())
     assert text.count("covers: how") == text.count("misses: why; when") == 2
     assert "\x1b" not in text
     assert "gemini:three on d2: refused (because)" in text
     run(tmp_path / "plain", [pool_of()])
     told = explained(tmp_path / "plain", "q1", "d3")
-    assert "(score 3.00 ± 0.00, about people ± 1.00), rank 1" in told
+    assert "score 3.00 ± 0.00, about people ± 1.00, rank 1" in " ".join(told.split())
 
 
 def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):

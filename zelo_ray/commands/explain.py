@@ -1,6 +1,8 @@
 """Run `explain`: show how a query was judged, or why a document has its score."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite, tanh
 from typing import Any
 
@@ -14,12 +16,12 @@ from zelo_ray.files.queries import complete_name, find_query, list_queries, read
 from zelo_ray.files.run_record import RUN, read_record, unfinished_message, unfinished_record
 from zelo_ray.files.storage import exists
 from zelo_ray.files.tables import StoredTable, schema_of, table_of
+from zelo_ray.files.wording import counted
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import JudgingOptions
-from zelo_ray.protocols import QueryResults, protocol_of_record, recorded_scores
-from zelo_ray.protocols.narrative import indented, of_failures
+from zelo_ray.protocols import Judgments, protocol_of_record, recorded_scores
 from zelo_ray.protocols.texts import shown_document, shown_query
-from zelo_ray.records import Failure, Grade, Pool, Rater, Vote
+from zelo_ray.records import Failure, Grade, Pool, Rater, Score, Vote
 from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
@@ -49,7 +51,7 @@ def run(options: ExplainOptions, _watch: Watch | None = None) -> Results:
     kinds = {name: kind.record for name, kind in protocol.judgments.items()}
     kinds |= {"scores": recorded_scores(record).record, "failures": Failure}
     rows_of = {name: _records(out, name, query_id, kind) for name, kind in kinds.items()}
-    held = QueryResults(
+    held = _Found(
         scores={row.doc_id: row for row in rows_of["scores"]},
         judgments={name: rows_of[name] for name in protocol.judgments},
         failures=rows_of["failures"],
@@ -90,6 +92,18 @@ def _documents(row: Any, names: Sequence[str] | None) -> tuple[str, ...]:
     return row.doc_ids if names is None else tuple(getattr(row, name) for name in names)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The results of a run for one query."""
+
+    scores: Mapping[str, Score]
+    """by document"""
+    judgments: Mapping[str, Sequence[Any]]
+    """by the name of their table"""
+    failures: Sequence[Failure]
+    options: Mapping[str, Any]
+
+
 class _Query:
     """Results of one query, with the protocol that explains them."""
 
@@ -98,7 +112,7 @@ class _Query:
         out: str,
         record: Mapping[str, Any],
         query_id: str,
-        held: QueryResults,
+        held: _Found,
         pool: Pool | None,
     ) -> None:
         self.out, self.record, self.id, self.held, self.pool = out, record, query_id, held, pool
@@ -158,9 +172,8 @@ class _Query:
             sections.append(Section("documents", "Documents", [*scores, *self._meaning(None)]))
         if not short:
             failures = [f for f in self.held.failures if doc_id in (None, *f.doc_ids)]
-            words = [line for lines in self._narrative(doc_id) for line in lines]
-            sections.append(Section("judgments", "Judgments", words))
-            sections.append(Section("failures", "No judgment", [*of_failures(failures)]))
+            sections.append(Section("judgments", "Judgments", [*self._describe(doc_id)]))
+            sections.append(Section("failures", "No judgment", [*_describe_failures(failures)]))
         title = "Why a document has its score" if doc_id else "How a query was judged"
         return Report(title, sections=[section for section in sections if section.parts])
 
@@ -244,16 +257,46 @@ class _Query:
         names = [n for n, kind in self.protocol.judgments.items() if kind.record is record]
         return [row for name in names for row in judgments[name]]
 
-    def _narrative(self, doc_id: str | None) -> Iterator[Iterable[str]]:
-        """Yield the judgments, kind by kind: all, or those about a document."""
+    def _describe(self, doc_id: str | None) -> Iterator[str]:
+        """Yield what judges said of a document, the best opponents first, or of a query.
+
+        The votes and grades of a query are too many to be read.
+        """
+        ranks = {name: score.rank for name, score in self.held.scores.items()}
         for name, kind in self.protocol.judgments.items():
-            if kind.narrative:
-                yield from kind.narrative(self.held, doc_id)
+            if doc_id is None and kind.record in {Vote, Grade}:
                 continue
-            for row in self.held.judgments[name]:
-                if doc_id in (None, *kind.documents_of(row)):
-                    head = f"  {kind.noun} by {row.judge} on {' and '.join(kind.documents_of(row))}"
-                    yield [head, *indented(kind.describe(row))]
+            rows = [(row, *kind.documents_of(row)) for row in self.held.judgments[name]]
+            rows = [row for row in rows if doc_id in (None, *row[1:])]
+            for row, *ids in sorted(
+                rows, key=lambda row: [(ranks.get(name, 0), name) for name in row[1:] if doc_id]
+            ):
+                yield _headline_of(kind, row, ids, doc_id)
+                lines = kind.describe(row).splitlines()
+                yield from (f"        {line.strip()}" for line in lines if line.strip())
+
+
+def _headline_of(kind: Judgments, row: Any, ids: Sequence[str], doc_id: str | None) -> str:
+    """Return a judgment in a line: who judged which documents, and what came of it."""
+    preference = getattr(row, "preference", None)
+    if len(ids) != 2 or preference is None:
+        grade = f" {row.grade}" if hasattr(row, "grade") else ""
+        return f"  {kind.noun}{grade} by {row.judge} on {' and '.join(ids)}"
+    own, other = ids if doc_id != ids[1] else ids[::-1]
+    gain = -preference if own == ids[0] else preference
+    outcome = "won" if gain > 0 else "lost" if gain < 0 else "tied"
+    first = ids[1] if row.swapped else ids[0]
+    name = "" if doc_id else f"{own} "
+    judged = f"{row.judge}, which saw {first} first"
+    return f"  {name}{outcome} {gain:+z.2f} against {other}, by {judged}"
+
+
+def _describe_failures(failures: Sequence[Failure]) -> Iterator[str]:
+    """Yield what gave no judgment, and why: once for each judge, pair and reason."""
+    counts = Counter((f.judge, tuple(sorted(f.doc_ids)), f.status, f.reason) for f in failures)
+    for (judge, doc_ids, status, reason), times in counts.items():
+        often = f", {counted(times, 'time')}" if times > 1 else ""
+        yield f"no judgment from {judge} on {' and '.join(doc_ids)}: {status} ({reason}){often}"
 
 
 def _chance(logits: float) -> float:

@@ -109,7 +109,7 @@ def learn(
     try:
         return protocol.learn([rows for _, rows in pools], evidence, options)
     except ArithmeticError as error:
-        plain = ", and pooling: mean needs no model" if "pooling" in protocol.own_options else ""
+        plain = ", and pooling: mean needs no model" if hasattr(options, "pooling") else ""
         message = f"the judges could not be measured: {error}; all replies are kept{plain}"
         raise Stopped(message) from None
 

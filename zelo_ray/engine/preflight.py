@@ -22,7 +22,6 @@ from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import find_protocol, load_protocol
 from zelo_ray.protocols.progress import advance
-from zelo_ray.protocols.templates import describe_unused_places
 from zelo_ray.providers import load_provider, server_chooses_sampling
 from zelo_ray.providers.dotenv import describe_keys
 from zelo_ray.providers.pricing import find_unpriced, highest_price
@@ -163,8 +162,6 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
         watch.say(f"{', '.join(names)} {verb} no prompt, and so no instructions")
     elif names and template:
         watch.say(f"{', '.join(names)} {verb} no prompt, and so no template")
-    if unused := describe_unused_places(options):
-        watch.say(unused)
     rounds = load_protocol(options.protocol).max_rounds
     if rounds != 1 and any(goes_in_batches(judge, options) for judge in panel):
         several = f"up to {rounds}" if rounds else "several"

@@ -1,23 +1,21 @@
-"""Votes of many queries as columns, the input of every fit of battles."""
+"""Votes of many queries as columns, and the games that these make: one for each pair."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
-from statistics import fmean
-from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.records import Grade, Score, Vote
+from zelo_ray.reasons import Unscored, UnscoredReason
+from zelo_ray.records import Grade, Vote
 from zelo_ray.request_key import KEY_LENGTH
 
-AnyScore = TypeVar("AnyScore", bound=Score)
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+_SHARES = 2.0**24
+"""Parts of a game that a vote is rounded to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +37,60 @@ class Battles:
     """their names, ascending"""
 
 
+@dataclass(frozen=True, slots=True)
+class Games:
+    """Games between documents, as columns in the order of queries.
+
+    ``i`` and ``j`` are places in a query's documents, ``won`` and ``lost`` the weights with which
+    i beat j and lost to it, and ``sizes`` has the number of documents by query.
+    """
+
+    query: Ints
+    i: Ints
+    j: Ints
+    won: Floats
+    lost: Floats
+    sizes: Ints
+
+    @property
+    def starts(self) -> Ints:
+        """Return by query the place of its first document among all documents."""
+        starts: Ints = np.cumsum(self.sizes) - self.sizes
+        return starts
+
+
+def battles_of(
+    query_votes: Sequence[Sequence[Vote]], also: Sequence[Sequence[str]] | None = None
+) -> Battles:
+    """Build the columns of the votes of each query, in the order given.
+
+    ``also`` has for each query ids of documents that may have no vote.
+    """
+    judges = sorted({vote.judge for votes in query_votes for vote in votes})
+    number = {name: place for place, name in enumerate(judges)}
+    documents, rows = list[tuple[str, ...]](), list[tuple[float, ...]]()
+    more = also or [()] * len(query_votes)
+    for query, (votes, others) in enumerate(zip(query_votes, more, strict=True)):
+        ids = {doc_id for vote in votes for doc_id in (vote.doc_id_a, vote.doc_id_b)}
+        documents.append(tuple(sorted(ids.union(others))))
+        place = {doc_id: at for at, doc_id in enumerate(documents[-1])}
+        rows += [
+            (query, place[v.doc_id_a], place[v.doc_id_b], number[v.judge], v.preference)
+            for v in votes
+        ]
+    columns = zip(*rows, strict=True) if rows else [()] * 5
+    query_, a, b, judge, preference = (np.array(column, np.float64) for column in columns)
+    return Battles(
+        query=query_.astype(np.int64),
+        a=a.astype(np.int64),
+        b=b.astype(np.int64),
+        judge=judge.astype(np.int64),
+        preference=preference,
+        documents=tuple(documents),
+        judges=tuple(judges),
+    )
+
+
 def merge_copies(
     votes: Sequence[Vote], grades: Sequence[Grade] = ()
 ) -> tuple[Sequence[Vote], dict[str, str]]:
@@ -51,17 +103,13 @@ def merge_copies(
     Returns:
         The votes; and by the id of each document with a copy, the first id of its text.
     """
-    keyed = [vote for vote in votes if len(vote.key) == KEY_LENGTH]  # others name no request
-    firsts: dict[str, Vote] = {}
-    for vote in keyed:
-        firsts.setdefault(vote.key, vote)
-    texts_graded: dict[str, list[str]] = {}
+    firsts, graded, alike = dict[str, Vote](), dict[str, str](), list[tuple[str, str]]()
+    for vote in votes:
+        if len(vote.key) == KEY_LENGTH and firsts.setdefault(vote.key, vote) is not vote:
+            alike += zip(_as_shown(firsts[vote.key]), _as_shown(vote), strict=True)
     for grade in grades:
         if len(grade.key) == KEY_LENGTH:
-            texts_graded.setdefault(grade.key, []).append(grade.doc_id)
-    twins = [ids for ids in texts_graded.values() if len(ids) > 1]
-    if len(firsts) == len(keyed) and not twins:
-        return votes, {}
+            alike.append((graded.setdefault(grade.key, grade.doc_id), grade.doc_id))
     same: dict[str, str] = {}
 
     def first_of(doc_id: str) -> str:
@@ -69,26 +117,20 @@ def merge_copies(
             doc_id = same[doc_id]
         return doc_id
 
-    pairs = [(ids[0], other) for ids in twins for other in ids[1:]]
-    for vote in keyed:
-        pairs += zip(_as_shown(firsts[vote.key]), _as_shown(vote), strict=True)
-    for one, other in pairs:
-        low, high = sorted((first_of(one), first_of(other)))
+    for pair in alike:
+        low, high = sorted(map(first_of, pair))
         if low != high:
             same[high] = low
     merged, counted = list[Vote](), set[str]()
     for vote in votes:
         a, b = first_of(vote.doc_id_a), first_of(vote.doc_id_b)
         if a != b and vote.key not in counted:
-            merged.append(replace(vote, doc_id_a=a, doc_id_b=b))
-            counted.update([vote.key] if len(vote.key) == KEY_LENGTH else ())
+            merged.append(replace(vote, doc_id_a=a, doc_id_b=b) if same else vote)
+            counted.update([vote.key] if vote.key in firsts else ())
     if not (merged or grades):  # one text alone: nothing else tells of it
         return votes, {}
-    ids = {doc_id for vote in votes for doc_id in (vote.doc_id_a, vote.doc_id_b)}
-    ids |= {grade.doc_id for grade in grades}
-    texts = {doc_id: first_of(doc_id) for doc_id in ids}
-    with_copies = {*(texts[doc_id] for doc_id in same)}
-    return merged, {doc_id: first for doc_id, first in texts.items() if first in with_copies}
+    texts = {doc_id: first_of(doc_id) for doc_id in same}
+    return merged, texts | {first: first for first in texts.values()}
 
 
 def _as_shown(vote: Vote) -> tuple[str, str]:
@@ -96,81 +138,99 @@ def _as_shown(vote: Vote) -> tuple[str, str]:
     return (b, a) if vote.swapped else (a, b)
 
 
-def with_copies(scores: Sequence[AnyScore], copies: Mapping[str, str]) -> tuple[AnyScore, ...]:
-    """Return a query's scores with those of the copies that `merge_copies` put together."""
-    if not (copies and scores):
-        return tuple(scores)
-    ids: dict[str, list[str]] = {}
-    for doc_id, first in copies.items():
-        ids.setdefault(first, []).append(doc_id)
-    rows = [
-        replace(score, doc_id=doc_id)
-        for score in scores
-        for doc_id in ids.get(score.doc_id, [score.doc_id])
-    ]
-    mean = fmean(row.score for row in rows)
-    rows.sort(key=lambda row: (-row.score, row.doc_id))
-    return tuple(
-        replace(row, score=round(row.score - mean, 12) + 0.0, rank=rank)
-        for rank, row in enumerate(rows, start=1)
-    )
+def merge_grades(grades: Sequence[Grade], copies: Mapping[str, str]) -> Sequence[Grade]:
+    """Return a query's grades with those of copies as of one document, each answer once."""
+    if not copies:
+        return grades
+    renamed = [replace(grade, doc_id=copies.get(grade.doc_id, grade.doc_id)) for grade in grades]
+    return [*{(grade.key, grade.doc_id): grade for grade in renamed}.values()]
 
 
-def battles_of(
-    query_votes: Sequence[Sequence[Vote]], also: Sequence[Sequence[str]] | None = None
-) -> Battles:
-    """Build the columns of the votes of each query, in the order given.
+def count_games(battles: Battles, *, by_size: bool = False) -> Games:
+    """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
-    Args:
-        query_votes: the votes of each query.
-        also: for each query, ids of documents that may have no vote.
+    Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
+    pair are averaged. A query's numbers depend, bit for bit, on its own votes only. With
+    ``by_size`` a vote shares its game by the size of its preference instead.
     """
-    votes = list(chain.from_iterable(query_votes))
-    more = [()] * len(query_votes) if also is None else also
-    queries = np.arange(len(query_votes))
-    lengths = [[len(row) for row in rows] for rows in (query_votes, more)]
-    names = [
-        *(vote.doc_id_a for vote in votes),
-        *(vote.doc_id_b for vote in votes),
-        *chain.from_iterable(more),
-    ]
-    query = np.repeat(queries, lengths[0])
-    places, documents = _placed(
-        np.concatenate([query, query, np.repeat(queries, lengths[1])]),
-        pa.array(names, pa.string()),
-        len(query_votes),
+    odd = battles.preference[~(np.abs(battles.preference) <= 1)]
+    if odd.size:
+        raise ValueError(f"a preference lies in [-1, 1], not {odd[0]}")
+    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
+    if not len(battles.query):
+        nothing = np.zeros(0, dtype=np.int64)
+        return Games(nothing, nothing, nothing, np.zeros(0), np.zeros(0), sizes)
+    won_by_b = (np.sign(battles.preference) + 1) / 2
+    if by_size:
+        won_by_b = np.round((battles.preference + 1) / 2 * _SHARES) / _SHARES
+    size, judges = int(sizes.max()), len(battles.judges)
+    low, high = np.minimum(battles.a, battles.b), np.maximum(battles.a, battles.b)
+    pair = (battles.query * size + low) * size + high
+    key = pair * judges + battles.judge
+    order = np.argsort(key)
+    wins = np.where(battles.a == low, 1 - won_by_b, won_by_b)[order]
+    # Sums of halves, and of shares as they are rounded, are exact, so the order of a judge's votes
+    # cannot matter; that of the judges is the order of their names.
+    sums, counts, firsts = _sum_runs(key[order], wins)
+    shared, voters, starts = _sum_runs(pair[order][firsts], sums / counts)
+    cells, j = np.divmod(pair[order][firsts][starts], size)
+    query, i = np.divmod(cells, size)
+    won = shared / voters
+    return Games(query, i, j, won, 1 - won, sizes)
+
+
+def _sum_runs(keys: Ints, values: Floats) -> tuple[Floats, Ints, Ints]:
+    """Return the sum, the length and the start of each run of equal keys."""
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return np.add.reduceat(values, starts), np.diff(starts, append=len(keys)), starts
+
+
+def why_unscored(
+    battles: Battles, games: Games, linked: Bools | None = None
+) -> dict[int, Unscored]:
+    """Return why scores would mean nothing, by the number of each query where they would.
+
+    ``linked`` has the documents that something else than games links with each other: [documents].
+    """
+    sizes, starts = games.sizes, games.starts
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    x, y = starts[games.query] + games.i, starts[games.query] + games.j
+    more = np.flatnonzero(linked) if linked is not None else np.zeros(0, np.int64)
+    queries, first = np.unique(owner[more], return_index=True)
+    x = np.concatenate([x, more])
+    y = np.concatenate([y, more[first][np.searchsorted(queries, owner[more])]])
+    part = connected_parts(x, y, len(owner))
+    reasons = {
+        query: _disconnected(battles.documents[query], part[owner == query])
+        for query in np.unique(owner[part != part[starts[owner]]]).tolist()
+    }
+    idle = set(range(len(sizes))) - {*games.query.tolist(), *queries.tolist()}
+    return reasons | dict.fromkeys(idle, Unscored.because(UnscoredReason.NO_VOTES))
+
+
+def connected_parts(x: Ints, y: Ints, items: int) -> Ints:
+    """Return by item the first of the items that links from ``x`` to ``y`` connect it with.
+
+    In numpy, since `scipy.sparse.csgraph` takes a third of a second to import.
+    """
+    part = np.arange(items)
+    while True:
+        near, lower = np.concatenate([part[x], part[y]]), part.copy()
+        np.minimum.at(lower, near, np.concatenate([part[y], part[x]]))
+        lower = lower[lower]
+        if np.array_equal(lower, part):
+            return part
+        part = lower
+
+
+def _disconnected(doc_ids: Sequence[str], labels: Ints) -> Unscored:
+    """Return the reason for documents that fall into parts; ``labels`` are the parts' numbers."""
+    parts = [np.flatnonzero(labels == n).tolist() for n in dict.fromkeys(labels.tolist())]
+    names = [", ".join(_first([doc_ids[at] for at in part])) for part in parts]
+    return Unscored.because(
+        UnscoredReason.DISCONNECTED, parts=len(parts), names="; ".join(_first(names))
     )
-    judge, judges = _numbered(pa.array([vote.judge for vote in votes], pa.string()))
-    return Battles(
-        query=query,
-        a=places[: len(votes)],
-        b=places[len(votes) : 2 * len(votes)],
-        judge=judge,
-        preference=np.array([vote.preference for vote in votes], dtype=np.float64),
-        documents=documents,
-        judges=judges,
-    )
 
 
-def _numbered(texts: pa.Array) -> tuple[Ints, tuple[str, ...]]:
-    """Replace each text by its place among the distinct ones, ascending; return also these."""
-    coded = texts.dictionary_encode()
-    names, numbers = np.unique(np.asarray(coded.dictionary, dtype=object), return_inverse=True)
-    return numbers[np.asarray(coded.indices)].astype(np.int64), tuple(names.tolist())
-
-
-def _placed(query: Ints, texts: pa.Array, queries: int) -> tuple[Ints, tuple[tuple[str, ...], ...]]:
-    """Replace each text by its place among the distinct ones of its query; return also these."""
-    coded = texts.dictionary_encode()
-    names = coded.dictionary
-    order = np.asarray(pc.array_sort_indices(names), dtype=np.int64)
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[order] = np.arange(len(names))
-    keys, inverse = np.unique(
-        query * max(1, len(names)) + rank[np.asarray(coded.indices)], return_inverse=True
-    )
-    of_query, of_name = np.divmod(keys, max(1, len(names)))
-    starts = np.searchsorted(of_query, np.arange(queries + 1))
-    ids = names.take(pa.array(order[of_name])).to_pylist()
-    documents = tuple(tuple(ids[start:stop]) for start, stop in pairwise(starts.tolist()))
-    return (np.arange(len(keys)) - starts[of_query])[inverse], documents
+def _first(names: list[str]) -> list[str]:
+    return names if len(names) <= 4 else [*names[:3], "…"]

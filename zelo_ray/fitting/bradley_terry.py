@@ -6,23 +6,25 @@ lost (Yan 2014, arXiv 1411.1168), and sparse battles nearly always hold one, so 
 maximum of the posterior under a Gaussian prior, which always exists and is unique.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
 from zelo_ray.fitting.battles import (
     Battles,
     Floats,
+    Games,
     Ints,
     battles_of,
+    count_games,
     merge_copies,
-    with_copies,
+    why_unscored,
 )
-from zelo_ray.fitting.games import Games, count_games, why_unscored
 from zelo_ray.fitting.truth_error import SHARE, truth_errors
 from zelo_ray.reasons import Unscored
-from zelo_ray.records import Score, Vote
+from zelo_ray.records import AbsoluteScore, Score, Vote
 
 MAX_STEPS = 500
 """Newton needs about 6 for judges' votes, and some 60 where weights differ by twelve decades."""
@@ -132,9 +134,9 @@ def damping(step: Floats) -> Floats:
     exp(b t). So log(1 + b) / b of the step is certain to increase it (Sun & Tran-Dinh 2019, Math.
     Program. 178:145), and so is the whole step where b < 1.79, which is faster near the maximum.
     """
-    apart = np.ptp(step, axis=1, keepdims=True)
+    gap = np.ptp(step, axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(apart < 1.75, 1.0, np.log1p(apart) / apart)
+        return np.where(gap < 1.75, 1.0, np.log1p(gap) / gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +147,6 @@ class Fit:
     reason: Unscored | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreArrays:
-    """The scores of many queries as columns, by query and rank."""
-
-    query: Ints
-    doc: Ints
-    """places, as in `Battles`"""
-    score: Floats
-    std_error: Floats
-    truth_error: Floats
-    comparisons: Ints
-    rank: Ints
-    reasons: dict[int, Unscored]
-    """why there are none, by the number of each query without scores"""
-
-
 def score_votes(
     query_votes: Sequence[Sequence[Vote]],
     prior_sd: float = 2.5,
@@ -168,7 +154,7 @@ def score_votes(
     *,
     by_size: bool = False,
 ) -> list[Fit]:
-    """Turn the votes of many queries into scores.
+    """Turn the votes of many queries into scores: a fit for each, in the order given.
 
     A pair counts as one game, shared equally by the judges that answered on it, since judges err
     together: the sign of a vote is its word, and 0 is half a win for each. A judge that is missing
@@ -183,61 +169,88 @@ def score_votes(
         by_size: whether a vote of preference p is (1 + p) / 2 of a win, whatever its sign. The
             errors are those of whole wins, and so too large.
 
-    Returns:
-        One fit for each query, in the order given.
-
     Raises:
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
-    merged, copies = zip(*map(merge_copies, query_votes), strict=True) if query_votes else ((), ())
-    battles = battles_of(merged)
-    fits = score_battles(battles, prior_sd, share, by_size=by_size)
-    query_scores: list[list[Score]] = [[] for _ in query_votes]
-    columns = (fits.score, fits.std_error, fits.comparisons, fits.rank, fits.truth_error)
-    rows = zip(*(c.tolist() for c in (fits.query, fits.doc, *columns)), strict=True)
-    for query, doc, *numbers, beyond in rows:
-        ids = (query_votes[query][0].query_id, battles.documents[query][doc])
-        query_scores[query].append(Score(*ids, *numbers, truth_error=beyond))
-    return [
-        Fit(with_copies(scores, copies[query]), fits.reasons.get(query))
-        for query, scores in enumerate(query_scores)
-    ]
-
-
-def score_battles(
-    battles: Battles, prior_sd: float = 2.5, share: float = SHARE, *, by_size: bool = False
-) -> ScoreArrays:
-    """Score columns of votes as `score_votes` does."""
+    pools = [merge_copies(votes) for votes in query_votes]
+    battles = battles_of([votes for votes, _ in pools])
     games = count_games(battles, by_size=by_size)
-    scores, errors = fit_games(games, prior_sd)
-    return rank_scores(battles, why_unscored(battles, games), scores, errors, share)
+    fits = rank_documents(
+        battles,
+        why_unscored(battles, games),
+        [votes[0].query_id if votes else "" for votes in query_votes],
+        fit_games(games, prior_sd),
+        share,
+    )
+    return [add_copies(fit, copies) for fit, (_, copies) in zip(fits, pools, strict=True)]
 
 
-def rank_scores(
-    battles: Battles, reasons: Mapping[int, Unscored], scores: Floats, errors: Floats, share: float
-) -> ScoreArrays:
+def rank_documents(
+    battles: Battles,
+    reasons: Mapping[int, Unscored],
+    query_ids: Sequence[str],
+    fitted: tuple[Floats, Floats],
+    share: float,
+    *,
+    comparisons: Ints | None = None,
+    shifts: tuple[Floats, Floats] | None = None,
+) -> list[Fit]:
     """Rank the documents of each query, best first; equal scores by document id.
 
     Args:
         battles: the votes.
         reasons: the queries without scores.
-        scores: of all documents of the battles, in their order.
-        errors: their standard errors.
+        query_ids: of all queries.
+        fitted: the scores of all documents of the battles, in their order, and standard errors.
         share: what judges get wrong together, of the spread of a query's scores.
+        comparisons: what each document's score rests on; None: its votes.
+        shifts: by query, what makes its scores absolute, and the error of that; if there is any.
     """
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    starts = np.cumsum(sizes) - sizes
-    doc = np.arange(len(query)) - starts[query]
-    places = np.concatenate([starts[battles.query] + side for side in (battles.a, battles.b)])
-    comparisons = np.bincount(places, minlength=len(query))
+    query, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
+    if comparisons is None:
+        places = [starts[battles.query] + side for side in (battles.a, battles.b)]
+        comparisons = np.bincount(np.concatenate(places), minlength=len(query))
     # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    score, error = (np.round(numbers, 12) + 0.0 for numbers in (scores, errors))
-    beyond = np.round(truth_errors(query, score, error, share), 12)
-    order = np.lexsort((doc, -score, query))
-    rank = doc + 1  # by query and rank, the place in the query is the rank
-    has_scores = np.ones(len(sizes), dtype=np.bool_)
-    has_scores[list(reasons)] = False
-    rows, of = order[has_scores[query[order]]], has_scores[query]
-    numbers = (score[rows], error[rows], beyond[rows])
-    return ScoreArrays(query[rows], doc[rows], *numbers, comparisons[rows], rank[of], dict(reasons))
+    score, error = (np.round(numbers, 12) + 0.0 for numbers in fitted)
+    columns = [score.tolist(), error.tolist(), comparisons.tolist()]
+    if shifts:
+        absolute = score + shifts[0][query], np.hypot(error, shifts[1][query])
+        columns += [[round(number, 12) + 0.0 for number in part.tolist()] for part in absolute]
+    columns.append(np.round(truth_errors(query, score, error, share), 12).tolist())
+    rows, fits = [*zip(*columns, strict=True)], list[Fit]()
+    record: Callable[..., Score] = AbsoluteScore if shifts else Score
+    for number, (ids, start) in enumerate(zip(battles.documents, starts.tolist(), strict=True)):
+        found = zip(ids, rows[start : start + len(ids)], strict=True)
+        best = enumerate(sorted(found, key=lambda row: -row[1][0]), 1)
+        scores = (
+            record(
+                query_ids[number], doc_id, *about[:3], rank, *about[3:], truth_error=people_error
+            )
+            for rank, (doc_id, (*about, people_error)) in best
+        )
+        reason = reasons.get(number)
+        fits.append(Fit(() if reason else tuple(scores), reason))
+    return fits
+
+
+def add_copies(fit: Fit, copies: Mapping[str, str]) -> Fit:
+    """Return a fit with the scores of the copies that `merge_copies` put together."""
+    if not (copies and fit.scores):
+        return fit
+    ids: dict[str, list[str]] = {}
+    for doc_id, first in copies.items():
+        ids.setdefault(first, []).append(doc_id)
+    rows = [
+        replace(score, doc_id=doc_id)
+        for score in fit.scores
+        for doc_id in ids.get(score.doc_id, [score.doc_id])
+    ]
+    mean = fmean(row.score for row in rows)
+    rows.sort(key=lambda row: (-row.score, row.doc_id))
+    return Fit(
+        tuple(
+            replace(row, score=round(row.score - mean, 12) + 0.0, rank=rank)
+            for rank, row in enumerate(rows, start=1)
+        )
+    )

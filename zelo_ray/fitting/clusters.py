@@ -2,7 +2,8 @@
 
 A share's interval is the exact binomial one (Clopper & Pearson 1934, Biometrika 26:404) of as many
 independent answers as these are worth, allowing for the correlation (Korn & Graubard 1998, Survey
-Methodology 24:193).
+Methodology 24:193). ``part`` is how many of a query's answers are yes, ``whole`` how many there
+are: [queries] each.
 """
 
 import numpy as np
@@ -19,30 +20,13 @@ def sum_by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
 
 
 def intraclass_correlation(part: Floats, whole: Floats) -> float:
-    """Compute the correlation of answers within queries, from 0 to 1.
-
-    Args:
-        part: how many of a query's answers are yes, [queries].
-        whole: how many there are, [queries].
-
-    Returns:
-        NaN where all answers are the same, or no query has two.
-    """
+    """Compute the correlation of answers within queries, from 0 to 1."""
     effect, size = _effect(part, whole), _size(whole)
     return float(np.clip((effect - 1) / (size - 1), 0, 1)) if size > 1 else np.nan
 
 
 def effective_size(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -> float:
-    """Return the number of independent answers that these are worth.
-
-    Args:
-        part: how many of a query's answers are yes, [queries].
-        whole: how many there are, [queries].
-        usual: the correlation within queries known from elsewhere, NaN for unknown (taken as 1).
-            The one found here counts only if it is higher, since few misses cannot show how they
-            cluster.
-        confidence: of the interval to compute.
-    """
+    """Return the number of independent answers that these are worth."""
     usual = 1.0 if np.isnan(usual) else usual
     effect = np.nanmax([1.0, _effect(part, whole), 1 + (_size(whole) - 1) * usual])
     answers, queries = float(whole.sum()), len(whole)

@@ -6,7 +6,6 @@ neither agrees with no order, so a panel of ties is split. People do not count a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,6 @@ VOTES, ORDERS, GRADES = "votes", "orders", "grades"
 FEWEST = 5
 """With fewer queries no interval is given."""
 
-_CELLS = 2**24  # grades of pairs that are compared together
-
 Bools = NDArray[np.bool_]
 
 
@@ -39,13 +36,11 @@ def vote_consensus(said: Floats, people: Floats, query: Ints) -> list[Consensus]
         people: the same of people, [pairs].
         query: number of each pair's query, [pairs].
     """
-    tally = _Tally(len(np.unique(query)))
     up, down, of = (said == 1).sum(0), (said == -1).sum(0), (~np.isnan(said)).sum(0)
-    mask = ~np.isnan(people) & (of >= min(2, len(said)))
+    counts = ~np.isnan(people) & (of >= min(2, len(said)))
     place = np.unique(query, return_inverse=True)[1]
-    right = _right(up, down, people)
-    tally.add(_level(np.maximum(up, down), of), place, right, people == 0, mask * 1.0)
-    return [*tally.rows(VOTES, "")]
+    right, level = _right(up, down, people), _level(np.maximum(up, down), of)
+    return [*_rows(VOTES, "", _sums(level, place, right, people == 0, counts))]
 
 
 def grade_consensus(
@@ -58,9 +53,8 @@ def grade_consensus(
     """Measure how often people grade, and order two documents of a query, as the panel does.
 
     The panel's grade is the median of the judges', of two middle ones their mean as `round_grades`
-    rounds it; and its order of two documents that of
-    most judges' grades. Documents that fewer than two judges graded are left out, and a panel of
-    one judge gets no rows.
+    rounds it; and its order of two documents that of most judges' grades. Documents that fewer than
+    two judges graded are left out, and a panel of one judge gets no rows.
 
     Args:
         grades: -1 where a judge gave none, [judges, documents].
@@ -69,73 +63,73 @@ def grade_consensus(
         levels: number of grades.
         cuts: thresholds from which documents count as relevant, each for a scale of two grades.
     """
-    if len(grades) < 2:
-        return []
     mask = (human >= 0) & ((grades >= 0).sum(axis=0) >= 2)
+    if len(grades) < 2 or not mask.any():
+        return []
     grades, human = grades[:, mask], human[mask]
     place = np.unique(query[mask], return_inverse=True)[1]
-    queries = len(np.unique(place))
-    orders = _Tally(queries)
-    at = np.argsort(place, kind="stable")
-    for rows in np.split(at, np.flatnonzero(np.diff(place[at])) + 1):
-        if rows.size:
-            _order(orders, int(place[rows[0]]), grades[:, rows], human[rows])
-    records = [*orders.rows(ORDERS, "")]
+    parts = [_order_sums(grades[:, rows], human[rows]) for rows in _by_query(place)]
+    records = [*_rows(ORDERS, "", np.concatenate(parts, axis=2))]
     votes = np.stack([(grades == grade).sum(axis=0) for grade in range(levels)])
-    of, none = votes.sum(axis=0), np.zeros(len(human), dtype=bool)
+    of, all_ = votes.sum(axis=0), np.ones(len(human), dtype=np.bool_)
     reached = 2 * votes.cumsum(axis=0)
     panel = round_grades(((reached >= of).argmax(axis=0) + (reached > of).argmax(axis=0)) / 2)
     for cut in (0, *cuts):
-        tally = _Tally(queries)
         counts = np.stack([votes[:cut].sum(axis=0), votes[cut:].sum(axis=0)]) if cut else votes
         word, true = (panel >= cut, human >= cut) if cut else (panel, human)
         level = _level(counts.max(axis=0), of)
-        tally.add(level, place, (word == true) * 1.0, none, np.ones(len(human)))
-        records += tally.rows(GRADES, f">={cut}" if cut else f"0-{levels - 1}")
+        sums = _sums(level, place, (word == true) * 1.0, ~all_, all_)
+        records += _rows(GRADES, f">={cut}" if cut else f"0-{levels - 1}", sums)
     return records
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Sums of items by level of agreement and query."""
+def _by_query(place: Ints) -> list[Ints]:
+    """Return the rows of each query."""
+    at = np.argsort(place, kind="stable")
+    return np.split(at, np.flatnonzero(np.diff(place[at])) + 1)
 
-    queries: int
-    sums: Floats = field(init=False)
-    """weights of right, of decided and of tied items, [3, levels, queries]"""
 
-    def __post_init__(self) -> None:
-        self.sums = np.zeros((3, len(LEVELS), self.queries))
+def _order_sums(grades: NDArray[np.int16], human: NDArray[np.int16]) -> Floats:
+    """Return the sums of the pairs of a query's documents."""
+    first, second = np.triu_indices(len(human), 1)
+    a, b = grades[:, first], grades[:, second]
+    mask = (a >= 0) & (b >= 0)
+    up, down, of = (mask & (a > b)).sum(0), (mask & (a < b)).sum(0), mask.sum(0)
+    people = np.sign(human[first] - human[second])
+    level = _level(np.maximum(up, down), of)
+    return _sums(level, 0 * level, _right(up, down, people), people == 0, of >= 2, queries=1)
 
-    def add(self, level: Ints, query: Ints, right: Floats, tied: Bools, weight: Floats) -> None:
-        """Count items, each as often as its weight."""
-        cell, shape = level * self.queries + query, self.sums.shape[1:]
-        for row, part in enumerate((np.where(tied, 0.0, right), ~tied, tied)):
-            self.sums[row] += np.bincount(cell, weight * part, len(LEVELS) * self.queries).reshape(
-                shape
-            )
 
-    def rows(self, about: str, scale: str) -> Iterator[Consensus]:
-        """Yield the row of all levels together, then one for each level that occurs."""
-        totals = self.sums.sum(axis=1)
-        items = totals[1:].sum()
-        usual = (
-            clusters.intraclass_correlation(*totals[:2, totals[1] > 0])
-            if totals[1].any()
-            else np.nan
-        )
-        levels = zip(LEVELS, self.sums.swapaxes(0, 1), strict=True)
-        for level, (right, decided, tied) in ((ALL, totals), *levels):
-            if not decided.any() and not tied.any():
-                continue
-            queries = int((decided > 0).sum())
-            same, low, high = np.nan, np.nan, np.nan
-            if queries:
-                same, low, high = clusters.share_interval(right, decided, usual)
-            if queries < FEWEST:
-                low = high = np.nan
-            share = float((decided.sum() + tied.sum()) / items)
-            counts = round(decided.sum()), round(tied.sum())
-            yield Consensus(about, scale, level, share, same, low, high, *counts, queries)
+def _sums(
+    level: Ints, query: Ints, right: Floats, tied: Bools, counts: Bools, *, queries: int = 0
+) -> Floats:
+    """Sum right, decided and tied items: [3, levels, queries]."""
+    queries = queries or int(query.max(initial=-1)) + 1
+    parts = (np.where(tied, 0.0, right), ~tied, tied)
+    cell, shape = level * queries + query, (len(LEVELS), queries)
+    size = shape[0] * shape[1]
+    return np.stack([np.bincount(cell, counts * p, size).reshape(shape) for p in parts])
+
+
+def _rows(about: str, scale: str, sums: Floats) -> Iterator[Consensus]:
+    """Yield the row of all levels together, then one for each level that occurs."""
+    totals = sums.sum(axis=1)
+    items, usual = totals[1:].sum(), np.nan
+    if totals[1].any():
+        usual = clusters.intraclass_correlation(*totals[:2, totals[1] > 0])
+    for level, (right, decided, tied) in zip(
+        (ALL, *LEVELS), (totals, *sums.swapaxes(0, 1)), strict=True
+    ):
+        counts, queries = (round(decided.sum()), round(tied.sum())), int((decided > 0).sum())
+        if not sum(counts):
+            continue
+        same = low = high = np.nan
+        if queries:
+            same, low, high = clusters.share_interval(right, decided, usual)
+        if queries < FEWEST:
+            low = high = np.nan
+        share = float(sum(counts) / items)
+        yield Consensus(about, scale, level, share, same, low, high, *counts, queries)
 
 
 def _level(highest: Ints, of: Ints) -> Ints:
@@ -149,28 +143,3 @@ def _right(up: Ints, down: Ints, people: Floats | Ints) -> Floats:
     """Return 1 where the majority of judges agrees with people, 0 where not, 0.5 for a split."""
     right: Floats = np.where(up == down, 0.5, np.sign(up - down) == people)
     return right
-
-
-def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[np.int16]) -> None:
-    """Add the pairs of a query's documents to a tally; equally graded documents count together."""
-    kinds, counts = np.unique(np.vstack([human, grades]), axis=1, return_counts=True)
-    step = max(1, _CELLS // kinds.size)
-    for start in range(0, kinds.shape[1], step):
-        first, second = kinds[:, start : start + step, np.newaxis], kinds[:, np.newaxis]
-        mask = (first[1:] >= 0) & (second[1:] >= 0)
-        up, down = (
-            (mask & (first[1:] > second[1:])).sum(0),
-            (mask & (first[1:] < second[1:])).sum(0),
-        )
-        people = np.sign(first[0] - second[0])
-        # Pairs occur in both orders: those with people's better one first count, ties half each.
-        weight = counts[start : start + step, np.newaxis] * counts.astype(np.float64)
-        at = np.arange(weight.shape[0])
-        weight[at, start + at] -= counts[start + at]
-        weight *= np.where(people > 0, 1.0, np.where(people == 0, 0.5, 0.0))
-        of = mask.sum(0)
-        weight[of < 2] = 0
-        level, people = _level(np.maximum(up, down), of).ravel(), people.ravel()
-        right = _right(up.ravel(), down.ravel(), people)
-        times = weight.ravel().astype(np.float64)
-        tally.add(level, np.full(len(level), query), right, people == 0, times)

@@ -6,7 +6,7 @@ error on a sample, and the panel's grades cover all documents. The sampling unit
 documents of one query are correlated.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -64,18 +64,13 @@ def correct_means(
     for level in range(1, LEVELS):
         true = np.where(has_label, human >= level, np.nan)
         rows.append((f">={level}", at_least[:, level - 1], true, 1))
-    shares = [
-        Share(
-            name,
-            float(panel.mean()) if panel.size else np.nan,
-            *_Sample(panel, true, unit, top, probability).corrected(),
-            documents=len(panel),
-            humans=int(has_label.sum()),
-        )
-        for name, panel, true, top in rows
-    ]
-    if not is_sound:
-        shares = [replace(share, mean=np.nan, low=np.nan, high=np.nan) for share in shares]
+    shares = list[Share]()
+    for name, panel, true, top in rows:
+        alone = float(panel.mean()) if panel.size else np.nan
+        corrected = _Sample(panel, true, unit, top, probability).corrected()
+        found = corrected if is_sound else (np.nan, np.nan, np.nan)
+        counts = len(panel), int(has_label.sum())
+        shares.append(Share(name, alone, *found, *counts))
     return tuple(shares), (note,) if note else ()
 
 
@@ -92,10 +87,10 @@ def _check_sampling(
         weight = 1 / probability[has_label]
         stood = float(weight.sum())
         error = float(np.sqrt(((1 - probability[has_label]) * weight**2).sum()))
-        apart = abs(stood - units)
-        if apart > 4 * error + 0.01 * units:
+        missing = abs(stood - units)
+        if missing > 4 * error + 0.01 * units:
             problem = f"by their probabilities they represent {stood:,.0f} of {units:,} documents"
-        elif frame is None and np.ptp(weight) > 0 and apart + 2 * error > _PART * units:
+        elif frame is None and np.ptp(weight) > 0 and missing + 2 * error > _PART * units:
             problem = (
                 f"their probabilities do not show that all {units:,} documents could be drawn "
                 f"(they represent {stood:,.0f}, give or take {2 * error:,.0f})"
@@ -145,39 +140,29 @@ class _Sample:
             if min(mean, 1 - mean) * size < FEWEST - _ROUNDING:
                 return mean, *clusters.binomial_interval(min(mean * size, size), size)
         trust = _trust(self.panel[panel_rows], grades, true, weight)
-        apart = true - trust * grades
-        mean = float(weight @ apart) + (
+        errors = true - trust * grades
+        mean = float(weight @ errors) + (
             trust * float(self.panel[panel_rows].mean()) if panel_rows.any() else 0
         )
         if not enough:
             return mean, np.nan, np.nan
-        variance = _variance(
-            (apart, weight, query),
-            (
-                trust * self.panel[panel_rows],
-                np.ones(int(panel_rows.sum())),
-                self.query[panel_rows],
-            ),
-        )
+        panel = trust * self.panel[panel_rows], np.ones(panel_rows.sum()), self.query[panel_rows]
+        variance = _variance((errors, weight, query), panel)
         half = float(scipy.special.stdtrit(queries - 1, 0.975) * variance**0.5)
         below, above = 0.0, 0.0
-        if np.ptp(apart) < _ROUNDING:
+        if np.ptp(errors) < _ROUNDING:
             share = 1 - 0.025 ** (1 / self._effective_size(has_label))
-            below = share * float(apart[0] + trust * self.top)
-            above = share * float(self.top - apart[0])
+            below = share * float(errors[0] + trust * self.top)
+            above = share * float(self.top - errors[0])
         return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
 
     def _effective_size(self, observed: np.ndarray) -> float:
         """Return the effective number of labels, given the correlation within queries."""
         yes = self.true[observed] / self.top
         labels = clusters.sum_by_query(yes, self.query[observed])
-        correlations = [clusters.intraclass_correlation(*labels)]
-        correlations.append(
-            clusters.intraclass_correlation(
-                *clusters.sum_by_query(self.panel / self.top, self.query)
-            )
-        )
-        usual = float(np.nanmax(correlations)) if not np.isnan(correlations).all() else np.nan
+        panel = clusters.sum_by_query(self.panel / self.top, self.query)
+        found = [clusters.intraclass_correlation(*part) for part in (labels, panel)]
+        usual = float(np.nanmax(found)) if not np.isnan(found).all() else np.nan
         return clusters.effective_size(*labels, usual)
 
 

@@ -6,8 +6,8 @@ gave it, its width how far documents lie from it. Both are learned from a run by
 ridge regression of the scores on the grades.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,14 +15,16 @@ from zelo_ray.fitting.battles import (
     Battles,
     Bools,
     Floats,
+    Games,
     Ints,
     battles_of,
+    count_games,
     merge_copies,
-    with_copies,
+    merge_grades,
+    why_unscored,
 )
-from zelo_ray.fitting.bradley_terry import Fit, fit_games, rank_scores
-from zelo_ray.fitting.games import Games, count_games, why_unscored
-from zelo_ray.records import AbsoluteScore, Grade, Vote
+from zelo_ray.fitting.bradley_terry import Fit, add_copies, fit_games, rank_documents
+from zelo_ray.records import Grade, Vote
 
 GRADES = 4
 _USUAL = (-0.7, 0.0, 0.8, 1.5)
@@ -50,50 +52,44 @@ class GradeWorth:
     """whether the sizes of preferences count, and not their signs alone"""
 
 
-def mark_documents(
+def grade_shares(
     battles: Battles, query_grades: Sequence[Sequence[Grade]], judges: Sequence[str]
 ) -> Floats:
     """Return by document the share of its grades that each grade of each judge is.
 
-    Args:
-        battles: which hold the graded documents; see ``also`` of `battles_of`.
-        query_grades: the grades of each query, in the same order.
-        judges: whose grades count.
-
-    Returns:
-        Of shape [documents, judges * grades]; a document without a grade has zeros.
+    The battles hold the graded documents (``also`` of `battles_of`). The shape is [documents,
+    judges * grades]; a document without a grade has zeros.
     """
     number = {name: place for place, name in enumerate(judges)}
-    ends = np.cumsum([len(ids) for ids in battles.documents])
-    marks = np.zeros((int(ends[-1]) if len(ends) else 0, len(judges) * GRADES))
-    for start, ids, grades in zip(
-        np.concatenate([[0], ends]), battles.documents, query_grades, strict=False
-    ):
-        place = {doc_id: start + at for at, doc_id in enumerate(ids)}
+    counts = np.zeros((sum(map(len, battles.documents)), len(judges) * GRADES))
+    start = 0
+    for ids, grades in zip(battles.documents, query_grades, strict=True):
+        place = {doc_id: at for at, doc_id in enumerate(ids, start)}
         for row in grades:
             if row.judge in number:
-                marks[place[row.doc_id], number[row.judge] * GRADES + row.grade] += 1
-    shares: Floats = marks / np.maximum(marks.sum(axis=1, keepdims=True), 1)
+                counts[place[row.doc_id], number[row.judge] * GRADES + row.grade] += 1
+        start += len(ids)
+    shares: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
 
 
-def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) -> GradeWorth:
+def learn_grade_worth(battles: Battles, shares: Floats, judges: Sequence[str]) -> GradeWorth:
     """Learn what grades are worth from the battles of the same documents."""
-    by_size = _sizes_count(battles, marks)
+    by_size = _sizes_count(battles, shares)
     games = count_games(battles, by_size=by_size)
     query = np.repeat(np.arange(len(games.sizes)), games.sizes)
-    graded = marks.sum(axis=1) > 0
+    graded = shares.sum(axis=1) > 0
     usual, ridge = np.tile(_USUAL, len(judges)), _PULL / max(1, len(judges)) ** 2
-    apart = _centred(marks, query, graded)[graded]
-    square, worth, sd, scores = apart.T @ apart, usual, 1.0, marks @ usual
+    centred = _centred(shares, query, graded)[graded]
+    square, worth, sd, scores = centred.T @ centred, usual, 1.0, shares @ usual
     for _ in range(_SWEEPS if graded.any() else 0):
         width = np.where(graded, sd, _UNGRADED)
-        scores, errors = fit_games(games, width, marks @ worth, scores)
+        scores, errors = fit_games(games, width, shares @ worth, scores)
         known = _centred(scores[:, np.newaxis], query, graded)[graded, 0]
         found = np.linalg.solve(
-            ridge * np.eye(len(usual)) + square / sd**2, ridge * usual + apart.T @ known / sd**2
+            ridge * np.eye(len(usual)) + square / sd**2, ridge * usual + centred.T @ known / sd**2
         )
-        missed = ((known - apart @ found) ** 2 + errors[graded] ** 2).mean()
+        missed = ((known - centred @ found) ** 2 + errors[graded] ** 2).mean()
         rise = np.sqrt((missed + _SHARE * _WIDTH**2) / (1 + _SHARE)) - sd
         # Longer steps than EM's own reach the same place sooner.
         worth, sd = worth + _STEP * (found - worth), float(sd + _STEP * rise)
@@ -103,17 +99,12 @@ def learn_grade_worth(battles: Battles, marks: Floats, judges: Sequence[str]) ->
 
 
 def fit_with_grades(
-    games: Games, marks: Floats, learned: GradeWorth, prior_sd: float = _UNGRADED
+    games: Games, shares: Floats, learned: GradeWorth, prior_sd: float = _UNGRADED
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Fit scores whose prior is by grades, where a document has any, and else ``prior_sd`` wide.
-
-    Returns:
-        Scores, centred on 0 in each query, and their standard errors, [documents] each; and by
-        query the shift that puts all of them on one scale, with its error: NaN without grades.
-    """
+    """Fit scores whose prior is by grades, where a document has any, and else ``prior_sd`` wide."""
     query = np.repeat(np.arange(len(games.sizes)), games.sizes)
-    graded = marks.sum(axis=1) > 0
-    mean = marks @ learned.worth.ravel()
+    graded = shares.sum(axis=1) > 0
+    mean = shares @ learned.worth.ravel()
     count = np.bincount(query[graded], minlength=len(games.sizes)).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         level = np.bincount(query, np.where(graded, mean, 0), len(games.sizes)) / count
@@ -130,15 +121,15 @@ def _centred(values: Floats, query: Ints, rows: Bools) -> Floats:
     sums = np.zeros((int(query.max(initial=-1)) + 1, values.shape[1]))
     np.add.at(sums, query[rows], values[rows])
     count = np.maximum(np.bincount(query[rows], minlength=len(sums)), 1)
-    apart: Floats = values - (sums / count[:, np.newaxis])[query]
-    return apart
+    centred: Floats = values - (sums / count[:, np.newaxis])[query]
+    return centred
 
 
-def _sizes_count(battles: Battles, marks: Floats) -> bool:
+def _sizes_count(battles: Battles, shares: Floats) -> bool:
     """Return whether larger preferences go with larger differences of grades."""
     starts = np.cumsum([0, *map(len, battles.documents)])[battles.query]
-    means = marks @ np.tile(np.arange(GRADES), marks.shape[1] // GRADES)
-    graded = marks.sum(axis=1) > 0
+    means = shares @ np.tile(np.arange(GRADES), shares.shape[1] // GRADES)
+    graded = shares.sum(axis=1) > 0
     a, b = starts + battles.a, starts + battles.b
     rows = graded[a] & graded[b] & (battles.preference != 0)
     size, gap = np.abs(battles.preference[rows]), np.abs(means[a] - means[b])[rows]
@@ -161,33 +152,25 @@ def score_votes_and_grades(
     that never met, grades link those that have one, and else the query has no scores. Absolute
     scores are NaN in a query without grades.
     """
-    pools = [*map(merge_copies, query_votes, query_grades)]
-    merged, copies = zip(*pools, strict=True) if pools else ((), ())
-    query_grades = [*map(_merge_grades, query_grades, copies)]
-    battles = battles_of(merged, [[grade.doc_id for grade in pool] for pool in query_grades])
-    marks = mark_documents(battles, query_grades, learned.judges)
-    games = count_games(battles, by_size=learned.by_size)
-    scores, errors, shifts, noise = fit_with_grades(games, marks, learned, prior_sd)
-    reasons = why_unscored(battles, games, linked=marks.sum(axis=1) > 0)
-    ranked = rank_scores(battles, reasons, scores, errors, share)
-    rows: list[list[AbsoluteScore]] = [[] for _ in query_votes]
-    names = ("query", "doc", "score", "std_error", "comparisons", "rank", "truth_error")
-    columns = (getattr(ranked, name).tolist() for name in names)
-    for query, doc, score, error, comparisons, rank, beyond in zip(*columns, strict=True):
-        query_id = (query_votes[query] or query_grades[query])[0].query_id
-        about = (query_id, battles.documents[query][doc], score, error, comparisons, rank)
-        # The digits past the twelfth are rounding, which follows the order of the documents.
-        absolute = score + float(shifts[query]), float(np.hypot(error, noise[query]))
-        exact = (round(number, 12) + 0.0 for number in absolute)
-        rows[query].append(AbsoluteScore(*about, *exact, truth_error=beyond))
-    return [
-        Fit(with_copies(pool, copies[query]), reasons.get(query)) for query, pool in enumerate(rows)
+    pools = [merge_copies(*pool) for pool in zip(query_votes, query_grades, strict=True)]
+    merged = [
+        merge_grades(rows, copies) for rows, (_, copies) in zip(query_grades, pools, strict=True)
     ]
-
-
-def _merge_grades(grades: Sequence[Grade], copies: Mapping[str, str]) -> list[Grade]:
-    """Return a query's grades with those of copies as of one document, each answer once."""
-    if not copies:
-        return [*grades]
-    renamed = [replace(grade, doc_id=copies.get(grade.doc_id, grade.doc_id)) for grade in grades]
-    return [*{(grade.key, grade.doc_id): grade for grade in renamed}.values()]
+    battles = battles_of(
+        [votes for votes, _ in pools], [[grade.doc_id for grade in rows] for rows in merged]
+    )
+    shares = grade_shares(battles, merged, learned.judges)
+    games = count_games(battles, by_size=learned.by_size)
+    scores, errors, *shifts = fit_with_grades(games, shares, learned, prior_sd)
+    fits = rank_documents(
+        battles,
+        why_unscored(battles, games, linked=shares.sum(axis=1) > 0),
+        [
+            rows[0].query_id if (rows := pool[0] or pool[1]) else ""
+            for pool in zip(query_votes, query_grades, strict=True)
+        ],
+        (scores, errors),
+        share,
+        shifts=(shifts[0], shifts[1]),
+    )
+    return [add_copies(fit, copies) for fit, (_, copies) in zip(fits, pools, strict=True)]

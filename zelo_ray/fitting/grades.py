@@ -6,6 +6,7 @@ and cuts what it sees into grades: P(grade >= k | x) = Phi(a x - t_k), with t_1 
 spread is 1 / a, and it is harsh where its cuts lie high.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,6 +144,23 @@ def disagreement(ratings: Ratings) -> Floats:
         return np.where(judges > 1, total / (judges * (judges - 1) / 2), np.nan)
 
 
+def grade_correlation(confusion: Floats) -> float:
+    """Return Pearson's correlation of two judges' grades; NaN where one of them never varies.
+
+    ``confusion`` has how often each pair of grades occurred, [levels, levels].
+    """
+    total, levels = confusion.sum(), np.arange(len(confusion))
+    if not total:
+        return float("nan")
+    marginal_a, marginal_b = confusion.sum(axis=1) / total, confusion.sum(axis=0) / total
+    means = marginal_a @ levels, marginal_b @ levels
+    spreads = marginal_a @ levels**2 - means[0] ** 2, marginal_b @ levels**2 - means[1] ** 2
+    if min(spreads) <= 0:
+        return float("nan")
+    shared = levels @ confusion @ levels / total - means[0] * means[1]
+    return float(shared / np.sqrt(spreads[0] * spreads[1]))
+
+
 # --- a fit of each judge ------------------------------------------------------------------------
 
 _X = np.linspace(-5, 5, 101)
@@ -215,9 +233,9 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         for entry, step in enumerate(np.eye(LEVELS) * _NUDGE):
             rise = _log_cells(parameters + step) - _log_cells(parameters - step)
             slope[:, entry] = (expected * rise).sum(axis=(1, 2)) / (2 * _NUDGE)
-        apart = (parameters - _MEANS) / _SDS
-        value -= 0.5 * (apart**2).sum()
-        return -value / times.sum(), (-(slope - apart / _SDS) / times.sum()).ravel()
+        distance = (parameters - _MEANS) / _SDS
+        value -= 0.5 * (distance**2).sum()
+        return -value / times.sum(), (-(slope - distance / _SDS) / times.sum()).ravel()
 
     free = [(None, None)] * (LEVELS - 1)
     found = scipy.optimize.minimize(
@@ -230,24 +248,13 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     )
     if not (np.isfinite(found.fun) and found.status in (0, 2)):
         raise ArithmeticError(f"the panel fit did not converge ({found.message})")
-    parameters = found.x.reshape(judges, LEVELS)
-    curvature = np.stack(
-        [
-            (loss(found.x + step)[1] - loss(found.x - step)[1]) / (2 * _NUDGE)
-            for step in np.eye(found.x.size) * _NUDGE
-        ]
-    )
+    parameters, shape = found.x.reshape(judges, LEVELS), (judges, LEVELS)
+    curvature = _differences(lambda point: loss(point)[1], found.x)
     covariance = np.linalg.pinv((curvature + curvature.T) / 2 * times.sum(), hermitian=True)
     panel = np.array([name != anchor for name in ratings.judges])
     traits = _traits(parameters, given, panel)
     with np.errstate(invalid="ignore"):  # a judge that grades at random has an infinite spread
-        rises = np.stack(
-            [
-                _traits((found.x + step).reshape(parameters.shape), given, panel)
-                - _traits((found.x - step).reshape(parameters.shape), given, panel)
-                for step in np.eye(found.x.size) * _NUDGE
-            ]
-        ) / (2 * _NUDGE)
+        rises = _differences(lambda point: _traits(point.reshape(shape), given, panel), found.x)
         errors = np.sqrt(np.maximum(np.einsum("etj,ef,ftj->tj", rises, covariance, rises), 0))
     weights = _weights(parameters, given, panel)
     shows_errors = (given > 0).sum(axis=1) > 1  # a judge of one grade alone shows none
@@ -270,6 +277,12 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     return Panel(ratings.judges, parameters, found_cuts, raters)
 
 
+def _differences(function: Callable[[Floats], Floats], point: Floats) -> Floats:
+    """Return the derivatives of a function by each entry of its point."""
+    steps = np.eye(point.size) * _NUDGE
+    return np.stack([(function(point + s) - function(point - s)) / (2 * _NUDGE) for s in steps])
+
+
 def calibrate(panel: Panel, ratings: Ratings) -> tuple[Floats, Floats, Floats]:
     """Return by unit the mean and the standard deviation of its calibrated grade.
 
@@ -290,11 +303,7 @@ def calibrate(panel: Panel, ratings: Ratings) -> tuple[Floats, Floats, Floats]:
 
 
 def _patterns(ratings: Ratings) -> "tuple[scipy.sparse.csr_array, Ints]":
-    """Count each unit's grades by judge and grade, and find the distinct rows.
-
-    Returns:
-        Weights of shape [rows, judges * grades], and the row of each unit.
-    """
+    """Count each unit's grades by judge and grade, and find the distinct rows."""
     kind = ratings.judge * LEVELS + round_grades(ratings.grade)
     width = len(ratings.judges) * LEVELS
     cells, at = np.unique(ratings.unit * width + kind, return_inverse=True)

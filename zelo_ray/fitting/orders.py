@@ -10,21 +10,19 @@ Gaussian prior, and errors are Laplace's, as in `zelo_ray.fitting.bradley_terry`
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of
-from zelo_ray.fitting.bradley_terry import MAX_STEPS, Fit, damping, rank_scores
-from zelo_ray.fitting.games import count_games, why_unscored
+from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of, count_games, why_unscored
+from zelo_ray.fitting.bradley_terry import MAX_STEPS, Fit, damping, rank_documents
 from zelo_ray.fitting.truth_error import SHARE
-from zelo_ray.records import Score, Vote
+from zelo_ray.records import Vote
 
 _TOL = 1e-10  # largest last step of a score, in logits
 
 
-@dataclass(frozen=True, slots=True)
-class OrderStack:
+class OrderStack(NamedTuple):
     """Orders of one query's documents, as rows of equal length."""
 
     documents: int
@@ -41,63 +39,39 @@ def score_orders(
 ) -> list[Fit]:
     """Turn the votes of many queries into scores, where the votes of one key are one order.
 
-    Orders of the same documents, by several judges or repeats, share one vote, since they err
-    together. A score's ``comparisons`` are the orders that its document is in. A fit depends on
-    the votes of its query alone, and not on their order.
-
-    Args:
-        query_votes: the votes of each query.
-        prior_sd: standard deviation of the prior of a score, in logits.
-        share: what judges get wrong together, as in `score_votes`.
-
-    Returns:
-        One fit for each query, in the order given.
-
-    Raises:
-        ValueError: a vote has no key, a preference is not in [-1, 1], or the prior makes no sense.
+    It does as `score_votes` does. Orders of the same documents, by several judges or repeats, share
+    one vote, since they err together. A score's ``comparisons`` are the orders that its document is
+    in.
     """
     if any(vote.key == "" for votes in query_votes for vote in votes):
         raise ValueError("a vote has no key, so nobody knows which order it is of")
     battles = battles_of(query_votes)
     reasons = why_unscored(battles, count_games(battles))
-    scores, errors, calls = list[Floats](), list[Floats](), list[Ints]()
+    fitted, calls = [np.zeros((2, 0))], [np.zeros(0, np.int64)]
     for number, ids in enumerate(battles.documents):
         stack = stack_orders(query_votes[number], ids)
-        blank = np.zeros(len(ids))
-        fitted = (blank, blank) if number in reasons else fit_orders(stack, prior_sd)
-        scores.append(fitted[0])
-        errors.append(fitted[1])
+        blank = np.zeros((2, len(ids)))
+        fitted.append(blank if number in reasons else np.stack(fit_orders(stack, prior_sd)))
         calls.append(np.bincount(stack.places[stack.shown], minlength=len(ids)))
-    if not scores:
-        return []
-    fits = rank_scores(battles, reasons, np.concatenate(scores), np.concatenate(errors), share)
-    comparisons = [calls[q][d] for q, d in zip(fits.query, fits.doc, strict=True)]
-    fits = replace(fits, comparisons=np.array(comparisons, dtype=np.int64))
-    rows: list[list[Score]] = [[] for _ in query_votes]
-    columns = (fits.score, fits.std_error, fits.comparisons, fits.rank, fits.truth_error)
-    for query, doc, *numbers, beyond in zip(
-        *(column.tolist() for column in (fits.query, fits.doc, *columns)), strict=True
-    ):
-        ids_of = (query_votes[query][0].query_id, battles.documents[query][doc])
-        rows[query].append(Score(*ids_of, *numbers, truth_error=beyond))
-    return [Fit(tuple(row), fits.reasons.get(query)) for query, row in enumerate(rows)]
+    scores, errors = np.concatenate(fitted, axis=1)
+    query_ids = [votes[0].query_id if votes else "" for votes in query_votes]
+    comparisons = np.concatenate(calls)
+    return rank_documents(
+        battles, reasons, query_ids, (scores, errors), share, comparisons=comparisons
+    )
 
 
 def stack_orders(votes: Sequence[Vote], doc_ids: Sequence[str]) -> OrderStack:
     """Build the orders that the votes of one query came from: those of one key are one order.
 
-    Args:
-        votes: of one query.
-        doc_ids: its documents, ascending.
+    ``doc_ids`` are the query's documents, ascending.
     """
     number = {doc_id: place for place, doc_id in enumerate(doc_ids)}
     wins: dict[str, Counter[int]] = defaultdict(Counter)
     for vote in votes:
-        for doc_id, preference in (
-            (vote.doc_id_a, -vote.preference),
-            (vote.doc_id_b, vote.preference),
-        ):
-            wins[vote.key][number[doc_id]] += (preference > 0) - (preference < 0)
+        sign = (vote.preference > 0) - (vote.preference < 0)
+        wins[vote.key][number[vote.doc_id_a]] -= sign
+        wins[vote.key][number[vote.doc_id_b]] += sign
     orders = sorted(
         tuple(sorted(found, key=lambda place: (-found[place], place))) for found in wins.values()
     )
@@ -112,15 +86,7 @@ def stack_orders(votes: Sequence[Vote], doc_ids: Sequence[str]) -> OrderStack:
 
 
 def fit_orders(stack: OrderStack, prior_sd: float) -> tuple[Floats, Floats]:
-    """Fit scores at the maximum of the posterior by Newton's method.
-
-    Returns:
-        Scores, centred on 0, and their standard errors after centring, in logits.
-
-    Raises:
-        ValueError: the prior makes no sense.
-        ArithmeticError: the maximum was not reached.
-    """
+    """Fit scores by Newton's method, centred on 0, and their standard errors, in logits."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     precision = prior_sd**-2

@@ -5,24 +5,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.battles import Floats, Games, Ints, connected_parts
 from zelo_ray.fitting.bradley_terry import fit_games
-from zelo_ray.fitting.games import Games
 
 
 @dataclass(frozen=True, slots=True)
 class Unrated:
-    """The reason why comparisons determine no scores.
-
-    Attributes:
-        message: one line for people.
-        groups: the group that each item belongs to; None where groups are not the reason.
-        is_infinite: whether there is no finite maximum likelihood; with a prior there is one.
-    """
+    """The reason why comparisons determine no scores."""
 
     message: str
     groups: Ints | None = None
+    """the group that each item belongs to; None where groups are not the reason"""
     is_infinite: bool = False
+    """whether there is no finite maximum likelihood; with a prior there is one"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +46,6 @@ def rate(comparisons: Comparisons, prior_sd: float = 2.5) -> FittedRatings:
     """Fit the scores of one query, in logits and centred on 0; a tie is half a win for each.
 
     An infinite ``prior_sd`` means maximum likelihood.
-
-    Raises:
-        ValueError: a weight is negative or not finite, or the prior makes no sense.
-        ArithmeticError: the maximum was not reached.
     """
     games = _sum_by_pair(comparisons)
     if reason := _why_unrated(games, prior_sd):
@@ -86,24 +77,17 @@ def _why_unrated(games: Games, prior_sd: float) -> Unrated | None:
     if not len(games.i):
         return Unrated("it has no comparisons")
     items = int(games.sizes[0])
-    parts, part = _components(games.i, games.j, items)
-    if parts > 1:
+    part = connected_parts(games.i, games.j, items)
+    if (parts := len(np.unique(part))) > 1:
         return Unrated(f"its comparisons fall into {parts} parts that never met", part)
+    if not np.isinf(prior_sd):
+        return None
     won, lost = games.won > 0, games.lost > 0
     winners = np.concatenate([games.i[won], games.j[lost]])
     losers = np.concatenate([games.j[won], games.i[lost]])
-    groups, group = _components(winners, losers, items, is_directed=True)
-    if np.isinf(prior_sd) and groups > 1:
-        message = (
-            f"no finite maximum likelihood: wins go one way only between {groups} groups of items"
-        )
-        return Unrated(message, group, is_infinite=True)
-    return None
-
-
-def _components(x: Ints, y: Ints, items: int, *, is_directed: bool = False) -> tuple[int, Ints]:
-    graph = scipy.sparse.coo_array((np.ones(len(x)), (x, y)), (items, items))
-    count, part = scipy.sparse.csgraph.connected_components(
-        graph, directed=is_directed, connection="strong"
-    )
-    return int(count), part
+    graph = scipy.sparse.coo_array((np.ones(len(winners)), (winners, losers)), (items, items))
+    groups, group = scipy.sparse.csgraph.connected_components(graph, connection="strong")
+    if groups == 1:
+        return None
+    message = f"no finite maximum likelihood: wins go one way only between {groups} groups of items"
+    return Unrated(message, group, is_infinite=True)

@@ -11,6 +11,9 @@ the share can be learned from people's labels. On recorded battles of GPT-4o (TR
 queries) the probability that one document is above another differs from how often people said so,
 on average, by .05 and .09 at 2 and 3.5 battles per document without su; by .01 with the default;
 by .01 and .02 with a share learned on half of the queries and used for the others.
+
+Arrays are of shape [documents]: the numbers of their queries from 0, scores that are centred on 0
+in each query, their standard errors, and people's grades, NaN where there is none.
 """
 
 from dataclasses import dataclass
@@ -43,16 +46,12 @@ _LOW, _HIGH = 0.05, 5.0
 
 @dataclass(frozen=True, slots=True)
 class SharedError:
-    """The error that judges share, as learned from labels and shrunk towards the default.
-
-    It is a share of the spread of a query's scores, or in grades. ``value`` is to be used;
-    ``found`` is the estimate from labels alone, and ``weight`` (0 to 1) is its weight beside the
-    default.
-    """
+    """The error that judges share, as a share of the spread of a query's scores, or in grades."""
 
     value: float
+    """to be used: shrunk towards the default"""
     found: float
-    weight: float
+    """from labels alone"""
     queries: int
     """with labels that could be used"""
 
@@ -62,11 +61,6 @@ def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
 
     The spread of a few documents is uncertain, so it is shrunk towards 1.2 as if three more
     documents had shown that. A query's numbers depend on its own scores only.
-
-    Args:
-        query: of shape [documents], numbers of queries from 0.
-        scores: of shape [documents], in logits, centred on 0 in each query.
-        share: of the spread.
     """
     counts = np.bincount(query)
     squares = np.bincount(query, scores**2)
@@ -76,14 +70,7 @@ def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
 
 
 def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHARE) -> Floats:
-    """Return the errors of scores as estimates of people's view, of shape [documents], in logits.
-
-    Args:
-        query: of shape [documents], numbers of queries from 0.
-        scores: of shape [documents], centred on 0 in each query.
-        errors: standard errors, of shape [documents].
-        share: su as a share of the spread of a query's scores.
-    """
+    """Return the errors of scores as estimates of people's view, in logits."""
     if not len(query):
         return errors
     factor = 1 - 1 / np.bincount(query)[query]
@@ -98,14 +85,7 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
     j with probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries count
     alike, by the mean over their pairs of unequal grades.
 
-    Args:
-        query: of shape [documents], numbers of queries from 0.
-        scores: of shape [documents], centred on 0 in each query, in logits.
-        errors: standard errors, of shape [documents].
-        human: people's grades, of shape [documents]; NaN where there is none.
-
-    Returns:
-        The share, shrunk towards the default if fewer than 40 queries have usable labels.
+    Fewer than 40 queries with usable labels shrink it towards the default.
     """
     unit_variance = shared_sd(query, scores, 1.0) ** 2
     factor = 1 - 1 / np.bincount(query)[query] if len(query) else unit_variance
@@ -138,15 +118,7 @@ def learn_grades(
 ) -> SharedError:
     """Learn su in grades, so that score +- 1.96 truth_error holds .95 of human grades.
 
-    Args:
-        query: of shape [documents], numbers of queries from 0.
-        scores: of shape [documents], in grades.
-        errors: standard errors, of shape [documents].
-        human: people's grades, of shape [documents]; NaN where there is none.
-        usual: the default, without labels.
-
-    Returns:
-        su, shrunk towards the default if fewer than 40 queries have usable labels.
+    Fewer than 40 queries with usable labels shrink it towards the default, ``usual``.
     """
     mask = np.isfinite(human) & np.isfinite(errors)
     if not mask.any():
@@ -159,4 +131,4 @@ def learn_grades(
 def _shrink_to_default(estimate: float, default: float, queries: int) -> SharedError:
     weight = min(1.0, queries / FULL_WEIGHT_QUERIES)
     value = float(np.exp(weight * np.log(estimate) + (1 - weight) * np.log(default)))
-    return SharedError(value, estimate, weight, queries)
+    return SharedError(value, estimate, queries)

@@ -7,9 +7,9 @@ repeats are asked at once.
 import re
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from zelo_ray.protocols import Rounds, samre
 from zelo_ray.protocols.options import RoundsOptions
@@ -17,21 +17,18 @@ from zelo_ray.protocols.pairings import (
     NUMBER,
     Pairing,
     failures_in,
-    free_judge_scores,
     mean_score,
     pairing_protocol,
-    score_text,
 )
-from zelo_ray.records import Failure, SyntheticFeatures
+from zelo_ray.protocols.questions import StrictModel
+from zelo_ray.records import SyntheticFeatures
 
 PROMPT = "baseline-strong"
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
 
 
-class Analysis(BaseModel):
+class Analysis(StrictModel):
     """Both answers by one criterion."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     analysis: Annotated[str, StringConstraints(strip_whitespace=True)]
     answer_1: _Mark
@@ -49,10 +46,8 @@ _FORM = [
 """The tags of an answer: these, in this order."""
 
 
-class Tagged(BaseModel):
+class Tagged(StrictModel):
     """Both answers by five criteria, between tags."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     relevance: Analysis
     accuracy: Analysis
@@ -63,8 +58,9 @@ class Tagged(BaseModel):
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
-        first, second = free_judge_scores(seen.preference, 1, 10)
-        analysis = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
+        more = 9 / 4 * seen.preference
+        scores = {"answer_1": round(5.5 - more, 2), "answer_2": round(5.5 + more, 2)}
+        analysis = Analysis(analysis=seen.words, **scores)
         return cls(**dict.fromkeys(cls.model_fields, analysis))
 
     @model_validator(mode="after")
@@ -75,49 +71,39 @@ class Tagged(BaseModel):
 
     @classmethod
     def read(cls, text: str) -> "Tagged":
-        """Parse a text that holds every tag once, in its place, and nothing outside of them.
-
-        Raises:
-            ValueError: it is another text, or a score is none, or out of range.
-        """
+        """Parse a text that holds every tag once, in its place, and nothing outside of them."""
         pieces = _TAG.split(text)
-        for expected, tag in zip_longest(_FORM, pieces[1::2]):
+        for expected, tag in zip_longest(_FORM, pieces[1::2], fillvalue="the end"):
             if expected != tag:
-                raise ValueError(f"{tag or 'the end'} where {expected or 'the end'} belongs")
-        between = iter(pieces[::2])
-        _blank(next(between), "before <relevance>")
-        fields = dict[str, dict[str, str | float]]()
-        for name in _CRITERIA:
-            inner = dict[str, str]()
-            for field in _INNER:
-                _blank(next(between), f"before <{field}> of {name}")
-                inner[field] = next(between)
-            _blank(next(between), f"before </{name}>")
-            _blank(next(between), f"after </{name}>")
-            fields[name] = _analysis(name, **inner)
-        return cls.model_validate(fields)
+                raise ValueError(f"{tag} where {expected} belongs")
+        values = dict[str, dict[str, Any]]()
+        for before, said in zip(("the beginning", *_FORM), pieces[::2], strict=True):
+            name = before.strip("<>")
+            if name in _CRITERIA:
+                criterion = values.setdefault(name, {})
+            if name in _INNER:
+                criterion[name] = said
+            elif said.strip():
+                raise ValueError(f"text outside the tags, after {before}")
+        for about, fields in values.items():
+            for name in _INNER[1:]:
+                if not re.fullmatch(NUMBER, fields[name].strip()):
+                    raise ValueError(f"{about}.{name}: not a number such as 7 or 7.5, alone")
+                fields[name] = float(fields[name])
+        return cls.model_validate(values)
 
     def write(self) -> str:
         """Return the analyses as text, between tags."""
         return "\n".join(
             f"<{name}>\n<analysis>{assessment.analysis}</analysis>\n"
-            f"<answer_1>{score_text(assessment.answer_1)}</answer_1>\n"
-            f"<answer_2>{score_text(assessment.answer_2)}</answer_2>\n</{name}>"
+            f"<answer_1>{_text(assessment.answer_1)}</answer_1>\n"
+            f"<answer_2>{_text(assessment.answer_2)}</answer_2>\n</{name}>"
             for name, assessment in self
         )
 
 
-def _blank(text: str, where: str) -> None:
-    if text.strip():
-        raise ValueError(f"text outside the tags, {where}")
-
-
-def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict[str, str | float]:
-    marks = {"answer_1": answer_1.strip(), "answer_2": answer_2.strip()}
-    for field, mark in marks.items():
-        if not re.fullmatch(NUMBER, mark):
-            raise ValueError(f"{name}.{field}: not a number such as 7 or 7.5, and nothing else")
-    return {"analysis": analysis, **{key: float(mark) for key, mark in marks.items()}}
+def _text(score: float) -> str:
+    return repr(float(score)).removesuffix(".0")
 
 
 def _most_calls(options: RoundsOptions) -> int:
@@ -127,46 +113,31 @@ def _most_calls(options: RoundsOptions) -> int:
     return options.rounds or 1
 
 
-def _score(pairing: Pairing, options: RoundsOptions) -> Rounds:
+def _score(pairing: Pairing) -> Rounds:
     """Ask so many times; the scores that came decide, if they are enough."""
+    options = pairing.documents.options
     times = options.rounds or 1
     if times == "samre":
-        (outcome, *more) = yield from samre.debate(pairing, options)
-        if isinstance(outcome, Failure):
-            return [_without_debate(failure) for failure in (outcome, *more)]
-        times = outcome.rounds
+        outcomes = yield from samre.debate(pairing)
+        if failures := failures_in(outcomes):
+            why = "no debate tells how often to ask: "
+            return [replace(failure, reason=f"{why}{failure.reason}") for failure in failures]
+        times = outcomes[0].rounds
     requests = [pairing.request(PROMPT, Tagged, repeat=repeat) for repeat in range(times)]
     replies = yield from pairing.ask(requests)
     failures = failures_in(replies)
     if len(failures) == times or times - len(failures) < options.min_coverage * times:
         return failures
-    good = [
-        (request.key, answer)
-        for request, answer in zip(requests, replies, strict=True)
-        if isinstance(answer, Tagged)
+    good = {r.key: a for r, a in zip(requests, replies, strict=True) if isinstance(a, Tagged)}
+    scores = [
+        (
+            mean_score([one.answer_1 for _, one in answer]),
+            mean_score([one.answer_2 for _, one in answer]),
+        )
+        for answer in good.values()
     ]
-    verdict = pairing.verdict(
-        "baseline-strong",
-        [_mean(answer) for _, answer in good],
-        [key for key, _ in good],
-        reasoning=[_describe_analyses(answer) for _, answer in good],
-    )
-    return [verdict, *failures]
-
-
-def _without_debate(failure: Failure) -> Failure:
-    reason = f"no debate tells how often to ask: {failure.reason}"
-    return replace(failure, reason=reason)
-
-
-def _mean(analyses: Tagged) -> tuple[float, float]:
-    """Return the means over the criteria, for Answer 1 and Answer 2."""
-    first, second = zip(*((one.answer_1, one.answer_2) for _, one in analyses), strict=True)
-    return mean_score(first), mean_score(second)
-
-
-def _describe_analyses(analyses: Tagged) -> str:
-    return "\n".join(f"{name}: {assessment.analysis}" for name, assessment in analyses)
+    reasons = ["\n".join(f"{name}: {one.analysis}" for name, one in a) for a in good.values()]
+    return [pairing.verdict("baseline-strong", scores, [*good], reasoning=reasons), *failures]
 
 
 PROTOCOL = pairing_protocol(

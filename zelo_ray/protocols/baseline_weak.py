@@ -7,11 +7,12 @@ scores for each criterion, and why after them; the sums are ours. One round.
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.options import PairingOptions
 from zelo_ray.protocols.pairings import Pairing, pairing_protocol
+from zelo_ray.protocols.questions import StrictModel
 from zelo_ray.protocols.texts import build_request
 from zelo_ray.records import Failure, SyntheticFeatures
 
@@ -21,10 +22,8 @@ _Two = Annotated[list[Annotated[int, Field(ge=1, le=20)]], Field(min_length=2, m
 """The scores of Answer 1 and Answer 2 by one criterion."""
 
 
-class ListedScores(BaseModel):
+class ListedScores(StrictModel):
     """Both answers by six criteria, and why after them."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     relevance: _Two
     accuracy: _Two
@@ -48,18 +47,12 @@ class ListedScores(BaseModel):
         return cls.model_validate({**scores, "explanation": seen.words})
 
 
-def _score(pairing: Pairing, options: PairingOptions) -> Rounds:
+def _score(pairing: Pairing) -> Rounds:
     """Ask once, with no markers around the texts."""
-    first, second = pairing.shown
-    request = build_request(
-        PROMPT,
-        pairing.pool,
-        pairing.judge,
-        options,
-        ListedScores,
-        documents=(first, second),
-        texts={"first": first.content, "second": second.content},
-    )
+    shown = pairing.documents
+    first, second = (shown[doc_id].content for doc_id in pairing.shown)
+    texts = {"first": first, "second": second}
+    request = build_request(PROMPT, shown, pairing.judge, ListedScores, pairing.shown, texts=texts)
     (answer,) = yield from pairing.ask([request])
     if isinstance(answer, Failure):
         return [answer]

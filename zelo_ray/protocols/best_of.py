@@ -11,15 +11,15 @@ from dataclasses import asdict
 from random import Random
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.options import BestOfOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, ask, cut_pool
-from zelo_ray.protocols.texts import build_request, criteria_block
+from zelo_ray.protocols.questions import Ask, Question, StrictModel, ask, cut_pool
+from zelo_ray.protocols.texts import ShownDocuments, build_request, criteria_block
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
     TIE,
@@ -42,12 +42,11 @@ CRITERIA = """\
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
 _TIE = 0.125
+_NO_TOURNAMENT = Unscored.because(UnscoredReason.NO_TOURNAMENT)
 
 
-class Choice(BaseModel):
+class Choice(StrictModel):
     """Which of two answers a judge takes."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reasoning: str = Field(
         description="considerations on answer 1, then on answer 2, then the decision"
@@ -81,9 +80,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
         return [Failure(pool.query_id, (TIE,), j.name, "failed", why, 0, "") for j in panel]
     shown = ShownDocuments(pool, options)
     tournaments = [
-        _tournament(pool, judge, repeat, options, shown)
-        for judge in panel
-        for repeat in range(options.repeats)
+        _tournament(judge, repeat, shown) for judge in panel for repeat in range(options.repeats)
     ]
     ended = yield Parallel(tournaments)
     return [row for rows in ended for row in rows]
@@ -93,11 +90,6 @@ def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[st
     """Count one request for each contest and repeat."""
     documents = len(cut_pool(pool, options).documents)
     return {judge.name: max(documents - 1, 0) * options.repeats for judge in panel}
-
-
-def _contest_key(row: Contest | Winner | Failure) -> str | None:
-    """Return the key of a contest or a failure; None for a winner."""
-    return None if isinstance(row, Winner) else row.key
 
 
 def fit(
@@ -110,21 +102,30 @@ def fit(
     A contest is a vote, however sure the judge was. A query none of whose tournaments came to an
     end has no scores: answers that stood further back were never seen.
     """
-    contests = [[row for row in pool if isinstance(row, Contest)] for pool in judgments]
-    votes = [[_vote(contest) for contest in pool] for pool in contests]
-    fits = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
-    kings = [[row.winner_id for row in pool if isinstance(row, Winner)] for pool in judgments]
-    return [_with_crowns(*pair) for pair in zip(fits, kings, strict=True)]
+    votes, fits = list[list[Vote]](), list[Fit]()
+    for pool in judgments:
+        contests = (row for row in pool if isinstance(row, Contest))
+        votes.append(
+            [
+                Vote(c.query_id, c.left_id, c.right_id, c.judge, c.preference, c.swapped, "", c.key)
+                for c in contests
+            ]
+        )
+    plain = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
+    for pool, fitted in zip(judgments, plain, strict=True):
+        kings = [row.winner_id for row in pool if isinstance(row, Winner)]
+        scores = (
+            CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))
+            for score in fitted.scores
+        )
+        reason = fitted.reason or (None if kings else _NO_TOURNAMENT)
+        fits.append(Fit(reason=reason) if reason else Fit(tuple(scores)))
+    return fits
 
 
-def _tournament(
-    pool: Pool, judge: Judge, repeat: int, options: BestOfOptions, shown: ShownDocuments
-) -> Rounds:
-    """Let each next answer challenge the king, in an order that is the same for all judges.
-
-    Returns:
-        The contests and the winner; or the contests up to the failure that ended it.
-    """
+def _tournament(judge: Judge, repeat: int, shown: ShownDocuments) -> Rounds:
+    """Let each next answer challenge the king, in an order that is the same for all judges."""
+    pool, options = shown.pool, shown.options
     order = [document.id for document in pool.documents]
     if options.order == "random":
         random = Random(f"{options.seed}:{pool.query_id}:order:{repeat}")
@@ -132,7 +133,7 @@ def _tournament(
     king, rows = order[0], list[Contest | Winner | Failure]()
     for number, challenger in enumerate(order[1:], 1):
         asked = Ask(judge, (king, challenger), repeat)
-        (outcome,) = yield from ask([_question(pool, asked, number, options, shown)])
+        (outcome,) = yield from ask([_question(asked, number, shown)])
         if isinstance(outcome, Failure):
             return [*rows, outcome]
         king = outcome.king_id
@@ -148,24 +149,22 @@ def _tournament(
     return [*rows, winner]
 
 
-def _question(
-    pool: Pool, asked: Ask, number: int, options: BestOfOptions, shown: ShownDocuments
-) -> Question:
+def _question(asked: Ask, number: int, shown: ShownDocuments) -> Question:
     """Build the question for a contest of the king and a challenger."""
-    judge, (king, challenger), repeat = asked
+    (judge, (king, challenger), repeat), pool, options = asked, shown.pool, shown.options
     drawn = (options.seed, pool.query_id, king, challenger, judge.name, repeat)
     swapped = Random(":".join(map(str, drawn))).random() < 0.5
     ids = (challenger, king) if swapped else (king, challenger)
     first, second = (shown[doc_id] for doc_id in ids)
+    own = options.instructions
     request = build_request(
         PROMPT,
-        pool,
+        shown,
         judge,
-        options,
         Choice,
-        documents=(first, second),
+        ids,
         texts={"first": first.content, "second": second.content},
-        fields={"criteria": _criteria(options)},
+        fields={"criteria": CRITERIA if own is None else criteria_block("criteria", own)},
         repeat=repeat,
     )
 
@@ -193,36 +192,6 @@ def _question(
     return Question(pool.query_id, asked.doc_ids, request, Choice, contest)
 
 
-def _criteria(options: BestOfOptions) -> str:
-    """Return the criteria of the prompt; the user's own between markers."""
-    criteria = options.instructions
-    return CRITERIA if criteria is None else criteria_block("criteria", criteria)
-
-
-def _vote(contest: Contest) -> Vote:
-    return Vote(
-        query_id=contest.query_id,
-        doc_id_a=contest.left_id,
-        doc_id_b=contest.right_id,
-        judge=contest.judge,
-        preference=contest.preference,
-        swapped=contest.swapped,
-        reasoning=contest.reasoning,
-        key=contest.key,
-    )
-
-
-def _with_crowns(fitted: Fit, kings: Sequence[str]) -> Fit:
-    if fitted.reason or not kings:
-        return Fit(reason=fitted.reason or Unscored.because(UnscoredReason.NO_TOURNAMENT))
-    return Fit(
-        tuple(
-            CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))
-            for score in fitted.scores
-        )
-    )
-
-
 PROTOCOL = Protocol(
     name="best-of",
     title="Best answers to",
@@ -244,5 +213,4 @@ PROTOCOL = Protocol(
     ),
     options=BestOfOptions,
     **shared_error.learning(fit),
-    coverage_key=_contest_key,
 )

@@ -6,7 +6,6 @@ of their own. A score is the mean of the judges' grades, or what these come to o
 from all of a run how severe and how steady each judge is (Thurstone). One round.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import cache
@@ -14,22 +13,20 @@ from math import isfinite, nan
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
-from zelo_ray.fitting.effective_judges import effective_number_by_people
-from zelo_ray.fitting.grades import Floats, Ints, Ratings
+from zelo_ray.fitting.grades import Floats, Ratings
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
 from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind
 from zelo_ray.protocols.grading import CriteriaGrading, Grading, grading_by, grading_question
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.options import GradedOptions, recorded_pooling
-from zelo_ray.protocols.protocol import Judgments, always, describe_errors
+from zelo_ray.protocols.protocol import Judgments, always
 from zelo_ray.protocols.questions import Ask, one_round
-from zelo_ray.protocols.shared_error import without_example_queries
+from zelo_ray.protocols.shared_error import people_grades
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Consensus, CriterionGrade, Grade, GradedScore, Judge, Pool
 
@@ -73,10 +70,7 @@ def learn(
     Human grades of documents that no judge graded are left out. The others anchor the scale if they
     are not too few, without those of a query that judges were shown as an example. Where fewer than
     three judges, or two and the human, agree at all, nobody can tell who of them errs: the mean is
-    taken then, and no spread is told.
-
-    Raises:
-        ArithmeticError: the fit did not converge.
+    taken then, and no spread is given.
     """
     judges = tuple(sorted(evidence.judges))
     judgments = [sorted(pool, key=_order) for pool in judgments if pool]
@@ -84,13 +78,14 @@ def learn(
     items, ratings, parts = _ratings_by(judgments, judges)
     if not items:
         return LearnedGraders(judges=judges)
-    human = _human_grades(items, judgments, evidence.human, options)
+    people = people_grades(evidence.human, options)
+    ids = [(judgments[number][0].query_id, doc_id) for number, doc_id in items]
+    human = np.rint([people.get(each, nan) for each in ids]).clip(0, 3)
     labels, notes = int(np.isfinite(human).sum()), list[str]()
     anchor = HUMAN if labels >= ANCHORS else None
     if labels and not anchor:
         notes.append(f"{labels} human grades are too few to set the scale by; {ANCHORS} would do")
-    plain = options.pooling == "mean"
-    panel = None
+    panel, plain = None, options.pooling == "mean"
     try:
         panel = fits.learn_panel(_with_human(ratings, human) if anchor else ratings, anchor)
     except ArithmeticError:
@@ -101,13 +96,10 @@ def learn(
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
         detail = "" if plain else "; scores are mean grades"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
-    for criterion in options.parsed_criteria:
-        value = np.nanmean(parts[criterion.name].grade) if criterion.name in parts else nan
-        notes.append(f"{criterion.name} (weight {criterion.weight:g}): mean grade {value:.2f}")
     pooled = _weighted(parts, options) if parts else ratings
     learned = LearnedGraders(
         judges=judges,
-        panel=panel if raters and not math.isnan(raters[0].spread) and not plain else None,
+        panel=panel if raters and isfinite(raters[0].spread) and not plain else None,
         variances={n: fits.typical_variance(p) for n, p in {**parts, _WHOLE: pooled}.items()},
         raters=raters,
     )
@@ -118,22 +110,21 @@ def learn(
         word = f"what judges get wrong together is {shared.found:.2f} grades by "
         word += counted(shared.queries, "query", "queries")
         notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
-        worth = effective_number_by_people(ratings, human) if labels >= ANCHORS else nan
-        if not math.isnan(worth):
-            notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
         learned = replace(learned, shared=shared.value)
-    trusted = _measure_consensus(ratings, human, query)
-    notes += _describe_consensus(trusted)
-    return replace(learned, consensus=trusted, notes=tuple(notes))
+    rows, levels = np.flatnonzero(np.isfinite(human)), fits.LEVELS
+    panel_grades, true = ratings.matrix()[:, rows], human[rows].astype(np.int16)
+    consensus = tuple(grade_consensus(panel_grades, true, query[rows], levels, range(1, levels)))
+    notes += _describe_consensus(consensus)
+    return replace(learned, consensus=consensus, notes=tuple(notes))
 
 
 _WHOLE = ""
+"""The name of the grade of a document as a whole, beside those by criterion."""
 
 
 def _order(row: Grade | CriterionGrade) -> tuple[str, str, str, int]:
     """Return what orders judgments, so that it cannot matter in which order they come."""
-    name = row.criterion if isinstance(row, CriterionGrade) else _WHOLE
-    return row.doc_id, row.judge, name, row.grade
+    return row.doc_id, row.judge, getattr(row, "criterion", _WHOLE), row.grade
 
 
 def _ratings_by(
@@ -146,25 +137,14 @@ def _ratings_by(
     rows: dict[str, list[tuple[int, int, float]]] = {_WHOLE: []}
     for number, pool in enumerate(judgments):
         for entry in pool:
-            name = entry.criterion if isinstance(entry, CriterionGrade) else _WHOLE
             unit = items.setdefault((number, entry.doc_id), len(items))
-            rows.setdefault(name, []).append((unit, place[entry.judge], entry.grade))
-    parts = {name: Ratings(*_columns(part), len(items), judges) for name, part in rows.items()}
+            part = rows.setdefault(getattr(entry, "criterion", _WHOLE), [])
+            part.append((unit, place[entry.judge], entry.grade))
+    parts = dict[str, Ratings]()
+    for name, part in rows.items():
+        units, raters, grades = np.array(part, np.int64).reshape(-1, 3).T
+        parts[name] = Ratings(units, raters, grades.astype(np.float64), len(items), judges)
     return items, parts.pop(_WHOLE), parts
-
-
-def _human_grades(
-    items: Mapping[tuple[int, str], int],
-    judgments: Sequence[Sequence[Grade | CriterionGrade]],
-    human: pa.Table | None,
-    options: GradedOptions,
-) -> Floats:
-    """Return people's grade of each graded document, from 0 to 3; NaN where there is none."""
-    rows = [] if human is None else without_example_queries(human, options).to_pylist()
-    grades = {(row["query_id"], row["doc_id"]): row["relevance"] for row in rows}
-    ids = {number: pool[0].query_id for number, pool in enumerate(judgments) if pool}
-    found = [grades.get((ids[number], doc_id), nan) for number, doc_id in items]
-    return np.rint(found).clip(0, 3)
 
 
 def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats]:
@@ -177,13 +157,14 @@ def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats]:
 
 def _weighted(parts: Mapping[str, Ratings], options: GradedOptions) -> Ratings:
     """Return the weighted means of each judge's grades of a document, over its criteria."""
-    weights = [np.full(len(parts[c.name].unit), c.weight) for c in options.parsed_criteria]
     rows = [parts[criterion.name] for criterion in options.parsed_criteria]
+    sizes = [len(part.unit) for part in rows]
+    weight = np.repeat([criterion.weight for criterion in options.parsed_criteria], sizes)
     unit, judge, grade = (
         np.concatenate([getattr(part, name) for part in rows])
         for name in ("unit", "judge", "grade")
     )
-    weight, width = np.concatenate(weights), max(1, len(rows[0].judges))
+    width = max(1, len(rows[0].judges))
     cells, place = np.unique(unit * width + judge, return_inverse=True)
     means = np.bincount(place, weight * grade) / np.bincount(place, weight)
     return replace(rows[0], unit=cells // width, judge=cells % width, grade=np.round(means, 9))
@@ -192,24 +173,13 @@ def _weighted(parts: Mapping[str, Ratings], options: GradedOptions) -> Ratings:
 def _with_human(ratings: Ratings, human: Floats) -> Ratings:
     """Add the human grades to the panel's, as those of one more judge."""
     (graded,) = np.isfinite(human).nonzero()
-    judge = np.full(len(graded), len(ratings.judges))
     return Ratings(
         unit=np.concatenate([ratings.unit, graded]),
-        judge=np.concatenate([ratings.judge, judge]),
+        judge=np.concatenate([ratings.judge, np.full(len(graded), len(ratings.judges))]),
         grade=np.concatenate([ratings.grade, human[graded]]),
         units=ratings.units,
         judges=(*ratings.judges, HUMAN),
     )
-
-
-def _measure_consensus(ratings: Ratings, human: Floats, query: Ints) -> tuple[Consensus, ...]:
-    """Measure how often people say what the panel says, by how far its judges agree."""
-    (indices,) = np.isfinite(human).nonzero()
-    if not indices.size:
-        return ()
-    said, levels = ratings.matrix()[:, indices], fits.LEVELS
-    people = human[indices].astype(np.int16)
-    return tuple(grade_consensus(said, people, query[indices], levels, range(1, levels)))
 
 
 def _describe_consensus(found: Iterable[Consensus]) -> list[str]:
@@ -236,57 +206,37 @@ def fit(
     if learned is None:
         return [Fit() for _ in judgments]
     items, whole, parts = _ratings_by(judgments, learned.judges)
-    if not items:
-        return [Fit(reason=_UNGRADED) for _ in judgments]
-    score, error = _pool(learned, _weighted(parts, options) if parts else whole)
-    shared = GRADE_SD if learned.shared is None else learned.shared
-    median, majority = fits.median_and_majority(whole)
-    columns: dict[str, Any] = {
-        "score": score,
-        "std_error": error,
-        "truth_error": np.hypot(np.nan_to_num(error), shared),
-        "grade": fits.round_grades(score),
-        "comparisons": np.bincount(whole.unit, minlength=len(items)),
-        "median": median,
-        "majority": majority,
-        "disagreement": fits.disagreement(whole),
-    }
-    for name, part in parts.items():
-        columns[f"by_{name}"] = fits.mean(part)
-        columns[f"by_{name}_error"] = fits.mean_errors(part, learned.variances.get(name, nan))
-    values = [
-        dict(zip(columns, row, strict=True))
-        for row in zip(*(column.tolist() for column in columns.values()), strict=True)
-    ]
-    record = score_record(options.criteria_names)
-    found = list[list[Any]]([] for _ in judgments)
-    for (number, doc_id), row in zip(items, values, strict=True):
-        found[number].append({"doc_id": doc_id, **row})
-    return [
-        Fit(_ranked(record, pool[0].query_id, entries, options)) if pool else Fit(reason=_UNGRADED)
-        for pool, entries in zip(judgments, found, strict=True)
-    ]
-
-
-def _columns(rows: Sequence[tuple[int, int, float]]) -> tuple[Ints, Ints, Floats]:
-    unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return unit, judge, grade.astype(np.float64)
-
-
-def _ranked(
-    record: type[GradedScore], query_id: str, rows: Sequence[dict[str, Any]], options: GradedOptions
-) -> tuple[GradedScore, ...]:
-    """Rank documents, the best first; equal scores by document ID."""
-    ordered = sorted(rows, key=lambda row: (-row["score"], row["doc_id"]))
-    return tuple(
-        record(
-            query_id=query_id,
-            rank=rank,
-            ambiguous=row["disagreement"] >= options.ambiguous,
-            **row,
+    found = list[list[dict[str, Any]]]([] for _ in judgments)
+    if items:
+        score, error = _pool(learned, _weighted(parts, options) if parts else whole)
+        shared = GRADE_SD if learned.shared is None else learned.shared
+        median, majority = fits.median_and_majority(whole)
+        disagreement = fits.disagreement(whole)
+        columns: dict[str, Any] = {
+            "score": score,
+            "std_error": error,
+            "truth_error": np.hypot(np.nan_to_num(error), shared),
+            "grade": fits.round_grades(score),
+            "comparisons": np.bincount(whole.unit, minlength=len(items)),
+            "median": median,
+            "majority": majority,
+            "disagreement": disagreement,
+            "ambiguous": disagreement >= options.ambiguous,
+        }
+        for name, part in parts.items():
+            columns[f"by_{name}"] = fits.mean(part)
+            columns[f"by_{name}_error"] = fits.mean_errors(part, learned.variances.get(name, nan))
+        values = zip(*(column.tolist() for column in columns.values()), strict=True)
+        for (number, doc_id), row in zip(items, values, strict=True):
+            found[number].append({"doc_id": doc_id, **dict(zip(columns, row, strict=True))})
+    record, fitted = score_record(options.criteria_names), list[Fit]()
+    for pool, rows in zip(judgments, found, strict=True):
+        rows.sort(key=lambda row: (-row["score"], row["doc_id"]))
+        scores = (
+            record(query_id=pool[0].query_id, rank=rank, **row) for rank, row in enumerate(rows, 1)
         )
-        for rank, row in enumerate(ordered, 1)
-    )
+        fitted.append(Fit(tuple(scores)) if pool else Fit(reason=_UNGRADED))
+    return fitted
 
 
 @cache
@@ -332,28 +282,17 @@ def _explained(options: Mapping[str, Any]) -> str:
     )
 
 
-def _headline(score: GradedScore, documents: int, noun: str) -> str:
-    split = " The judges are split." if score.ambiguous else ""
-    return (
-        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{describe_errors(score)}), "
-        f"rank {score.rank} of {documents}, from {score.comparisons} {noun}s: median "
-        f"{score.median:g}, majority {score.majority}.{split}"
-    )
-
-
 _SCORE = ScoreKind(
     record=GradedScore,
     unit="grades",
     scale=(0, 3),
     shown=("score", "grade"),
     explain=_explained,
-    headline=_headline,
 )
 CRITERIA = Judgments(
     record=CriterionGrade,
     noun="grade by criterion",
     words=lambda row: f"{row.criterion} {row.grade}: {row.reason}",
-    narrative=lambda _held, _doc_id: (),  # the reasons of a grade tell it
     counts=False,
     optional=True,
 )

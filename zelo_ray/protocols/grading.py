@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.options import AnchoredOptions, Criterion, GradedOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.questions import Ask, Question, StrictModel
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.records import (
     CriterionGrade,
     Grade,
@@ -33,10 +33,8 @@ GRADES = (
 """What the grades mean, for judges and for the people who label."""
 
 
-class Grading(BaseModel):
+class Grading(StrictModel):
     """A judge's verdict on a document."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     facets_covered: list[str] = Field(description="what the query asks for, and the document gives")
     facets_missing: list[str] = Field(description="what the query asks for, and is not there")
@@ -54,10 +52,8 @@ class Grading(BaseModel):
         )
 
 
-class CriterionVerdict(BaseModel):
+class CriterionVerdict(StrictModel):
     """A judge's verdict on a document by one criterion."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reason: str = Field(description="one sentence: what in the document decides the grade")
     grade: int = Field(ge=0, le=3, description="0: not met at all ... 3: met fully")
@@ -93,24 +89,32 @@ def grading_by(names: tuple[str, ...]) -> type[CriteriaGrading]:
     return model
 
 
-def grading_question(
-    pool: Pool, asked: Ask, options: AnchoredOptions, shown: ShownDocuments
-) -> Question:
+def grading_question(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question for a document's grade, with its parts where criteria were named."""
-    judge, (doc_id,), repeat = asked
+    (judge, (doc_id,), repeat), pool = asked, shown.pool
+    options = shown.options
     criteria: tuple[Criterion, ...] = getattr(options, "parsed_criteria", ())
-    build = _criteria_request if criteria else _grade_request
-    planned = PlannedRequest.find(pool, judge, doc_id, repeat)
-    request = planned or build(pool, asked, options, shown)
+    names = tuple(criterion.name for criterion in criteria)
+    model = grading_by(names) if criteria else Grading
     about = (pool.query_id, doc_id, judge.name)
+
+    def build() -> Request:
+        fields = _criteria_fields(criteria) if criteria else _rubric_fields(pool, asked, options)
+        return build_request(
+            CRITERIA_PROMPT if criteria else PROMPT,
+            shown,
+            judge,
+            model,
+            [doc_id],
+            texts={"document": shown[doc_id].content},
+            fields=fields,
+            repeat=repeat,
+            item=(doc_id, repeat),
+        )
 
     def grade(verdict: Grading, reply: Reply) -> list[Grade]:
         facets = tuple(verdict.facets_covered), tuple(verdict.facets_missing)
         return [Grade(*about, verdict.grade, *facets, verdict.rationale, reply.key)]
-
-    if not criteria:
-        return Question(pool.query_id, (doc_id,), request, Grading, grade)
-    names = tuple(criterion.name for criterion in criteria)
 
     def grades(verdict: CriteriaGrading, reply: Reply) -> list[Grade | CriterionGrade]:
         parts: dict[str, CriterionVerdict] = {name: getattr(verdict, name) for name in names}
@@ -124,7 +128,8 @@ def grading_question(
             ),
         ]
 
-    return Question(pool.query_id, (doc_id,), request, grading_by(names), grades)
+    request = PlannedRequest.find(pool, judge, doc_id, repeat) or build()
+    return Question(pool.query_id, (doc_id,), request, model, grades if criteria else grade)
 
 
 def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) -> float:
@@ -136,47 +141,19 @@ def weighted_mean(grades: Mapping[str, float], criteria: Sequence[Criterion]) ->
     return round(sum(c.weight * grades.get(c.name, nan) for c in criteria) / total, 9)
 
 
-def _criteria_request(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Request:
-    judge, (doc_id,), repeat = asked
-    criteria: tuple[Criterion, ...] = options.parsed_criteria
-    names = tuple(criterion.name for criterion in criteria)
+def _criteria_fields(criteria: Sequence[Criterion]) -> dict[str, str]:
     lines = (f"- {c.name}{c.meaning and ': '}{c.meaning}" for c in criteria)
-    return build_request(
-        CRITERIA_PROMPT,
-        pool,
-        judge,
-        options,
-        grading_by(names),
-        documents=[shown[doc_id]],
-        texts={"document": shown[doc_id].content},
-        fields={"criteria": "\n".join(lines), "names": ", ".join(f'"{name}"' for name in names)},
-        repeat=repeat,
-        item=(doc_id, repeat),
-    )
+    names = ", ".join(f'"{criterion.name}"' for criterion in criteria)
+    return {"criteria": "\n".join(lines), "names": names}
 
 
-def _grade_request(
-    pool: Pool, asked: Ask, options: AnchoredOptions, shown: ShownDocuments
-) -> Request:
-    """Build a request beside the same examples for all documents of a query.
+def _rubric_fields(pool: Pool, asked: Ask, options: AnchoredOptions) -> dict[str, str]:
+    """Write the rubric, with the same examples for all documents of a query.
 
     They stand in one order for each judge and repeat, so that requests share that text.
     """
-    judge, (doc_id,), repeat = asked
-    # Drawn for the query, so that its documents are graded alike.
-    anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(
-        anchors.load_anchors(options.anchors)
-    )
-    order = random.Random(f"{options.seed}:{pool.query_id}:{judge.name}:{repeat}")
-    return build_request(
-        PROMPT,
-        pool,
-        judge,
-        options,
-        Grading,
-        documents=[shown[doc_id]],
-        texts={"document": shown[doc_id].content},
-        fields={"examples": anchors.write_examples(anchor, order), "grades": "\n".join(GRADES)},
-        repeat=repeat,
-        item=(doc_id, repeat),
-    )
+    drawn = random.Random(f"{options.seed}:{pool.query_id}")
+    anchor = drawn.choice(anchors.load_anchors(options.anchors))
+    seed = f"{options.seed}:{pool.query_id}:{asked.judge.name}:{asked.repeat}"
+    examples = anchors.write_examples(anchor, random.Random(seed))
+    return {"examples": examples, "grades": "\n".join(GRADES)}

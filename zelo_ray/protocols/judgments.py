@@ -6,7 +6,6 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.protocols import narrative
 from zelo_ray.protocols.protocol import Judgments
 from zelo_ray.records import Contest, Grade, Verdict, Vote, Winner
 
@@ -33,6 +32,12 @@ def _verdicts(table: pa.Table) -> pa.Table:
     a, b = means.flatten().to_numpy().reshape(-1, 2).T
     columns = {name: table[name] for name in ("query_id", "doc_id_a", "doc_id_b", "judge")}
     return pa.table({**columns, "preference": np.sign(b - a), "swapped": table["swapped"]})
+
+
+def _of_grade(grade: Grade) -> str:
+    facets = (("covers", grade.facets_covered), ("misses", grade.facets_missing))
+    lines = [f"{name}: {'; '.join(found)}" for name, found in facets if found]
+    return "\n".join([*lines, grade.rationale])
 
 
 def _of_contest(contest: Contest) -> str:
@@ -76,15 +81,13 @@ VOTES = Judgments(
     words=lambda vote: str(vote.reasoning),
     as_votes=lambda votes: votes,
     columns=("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped", "key"),
-    narrative=narrative.of_votes,
 )
 GRADES = Judgments(
     record=Grade,
     noun="grade",
-    words=lambda grade: str(grade.rationale),
+    words=_of_grade,
     as_grades=lambda grades: grades,
     columns=("query_id", "doc_id", "judge", "grade"),
-    narrative=narrative.of_grades,
 )
 CONTESTS = Judgments(
     record=Contest,
@@ -93,13 +96,11 @@ CONTESTS = Judgments(
     words=_of_contest,
     as_votes=_contests,
     columns=("query_id", "judge", "left_id", "right_id", "winner_id", "swapped"),
-    narrative=narrative.of_contests,
 )
 WINNERS = Judgments(
     record=Winner,
     noun="tournament",
     documents=("winner_id",),
-    narrative=narrative.of_winners,
     counts=False,
 )
 VERDICTS = Judgments(
@@ -109,5 +110,4 @@ VERDICTS = Judgments(
     words=_of_verdict,
     as_votes=_verdicts,
     columns=("query_id", "doc_id_a", "doc_id_b", "judge", "average_scores", "swapped"),
-    narrative=narrative.of_verdicts,
 )

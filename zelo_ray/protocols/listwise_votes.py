@@ -1,7 +1,7 @@
 """Listwise votes: a judge orders a handful of documents a call, and an order is one vote.
 
 Groups of documents are drawn so that each document is shown equally often, and so that all are
-linked (`zelo_ray.fitting.groups`). An order of k documents says who wins k(k - 1)/2 battles (as in
+linked (`zelo_ray.fitting.pairs`). An order of k documents says who wins k(k - 1)/2 battles (as in
 BlitzRank, Agrawal et al. 2026, arXiv 2602.05448), but they come from one look: it counts as the k -
 1 choices of the Plackett-Luce model (`zelo_ray.fitting.orders`). No reasons are written. One round.
 """
@@ -14,14 +14,14 @@ from itertools import combinations
 from typing import Self
 
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.groups import Group, draw_groups
 from zelo_ray.fitting.orders import score_orders
-from zelo_ray.fitting.pairs import first_turn
+from zelo_ray.fitting.pairs import Group, draw_groups, first_turn
 from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.options import ListwiseOptions
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, one_round
+from zelo_ray.protocols.questions import Ask, Question, one_round
 from zelo_ray.protocols.rankers import Order, order_of, order_request
+from zelo_ray.protocols.texts import ShownDocuments
 from zelo_ray.protocols.zelo import LOGITS, judge_in_turn
 from zelo_ray.records import Judge, PlannedRequest, Pool, Reply, SyntheticFeatures, Vote
 
@@ -31,11 +31,7 @@ class GroupOrder(Order):
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
-        """Build the answer of a free judge.
-
-        Raises:
-            ValueError: it has neither scores nor a preference.
-        """
+        """Build the answer of a free judge."""
         if not seen.scores:  # for two documents a preference will do
             return cls(order=[1, 2] if seen.preference <= 0 else [2, 1])
         best = sorted(range(len(seen.scores)), key=lambda place: -seen.scores[place])
@@ -61,25 +57,19 @@ def plan(pool: Pool, panel: Sequence[Judge], options: ListwiseOptions) -> Iterat
         before[group] += 1
 
 
-def question(pool: Pool, asked: Ask, options: ListwiseOptions, shown: ShownDocuments) -> Question:
+def question(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question for an order of a group, whose ids ascend.
 
     The order in which the judge sees them is drawn; every other repeat has the reverse.
     """
-    judge, group, repeat = asked
+    (judge, group, repeat), pool = asked, shown.pool
     order = list(group)
-    random.Random(f"{options.seed}:{pool.query_id}:{group}:{judge.name}").shuffle(order)
+    random.Random(f"{shown.options.seed}:{pool.query_id}:{group}:{judge.name}").shuffle(order)
     if repeat % 2:
         order.reverse()
     model = group_order(len(group))
     request = PlannedRequest.find(pool, judge, *group, repeat) or order_request(
-        pool,
-        [shown[doc_id] for doc_id in order],
-        judge,
-        options,
-        model,
-        repeat=repeat,
-        item=(*group, repeat),
+        shown, order, judge, model, repeat=repeat // 2, item=(*group, repeat)
     )
 
     def votes(verdict: Order, reply: Reply) -> list[Vote]:

@@ -24,31 +24,29 @@ from zelo_ray.options import (
 )
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
-from zelo_ray.protocols.token_votes import AnswerForm
 
-Repeats = Annotated[
-    int,
-    Field(
-        ge=1,
-        description="ask every question N times (pairs in both orders), to see how consistent "
-        "judges are",
-    ),
-]
+_REPEATS = "ask every question N times (pairs in both orders), to see how consistent judges are"
+Repeats = Annotated[int, Field(ge=1, description=_REPEATS)]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
 PriorSd = Annotated[
     float,
     NO_FLAG,
     Field(ge=1e-6, le=1e6, description="prior standard deviation of a score, in logits"),
 ]
+_HUMAN = (
+    "a few grades of people (qrels): they show how far scores lie from people, and set the scale "
+    "of graded"
+)
+Human = Annotated[Place | None, Field(description=_HUMAN)]
 """Options that several protocols have."""
-Human = Annotated[
-    Place | None,
+
+AnswerForm = Annotated[
+    Literal["reasoned", "token"],
     Field(
-        description="a few grades of people (qrels): they show how far scores lie from "
-        "people, and set the scale of graded"
+        description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
+        "letter, for a tenth of the output or less (openai and compatible servers alone)"
     ),
 ]
-"""An option of protocols whose errors can be learned."""
 
 
 class AnchoredOptions(AnnotateOptions):
@@ -118,8 +116,8 @@ def _choose_pooling(value: Any, info: ValidationInfo) -> Any:
     return value or ("thurstone" if learned else "mean")
 
 
-_CRITERION = re.compile(r"([a-z][a-z0-9_]*)\s*(?:=\s*([0-9.]+))?\s*(?::\s*(.+))?")
-_MOST = 12
+_CRITERION = re.compile(r"([a-z][a-z0-9_]*)\s*(?:=\s*(\d*\.?\d+))?\s*(?::\s*(.*[^\d\s.].*))?")
+_MAX_CRITERIA = 12
 """Criteria that one answer may grade."""
 
 
@@ -132,58 +130,33 @@ class Criterion(NamedTuple):
 
 
 def parse_criterion(text: str) -> Criterion:
-    """Read a criterion as ``name=weight: meaning``; weight and meaning may be left out.
-
-    Raises:
-        ValueError: it is not of this form.
-    """
+    """Read a criterion as ``name=weight: meaning``; weight and meaning may be left out."""
     match = _CRITERION.fullmatch(text.strip())
-    if not match:
+    if not match or not float(match[2] or 1):
         raise ValueError(
             f"{text[:60]!r} is no criterion; write name=weight: meaning, such as accuracy=2: what "
-            "it says is right (names of small letters, digits and _)"
+            "it says is right (names of small letters, digits and _; weights above 0)"
         )
-    name, weight, meaning = match.groups()
-    if re.fullmatch(r"[0-9.]+", meaning or ""):
-        raise ValueError(f"{text[:60]!r} asks nothing; write {name}={meaning} to give a weight")
-    try:
-        number = float(weight or 1)
-    except ValueError:
-        raise ValueError(f"{text[:60]!r}: the weight {weight!r} is not a number") from None
-    if not number > 0:
-        raise ValueError(f"{text[:60]!r}: the weight must be above 0")
-    return Criterion(name, number, (meaning or "").strip())
+    return Criterion(match[1], float(match[2] or 1), match[3] or "")
 
 
 def _read_criteria(texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Return the criteria, a text each; a single text may be a file with a line for each.
-
-    Raises:
-        ValueError: one is wrong, two have one name, or they are too many.
-    """
+    """Return the criteria, a text each; a single text may be a file with a line for each."""
     if info.context == FROM_USER and len(texts) == 1:
         lines = [line.strip() for line in read_text_or_literal(texts[0]).splitlines()]
         texts = tuple(line for line in lines if line and not line.startswith("#"))
     if info.context == FROM_USER and not texts:
         raise ValueError("there is no criterion; write a line for each, as name=weight: meaning")
     names = [parse_criterion(text).name for text in texts]
-    if taken := next((name for name in names if _cannot_be_a_field(name)), ""):
-        raise ValueError(f"a criterion cannot be called {taken}; give it another name")
-    if clash := next((name for name in names if f"{name}_error" in names), ""):
-        raise ValueError(
-            f"a criterion cannot be called {clash}_error beside {clash}, whose error is a column "
-            "of that name; give it another name"
-        )
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise ValueError(f"two criteria are called {twice}")
-    if len(names) > _MOST:
-        raise ValueError(f"give at most {_MOST} criteria, not {len(names)}")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two criteria are called {name}")
+        is_taken = hasattr(BaseModel, name) or name.startswith("model_") or name == "synthesize"
+        if is_taken or name.removesuffix("_error") in {*names} - {name}:
+            raise ValueError(f"a criterion cannot be called {name} here; give it another name")
+    if len(names) > _MAX_CRITERIA:
+        raise ValueError(f"give at most {_MAX_CRITERIA} criteria, not {len(names)}")
     return tuple(text.strip() for text in texts)
-
-
-def _cannot_be_a_field(name: str) -> bool:
-    """Return whether answers cannot have a field of this name, as their model has its own."""
-    return name.startswith("model_") or hasattr(BaseModel, name) or name == "synthesize"
 
 
 class GradedOptions(AnchoredOptions, TemplateOptions):

@@ -17,9 +17,9 @@ from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, s
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.options import PairingOptions
 from zelo_ray.protocols.protocol import always
-from zelo_ray.protocols.questions import Question, ShownDocuments, ask, cut_pool
-from zelo_ray.protocols.texts import build_request
-from zelo_ray.records import Document, Failure, Judge, Pool, Request, Side, Verdict, Vote
+from zelo_ray.protocols.questions import Question, ask, cut_pool
+from zelo_ray.protocols.texts import ShownDocuments, build_request
+from zelo_ray.records import Failure, Judge, Pool, Request, Side, Verdict, Vote
 
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""
@@ -31,23 +31,18 @@ T = TypeVar("T")
 class Pairing:
     """Comparison of two answers, A and B, by one judge in one order."""
 
-    pool: Pool
-    pair: tuple[Document, Document]
+    documents: ShownDocuments
+    pair: tuple[str, str]
+    """the ids of A and B"""
     judge: Judge
     swapped: bool
-    options: PairingOptions
 
     @property
-    def query_id(self) -> str:
-        """Return the ID of the query."""
-        return self.pool.query_id
+    def shown(self) -> tuple[str, str]:
+        """Return the ids of Answer 1 and Answer 2."""
+        return self._turn(self.pair)
 
-    @property
-    def shown(self) -> tuple[Document, Document]:
-        """Return Answer 1 and Answer 2, as the judge sees them."""
-        return self.swap_if_turned(self.pair)
-
-    def swap_if_turned(self, two: tuple[T, T]) -> tuple[T, T]:
+    def _turn(self, two: tuple[T, T]) -> tuple[T, T]:
         """Swap two values between the orders of A and B and of Answer 1 and 2, if they differ."""
         return two[::-1] if self.swapped else two
 
@@ -61,27 +56,22 @@ class Pairing:
         fields: Mapping[str, str | int] | None = None,
         repeat: int = 0,
     ) -> Request:
-        """Render a prompt.
+        """Render a prompt, with Answer 1 (0) and 2 (1) in some order.
 
-        Args:
-            prompt: its file's name.
-            verdict: what an answer must satisfy.
-            answers: the order in which this prompt shows Answer 1 (0) and Answer 2 (1).
-            more: what judges said so far, which stands between markers, by name.
-            fields: what else the file names; no text that came from outside.
-            repeat: how often it was asked before.
+        ``more`` is what judges said so far, by the name of its markers; ``fields`` is what else the
+        prompt's file names, no text from outside.
         """
         first, second = (self.shown[place] for place in answers)
         statements = more or {}
+        text = self.documents[second].content
         return build_request(
             prompt,
-            self.pool,
+            self.documents,
             self.judge,
-            self.options,
             verdict,
-            documents=(first, second),
-            texts={"first": first.content},
-            blocks={f"Answer {answers[1] + 1}": second.content, **statements},
+            (first, second),
+            texts={"first": self.documents[first].content},
+            blocks={f"Answer {answers[1] + 1}": text, **statements},
             fields={"place": answers[0] + 1, **(fields or {})},
             written=tuple(statements.values()),
             repeat=repeat,
@@ -89,13 +79,8 @@ class Pairing:
 
     def ask(self, requests: Sequence[Request]) -> Rounds:
         """Ask all at once, and return the answer to each, or its `Failure`."""
-        ids = [document.id for document in self.pair]
-        return ask(
-            Question(
-                self.query_id, ids, request, request.response_model, lambda answer, _: [answer]
-            )
-            for request in requests
-        )
+        about = self.documents.pool.query_id, self.pair
+        return ask(Question(*about, r, r.response_model, lambda a, _: [a]) for r in requests)
 
     def verdict(
         self,
@@ -111,21 +96,21 @@ class Pairing:
 
         Means that differ by no more than rounding are a tie.
         """
-        history = [self.swap_if_turned(pair) for pair in scores]
+        history = [self._turn(pair) for pair in scores]
         a, b = (mean_score(column) for column in zip(*history, strict=True))
         b = a if round(a - b, 9) == 0 else b
         winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
-            query_id=self.query_id,
-            doc_id_a=self.pair[0].id,
-            doc_id_b=self.pair[1].id,
+            query_id=self.documents.pool.query_id,
+            doc_id_a=self.pair[0],
+            doc_id_b=self.pair[1],
             method=method,
             judge=self.judge.name,
             winner=winner,
             average_scores=(a, b),
             rounds=len(history),
             score_history=tuple(history),
-            arguments=tuple(self.swap_if_turned(pair) for pair in arguments),
+            arguments=tuple(self._turn(pair) for pair in arguments),
             feedback=tuple(feedback),
             reasoning=tuple(reasoning),
             swapped=self.swapped,
@@ -134,7 +119,7 @@ class Pairing:
         )
 
 
-Method = Callable[[Pairing, Any], Rounds]
+Method = Callable[[Pairing], Rounds]
 """Judges one pairing; returns a list with its verdict, if there is one, and its failures."""
 
 
@@ -143,11 +128,7 @@ def pairing_protocol(
 ) -> Protocol:
     """Return a protocol by which every judge judges every pair of the plan.
 
-    Args:
-        name: its name.
-        method: how a judge judges a pair in one order.
-        most_calls: how many requests that takes at most, by the options.
-        more: what else is its own.
+    ``most_calls`` is how many requests a judge takes for a pair in one order at most.
     """
 
     def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> Rounds:
@@ -155,7 +136,7 @@ def pairing_protocol(
         shown = ShownDocuments(pool, options)
         order = {document.id: place for place, document in enumerate(pool.documents)}
         parts = [
-            _orders(pool, (shown[a], shown[b]), judge, options, method)
+            _judge_pair(shown, (a, b), judge, method)
             for pair in ring_pairs(options.seed, pool.query_id, order, options.cycles)
             for a, b in [sorted((pair.a, pair.b), key=order.__getitem__)]
             for judge in panel
@@ -184,13 +165,35 @@ def pairing_protocol(
                 "scored stands in verdicts.parquet"
             ),
         ),
-        coverage_key=coverage_key,
+        coverage_key=_coverage_key,
         **shared_error.learning(fit),
         **more,
     )
 
 
-def coverage_key(row: Verdict | Failure) -> tuple[str, ...]:
+def _judge_pair(
+    shown: ShownDocuments, pair: tuple[str, str], judge: Judge, method: Method
+) -> Rounds:
+    """Ask one judge about one pair, in the order drawn for them, or in both.
+
+    A is the one that the pool names first; what is drawn does not depend on that. In both orders
+    there is no verdict unless each gave one, and a tie if they differ; failures are kept.
+    """
+    (low, high), options, query_id = sorted(pair), shown.options, shown.pool.query_id
+    turned = Random(f"{options.seed}:{query_id}:{low}:{high}:{judge.name}").random() < 0.5
+    orders = (False, True) if options.both_orders else (turned != (pair[0] == high),)
+    pairings = [Pairing(shown, pair, judge, swapped) for swapped in orders]
+    outcomes = yield Parallel([method(pairing) for pairing in pairings])
+    rows = [row for outcome in outcomes for row in outcome]
+    verdicts = [row for row in rows if isinstance(row, Verdict)]
+    if len(verdicts) < len(orders):
+        return failures_in(rows)
+    if len({verdict.winner for verdict in verdicts}) > 1:
+        verdicts = [replace(verdict, winner="tie", flipped=True) for verdict in verdicts]
+    return [*verdicts, *failures_in(rows)]
+
+
+def _coverage_key(row: Verdict | Failure) -> tuple[str, ...]:
     """Return the pair and the judge, which count once for coverage, however often asked."""
     pair = (row.doc_id_a, row.doc_id_b) if isinstance(row, Verdict) else row.doc_ids
     return (*pair, row.judge)
@@ -202,7 +205,12 @@ def fit(
     learned: Learned | None = None,
 ) -> list[Fit]:
     """Fit Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
-    votes = [_votes(verdicts) for verdicts in judgments]
+    votes = list[list[Vote]]()
+    for verdicts in judgments:
+        last = {(v.query_id, v.doc_id_a, v.doc_id_b, v.judge): v for v in verdicts}
+        votes.append(
+            [Vote(*ids, v.preference, v.swapped, "", v.keys[-1]) for ids, v in last.items()]
+        )
     return score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
 
 
@@ -211,68 +219,6 @@ def failures_in(judgments: Sequence[Any]) -> list[Failure]:
     return [row for row in judgments if isinstance(row, Failure)]
 
 
-def free_judge_scores(lean: float, low: int, high: int) -> tuple[float, float]:
-    """Return a free judge's scores of Answer 1 and Answer 2, on a scale, from its preference."""
-    middle, more = (low + high) / 2, (high - low) / 4 * lean
-    return round(middle - more, 2), round(middle + more, 2)
-
-
 def mean_score(scores: Sequence[float]) -> float:
     """Return the mean of scores as they are written, such as 7.1, which no float can hold."""
     return float(sum(Fraction(repr(score)) for score in scores) / len(scores))
-
-
-def score_text(score: float) -> str:
-    """Return a score as text in the form of `NUMBER`."""
-    return repr(float(score)).removesuffix(".0")
-
-
-def _orders(
-    pool: Pool,
-    pair: tuple[Document, Document],
-    judge: Judge,
-    options: PairingOptions,
-    method: Method,
-) -> Rounds:
-    """Ask one judge about one pair, in the order drawn for them, or in both.
-
-    A is the one that the pool names first; what is drawn does not depend on that.
-    """
-    low, high = sorted(document.id for document in pair)
-    turned = Random(f"{options.seed}:{pool.query_id}:{low}:{high}:{judge.name}").random() < 0.5
-    orders = (False, True) if options.both_orders else (turned != (pair[0].id == high),)
-    pairings = [Pairing(pool, pair, judge, swapped, options) for swapped in orders]
-    outcomes = yield Parallel([method(pairing, options) for pairing in pairings])
-    return _combine_orders(outcomes)
-
-
-def _combine_orders(judgments: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
-    """Combine all orders: no verdict unless each order gave one, and a tie if they differ.
-
-    Failures are kept.
-    """
-    verdicts = [row for rows in judgments for row in rows if isinstance(row, Verdict)]
-    failures = [failure for rows in judgments for failure in failures_in(rows)]
-    if len(verdicts) < len(judgments):
-        return [*failures]
-    if len({verdict.winner for verdict in verdicts}) > 1:
-        verdicts = [replace(verdict, winner="tie", flipped=True) for verdict in verdicts]
-    return [*verdicts, *failures]
-
-
-def _votes(verdicts: Sequence[Verdict]) -> list[Vote]:
-    """Return one vote for each judge and pair."""
-    votes = {
-        (v.doc_id_a, v.doc_id_b, v.judge): Vote(
-            query_id=v.query_id,
-            doc_id_a=v.doc_id_a,
-            doc_id_b=v.doc_id_b,
-            judge=v.judge,
-            preference=v.preference,
-            swapped=v.swapped,
-            reasoning="",
-            key=v.keys[-1],
-        )
-        for v in verdicts
-    }
-    return list(votes.values())

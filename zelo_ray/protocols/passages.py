@@ -7,10 +7,10 @@ are known by their first letters, which does about as well as a stemmer (Can et 
 particles stand at the ends of words.
 """
 
-import hashlib
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import ceil, log
 from unicodedata import normalize
 
@@ -38,9 +38,6 @@ _LEAST = 16
 """Bytes of a passage that are worth its number."""
 _K1, _B = 1.2, 0.75
 _NEIGHBOUR = 0.25
-_HELD = 2**24
-_held = OrderedDict[bytes, str]()
-"""What was chosen last, at most so many bytes; by digests, as texts may be large."""
 
 
 def strip_passage_numbers(text: str) -> str:
@@ -48,28 +45,12 @@ def strip_passage_numbers(text: str) -> str:
     return _FORGED.sub("(", text)
 
 
+@lru_cache(512)  # a document is shown to several judges, beside several others
 def select_passages(text: str, query: str, size: int, budget: int) -> str:
     """Return the passages of a text that share most with a query, in order, with numbers.
 
-    The last that is taken is cut to what room there is. Once chosen, they are kept for the other
-    judges and pairs.
-
-    Args:
-        text: of a document that is too long, `strip_passage_numbers`.
-        query: what it is judged for.
-        size: bytes of a passage with its number, at most; more than `_NUMBER`.
-        budget: bytes of what is shown, at most.
+    The last that is taken is cut to what room there is.
     """
-    key = f"{size} {budget} {len(query)} {query}{text}"
-    digest = hashlib.sha256(key.encode()).digest()
-    if (excerpt := _held.get(digest)) is None:
-        _held[digest] = excerpt = _chosen(text, query, size, budget)
-        while len(_held) * budget > _HELD:
-            _held.popitem(last=False)
-    return excerpt
-
-
-def _chosen(text: str, query: str, size: int, budget: int) -> str:
     passages = split_passages(text, size - _NUMBER)
     overlaps = [0.0, *score_passages(query, passages), 0.0]
     worth = [

@@ -5,7 +5,7 @@ units of its judgments and scores. What it leaves out is not used: a judgment wi
 no table of agreement, and is shown as its fields.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score
+from zelo_ray.records import Consensus, Judge, Pool, Rater, Score
 
 if TYPE_CHECKING:  # help and options need no numpy
     import pyarrow as pa
@@ -24,9 +24,6 @@ if TYPE_CHECKING:  # help and options need no numpy
 
 RECORDED = "recorded"
 """The context in which options are validated that the record of a run holds."""
-Paragraph = Iterable[str]
-
-
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
 
 
@@ -38,19 +35,6 @@ def always(options: Any) -> bool:
 
 def _never(_options: Any) -> bool:
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResults:
-    """The results of a run for one query."""
-
-    scores: Mapping[str, Score]
-    """by document"""
-    judgments: Mapping[str, Sequence[Any]]
-    """by the name of their table"""
-    failures: Sequence[Failure]
-    options: Mapping[str, Any]
-    """of the run, as its record has them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +60,6 @@ class Judgments:
     """the rows as grades: query_id, doc_id, judge, grade (a number); None: they grade nothing"""
     columns: tuple[str, ...] = ()
     """the columns that these two read; () for all"""
-    narrative: Callable[[QueryResults, str | None], Iterable[Paragraph]] | None = None
-    """all rows of a query (None), or those of a document, in paragraphs; None: one after another"""
     counts: bool = True
     """whether a row is a judgment, and no summary of others"""
     optional: bool = False
@@ -113,22 +95,25 @@ class ScoreKind:
     """the lowest and the highest score; None: they have no ends, and 0 lies among them"""
     shown: tuple[str, ...] = ("score",)
     """the fields that stand on a document in ``annotated.jsonl``"""
-    headline: Callable[[Any, int, str], str] | None = None
-    """a score in one line, by the number of scored documents and the noun of the judgments"""
 
     def describe(self, score: Score, documents: int, noun: str) -> str:
-        """Return a score in one line."""
-        if self.headline:
-            return self.headline(score, documents, noun)
-        return plain_headline(score, documents, noun, ".2f" if self.scale else "+.2f")
+        """Return a score in one line: its rank, what it is based on, and its other fields."""
+        form = ".2f" if self.scale else "+.2f"
+        own = {field.name: getattr(score, field.name) for field in fields(score)[_PLAIN:]}
+        return (
+            f"{score.doc_id}: score {score.score:{form}}{describe_errors(score)}, "
+            f"rank {score.rank} of {documents}, from {counted(score.comparisons, noun)}"
+            + "".join(f"; {n.replace('_', ' ')} {_number(value)}" for n, value in own.items())
+        )
 
 
-def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") -> str:
-    """Return a score in one line: its rank, and how many judgments it is based on."""
-    return (
-        f"{score.doc_id}: score {score.score:{form}}{describe_errors(score)}, "
-        f"rank {score.rank} of {documents}, from {counted(score.comparisons, noun)}"
-    )
+_PLAIN = len(fields(Score))
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if isfinite(value) else "unknown"
+    return "yes" if value is True else "no" if value is False else str(value)
 
 
 def describe_errors(score: Score) -> str:
@@ -160,11 +145,6 @@ class Evidence(NamedTuple):
     """the names of all that were asked"""
     human: "pa.Table | None" = None
     """people's grades: query_id, doc_id, relevance"""
-
-
-def key_of(row: Any) -> Hashable | None:
-    """Return the row's own key, so that each request counts by itself."""
-    return str(row.key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +198,7 @@ class Protocol(Ranker):
     """of its page, before the number of queries"""
     caution: str = ""
     """what each of its runs, and its page, says to whoever reads the results"""
-    coverage_key: Callable[[Any], Hashable | None] = key_of
+    coverage_key: Callable[[Any], Hashable | None] = lambda row: getattr(row, "key", None)
     """what ``min_coverage`` counts a judgment or failure as; None: as nothing. What has a judgment
     is covered, though it may have failures as well"""
     per_document: bool = False
@@ -232,11 +212,6 @@ class Protocol(Ranker):
     def scores_of(self, options: Any) -> ScoreKind:
         """Return the kind of scores that a job with these options writes."""
         return self.score_under(options) if self.score_under else self.score
-
-    @property
-    def own_options(self) -> frozenset[str]:
-        """Return the names of the options that not every protocol has."""
-        return frozenset(self.options.model_fields) - AnnotateOptions.model_fields.keys()
 
     @property
     def counted(self) -> dict[str, Judgments]:

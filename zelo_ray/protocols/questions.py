@@ -5,12 +5,18 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from zelo_ray.options import AnnotateOptions, JudgingOptions
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.protocols.texts import shown_document
-from zelo_ray.records import AnyRequest, Document, Failure, Judge, Pool, Reply, V, read_response
+from zelo_ray.protocols.texts import ShownDocuments
+from zelo_ray.records import AnyRequest, Failure, Judge, Pool, Reply, V, read_response
+
+
+class StrictModel(BaseModel):
+    """What an answer must satisfy: these fields, with values of these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class Ask(NamedTuple):
@@ -42,20 +48,6 @@ class Question:
         return [build_failure(self.query_id, self.doc_ids, judge, reply, verdict)]
 
 
-class ShownDocuments(dict[str, Document]):
-    """The documents of a pool by id, as judges see them, each made when it is first asked for."""
-
-    def __init__(self, pool: Pool, options: JudgingOptions) -> None:
-        super().__init__()
-        self._pool, self._options = pool, options
-        self._documents = {document.id: document for document in pool.documents}
-
-    def __missing__(self, doc_id: str) -> Document:
-        """Make a document as judges see it."""
-        self[doc_id] = shown_document(self._documents[doc_id], self._pool, self._options)
-        return self[doc_id]
-
-
 def cut_pool(pool: Pool, options: AnnotateOptions) -> Pool:
     """Return a pool with the documents that take part: its first ones, up to the limit."""
     limit = options.document_limit
@@ -84,19 +76,16 @@ Count = Callable[[Pool, Sequence[Judge], Any], dict[str, int]]
 
 
 def one_round(
-    plan: Plan, question: Callable[[Pool, Ask, Any, ShownDocuments], Question]
+    plan: Plan,
+    question: Callable[[Ask, ShownDocuments], Question],
+    ask_all: Callable[[Iterable[Question]], Rounds] = ask,
 ) -> tuple[Callable[[Pool, Sequence[Judge], Any], Rounds], Count]:
-    """Return the ``rounds`` and the ``count`` of a protocol that asks all at once.
-
-    Args:
-        plan: yields what is asked of whom, by pool, panel and options.
-        question: builds one of these, by the pool, the options and the documents as shown.
-    """
+    """Return the ``rounds`` and the ``count`` of a protocol that asks all at once."""
 
     def rounds(pool: Pool, panel: Sequence[Judge], options: Any) -> Rounds:
         pool = cut_pool(pool, options)
         shown = ShownDocuments(pool, options)
-        return ask(question(pool, each, options, shown) for each in plan(pool, panel, options))
+        return ask_all(question(asked, shown) for asked in plan(pool, panel, options))
 
     def count(pool: Pool, panel: Sequence[Judge], options: Any) -> dict[str, int]:
         asked = Counter(each.judge.name for each in plan(cut_pool(pool, options), panel, options))

@@ -16,26 +16,27 @@ What a judge does not answer fails the whole pool: half a ranking is none.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, Field, create_model, field_validator
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.protocols.protocol import Ranker
 from zelo_ray.protocols.questions import (
     Ask,
+    Count,
     Question,
-    ShownDocuments,
+    StrictModel,
     ask_for_all,
     build_failure,
     cut_pool,
+    one_round,
 )
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.records import (
-    Document,
     Failure,
     Judge,
     Pool,
@@ -48,38 +49,29 @@ from zelo_ray.records import (
 WINDOW, _STEP = 20, 10  # the paper's, section 4.2
 
 
-class Scores(BaseModel):
+class Scores(StrictModel):
     """A reranker's verdict on a list of documents, in their order."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     scores: list[Annotated[float, Field(allow_inf_nan=False)]]
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
-        """Build the answer of a free judge.
-
-        Raises:
-            ValueError: it has no scores.
-        """
+        """Build the answer of a free judge."""
         if not seen.scores:
             raise ValueError("it has no scores")
         return cls(scores=list(seen.scores))
 
 
-class Relevance(BaseModel):
+class Relevance(StrictModel):
     """A judge's verdict on one document."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reasoning: str = Field(description="what the document answers, and what is missing")
     relevance: int = Field(ge=0, le=100, description="0: not at all ... 100: fully")
 
 
-class Order(BaseModel):
+class Order(StrictModel):
     """A judge's verdict on the documents of a window."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
     PARAMETERS: ClassVar[tuple[str, ...]] = ()
     """how many documents, as a text, of which `order_of` builds it"""
 
@@ -104,45 +96,38 @@ def order_of(documents: int, base: type[Order] = Order) -> type[Order]:
 
 
 def order_request(
-    pool: Pool,
-    documents: Sequence[Document],
-    judge: Judge,
-    options: AnnotateOptions,
-    model: type[Order],
-    *,
-    repeat: int = 0,
-    item: tuple[object, ...] = (),
+    shown: ShownDocuments, doc_ids: Sequence[str], judge: Judge, model: type[Order], **more: Any
 ) -> Request:
-    """Build the request for an order of documents; every other repeat has the same prompt."""
+    """Build the request for an order of documents."""
+    texts = (shown[doc_id].content for doc_id in doc_ids)
+    blocks = {f"document {number}": text for number, text in enumerate(texts, 1)}
+    fields = {"count": len(doc_ids)}
     return build_request(
-        "listwise",
-        pool,
-        judge,
-        options,
-        model,
-        documents=documents,
-        blocks={f"document {n}": document.content for n, document in enumerate(documents, 1)},
-        fields={"count": len(documents)},
-        repeat=repeat // 2,
-        item=item,
+        "listwise", shown, judge, model, doc_ids, blocks=blocks, fields=fields, **more
     )
 
 
 # rerank
 
 
-def _rerank(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
-    pool, (judge,) = cut_pool(pool, options), panel
-    shown = ShownDocuments(pool, options)
-    chunks = _chunks(pool, judge)
-    return ask_for_all(_rerank_question(pool, Ask(judge, chunk), shown) for chunk in chunks)
+def _chunks(pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> Iterator[Ask]:
+    """Yield the documents of each request: all of them if the model runs here.
+
+    Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
+    """
+    ids = tuple(document.id for document in pool.documents)
+    for judge in panel:
+        size = judge.options.get("documents") or max(1, len(ids))
+        for start in range(0, len(ids), size):
+            yield Ask(judge, ids[start : start + size])
 
 
-def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
+def _rerank(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question; all that is sent, and so hashed in the key, is in ``user``.
 
     A failure is of the whole pool.
     """
+    pool = shown.pool
     every = [document.id for document in pool.documents]
     documents = tuple(shown[doc_id] for doc_id in asked.doc_ids)
     body = {"query": pool.query, "documents": [document.content for document in documents]}
@@ -166,49 +151,22 @@ def _rerank_question(pool: Pool, asked: Ask, shown: ShownDocuments) -> Question:
     return Question(pool.query_id, every, request, Scores, ranked)
 
 
-def _count_chunks(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
-    return {judge.name: len(_chunks(cut_pool(pool, options), judge)) for judge in panel}
-
-
-def _chunks(pool: Pool, judge: Judge) -> list[tuple[str, ...]]:
-    """Split documents into requests: all in one if the model runs here and may compare them.
-
-    Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
-    """
-    ids = tuple(document.id for document in pool.documents)
-    size = judge.options.get("documents") or max(1, len(ids))
-    return [ids[start : start + size] for start in range(0, len(ids), size)]
-
-
 # pointwise
 
 
-def _score_each(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
-    pool, (judge,) = cut_pool(pool, options), panel
-    shown = ShownDocuments(pool, options)
-    return ask_for_all(
-        _score_question(pool, shown[document.id], judge, options) for document in pool.documents
-    )
+def _each(pool: Pool, panel: Sequence[Judge], _options: AnnotateOptions) -> Iterator[Ask]:
+    return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
 
 
-def _score_question(
-    pool: Pool, document: Document, judge: Judge, options: AnnotateOptions
-) -> Question:
-    texts = {"document": document.content}
-    request = build_request(
-        "pointwise", pool, judge, options, Relevance, documents=[document], texts=texts
-    )
+def _score(asked: Ask, shown: ShownDocuments) -> Question:
+    (judge, (doc_id,), _), query_id = asked, shown.pool.query_id
+    texts = {"document": shown[doc_id].content}
+    request = build_request("pointwise", shown, judge, Relevance, [doc_id], texts=texts)
 
     def ranked(answer: Relevance, _reply: Reply) -> list[Ranked]:
-        return [Ranked(pool.query_id, document.id, float(answer.relevance))]
+        return [Ranked(query_id, doc_id, float(answer.relevance))]
 
-    return Question(pool.query_id, (document.id,), request, Relevance, ranked)
-
-
-def _count_documents(
-    pool: Pool, panel: Sequence[Judge], options: AnnotateOptions
-) -> dict[str, int]:
-    return {judge.name: len(cut_pool(pool, options).documents) for judge in panel}
+    return Question(query_id, (doc_id,), request, Relevance, ranked)
 
 
 # listwise
@@ -221,8 +179,7 @@ def _order_windows(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions)
     for start, end in _windows(len(order)):
         window = order[start:end]
         model = order_of(len(window))
-        documents = [shown[doc_id] for doc_id in window]
-        request = order_request(pool, documents, judge, options, model)
+        request = order_request(shown, window, judge, model)
 
         def ordered(answer: Order, _reply: Reply, window: list[str] = window) -> list[str]:
             return [window[number - 1] for number in answer.order]
@@ -249,16 +206,19 @@ def _windows(documents: int) -> Iterator[tuple[int, int]]:
         end = end - _STEP if start else 0
 
 
+def _ranker(
+    name: str, ways: tuple[Callable[..., Rounds], Count], model: type[BaseModel], **more: Any
+) -> Ranker:
+    return Ranker(name=name, rounds=ways[0], count=ways[1], response_models=(model,), **more)
+
+
 RANKERS: Mapping[str, Ranker] = {
-    "rerank": Ranker(name="rerank", rounds=_rerank, count=_count_chunks, response_models=(Scores,)),
-    "pointwise": Ranker(
-        name="pointwise", rounds=_score_each, count=_count_documents, response_models=(Relevance,)
-    ),
-    "listwise": Ranker(
-        name="listwise",
-        rounds=_order_windows,
-        count=_count_windows,
-        response_models=(Order,),
+    "rerank": _ranker("rerank", one_round(_chunks, _rerank, ask_for_all), Scores),
+    "pointwise": _ranker("pointwise", one_round(_each, _score, ask_for_all), Relevance),
+    "listwise": _ranker(
+        "listwise",
+        (_order_windows, _count_windows),
+        Order,
         rebuild={"Order": lambda parameters: order_of(int(parameters[0]))},
         max_rounds=None,  # one for each window
     ),

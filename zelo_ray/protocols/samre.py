@@ -7,14 +7,14 @@ scores need only the defences.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.options import RoundsOptions
 from zelo_ray.protocols.pairings import Pairing, failures_in, pairing_protocol
+from zelo_ray.protocols.questions import StrictModel
 from zelo_ray.records import Request, SyntheticFeatures
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence", "samre-feedback", "samre-scores"
@@ -23,20 +23,14 @@ CALLS = 4
 _MOST_ROUNDS = 4  # the paper's
 
 
-class Speech(BaseModel):
+class Speech(StrictModel):
     """A text that is all of an answer; white space around it is none of it."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the answer made of the whole text.
-
-        Raises:
-            ValueError: there is nothing in it.
-        """
+        """Return the answer made of the whole text."""
         return cls(text=text)
 
     def write(self) -> str:
@@ -45,11 +39,7 @@ class Speech(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
-        """Build the answer of a free judge.
-
-        Raises:
-            ValueError: it cannot argue.
-        """
+        """Build the answer of a free judge."""
         return cls(text=seen.argument)
 
 
@@ -61,20 +51,16 @@ class Feedback(Speech):
     """What the judge tells both advocates after a round."""
 
 
-class Points(BaseModel):
+class Points(StrictModel):
     """Both answers by one criterion."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     justification: str
     answer_1: int = Field(ge=1, le=20)
     answer_2: int = Field(ge=1, le=20)
 
 
-class RoundScores(BaseModel):
+class RoundScores(StrictModel):
     """Both answers by six criteria, after a round. Nobody but us adds them up."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     relevance: Points
     accuracy: Points
@@ -91,14 +77,13 @@ class RoundScores(BaseModel):
         return cls(**dict.fromkeys(cls.model_fields, points))
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class _Round(NamedTuple):
     """The texts and scores of one round. Pairs are for Answer 1 and Answer 2."""
 
     arguments: tuple[str, str]
     feedback: str
-    totals: tuple[float, float]
-    justification: str
+    scores: tuple[float, float]
+    reasons: str
 
 
 def most_rounds(options: RoundsOptions) -> int:
@@ -106,90 +91,69 @@ def most_rounds(options: RoundsOptions) -> int:
     return options.rounds if isinstance(options.rounds, int) else _MOST_ROUNDS
 
 
-def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
+def debate(pairing: Pairing) -> Rounds:
     """Run one debate; an unusable reply ends it without a verdict."""
-    limit, held, keys = most_rounds(options), list[Round](), list[str]()
-    while len(held) < limit and not _settled(held):
-        requests = [_defence(pairing, side, held) for side in (0, 1)]
+    limit, past, keys = most_rounds(pairing.documents.options), list[_Round](), list[str]()
+    while len(past) < limit and not _is_settled(past):
+        requests = [_defence(pairing, side, past) for side in (0, 1)]
         defences = yield from pairing.ask(requests)
         if failures := failures_in(defences):
             return failures
         first, second = (defence.text for defence in defences)
         keys += [request.key for request in requests]
-        requests = _verdicts(pairing, (first, second), held, limit)
+        requests = _verdicts(pairing, (first, second), past, limit)
         replies = yield from pairing.ask(requests)
         if failures := failures_in(replies):
             return failures
         feedback, scores = replies
         keys += [request.key for request in requests]
-        held.append(Round((first, second), feedback.text, *_summed(scores)))
-    verdict = pairing.verdict(
-        "samre",
-        [turn.totals for turn in held],
-        keys,
-        arguments=[turn.arguments for turn in held],
-        feedback=[turn.feedback for turn in held],
-        reasoning=[turn.justification for turn in held],
-    )
-    return [verdict]
+        points: dict[str, Points] = dict(scores)
+        sums = (
+            float(sum(each.answer_1 for each in points.values())),
+            float(sum(each.answer_2 for each in points.values())),
+        )
+        reasons = "\n".join(f"{name}: {each.justification}" for name, each in points.items())
+        past.append(_Round((first, second), feedback.text, sums, reasons))
+    arguments, feedbacks, all_scores, explanations = zip(*past, strict=True)
+    more = {"arguments": arguments, "feedback": feedbacks, "reasoning": explanations}
+    return [pairing.verdict("samre", all_scores, keys, **more)]
 
 
-def _settled(held: Sequence[Round]) -> bool:
+def _is_settled(past: Sequence[_Round]) -> bool:
     """Return whether the last two rounds favour the same answer; a tie favours neither."""
-    leads = [turn.totals[0] - turn.totals[1] for turn in held[-2:]]
+    leads = [turn.scores[0] - turn.scores[1] for turn in past[-2:]]
     return len(leads) == 2 and leads[0] * leads[1] > 0
 
 
-def _summed(scores: RoundScores) -> tuple[tuple[float, float], str]:
-    """Return the totals of a round, and their reasons, a line for each criterion."""
-    criteria: dict[str, Points] = dict(scores)
-    totals = (
-        float(sum(points.answer_1 for points in criteria.values())),
-        float(sum(points.answer_2 for points in criteria.values())),
-    )
-    return totals, "\n".join(f"{name}: {points.justification}" for name, points in criteria.items())
-
-
-def _defence(pairing: Pairing, side: int, held: Sequence[Round]) -> Request:
+def _defence(pairing: Pairing, side: int, past: Sequence[_Round]) -> Request:
     """Build the request to the advocate of Answer 1 (0) or Answer 2 (1)."""
     opponent = 1 - side
     more = dict[str, str]()
-    if held:
-        more["last feedback of the judge"] = held[-1].feedback
-        more["last argument of your opponent"] = held[-1].arguments[opponent]
-    for number, turn in enumerate(held, 1):
+    if past:
+        more["last feedback of the judge"] = past[-1].feedback
+        more["last argument of your opponent"] = past[-1].arguments[opponent]
+    for number, turn in enumerate(past, 1):
         more[f"your argument of round {number}"] = turn.arguments[side]
     fields = {"own": side + 1, "other": opponent + 1}
-    return pairing.request(
-        DEFENCE,
-        Defence,
-        answers=(side, opponent),
-        more=more,
-        fields=fields,
-    )
+    return pairing.request(DEFENCE, Defence, answers=(side, opponent), more=more, fields=fields)
 
 
 def _verdicts(
-    pairing: Pairing, arguments: tuple[str, str], held: Sequence[Round], rounds: int
+    pairing: Pairing, arguments: tuple[str, str], past: Sequence[_Round], rounds: int
 ) -> list[Request]:
     """Build the requests to the judge after both defences: feedback and scores."""
     more = {f"defence of Answer {number}": text for number, text in enumerate(arguments, 1)}
-    past = [
-        f"Round {number}: Answer 1: {turn.totals[0]:g}, Answer 2: {turn.totals[1]:g}"
-        for number, turn in enumerate(held, 1)
+    lines = [
+        f"Round {number}: Answer 1: {turn.scores[0]:g}, Answer 2: {turn.scores[1]:g}"
+        for number, turn in enumerate(past, 1)
     ]
     fields: dict[str, str | int] = {
         "rounds": rounds,
-        "past": "\n".join(past) or "None; this is the first round.",
+        "past": "\n".join(lines) or "None; this is the first round.",
     }
-    numbered = {**fields, "round": len(held) + 1}
+    numbered = {**fields, "round": len(past) + 1}
     return [
-        pairing.request(
-            FEEDBACK,
-            Feedback,
-            more=more,
-            fields=numbered,
-        ),
+        pairing.request(FEEDBACK, Feedback, more=more, fields=numbered),
         pairing.request(SCORES, RoundScores, more=more, fields=fields),
     ]
 

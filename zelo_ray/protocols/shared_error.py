@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zelo_ray.files.wording import counted
-from zelo_ray.fitting.truth_error import SHARE, SharedError, learn_share
+from zelo_ray.fitting.truth_error import SHARE, learn_share
 from zelo_ray.protocols.anchors import example_query_ids
 from zelo_ray.protocols.protocol import Evidence, Learned
 
@@ -20,18 +19,10 @@ if TYPE_CHECKING:
     from zelo_ray.fitting.bradley_terry import Fit
 
 
-def has_human_grades(options: Any) -> bool:
-    """Return whether there are human grades to learn from."""
-    return getattr(options, "human", None) is not None
-
-
 def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
     """Return the ids of queries that judges saw in worked examples, by the options of a run.
 
     Battles alone and grades by criteria show none.
-
-    Raises:
-        OptionError: the examples cannot be read.
     """
     battles_alone = "calls_per_document" in options and options["calls_per_document"] is None
     if battles_alone or options.get("criteria") or not options.get("anchors"):
@@ -39,10 +30,17 @@ def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
     return example_query_ids(str(options["anchors"]))
 
 
-def without_example_queries(people: pa.Table, options: Any) -> pa.Table:
-    """Return human grades without those of a query used in the judges' worked examples."""
+def people_grades(people: pa.Table | None, options: Any) -> dict[tuple[str, str], float]:
+    """Return people's grades by query and document, but of queries that judges were shown."""
+    if people is None:
+        return {}
     shown = shown_example_queries(dict(options))
-    return people.filter(pc.invert(pc.is_in(people["query_id"], pa.array([*shown], pa.string()))))
+    columns = (people[name].to_pylist() for name in ("query_id", "doc_id", "relevance"))
+    return {
+        (query, doc): grade
+        for query, doc, grade in zip(*columns, strict=True)
+        if query not in shown
+    }
 
 
 def shared_error(learned: Learned | None) -> float:
@@ -53,34 +51,31 @@ def shared_error(learned: Learned | None) -> float:
 def learn_from_scores(
     fits: Iterable["Fit"], human: pa.Table | None, options: Any, learned: Learned | None = None
 ) -> Learned:
-    """Learn from human grades how far scores of votes lie from people.
-
-    Args:
-        fits: of the queries with human grades, at least.
-        human: query_id, doc_id and relevance; None: nothing is learned.
-        options: of the job.
-        learned: what is known already.
-    """
+    """Learn from human grades how far scores of votes lie from people; without any, nothing."""
     learned = Learned() if learned is None else learned
     if human is None:
         return learned
-    human = without_example_queries(human, options)
-    rows = human.select(["query_id", "doc_id", "relevance"]).to_pylist()
-    people = {(row["query_id"], row["doc_id"]): row["relevance"] for row in rows}
-    scores = [score for fit in fits for score in fit.scores]
-    scores = [score for score in scores if (score.query_id, score.doc_id) in people]
-    scores.sort(key=lambda score: (score.query_id, score.doc_id))
+    people = people_grades(human, options)
+    scores = sorted(
+        (score for fit in fits for score in fit.scores if (score.query_id, score.doc_id) in people),
+        key=lambda score: (score.query_id, score.doc_id),
+    )
     ids = {query_id: n for n, query_id in enumerate(dict.fromkeys(s.query_id for s in scores))}
     columns = [
         (ids[s.query_id], s.score, s.std_error, people[s.query_id, s.doc_id]) for s in scores
     ]
     query, *numbers = np.array(columns, np.float64).reshape(-1, 4).T
     shared = learn_share(query.astype(np.int64), *numbers)
-    return replace(
-        learned,
-        shared=shared.value if shared.queries else None,
-        notes=(*learned.notes, _describe_share(shared)),
-    )
+    note = "no query has human grades that order its documents: the usual error stands"
+    if shared.queries:
+        queries = counted(shared.queries, "query", "queries")
+        note = (
+            f"by human grades of {queries}, what judges get wrong together is {shared.found:.2f} "
+            f"of the spread of a query's scores; {shared.value:.2f} is taken ({SHARE:g} without "
+            "human grades)"
+        )
+    share = shared.value if shared.queries else None
+    return replace(learned, shared=share, notes=(*learned.notes, note))
 
 
 def learning(fit: Callable[..., "list[Fit]"]) -> dict[str, Any]:
@@ -89,15 +84,4 @@ def learning(fit: Callable[..., "list[Fit]"]) -> dict[str, Any]:
     def learn(judgments: Sequence[Sequence[Any]], evidence: Evidence, options: Any) -> Learned:
         return learn_from_scores(fit(judgments, options), evidence.human, options)
 
-    return {"learn": learn, "learns": has_human_grades}
-
-
-def _describe_share(shared: SharedError) -> str:
-    if not shared.queries:
-        return "no query has human grades that order its documents: the usual error stands"
-    queries = counted(shared.queries, "query", "queries")
-    return (
-        f"by human grades of {queries}, what judges get wrong together is {shared.found:.2f} of "
-        f"the spread of a query's scores; {shared.value:.2f} is taken ({SHARE:g} without human "
-        "grades)"
-    )
+    return {"learn": learn, "learns": lambda options: options.human is not None}

@@ -1,4 +1,8 @@
-"""Take prompts from a template of the user's, with named places for what the program fills in.
+"""Load prompts: those of the package, or a template of the user's that takes their place.
+
+A file of the package has the system prompt, then ``=== user ===`` and the user's, in parts that
+``=== then ===`` separates. In the system prompt, a line such as ``=== answer ===`` names the
+section below it, by which a template takes it over; these lines are no part of the prompt.
 
 A template is the text of a prompt, with the system prompt before a line ``=== user ===``, if it has
 one. Places are written ``{{query}}``. What stands in them keeps the program's own form: texts from
@@ -7,28 +11,76 @@ sentence that calls such texts material, and not instructions, ends the system p
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from string import Template
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import JUDGING, AnnotateOptions, TextOrFile
-from zelo_ray.protocols.prompt_files import (
-    USER,
-    Prompt,
-    PromptParts,
-    load_prompt,
-    load_section,
-)
 from zelo_ray.wrapping import break_special_tokens
 
+USER = "=== user ===\n"
+THEN = "=== then ===\n"
+_HEADING = re.compile(r"^=== (\w+) ===\n", re.MULTILINE)
 _PLACE = re.compile(r"\{\{\s*([\w-]+)\s*\}\}")
 _USER_LINE = re.compile(rf"^{USER.strip()}[ \t]*(?:\n|\Z)", re.MULTILINE)
 _STEPS = " from steps 1 to 3"  # of the built-in prompt
 _CODE = "The code of the markers is $code."
 QUERY, INSTRUCTIONS, ANSWER = "query", "instructions", "answer_format"
+
+
+class Prompt:
+    """Prompt template with places to fill, in the syntax of `string.Template`."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+        self._parts: list[tuple[str, str]] = []
+        """a piece of text, and the name of what follows it; empty for nothing"""
+        end = 0
+        for match in Template.pattern.finditer(template):
+            text, end = template[end : match.start()], match.end()
+            name = match["named"] or match["braced"] or ""
+            self._parts.append((text if name else f"{text}$", name))
+        self._parts.append((template[end:], ""))
+
+    def substitute(self, values: Mapping[str, object]) -> str:
+        """Fill the places of the text, as `string.Template.substitute` does, but faster."""
+        return "".join(text + str(values[name]) if name else text for text, name in self._parts)
+
+
+PromptParts = tuple[Prompt, tuple[Prompt, ...]]
+"""The templates of a prompt: the system's, and parts of the user's.
+
+Requests about the same query share all parts but the last one or two, so that a provider may cache
+them.
+"""
+
+
+def _read_file(name: str) -> tuple[str, str]:
+    """Return the system's and the user's text of a prompt file."""
+    text = files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
+    system, user = text.split(USER)
+    return system, user
+
+
+@cache
+def load_prompt(name: str) -> PromptParts:
+    """Load the templates of a prompt file."""
+    system, user = _read_file(name)
+    parts = tuple(Prompt(part.strip()) for part in user.split(THEN))
+    return Prompt(_HEADING.sub("", system).strip()), parts
+
+
+@cache
+def load_section(name: str, section: str) -> str:
+    """Load one section of the system prompt of a file."""
+    _, *pieces = _HEADING.split(_read_file(name)[0])
+    return dict(zip(pieces[::2], pieces[1::2], strict=True))[section].strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +105,9 @@ class TemplateForm:
     def places(self) -> dict[str, str]:
         """Return by place the text that stands there in the syntax of `Prompt`."""
         blocks = [(QUERY, self.query, QUERY), *self.documents]
+        block = "[{0} $code]\n${1}\n[end of {0} $code]"
         return {
-            **{place: _block(marker, field) for place, marker, field in blocks},
+            **{place: block.format(marker, field) for place, marker, field in blocks},
             **{place: f"${field}" for place, field in self.optional},
             ANSWER: _literal(load_section(self.prompt, "answer").replace(_STEPS, "")),
         }
@@ -92,108 +145,52 @@ def choose_prompt(name: str, options: object) -> PromptParts:
     return load_prompt(name)
 
 
-def describe_unused_places(options: object) -> str:
-    """Say which places a template leaves out that the built-in prompt has; empty for none.
-
-    Where there are no instructions their place holds nothing, but the usual criteria in best-of.
-    """
-    if not (isinstance(options, TemplateOptions) and options.template):
-        return ""
-    form = options.template_form
-    _, used = _parse(options.template, form)
-    words = {INSTRUCTIONS} if (INSTRUCTIONS, INSTRUCTIONS) in form.optional else set[str]()
-    unused = [_written(place) for place, _ in form.optional if place not in used | words]
-    if not unused:
-        return ""
-    return f"the template has no {' and no '.join(unused)}, so judges see none"
-
-
 @cache
 def _parse(text: str, form: TemplateForm) -> tuple[PromptParts, frozenset[str]]:
-    """Turn a template into a prompt; return its places, too.
-
-    Raises:
-        ValueError: a place is missing, unknown, given twice, or would let a text pose as
-            instructions.
-    """
-    pieces = _USER_LINE.split(break_special_tokens(text))
-    if len(pieces) > 2:
-        raise ValueError(f"the template has {len(pieces) - 1} lines {USER.strip()!r}; it takes one")
-    system, user = pieces if len(pieces) == 2 else ("", pieces[0])
-    _refuse_wrong_places(system, user, form)
-    system = "\n\n".join(
-        filter(None, (_filled(system, form), load_section(form.prompt, "material")))
-    )
-    return (Prompt(system), _split_parts(user, form)), frozenset(_PLACE.findall(text))
-
-
-def _refuse_wrong_places(system: str, user: str, form: TemplateForm) -> None:
-    """Refuse a template whose places are not those of its form.
-
-    Raises:
-        ValueError: they are not; the message names the place and says what to do.
-    """
+    """Turn a template into a prompt; return its places, too."""
+    *systems, user = _USER_LINE.split(break_special_tokens(text))
+    if len(systems) > 1:
+        raise ValueError(f"the template has {len(systems)} lines {USER.strip()!r}; it takes one")
+    system = "".join(systems)
     above, below = _PLACE.findall(system), _PLACE.findall(user)
-    if "{%" in system + user:
-        raise ValueError("the template holds {% ... %}: it may have places such as {{query}} only")
+    outside = {QUERY, *(place for place, _, _ in form.documents)}
     for place in [*above, *below]:
+        written, count = f"{{{{{place}}}}}", [*above, *below].count(place)
         if place not in form.places:
-            allowed = ", ".join(map(_written, form.places))
+            allowed = ", ".join(f"{{{{{name}}}}}" for name in form.places)
+            near = did_you_mean(place, form.places)
+            raise ValueError(f"the template has an unknown place {written}{near}; use {allowed}")
+        if place in outside and place in above:
             raise ValueError(
-                f"the template has an unknown place {_written(place)}"
-                f"{did_you_mean(place, form.places)}; there are {allowed}"
+                f"the template has {written} in its system prompt, where a judge would take its "
+                f"text for instructions; put it below a line {USER.strip()!r}"
             )
-    outside = (QUERY, *(place for place, _, _ in form.documents))
-    if posing := next((place for place in outside if place in above), ""):
-        raise ValueError(
-            f"the template has {_written(posing)} in its system prompt, where a judge would take "
-            f"its text for instructions; put it below a line {USER.strip()!r}"
-        )
-    for place in form.required:
-        if place not in {*above, *below}:
-            single = f"{{{place}}}" in system + user
-            why = "; places have two braces" if single else ""
-            raise ValueError(f"the template has no place {_written(place)}{why}")
-    for place in form.places:
-        if place != QUERY and (count := [*above, *below].count(place)) > 1:
-            raise ValueError(f"the template has {_written(place)} {count} times; once is enough")
-
-
-def _split_parts(user: str, form: TemplateForm) -> tuple[Prompt, ...]:
-    """Split the user's prompt after its query, and after all documents but the last.
-
-    What comes before is shared by other requests: see `PromptParts`.
-    """
+        if count > 1 and place != QUERY:
+            raise ValueError(f"the template has {written} {count} times; once is enough")
+    if missing := [place for place in form.required if place not in {*above, *below}]:
+        raise ValueError(f"the template has no place {{{{{missing[0]}}}}}")
+    material = load_section(form.prompt, "material")
+    head = "".join(piece for piece, _ in _fill(system, form)).strip()
     parts, begun = list[str](), f"{_CODE}\n\n"
-    ends = {QUERY, *(place for place, _, _ in form.documents)}
-    for number, piece in enumerate(_PLACE.split(user)):
-        if number % 2 == 0:
-            begun += _literal(piece)
-            continue
-        begun += form.places[piece]
-        if piece in ends:
-            ends.remove(piece)  # a query that is shown once more ends nothing
-            if ends:
+    # What comes before the last text from outside is shared by other requests: see `PromptParts`.
+    for piece, place in _fill(user, form):
+        begun += piece
+        if place in outside:
+            outside.remove(place)  # a query that is shown once more ends nothing
+            if outside:
                 parts.append(begun)
                 begun = ""
-    return tuple(Prompt(part.strip()) for part in (*parts, begun) if part.strip())
+    prompt = Prompt("\n\n".join(filter(None, (head, material))))
+    users = tuple(Prompt(part.strip()) for part in (*parts, begun) if part.strip())
+    return (prompt, users), frozenset([*above, *below])
 
 
-def _filled(text: str, form: TemplateForm) -> str:
-    pieces = _PLACE.split(text)
-    pieces[::2] = map(_literal, pieces[::2])
-    pieces[1::2] = [form.places[place] for place in pieces[1::2]]
-    return "".join(pieces).strip()
-
-
-def _block(marker: str, field: str) -> str:
-    return f"[{marker} $code]\n${field}\n[end of {marker} $code]"
+def _fill(text: str, form: TemplateForm) -> Iterator[tuple[str, str]]:
+    """Yield the pieces of a template in the syntax of `Prompt`, with the place of each, if any."""
+    for number, piece in enumerate(_PLACE.split(text)):
+        yield (form.places[piece], piece) if number % 2 else (_literal(piece), "")
 
 
 def _literal(text: str) -> str:
     """Return a text in the syntax of `Prompt`, in which nothing of it is a place."""
     return text.replace("$", "$$")
-
-
-def _written(place: str) -> str:
-    return f"{{{{{place}}}}}"

@@ -4,21 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 from pydantic import BaseModel
 
 from zelo_ray.files.wording import text_for_judges
-from zelo_ray.options import AskingOptions, JudgingOptions
+from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols.passages import select_passages, strip_passage_numbers, truncate_text
-from zelo_ray.protocols.prompt_files import PromptParts
-from zelo_ray.protocols.templates import choose_prompt
-from zelo_ray.records import (
-    CODE_PLACEHOLDER,
-    Document,
-    Judge,
-    Pool,
-    Request,
-)
+from zelo_ray.protocols.templates import PromptParts, choose_prompt
+from zelo_ray.records import CODE_PLACEHOLDER, Document, Judge, Pool, Request
 from zelo_ray.wrapping import break_special_tokens
 
 BYTES_PER_TOKEN = 4
@@ -49,41 +43,48 @@ def criteria_block(name: str, words: str) -> str:
     return _OWN_WORDS.format(delimit(name, break_special_tokens(words)))
 
 
+class ShownDocuments(dict[str, Document]):
+    """The documents of a pool by id, as judges see them, each made when it is first asked for."""
+
+    def __init__(self, pool: Pool, options: Any) -> None:
+        super().__init__()
+        self.pool, self.options = pool, options
+        self._documents = {document.id: document for document in pool.documents}
+
+    def __missing__(self, doc_id: str) -> Document:
+        """Make a document as judges see it."""
+        self[doc_id] = shown_document(self._documents[doc_id], self.pool, self.options)
+        return self[doc_id]
+
+
 def build_request(
     prompt: str,
-    pool: Pool,
+    shown: ShownDocuments,
     judge: Judge,
-    options: AskingOptions,
     verdict: type[BaseModel],
+    doc_ids: Sequence[str],
     *,
-    documents: Sequence[Document],
     texts: Mapping[str, str] = {},
     blocks: Mapping[str, str] = {},
     fields: Mapping[str, object] = {},
     written: Sequence[str] = (),
-    repeat: int = 0,
-    item: tuple[object, ...] = (),
-    swapped: bool = False,
-    choices: tuple[str, ...] = (),
+    **more: Any,
 ) -> Request:
-    """Render a prompt.
+    """Render a prompt: that of a file, or the template in the options that takes its place.
 
     Args:
-        prompt: its file's name; a template in the options may take its place.
-        pool: whose query it is about.
+        prompt: the file's name.
+        shown: the pool and its documents as judges see them.
         judge: who is asked.
-        options: of the job.
         verdict: the model that an answer must satisfy.
-        documents: those that it is about, as they are shown.
+        doc_ids: the documents that it is about.
         texts: by place, what comes from outside and stands between markers of the file.
         blocks: the same, by the name of its markers; they fill the place ``material``.
         fields: by place, what does not come from outside.
         written: those of the texts that judges wrote, who may have seen another code.
-        repeat: how often it was asked before.
-        item: what of the pool it is about, by which a plan knows it (`PlannedRequest.find`).
-        swapped: whether the order of two documents was drawn to be the other one.
-        choices: letters, one of which is the whole answer, given by their probabilities.
+        more: other fields of the request, such as ``repeat`` and ``item``.
     """
+    pool, options = shown.pool, shown.options
     query = shown_query(pool, options.show_query)
     instructions = options.instructions
     block = f"\n{criteria_block('instructions', instructions)}\n" if instructions else ""
@@ -103,20 +104,17 @@ def build_request(
         response_model=verdict,
         query=pool.query,
         query_id=pool.query_id,
-        documents=tuple(documents),
-        repeat=repeat,
+        documents=tuple(shown[doc_id] for doc_id in doc_ids),
         marks=(prompt, query, *written),
         prefix_ends=starts,
-        item=item,
-        swapped=swapped,
-        choices=choices,
+        **more,
     )
 
 
 def shown_query(pool: Pool, names: Sequence[str]) -> str:
     """Return the query as judges and people see it, with those other fields that it has."""
-    fields = _fields(pool, names)
-    return "\n".join([pool.query, *(f"{name}: {text}" for name, text in fields.items())])
+    lines = (f"{name}: {text}" for name, text in _fields(pool, names).items())
+    return "\n".join([pool.query, *lines])
 
 
 def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
@@ -154,10 +152,8 @@ def shown_document(document: Document, pool: Pool, options: JudgingOptions) -> D
     tokens, fields = options.document_tokens, options.show_metadata
     if options.passages is None:
         return shorten_document(document, tokens, fields)
-    about, text = (
-        strip_passage_numbers(_about(document, fields)),
-        strip_passage_numbers(document.content),
-    )
+    about = strip_passage_numbers(_about(document, fields))
+    text = strip_passage_numbers(document.content)
     room = tokens * BYTES_PER_TOKEN - len(about.encode())
     if len(text.encode()) > room:
         # By what its fields say: their names are words of no query.

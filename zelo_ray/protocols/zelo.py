@@ -9,32 +9,30 @@ all judges hold where judges are of unequal quality, which turns do not; battles
 documents of one grade (docs/protocols.md has the figures).
 """
 
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import isfinite
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from zelo_ray.files.wording import counted
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.grade_worth import (
     GradeWorth,
+    grade_shares,
     learn_grade_worth,
-    mark_documents,
     score_votes_and_grades,
 )
 from zelo_ray.fitting.pairs import first_turn, ring_pairs
-from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_error, token_votes
+from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.options import ZeloOptions
-from zelo_ray.protocols.protocol import plain_headline
-from zelo_ray.protocols.questions import Ask, Question, ShownDocuments, one_round
-from zelo_ray.protocols.texts import build_request
+from zelo_ray.protocols.questions import Ask, Question, StrictModel, one_round
+from zelo_ray.protocols.texts import ShownDocuments, build_request
 from zelo_ray.records import (
     AbsoluteScore,
     Grade,
@@ -43,13 +41,12 @@ from zelo_ray.records import (
     Pool,
     Reply,
     Request,
-    Score,
     SyntheticFeatures,
     Vote,
 )
 
 PROMPT = ZeloOptions.template_form.prompt
-_GRADES, _FEWEST = 12_000, 8
+_MAX_GRADES, _MIN_QUERIES = 12_000, 8
 """Grades that tell what they are worth, at most, and queries at least."""
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
@@ -62,12 +59,23 @@ _OF_TOKENS = (
     "A vote of one token is a share of a win: the probability of the letter. So scores lie closer "
     "together than by whole votes where a judge is unsure, and ± is that of whole votes: too large"
 )
+LETTERS, LETTER_PROMPT = ("A", "B"), "pairwise-token"
+"""A vote of one token is the probability of B less that of A (Zheng et al. 2023, arXiv 2306.05685,
+have judges say A or B; Qin et al. 2023, arXiv 2306.17563, section 3.1, compare documents by the
+likelihoods of two words). No reasoning is written: a call costs little more than its prompt."""
+LEAST_MASS = 0.5
+"""The least probability that both letters must have together: else they are no choice."""
+
+_Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_NONE = "the answer has no probabilities of A and B; use --answer reasoned"
+_OTHERWISE = (
+    "A and B have less than half of the probability together, so the model begins its answer "
+    "otherwise; turn its thinking off, or use --answer reasoned"
+)
 
 
-class Preference(BaseModel):
+class Preference(StrictModel):
     """A judge's verdict on a pair."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     reasoning: str = Field(description="considerations on A, then on B, then the decision")
     preference: float = Field(
@@ -81,6 +89,46 @@ class Preference(BaseModel):
     def synthesize(cls, seen: SyntheticFeatures) -> Self:
         """Build the answer of a free judge."""
         return cls(reasoning=seen.words, preference=seen.preference)
+
+
+class LetterVote(BaseModel):
+    """A judge's verdict on a pair, as the probabilities that it writes A and that it writes B."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
+
+    a: _Probability = Field(alias="A")
+    b: _Probability = Field(alias="B")
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Parse the probabilities from JSON such as {"A": 0.83, "B": 0.17}."""
+        try:
+            vote = cls.model_validate_json(text)
+        except ValidationError:
+            raise ValueError(_NONE) from None
+        if vote.a + vote.b < LEAST_MASS:
+            raise ValueError(_OTHERWISE)
+        return vote
+
+    def write(self) -> str:
+        """Return the JSON that `read` parses to this instance."""
+        return json.dumps({"A": self.a, "B": self.b})
+
+    @property
+    def preference(self) -> float:
+        """Return the preference from -1 (A is more relevant) to 1 (B), of the two letters alone."""
+        return (self.b - self.a) / (self.a + self.b)
+
+    @property
+    def reasoning(self) -> str:
+        """Return the probabilities in words: no reasons were asked for."""
+        return f"A with probability {self.a:.3g}, B with {self.b:.3g}; no reasons were asked for"
+
+    @classmethod
+    def synthesize(cls, seen: SyntheticFeatures) -> Self:
+        """Build the answer of a free judge."""
+        b = (1 + seen.preference) / 2
+        return cls.model_validate({"A": 1 - b, "B": b})
 
 
 def plan(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Iterator[Ask]:
@@ -106,46 +154,41 @@ def plan(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Iterator[A
                 yield Ask(judge, (pair.a, pair.b), repeat)
 
 
-def question(pool: Pool, asked: Ask, options: Any, shown: ShownDocuments) -> Question:
+def question(asked: Ask, shown: ShownDocuments) -> Question:
     """Build the question for a grade, or for a vote on a pair in ascending order of ids."""
     if len(asked.doc_ids) == 1:
-        return grading_question(pool, asked, options, shown)
+        return grading_question(asked, shown)
+    pool, options, (a, b) = shown.pool, shown.options, asked.doc_ids
     in_a_token = options.answer == "token"
-    model = token_votes.LetterVote if in_a_token else Preference
-    planned = PlannedRequest.find(pool, asked.judge, *asked.doc_ids, asked.repeat)
-    request = planned or _vote_request(pool, asked, options, shown, model)
-    a, b = asked.doc_ids
+    model = LetterVote if in_a_token else Preference
+
+    def build() -> Request:
+        """Build a battle in an order drawn for the judge; every other repeat has the other."""
+        judge, repeat = asked.judge, asked.repeat
+        order = random.Random(f"{options.seed}:{pool.query_id}:{a}:{b}:{judge.name}")
+        swapped = (order.random() < 0.5) != (repeat % 2 == 1)
+        first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
+        return build_request(
+            LETTER_PROMPT if in_a_token else PROMPT,
+            shown,
+            judge,
+            model,
+            (first.id, second.id),
+            texts={"a": first.content, "b": second.content},
+            repeat=repeat // 2,  # two repeats show the two orders; then the same prompts return
+            item=(a, b, repeat),
+            swapped=swapped,
+            choices=LETTERS if in_a_token else (),
+        )
+
+    request = PlannedRequest.find(pool, asked.judge, a, b, asked.repeat) or build()
     about = (pool.query_id, a, b, asked.judge.name)
 
-    def vote(verdict: Preference | token_votes.LetterVote, reply: Reply) -> list[Vote]:
+    def vote(verdict: Preference | LetterVote, reply: Reply) -> list[Vote]:
         preference = -verdict.preference if request.swapped else verdict.preference
         return [Vote(*about, preference, request.swapped, verdict.reasoning, reply.key)]
 
     return Question(pool.query_id, asked.doc_ids, request, model, vote)
-
-
-def _vote_request(
-    pool: Pool, asked: Ask, options: ZeloOptions, shown: ShownDocuments, model: type[BaseModel]
-) -> Request:
-    """Build a battle in an order that is drawn for the judge; every other repeat has the other."""
-    judge, (a, b), repeat = asked
-    order = random.Random(f"{options.seed}:{pool.query_id}:{a}:{b}:{judge.name}")
-    swapped = (order.random() < 0.5) != (repeat % 2 == 1)
-    first, second = (shown[b], shown[a]) if swapped else (shown[a], shown[b])
-    in_a_token = model is token_votes.LetterVote
-    return build_request(
-        token_votes.PROMPT if in_a_token else PROMPT,
-        pool,
-        judge,
-        options,
-        model,
-        documents=(first, second),
-        texts={"a": first.content, "b": second.content},
-        repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
-        item=(a, b, repeat),
-        swapped=swapped,
-        choices=token_votes.LETTERS if in_a_token else (),
-    )
 
 
 rounds, count = one_round(plan, question)
@@ -170,30 +213,16 @@ def learn(
     if options.calls_per_document is None:
         return shared_error.learn_from_scores(fit(judgments, options), evidence.human, options)
     votes, grades = _by_kind(judgments)
-    some = range(_count_queries(grades))
-    votes, grades = [votes[n] for n in some], [grades[n] for n in some]
+    # All queries tell it, or fewer of many documents.
+    sums = accumulate(map(len, grades))
+    some = sum(n < _MIN_QUERIES or total <= _MAX_GRADES for n, total in enumerate(sums))
+    votes, grades = votes[:some], grades[:some]
     judges = sorted({grade.judge for pool in grades for grade in pool})
     battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
-    worth = learn_grade_worth(battles, mark_documents(battles, grades, judges), judges)
-    learned = LearnedWorth(worth=worth, notes=(_describe_calls(len(evidence.judges), options),))
+    worth = learn_grade_worth(battles, grade_shares(battles, grades, judges), judges)
+    learned = LearnedWorth(worth=worth)
     fits = fit(judgments, options, learned)
     return shared_error.learn_from_scores(fits, evidence.human, options, learned)
-
-
-def _count_queries(grades: Sequence[Sequence[Grade]]) -> int:
-    """Count the queries to learn from: all of them, or fewer of many documents."""
-    sums = accumulate(map(len, grades))
-    return sum(n < _FEWEST or total <= _GRADES for n, total in enumerate(sums))
-
-
-def _describe_calls(judges: int, options: ZeloOptions) -> str:
-    """Say what was asked, however many judges answered."""
-    grades, rings = options.first_round(judges)
-    several = " by different judges" if grades > 1 else ""
-    return (
-        f"of {options.calls_per_document} calls a document, {counted(grades, 'grade')}{several} "
-        f"and {counted(rings, 'ring')} of battles were asked, as far as a query has so many pairs"
-    )
 
 
 def _by_kind(
@@ -233,27 +262,18 @@ def _explain(options: Mapping[str, Any]) -> str:
     return f"{meaning}. {_OF_TOKENS}" if options.get("answer") == "token" else meaning
 
 
-def _headline(score: Score, documents: int, noun: str) -> str:
-    headline = plain_headline(score, documents, noun)
-    if not isinstance(score, AbsoluteScore):
-        return headline
-    if not isfinite(score.absolute_score):
-        return f"{headline}; no absolute score: its query has no grades"
-    return f"{headline}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
-
-
 def _score_kind(options: ZeloOptions) -> ScoreKind:
     if options.calls_per_document is None:
         return _SCORE
     return replace(_SCORE, record=AbsoluteScore, shown=("score", "absolute_score"))
 
 
-_SCORE = ScoreKind(unit="logits", explain=_explain, headline=_headline)
+_SCORE = ScoreKind(unit="logits", explain=_explain)
 PROTOCOL = Protocol(
     name="zelo",
     rounds=rounds,
     count=count,
-    response_models=(Preference, token_votes.LetterVote, Grading),
+    response_models=(Preference, LetterVote, Grading),
     min_documents=2,
     judgments={"votes": VOTES, "grades": replace(GRADES, optional=True)},
     fit=fit,
@@ -264,7 +284,5 @@ PROTOCOL = Protocol(
         options.votes == "all" and options.calls_per_document is None
     ),
     learn=learn,
-    learns=lambda options: (
-        options.calls_per_document is not None or shared_error.has_human_grades(options)
-    ),
+    learns=lambda options: options.calls_per_document is not None or options.human is not None,
 )

@@ -17,7 +17,7 @@ from zelo_ray.commands.annotate.judges import (
 )
 from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.files.wording import counted
-from zelo_ray.fitting.effective_judges import grade_correlation
+from zelo_ray.fitting.grades import grade_correlation
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.model import Severity, Warn, name_some

@@ -7,7 +7,7 @@ take their place; of several sets in it, parted by ``---``, one is drawn for eac
 from functools import cache
 from importlib.resources import files
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -61,10 +61,7 @@ class Anchor(BaseModel):
 
 @cache
 def load_anchors(anchors: str) -> tuple[Anchor, ...]:
-    """Load the examples of a domain, or those in a text.
-
-    Args:
-        anchors: one of `DOMAINS`, or the text of a file of the same form.
+    """Load the examples of a domain, or those in a text of the same form.
 
     Raises:
         OptionError: it is neither.
@@ -93,18 +90,18 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
         raise OptionError(
             f"unknown anchors {entries[0][:60]!r}: no such file, and none of {', '.join(DOMAINS)}"
         )
-    return tuple(_anchor(number, entry) for number, entry in enumerate(entries, 1))
+    sets = list[Anchor]()
+    for entry in entries:
+        try:
+            sets.append(Anchor.model_validate(entry))
+        except ValidationError as error:
+            where = f"the anchors, set {len(sets) + 1}"
+            raise OptionError(f"{where}: {first_error(error)}") from None
+    return tuple(sets)
 
 
 def example_query_ids(anchors: str) -> frozenset[str]:
-    """Return the IDs of the queries used in examples; people's grades of them measure no judge.
-
-    Args:
-        anchors: as for `load`.
-
-    Raises:
-        OptionError: as `load`.
-    """
+    """Return the IDs of the queries used in examples; people's grades of them measure no judge."""
     return frozenset(anchor.query_id for anchor in load_anchors(anchors) if anchor.query_id)
 
 
@@ -114,7 +111,7 @@ def write_examples(anchor: Anchor, rng: Random) -> str:
     Texts are quoted line by line, so that no example looks like the document to be graded.
     """
     lines = [f"Query of the examples: {_on_one_line(anchor.query)}"]
-    for name, grade in zip("ABCD", shuffle_grades(rng), strict=True):
+    for name, grade in zip("ABCD", rng.sample(GRADES, len(GRADES)), strict=True):
         example = anchor.grades[grade]
         quoted = (
             f"> {line}" for line in example.document.replace(CODE_PLACEHOLDER, "").splitlines()
@@ -125,17 +122,5 @@ def write_examples(anchor: Anchor, rng: Random) -> str:
     return "\n".join(lines)
 
 
-def shuffle_grades(rng: Random) -> list[int]:
-    """Return the grades of the examples, in random order."""
-    return rng.sample(GRADES, len(GRADES))
-
-
 def _on_one_line(text: str) -> str:
     return " ".join(text.replace(CODE_PLACEHOLDER, "").split())
-
-
-def _anchor(number: int, row: Any) -> Anchor:
-    try:
-        return Anchor.model_validate(row)
-    except ValidationError as error:
-        raise OptionError(f"the anchors, set {number}: {first_error(error)}") from None

@@ -38,8 +38,9 @@ def plan(pool, panel, options):  # what is asked of whom
     return (Ask(judge, (document.id,)) for document in pool.documents for judge in panel)
 
 
-def question(pool, asked, options, shown):
+def question(asked, shown):
     judge, (doc_id,), _repeat = asked
+    pool, options = shown.pool, shown.options
     ask = f"Does the document answer the query? Be {options.tone}."
     if options.instructions:
         ask += f"\n\n{criteria_block('instructions', options.instructions)}"
