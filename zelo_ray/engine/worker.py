@@ -36,13 +36,14 @@ class EventLoopThread:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def cancel_tasks(self, tasks: Collection[asyncio.Task[None]] | None = None) -> None:
-        """Cancel some tasks of the loop, by default all."""
+        """Cancel some tasks of the loop, by default all; of one that has ended there are none."""
 
         def cancel() -> None:
             for task in asyncio.all_tasks() if tasks is None else [*tasks]:
                 task.cancel()
 
-        self._loop.call_soon_threadsafe(cancel)
+        with contextlib.suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(cancel)
 
     def end(self, closing: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Run a last coroutine, if any; then end loop and threads. Again, it does nothing."""
