@@ -23,6 +23,7 @@ from zelo_ray.files.pools import Line
 from zelo_ray.records import Judge, Pool
 
 _CLOSING_SECONDS = 30.0
+_HEARING_SECONDS = 0.5
 _OPEN_FILES = 10_240  # macOS allows no more
 _BLOCKS_AT_ONCE = 4  # so that slots stay busy while the last pools of a block end
 
@@ -93,7 +94,8 @@ class LocalExecutor:
         with watched(self._coordination, planned, watch, batches=in_batches):
             asking = [in_thread(partial(self._ask_group, group, abandon)) for group in groups]
             try:
-                wait(asking)
+                while wait(asking, _HEARING_SECONDS).not_done:
+                    pass  # a signal that another thread got is heard between two waits
             except BaseException:  # a second interrupt
                 for end in abandon:
                     end()
