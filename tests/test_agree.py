@@ -19,8 +19,13 @@ from zelo_ray.commands.agree.votes import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.compare.items import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement
-from zelo_ray.evaluation.agreement import compare_agreement, draw_samples, estimate_values
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.agreement import (
+    RatingMatrix,
+    compare_agreement,
+    draw_samples,
+    estimate_values,
+)
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.votes import cross_votes, encode_votes, judge_verdicts, reduce_repeats
 from zelo_ray.files.judges import map_grades, read_all_judgments
 from zelo_ray.files.tables import table_of
@@ -318,7 +323,7 @@ def test_differences_are_those_of_brute_force(monkeypatch):
     named = {name: COEFFICIENTS[name] for name in ("agreement", "kappa", "alpha-nominal", "mcc")}
     monkeypatch.setattr(agreement, "SAMPLES", 50)
     agreement.draw_samples.cache_clear()
-    found = compare_agreement(ratings, "people", [("good", "poor")], named, thresholds=[2])
+    found = compare_agreement(ratings, "people", [("good", "poor")], named, cuts=[2])
     scales = [(each.scale, each.coefficient) for each in found]
     assert scales == [*product(("0-2", ">=2"), named)]
     common = np.flatnonzero((grades >= 0).all(axis=0))

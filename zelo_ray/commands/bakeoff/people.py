@@ -27,11 +27,10 @@ from zelo_ray.evaluation.people.frame import (
     Frame,
     build_frame,
     ideals_by_people,
-    label_sizes,
     on_panel_scale,
     select_correctable,
 )
-from zelo_ray.evaluation.people.sampling import forecast_error
+from zelo_ray.evaluation.people.sampling import forecast_labels, label_sizes
 from zelo_ray.evaluation.ranking import Floats, Ints
 from zelo_ray.evaluation.significance import ALPHA, FEWEST, compare_pairs
 from zelo_ray.files.labels import PeoplesLabels, ids_in_table
@@ -125,7 +124,7 @@ def join_labels(measured: Measured, measure: Measure, labels: PeoplesLabels) -> 
     missing at random. If every document has one, nDCG is divided by the ideal of people's labels.
     """
     frame, rows, truth = build_frame(measure, measured.rankings), labels.rows, measured.truth
-    row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
+    row = frame.find_rows(ids_in_table(rows))
     places = np.flatnonzero(row >= 0)
     row, size = row[places], len(frame.query)
     gains = frame.linear.gains(rows["grade"].to_numpy())
@@ -209,7 +208,7 @@ def _why_no_sample(joined: LabelledFrame, labels: PeoplesLabels, rankers: Sequen
         if abs((size / chance).sum() - joined.size.sum()) <= _UNLIKELY * error:
             return ""
         return "a sample drawn with these probabilities represents more or fewer documents"
-    row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
+    row = frame.find_rows(ids_in_table(labels.frame))
     drawable = row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]
     lost = matters.copy()
     lost[drawable] = False
@@ -343,7 +342,7 @@ def _forecasts(
         sure = float(scipy.special.stdtrit(free, 1 - ALPHA / 2 / len(rows)))
         answered = frame.answered[a] & frame.answered[b]
         weight = np.where(answered[frame.query], frame.weight[a] - frame.weight[b], 0.0)
-        found = forecast_error(
+        labels, never = forecast_labels(
             (values[a] - values[b])[answered],
             weight * (labelled.gain - guess),
             labelled.chances,
@@ -351,4 +350,4 @@ def _forecasts(
             predicted=frame.by_query((weight * guess)[np.newaxis])[0, answered],
             aim=abs(row.difference) / sure,
         )
-        yield Forecast(row.run_a, row.run_b, row.measure, found.labels, found.never)
+        yield Forecast(row.run_a, row.run_b, row.measure, labels, never)
