@@ -26,45 +26,21 @@ from zelo_ray.records import (
 )
 from zelo_ray.rerankers.answers import answer_of, failed_answer
 
-Scorer = Callable[[str, list[str]], Any]
-"""From a query and documents to their scores, as a list, an array or a tensor."""
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model in memory: its scorer, and the device that it computes on."""
+    """A model in memory: what scores a query's documents, and the device that it computes on."""
 
-    score: Scorer
+    score: Callable[[str, list[str]], Any]
     device: str
-
-
-def _use_all_cores(device: Any) -> None:
-    """Let torch use all cores: Ray limits actors, most of which only wait, to one thread each."""
-    if device.type == "cpu":
-        import torch  # noqa: PLC0415 - seconds, paid where it is used
-
-        torch.set_num_threads(os.cpu_count() or 1)
-
-
-def fingerprint_of(judge: Judge) -> str | None:
-    """Return a hash of a model's files by name, size and time; None if it is no path."""
-    folder = Path(judge.model).expanduser()
-    if folder.is_dir():
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        facts = [(path, path.stat()) for path in files]
-        lines = [f"{p.relative_to(folder)} {s.st_size} {s.st_mtime_ns}" for p, s in facts]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-    if judge.model.startswith(("/", ".", "~")):
-        raise PanelError(f"{judge.name}: there is no such folder")
-    return None
 
 
 class Local:
     """Connection to local models, which are loaded and compute in a thread of their own."""
 
     def __init__(self, load: Callable[[Judge], LoadedModel], slope: float = 1.0) -> None:
-        self._load, self._thread = load, ThreadPoolExecutor(1, "encoder")
-        self._slope = slope
+        self._load, self._slope = load, slope
+        self._thread = ThreadPoolExecutor(1, "encoder")
         self._loaded: dict[str, LoadedModel] = {}
 
     async def send(self, request: Request) -> Answer:
@@ -83,14 +59,12 @@ class Local:
             if is_new:
                 self._loaded[judge.name] = _warm(self._load(judge))
         except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
-            raise Fatal(
-                f"cannot be loaded: {failed_answer(error).reason}", name=judge.name
-            ) from None
+            why = failed_answer(error).reason
+            raise Fatal(f"cannot be loaded: {why}", name=judge.name) from None
         texts = [document.content for document in request.documents]
         ready, model = time.perf_counter(), self._loaded[judge.name]
         try:
-            scores = model.score(request.query, texts)
-            answer = answer_of(scores, len(texts), model=judge.model)
+            answer = answer_of(model.score(request.query, texts), len(texts), model=judge.model)
             seconds = time.perf_counter() - ready
             loading = ready - begun if is_new else 0.0
             if not issubclass(request.response_model, Scores):
@@ -111,10 +85,8 @@ class Local:
         slope = request.judge.options["slope"] or self._slope
         # Equal texts differ in their last digits, by their place in the block: that is a tie.
         pair = round(math.tanh(slope * (scores[1] - scores[0])), 4) if len(scores) == 2 else None
-        words = ", ".join(f"{score:.4g}" for score in scores)
-        features = SyntheticFeatures(
-            pair_preference=pair, scores=scores, words=f"scores in the order shown: {words}"
-        )
+        words = f"scores in the order shown: {', '.join(f'{score:.4g}' for score in scores)}"
+        features = SyntheticFeatures(pair_preference=pair, scores=scores, words=words)
         try:
             return synthesize_answer(request, features)
         except ValueError:
@@ -137,48 +109,67 @@ def _load_cross_encoder(judge: Judge) -> LoadedModel:
     from sentence_transformers import CrossEncoder  # noqa: PLC0415 - seconds, paid where it is used
     from torch.nn import Identity  # noqa: PLC0415 - paid where it is used
 
-    model = CrossEncoder(
-        str(Path(judge.model).expanduser()),
-        max_length=judge.options["max_length"],
-        activation_fn=Identity(),
-        **_place(judge),
-    )
-    _use_all_cores(model.device)
+    length = judge.options["max_length"]
+    model = CrossEncoder(_path(judge), max_length=length, activation_fn=Identity(), **_how(judge))
 
     def score(query: str, documents: list[str]) -> Any:
-        pairs = [(query, document) for document in documents]
-        return model.predict(pairs, **_how(judge))
+        return model.predict([(query, document) for document in documents], **_blocks(judge))
 
-    return LoadedModel(score, str(model.device))
+    return _loaded(model, score)
 
 
 def _load_bi_encoder(judge: Judge) -> LoadedModel:
     """Load a model that embeds the query and each document; their similarity is the score."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, paid where used
 
-    model = SentenceTransformer(str(Path(judge.model).expanduser()), **_place(judge))
+    model = SentenceTransformer(_path(judge), **_how(judge))
     if judge.options["max_length"]:
         model.max_seq_length = judge.options["max_length"]
-    _use_all_cores(model.device)
 
     def score(query: str, documents: list[str]) -> Any:
         # Both methods use the prompts that the model was trained with, if it has any.
-        queries = model.encode_query([query], **_how(judge))
-        return model.similarity(queries, model.encode_document(documents, **_how(judge)))[0]
+        queries = model.encode_query([query], **_blocks(judge))
+        return model.similarity(queries, model.encode_document(documents, **_blocks(judge)))[0]
 
-    return LoadedModel(score, str(model.device))
+    return _loaded(model, score)
 
 
-def _place(judge: Judge) -> dict[str, Any]:
-    return {name: judge.options[name] for name in ("device", "revision", "trust_remote_code")}
+def _path(judge: Judge) -> str:
+    return str(Path(judge.model).expanduser())
 
 
 def _how(judge: Judge) -> dict[str, Any]:
+    return {name: judge.options[name] for name in ("device", "revision", "trust_remote_code")}
+
+
+def _blocks(judge: Judge) -> dict[str, Any]:
     return {"batch_size": judge.options["block_size"], "show_progress_bar": False}
 
 
+def _loaded(model: Any, score: Callable[[str, list[str]], Any]) -> LoadedModel:
+    """Let torch use all cores: Ray limits actors, most of which only wait, to one thread each."""
+    if model.device.type == "cpu":
+        import torch  # noqa: PLC0415 - seconds, paid where it is used
+
+        torch.set_num_threads(os.cpu_count() or 1)
+    return LoadedModel(score, str(model.device))
+
+
+def fingerprint_of(judge: Judge) -> str | None:
+    """Return a hash of a model's files by name, size and time; None if it is no path."""
+    folder = Path(judge.model).expanduser()
+    if folder.is_dir():
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        facts = [(path, path.stat()) for path in files]
+        lines = [f"{p.relative_to(folder)} {s.st_size} {s.st_mtime_ns}" for p, s in facts]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    if judge.model.startswith(("/", ".", "~")):
+        raise PanelError(f"{judge.name}: there is no such folder")
+    return None
+
+
 def _provider(load: Callable[[Judge], LoadedModel], slope: float) -> Provider:
-    """Build a provider of encoders, whose models are loaded in a thread at the first request."""
+    """Build a provider of encoders, with the slope by whose tanh a difference is a preference."""
 
     def connect(_: Settings) -> Connection:
         if find_spec("sentence_transformers") is None:
@@ -206,4 +197,3 @@ PROVIDERS = {
     "cross-encoder": _provider(_load_cross_encoder, slope=0.5),  # the tanh of half is logistic
     "bi-encoder": _provider(_load_bi_encoder, slope=10.0),  # cosines: .1 is a clear difference
 }
-"""The providers of encoders, with the slope by whose tanh a difference becomes a preference."""
