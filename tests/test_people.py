@@ -1,9 +1,8 @@
-"""People's labels: which documents are drawn, what they correct, and what more would bring."""
+"""People's labels: which documents are drawn, and what they correct."""
 
 import json
 import math
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,15 +24,12 @@ from zelo_ray.evaluation.people.corrected import (
     correct_metrics,
     metrics_by_panel,
     metrics_by_people,
-    predict_gains,
 )
 from zelo_ray.evaluation.people.frame import (
     build_frame,
     select_correctable,
 )
 from zelo_ray.evaluation.people.sampling import (
-    expected_threshold,
-    forecast_labels,
     inclusion_probabilities,
     label_sizes,
     priorities,
@@ -271,58 +267,6 @@ def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
             )
             found.append((one - other).mean())
     assert np.std(spread[False]) < 0.9 * np.std(spread[True])
-
-
-# --- what more labels would bring
-
-
-def test_as_many_are_expected_above_the_threshold():
-    size = np.append(np.random.default_rng(0).exponential(size=200) ** 2, [0.0, 0.0, 40.0])
-    for labels in (1, 2, 50, 199, 200):
-        assert inclusion_probabilities(
-            size, expected_threshold(size, labels)
-        ).sum() == pytest.approx(labels)
-    assert expected_threshold(size, 201) == 0.0
-
-
-def test_the_error_with_more_labels_is_foretold():
-    frame, said, _ = framed(queries=60, documents=12, error=1.0)
-    size, rng = label_sizes(frame), np.random.default_rng(2)
-
-    def drawn(labels):
-        order = size / (1 - rng.random(len(size)))
-        threshold = sample_threshold(order, labels)
-        return np.where(order > threshold, said, np.nan), inclusion_probabilities(size, threshold)
-
-    def difference(gain, chance):
-        one, other = correct_metrics(frame, gain, chance)
-        return one - other
-
-    aim = math.sqrt(np.mean([difference(*drawn(200)).var(ddof=1) / 60 for _ in range(40)]))
-    more = []
-    for _ in range(40):
-        gain, chance = drawn(100)
-        apart = frame.weight[0] - frame.weight[1]
-        rest = apart * (gain - predict_gains(frame, gain))
-        guess = frame.by_query((apart * predict_gains(frame, gain))[np.newaxis])[0]
-        values = difference(gain, chance)
-        labels, _ = forecast_labels(values, rest, chance, size, predicted=guess, aim=aim)
-        more.append(np.inf if labels is None else labels)
-    assert 50 <= np.median(more) <= 200  # in truth 100 more
-
-
-def test_what_no_label_can_settle_and_what_needs_none():
-    values = np.random.default_rng(0).normal(0.1, 1.0, 50)
-    rest = np.full(300, np.nan)
-    rest[:31] = 0.1
-    ones = np.ones(300)
-    size = np.where(np.arange(300) == 30, 0.0, 1.0)  # of one that all arms rank alike by now
-    some = partial(forecast_labels, values, rest, ones * 0.1, size, predicted=values)
-    assert some(aim=0.01) == (None, True)
-    assert some(aim=0.5)[0] == 0
-    # one way says that labels would do, and the other that they would not
-    unsure = forecast_labels(values, rest, ones * 0.1, size, predicted=values / 100, aim=0.05)
-    assert unsure == (None, False)
 
 
 def test_a_measure_by_which_all_are_equal_makes_no_other_p_larger():

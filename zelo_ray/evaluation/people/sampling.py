@@ -8,7 +8,6 @@ give unbiased sums. A larger sample contains every smaller one.
 """
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Iterable
 
 import numpy as np
@@ -58,59 +57,3 @@ def inclusion_probabilities(size: Floats, threshold: float) -> Floats:
     if threshold <= 0:
         return (size > 0).astype(np.float64)
     return np.minimum(1.0, size / threshold)
-
-
-def expected_threshold(size: Floats, labels: int) -> float:
-    """Return the threshold that gives a sample of this expected size; 0 if all are in it."""
-    ordered = -np.sort(-size[size > 0])
-    if labels >= len(ordered):
-        return 0.0
-    # Of the documents that are not certain to be drawn.
-    tail = np.cumsum(ordered[::-1])[::-1][:labels]
-    thresholds = tail / (labels - np.arange(labels))
-    return float(thresholds[np.argmax(ordered[:labels] <= thresholds)])
-
-
-def forecast_labels(
-    values: Floats,
-    residuals: Floats,
-    chance: Floats,
-    size: Floats,
-    *,
-    predicted: Floats,
-    aim: float,
-) -> tuple[int | None, bool]:
-    """Return how many more labels bring the standard error of a difference to ``aim``.
-
-    ``values`` are the corrected difference and ``predicted`` that of the predicted gains,
-    [queries]. Of each document, [rows], are given the residual of its label times its weight in the
-    difference (NaN: no label), its chance to be labelled, and its size in the sampling design.
-
-    The variance is that of the queries plus that of the sampling. The second is estimated from the
-    residuals of the labels: a document drawn with probability p adds residual^2 (1 - p) / p, and
-    represents 1 / p documents (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663). The rest is
-    that of the queries, which few labels estimate badly; the variance of the predictions, which is
-    smaller than that of people's own differences, is a second estimate.
-
-    Returns:
-        The number, None if it is unknown or there is none; and whether no number of labels will do,
-        by both estimates.
-    """
-    queries, labelled = len(values), ~np.isnan(residuals) & (size > 0)
-    now = float(values.var(ddof=1)) / queries
-    squares, had = residuals[labelled] ** 2, chance[labelled]
-    drawn = float((squares * (1 - had) / had**2).sum()) / queries**2
-    lower, upper = sorted((max(now - drawn, 0.0), min(now, float(predicted.var(ddof=1)) / queries)))
-    labels, documents = int(labelled.sum()), int((size > 0).sum())
-
-    def error(labels: int, least: float) -> float:
-        then = inclusion_probabilities(size[labelled], expected_threshold(size, labels))
-        return float(np.sqrt(least + (squares * (1 - then) / (then * had)).sum() / queries**2))
-
-    never = error(documents, lower) > aim
-    if now <= aim**2:
-        return 0, never
-    if error(documents, upper) > aim:
-        return None, never
-    counts = range(labels, documents)
-    return max(1, bisect_left(counts, True, key=lambda n: error(n, upper) <= aim)), never
