@@ -75,7 +75,7 @@ def test_published_kappas_and_alphas_of_33_judges(tmp_path, published):
     assert not wrong
     assert len(published) * len(scales) * 2 == 264
     clipped = r"([^/]+): (\d+) of 4,423 .* to 0 to 3 \((\d+)\)$"
-    assert [re.search(clipped, note).groups() for note in results.notes] == [
+    assert [re.search(clipped, note).groups() for note in results.record["notes"]] == [
         ("RMITIR-llama70B.txt", "2", "5"),
         ("h2oloo-zeroshot2.txt", "1", "10"),
     ]
