@@ -1,16 +1,14 @@
 """Build every ranker's ranking of every pool, and what it cost, from the replies in the ledger."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.pools import Line
 from zelo_ray.files.tables import schema_of
 from zelo_ray.options import AnnotateOptions, Price
@@ -23,11 +21,10 @@ from zelo_ray.rerankers import BakeoffRanker
 
 @dataclass(frozen=True, slots=True)
 class QueryCost:
-    """The cost of one query that a ranker answered; NaN where it is not known.
+    """The cost of one query that a ranker answered; NaN, 0 or empty where it is not known.
 
-    ``in_flight``: calls of the ranker that ran side by side, at most; 0 if not known.
-    ``load_seconds``: in which a local model was loaded, before ``seconds``. ``device``: that
-    computed it, if it is on this machine and known.
+    At most ``in_flight`` calls of the ranker ran side by side. In ``load_seconds``, before
+    ``seconds``, a local model was loaded; ``device`` computed.
     """
 
     run: str
@@ -41,18 +38,12 @@ class QueryCost:
     device: str = ""
 
 
-_SAMPLES, _CELLS = 1000, 2**20
-"""Samples of queries, and how many of their values are in memory at once."""
 SCHEMA = pa.schema(
     [
-        ("run", pa.string()),
-        ("query_id", pa.string()),
+        *((name, pa.string()) for name in ("run", "query_id", "status", "reason")),
+        *((name, pa.int64()) for name in ("attempts", "missing")),
         ("doc_ids", pa.list_(pa.string())),
         ("scores", pa.list_(pa.float64())),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("attempts", pa.int64()),
-        ("missing", pa.int64()),
         ("cost", pa.struct(list(schema_of(QueryCost)))),
     ]
 )
@@ -83,11 +74,6 @@ def rank_lines(
         for name in rankers
     ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-def costs_in(rows: pa.Table) -> list[QueryCost]:
-    """Return the costs in rows of `SCHEMA`."""
-    return [QueryCost(**cost) for cost in rows["cost"].to_pylist() if cost]
 
 
 def _rank(
@@ -159,10 +145,9 @@ def sum_replies(
 ) -> dict[str, Any]:
     """Sum what one query cost a ranker, as fields of `QueryCost`, from the replies of each round.
 
-    The seconds are those of the critical path as far as the ledger tells it: a round takes as long
-    as its slowest reply, and rounds follow one another. Waiting for limits, for a free slot or for
-    a model that loads is not part of them, nor are failed tries. ``prices`` are for replies whose
-    price was unknown when they came.
+    A round takes as long as its slowest reply, and rounds follow one another. Waiting for limits,
+    for a free slot or for a model that loads is not part of the seconds, nor are failed tries.
+    ``prices`` are for replies whose price was unknown when they came.
     """
     replies = [reply for replies in rounds for reply in replies]
     seconds = sum(max(reply.seconds for reply in part) for part in rounds if part)
@@ -188,45 +173,17 @@ def _dollars(reply: Reply, judge: Judge, prices: Mapping[str, Price]) -> float |
 _COUNTS = tuple(name for name in Usage.__dataclass_fields__ if name in Reply._fields)
 
 
-def _percentile(share: float) -> Callable[[Floats], Floats]:
-    return lambda samples: np.asarray(np.percentile(samples[..., 0], share, axis=-1))
-
-
-COSTS: Mapping[str, Callable[[Floats], Floats]] = {
-    "seconds_p50": _percentile(50),
-    "seconds_p95": _percentile(95),
-    "usd_per_1000": lambda samples: np.asarray(1000 * samples[..., 1].mean(axis=-1)),
-}
-"""By the name of a figure, how it follows from queries: [..., queries, 2], whose last axis is
-seconds and dollars."""
-
-
-def sum_costs(costs: Sequence[QueryCost], seed: int, confidence: float) -> Iterator[Mean]:
-    """Yield what a query takes each ranker, with intervals from a bootstrap over queries.
-
-    Times are of queries whose time is known, prices of all.
-    """
+def sum_costs(costs: Sequence[QueryCost]) -> Iterator[Mean]:
+    """Yield what a query takes each ranker: times of queries whose time is known, prices of all."""
     for name in dict.fromkeys(cost.run for cost in costs):
-        every = np.array([(c.seconds, c.dollars) for c in costs if c.run == name], np.float64)
-        for what, figure in COSTS.items():
-            values = every if what == "usd_per_1000" else every[~np.isnan(every[:, 0])]
-            if not len(values) or np.isnan(value := float(figure(values))):
-                continue
-            ends = (nan, nan)
-            if len(values) >= FEWEST:
-                ends = _interval(values, figure, seed, confidence)
-            yield Mean(name, what, value, *ends, len(values), "cost")
-
-
-def _interval(
-    values: Floats, figure: Callable[[Floats], Floats], seed: int, confidence: float
-) -> tuple[float, float]:
-    """Return the percentile interval of a figure over samples of the queries."""
-    stream, samples = np.random.default_rng(seed % 2**64), list[Floats]()
-    step = max(1, _CELLS // len(values))
-    for start in range(0, _SAMPLES, step):
-        size = (min(step, _SAMPLES - start), len(values))
-        samples.append(figure(values[stream.integers(0, len(values), size)]))
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])
-    return float(low), float(high)
+        every = [cost for cost in costs if cost.run == name]
+        seconds = [cost.seconds for cost in every if not isnan(cost.seconds)]
+        half, most = np.percentile(seconds, [50, 95]).tolist() if seconds else (nan, nan)
+        dollars = 1000 * float(np.mean([cost.dollars for cost in every]))
+        for what, value, queries in (
+            ("seconds_p50", half, len(seconds)),
+            ("seconds_p95", most, len(seconds)),
+            ("usd_per_1000", dollars, len(every)),
+        ):
+            if not isnan(value):
+                yield Mean(name, what, value, nan, nan, queries, "cost")

@@ -110,7 +110,7 @@ def _run(
     measured = measure(Truth(truth), runs, options)
     people = correct_by_people(measured, labels, options) if labels else None
     guard = Guard(measured, families, made_by, options)
-    means: list[Mean] = [*measured.means, *sum_costs(asked.costs, options.seed, options.confidence)]
+    means: list[Mean] = [*measured.means, *sum_costs(asked.costs)]
     comparisons = [*map(guard.check, measured.comparisons)]
     gate = decide_gates(measured, people, options) if options.baseline else []
     tables = tables_of(measured, asked, families)
