@@ -22,10 +22,8 @@ from zelo_ray.evaluation.ranking import Bools, Floats, Ints, count_cells, encode
 from zelo_ray.evaluation.significance import FEWEST
 
 SAMPLES, CONFIDENCE = 1000, 0.95
-_UNDEFINED = 0.05
-"""The share of samples that may be undefined: the others would be a biased selection."""
-_CELLS = 2**21
-"""Cells of sampled tables that are in memory at once: 16 MB."""
+_UNDEFINED = 0.05  # of samples may be undefined: else the others are a biased selection
+_CELLS = 2**21  # of sampled tables that are in memory at once: 16 MB
 
 
 class Estimate(NamedTuple):
@@ -87,9 +85,9 @@ def quotient(sums: Floats) -> Floats:
 class RatingMatrix:
     """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
-    ``queries`` is [items], numbers in the order of the query ids. ``weights`` is [items]: how many
-    items each one that the first rater judged stands for, where these were drawn with unequal
-    chances. Figures of the first rater are weighted by them; other raters judged what they judged.
+    ``queries`` is [items], numbers in the order of the query ids. ``weights`` is how many items
+    each one stands for, [items], where those that the first rater judged were drawn with unequal
+    chances; figures of that rater are weighted by them.
     """
 
     raters: tuple[str, ...]
@@ -236,7 +234,7 @@ class ConfusionCell:
 class Difference:
     """The difference between A's and B's agreement with people, on what all three judged.
 
-    ``relative`` is the change from B to A in per cent, NaN where ``value_b`` is not above 0.
+    ``relative`` is in per cent of ``value_b``, NaN where that is not above 0.
     """
 
     rater_a: str

@@ -18,10 +18,9 @@ Decision = Literal["better", "not worse", "worse", "not enough data", "own famil
 class GateDecision:
     """The result of a candidate against the baseline.
 
-    ``reason`` says why there is no decision; ``low`` and ``high`` are `limits` of the true
-    difference; ``labels`` is the share of draws of the labels in which the difference is not below
-    -``margin``, NaN without draws; ``enough`` is how many queries let an equal candidate pass four
-    times in five, 0 if unknown.
+    ``reason`` says why there is no decision; ``low`` and ``high`` are `limits`; ``labels`` is the
+    share of draws of the labels with a difference not below -``margin``, NaN without draws;
+    ``enough`` is how many queries let an equal candidate pass four times in five, 0 if unknown.
     """
 
     run: str
@@ -106,11 +105,10 @@ def limits(
 ) -> tuple[float, float]:
     """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
 
-    They are Student's t limits. If the differences are skewed, the limit on the side of the longer
-    tail is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). With few queries,
-    most of them with a difference of 0, t alone errs more often than its nominal rate, and so do
-    the bootstrap's percentiles (``benchmarks/gate.py``). If differences are based on people's
-    labels, the ``labelled`` queries give the degrees of freedom.
+    They are Student's t limits; if the differences are skewed, that on the side of the longer tail
+    is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536): with few queries, most
+    of them with a difference of 0, t alone errs too often (``benchmarks/gate.py``). If differences
+    are based on people's labels, the ``labelled`` queries give the degrees of freedom.
     """
     n = len(differences)
     size = n if labelled is None else min(n, labelled)
@@ -127,8 +125,7 @@ def limits(
 def queries_needed(differences: Floats, margin: float, confidence: float) -> int:
     """Return how many queries let an equally good candidate pass four times in five.
 
-    Uses the normal approximation and the spread of the differences; 0 if there are too few, they do
-    not vary, or there is no margin.
+    By the normal approximation; 0 if there are too few, they do not vary, or there is no margin.
     """
     if len(differences) < FEWEST or not margin > 0:
         return 0

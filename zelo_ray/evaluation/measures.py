@@ -60,7 +60,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a measure: its default, a check of a value, and the values in words."""
+    """A parameter of a measure: its default, a check of values, and the values in words."""
 
     default: Any
     accepts: Callable[[Any], bool]
@@ -101,15 +101,10 @@ class Linear:
 class MeasureKind:
     """A kind of measure, which a cutoff and parameters make a `Measure`.
 
-    Args:
-        metrics: from lists, a cutoff (or None) and the parameters by name to the metric of each
-            query, [draws, queries]; may be left out if the measure is ``linear``.
-        linear: from a cutoff (or None) and the parameters to the measure as a sum, if it is one.
-        cutoff: whether one may or must be given.
-        parameters: by name.
-        exclusive: whether at most one parameter may be given.
-        about_labels: whether it describes the labels rather than the run: runs are not compared
-            by it.
+    ``metrics`` gives the metric of each query, [draws, queries], from lists, a cutoff (or None) and
+    the parameters by name; ``linear`` gives the measure as a sum, if it is one, and then metrics
+    may be left out. Of ``exclusive`` parameters at most one may be given. Runs are not compared by
+    a measure that is ``about_labels`` rather than the run.
     """
 
     metrics: Callable[..., Floats] | None = None
@@ -122,12 +117,11 @@ class MeasureKind:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One definition, such as nDCG@10; equal however it was written."""
+    """One definition, such as nDCG@10, with the parameters that differ from their default."""
 
     name: str
     cutoff: int | None = None
     parameters: tuple[tuple[str, Hashable], ...] = ()
-    """those that differ from their default, in the order of the kind's parameters"""
 
     @property
     def kind(self) -> MeasureKind:
@@ -180,10 +174,9 @@ def _ndcg(cutoff: int | None, dcg: str = "log2") -> Linear:
 def _ndcg_of_scores(lists: Lists, cutoff: int | None) -> Floats:
     """Return nDCG whose gain is how much more often a document wins than loses.
 
-    A score s in logits is centred on the query's mean, so against an average document of its query
-    it wins with probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below
-    the average. With exp(s) as the gain, the first document alone would decide where scores spread
-    widely: with the other 24 of 25 reversed, nDCG would still be .99.
+    Against an average document of its query, one with the score s (in logits) wins with probability
+    p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the average. With exp(s) as
+    the gain, the first document alone would decide where scores spread widely.
     """
     gains = Linear(cutoff, _log_discounts, lambda scores: np.tanh(_gain(scores) / 2), ideal=True)
     return gains.measure(lists)
@@ -220,9 +213,8 @@ def _r_precision(lists: Lists, cutoff: None, rel: float) -> Floats:
 def _recall(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
     """Return recall of documents from ``rel`` on, or of the ``k_gt`` best (of all, if fewer).
 
-    If several are tied for the last places among the best, any of them can fill such a place, and
-    no more of them count than there are places. So a perfect order of any truth gets 1 from rank
-    ``k_gt`` on.
+    Of several that are tied for the last places among the best, as many count as there are places.
+    So a perfect order of any truth gets 1 from rank ``k_gt`` on.
     """
     if k_gt is None:
         found = lists.relevant(cutoff, rel).sum(axis=-1)
@@ -343,7 +335,7 @@ _BY_WORD = {name.lower(): name for name in MEASURES} | {
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     """Parse measures, without duplicates."""
-    return tuple(dict.fromkeys(parse_measure(text) for text in texts))
+    return tuple(dict.fromkeys(map(parse_measure, texts)))
 
 
 def parse_measure(text: str) -> Measure:
@@ -390,7 +382,7 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, ast.Name) and len(arguments) == len(written):
             return f"{where}:{node.id}" if where else node.id, arguments
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        pass  # the error below speaks of measures and not of Python
+        pass  # the error speaks of measures and not of Python
     raise OptionError(
         f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or R(k_gt=5)@10; "
         f"there are {', '.join(add_installed(MEASURES, 'measures'))}"
@@ -417,11 +409,8 @@ def evaluate(
 ) -> Floats:
     """Compute the metrics of one run, [measures, queries], to 12 decimals.
 
-    Args:
-        measures: what to measure.
-        ranking: the run, ranked against its truth.
-        relevance: instead of the truth's own, [rows of the truth]; or [draws, rows], for metrics
-            [draws, measures, queries]. The ranking is reused, so draws cost little.
+    Of a ``relevance`` in place of the truth's own, [rows of the truth]; or of several, [draws,
+    rows]: then metrics are [draws, measures, queries].
 
     Raises:
         OptionError: a measure of the user's own fails.
@@ -459,8 +448,8 @@ def _measure(measure: Measure, lists: Lists) -> Floats:
 def default_measures(truth: Truth) -> tuple[Measure, ...]:
     """Return the default measures for a truth of this kind, the main one first.
 
-    Scores count by their sizes. For measures of binary relevance, grades of the upper half of the
-    scale are relevant: from 2 of 3 on, as in the TREC Deep Learning tracks.
+    Where relevance is binary, grades of the upper half of the scale are relevant: from 2 of 3 on,
+    as in the TREC Deep Learning tracks.
     """
     if truth.kind == "scores":
         return parse_measures(["zelo_nDCG@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])

@@ -17,21 +17,15 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-BLOCK_CELLS = 2**17
-"""Documents of the queries in one block: a megabyte a matrix, so that the work stays in cache."""
-MISSING = 2**31
-"""The level of a judged document that the run lacks: below all others, tied."""
+BLOCK_CELLS = 2**17  # documents of the queries in one block: a megabyte, which stays in cache
+MISSING = 2**31  # the level of a judged document that the run lacks: below all others, tied
 
 
 class Truth:
     """Qrels whose rows can be found by query and document.
 
-    Attributes:
-        query_ids: in the order of their first appearance.
-        doc_ids: an Arrow array, [rows].
-        relevance: [rows].
-        std_error: [rows], NaN where it is not known.
-        query: the place of each row's query in ``query_ids``, [rows].
+    ``query_ids`` are in the order of their first appearance. Of each row there are ``query``, a
+    place in them; ``doc_ids``, an Arrow array; ``relevance``; and ``std_error``, NaN if unknown.
     """
 
     def __init__(self, qrels: pa.Table) -> None:
@@ -102,12 +96,9 @@ class Block:
 class Ranking:
     """The documents of a run in their order, for each query of a truth.
 
-    Attributes:
-        truth: whose queries they are.
-        blocks: the queries, some at a time.
-        counts: how many documents the run has, [queries of the truth].
-        rows: the truth's row of each ranked document, query after query; -1 if unjudged.
-        doc_ids: the documents of the whole run; those ranked stand at ``positions``.
+    ``counts`` are how many documents the run has, [queries of the truth], and ``rows`` the truth's
+    row of each ranked document, query after query; -1 if unjudged. ``doc_ids`` are of the whole
+    run; those ranked stand at ``positions``.
     """
 
     truth: Truth

@@ -38,11 +38,10 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 class VoteTable:
     """Votes as numbers; a pair is two documents of a query, in the order of their ids.
 
-    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote, [votes],
-    there are the places of its judge and its pair; the sign, which is 1 if the pair's first
-    document is better, -1 if the second is, and 0 for a tie; the document that was shown first (1,
-    -1, or 0 where that is unknown); the one that is named A; and the person who cast it, where
-    people count as one judge.
+    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote there are
+    the places of its judge and its pair; the sign, 1 if the pair's first document is better, -1 if
+    the second is, and 0 for a tie; which of them was shown first (0: unknown), and which is named
+    A; and the person who cast it, where people count as one judge.
     """
 
     query_ids: list[str]
@@ -59,9 +58,8 @@ class VoteTable:
 def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTable:
     """Encode votes, with the columns of `records.Vote`, as numbers.
 
-    ``swapped`` may be null where the order is not known. Where several people count as one judge, a
-    column ``rater`` holds the person. ``query_ids`` are all queries in the order to use; None: as
-    they appear.
+    ``swapped`` is null where the order is not known; ``rater`` is the person, where several count
+    as one judge. ``query_ids`` are all queries in the order to use; None: as they appear.
     """
     names, query = encode_texts(votes["query_id"])
     if query_ids is not None:
@@ -103,10 +101,9 @@ def _most_frequent_sign(counts: Ints) -> Floats:
 def reduce_repeats(votes: VoteTable, *, lenient: bool = False) -> VoteTable:
     """Reduce the votes of each rater on each row to one, by majority.
 
-    A row is a pair in one order of presentation; if that is unknown, the order in which the votes
-    name the documents counts. If ``lenient``, the votes in both orders become one, too: if one
-    order has a winner and the other a tie, the winner counts; with different winners it is a tie
-    (as in JudgeBench: Tan et al. 2024, arXiv:2410.12784).
+    A row is a pair in one order of presentation; if that is unknown, as the votes name them. If
+    ``lenient``, both orders become one, too: a winner beside a tie counts, and different winners
+    are a tie (as in JudgeBench: Tan et al. 2024, arXiv:2410.12784).
     """
     order = np.where(votes.shown != 0, votes.shown, votes.named)
     shape = (len(votes.judges), int(votes.rater.max(initial=0)) + 1, len(votes.pairs) or 1, 2)
@@ -205,9 +202,9 @@ def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None =
     """Count how often two judges' votes on a pair have which signs, [queries, 3, 3].
 
     On each pair, every vote of the judge with more votes counts once, in equal shares against the
-    votes of the other. So a judge's vote is compared with that of every person, as in FastChat
-    (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), where people are one judge
-    here; and n votes against m do not count n times m. ``weights`` are of the pairs.
+    votes of the other: n votes against m do not count n times m. So a judge's vote is compared with
+    that of every person, as in FastChat (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge",
+    appendix D). ``weights`` are of the pairs.
     """
     first, second = _count_votes(votes)[[one, other]]
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
@@ -231,10 +228,9 @@ def confusion(votes: VoteTable, one: Floats, other: Floats) -> Ints:
 def verdict_ratings(
     votes: VoteTable, verdicts: Floats, orientation: Ints, weights: Floats | None = None
 ) -> RatingMatrix:
-    """Build ratings from raters' verdicts on pairs: `B_BETTER`, `TIE` or `A_BETTER`.
+    """Build ratings from raters' verdicts on pairs, of queries in the order of their ids.
 
-    The queries of ``votes`` are in the order of their ids, and ``orientation`` is that of
-    `find_orientation`. ``weights`` are of the pairs that the first rater judged.
+    ``weights`` are of the pairs that the first rater judged.
     """
     signs = np.nan_to_num(verdicts * orientation)
     grades = np.where(np.isnan(verdicts), -1, signs + 1).astype(np.int16)

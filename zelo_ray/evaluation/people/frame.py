@@ -14,8 +14,8 @@ from zelo_ray.evaluation.ranking import Bools, Floats, Ints, Ranking, Truth
 TOP = 3
 """The highest grade that people give, where the truth has scores instead of grades."""
 LEAST_IDEAL = 1.0
-"""The smallest ideal, in gains of one document of grade 1 at the top. Otherwise one label of 3 in a
-query without relevant documents would outweigh all others."""
+"""The smallest ideal, in gains of a document of grade 1 at the top: else one label of 3 in a query
+without relevant documents would outweigh all others."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,11 @@ class Frame:
 
 
 def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
-    """Collect the documents that determine a measure.
+    """Collect the documents that determine a measure, or raise `OptionError` if it is not linear.
 
     nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand, so that it is
     linear in people's labels: it is then a gain on the panel's scale, not people's own nDCG. Once
     every document is labelled, `Frame.divided_by` and `ideals_by_people` make it that.
-
-    Raises:
-        OptionError: the measure is not linear in the labels.
     """
     linear, truth = measure.linear, next(iter(rankings.values())).truth
     grades = _panel_grades(truth)
