@@ -8,9 +8,9 @@ figures that are compared are of the same samples: a query that is hard for one 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import product
 from math import nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -96,16 +96,6 @@ class RatingMatrix:
     levels: int
     weights: Floats | None = None
 
-    def choose(self, rows: Sequence[int], items: Any = slice(None)) -> "RatingMatrix":
-        """Return some raters, of whom the first is that of all, on some items."""
-        return replace(
-            self,
-            raters=tuple(self.raters[row] for row in rows),
-            grades=self.grades[rows][:, items],
-            queries=self.queries[items],
-            weights=None if self.weights is None else self.weights[items],
-        )
-
 
 def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> RatingMatrix:
     """Build a matrix from columns query_id, doc_id, judge and grade, with items in their order.
@@ -155,18 +145,22 @@ class Counts(NamedTuple):
             yield scale_name(levels, cut), self._replace(tables=tables)
 
     def compute(self, coefficients: Mapping[str, Coefficient]) -> dict[str, Floats]:
-        """Return the value of each coefficient, and then those of samples of queries."""
+        """Return the values of coefficients, each with those of samples of queries.
+
+        Coefficients of two raters are left out where there are more.
+        """
+        chosen = {name: each for name, each in coefficients.items() if each.table in self.tables}
         if not self.queries:
-            return {name: np.full(1, nan) for name in coefficients}
+            return {name: np.full(1, nan) for name in chosen}
         weights = draw_samples(self.queries)
         if self.queries < FEWEST:
             weights = weights[:1]
-        parts: dict[str, list[Floats]] = {name: [] for name in coefficients}
+        parts: dict[str, list[Floats]] = {name: [] for name in chosen}
         step = max(1, _CELLS // self.tables["by_items"][0].size)
         for start in range(0, len(weights), step):
             rows = weights[start : start + step]
             sums = {kind: np.tensordot(rows, table, axes=1) for kind, table in self.tables.items()}
-            for name, coefficient in coefficients.items():
+            for name, coefficient in chosen.items():
                 parts[name].append(coefficient.compute(sums))
         return {name: np.concatenate(values) for name, values in parts.items()}
 
@@ -176,9 +170,10 @@ def scale_name(levels: int, cut: int | None = None) -> str:
     return f"0-{levels - 1}" if cut is None else f">={cut}"
 
 
-def count_ratings(ratings: RatingMatrix, rows: Sequence[int]) -> Counts:
-    """Count how two or more raters, by their rows, judge items that at least two of them judged."""
-    grades, weights, levels = ratings.grades[[*rows]], None, ratings.levels
+def count_ratings(ratings: RatingMatrix, raters: Sequence[str]) -> Counts:
+    """Count how two or more raters judge the items that at least two of them judged."""
+    rows = [ratings.raters.index(rater) for rater in raters]
+    grades, weights, levels = ratings.grades[rows], None, ratings.levels
     several = (grades >= 0).sum(axis=0) >= 2
     if ratings.weights is not None and 0 in rows:
         # what the first rater did not judge is stood for by what it judged
@@ -253,75 +248,54 @@ class Difference:
 
 def measure_agreement(
     ratings: RatingMatrix,
-    panels: Mapping[str, Sequence[str]],
+    raters: Sequence[str],
     coefficients: Mapping[str, Coefficient],
-    *,
     cuts: Sequence[int] = (),
-) -> tuple[list[Agreement], list[ConfusionCell]]:
-    """Measure all pairs of raters, and panels of three or more.
+    *,
+    panel: str = "",
+) -> Iterator[Agreement]:
+    """Measure two raters, of whom the first is A; or more, as a ``panel`` of this name.
 
     ``cuts`` are grades from which a judgment counts as positive, in addition to the whole scale.
-
-    Returns:
-        Coefficients by pair (the rater that comes first in the ratings is A), then by panel, and
-        confusions of the same pairs and scales, zeros too.
     """
-    agreed, confused = list[Agreement](), list[ConfusionCell]()
-    plain = replace(ratings, weights=None)  # a confusion counts judgments
-    for pair in combinations(range(len(ratings.raters)), 2):
-        names = (ratings.raters[pair[0]], ratings.raters[pair[1]])
-        agreed += _agreements(names, count_ratings(ratings, pair), coefficients, cuts)
-        for scale, counts in count_ratings(plain, pair).scales(cuts):
-            cells = np.ndenumerate(counts.tables["confusion"].sum(axis=0))
-            confused += [ConfusionCell(*names, scale, a, b, int(n)) for (a, b), n in cells]
-    for panel, raters in panels.items():
-        if len(raters) > 2:
-            rows = [ratings.raters.index(rater) for rater in raters]
-            agreed += _agreements((panel, ""), count_ratings(ratings, rows), coefficients, cuts)
-    return agreed, confused
-
-
-def _agreements(
-    names: Sequence[str],
-    counts: Counts,
-    coefficients: Mapping[str, Coefficient],
-    cuts: Sequence[int],
-) -> Iterator[Agreement]:
-    chosen = _for(coefficients, "many" if names[1] else "two")
+    counts, (a, b, *_) = count_ratings(ratings, raters), (panel, "") if panel else raters
     for scale, part in counts.scales(cuts):
-        for name, values in part.compute(chosen).items():
+        for name, values in part.compute(coefficients).items():
             found = estimate_values(values, counts.queries)
-            yield Agreement(names[0], names[1], scale, name, *found, counts.items)
+            yield Agreement(a, b, scale, name, *found, counts.items)
 
 
-def _for(coefficients: Mapping[str, Coefficient], others: str) -> dict[str, Coefficient]:
-    return {name: each for name, each in coefficients.items() if each.raters != others}
+def count_confusions(
+    ratings: RatingMatrix, pair: Sequence[str], cuts: Sequence[int] = ()
+) -> Iterator[ConfusionCell]:
+    """Count the judgments of two raters by both their grades, on every scale, zeros too."""
+    a, b = pair
+    for scale, counts in count_ratings(replace(ratings, weights=None), pair).scales(cuts):
+        for (grade_a, grade_b), items in np.ndenumerate(counts.tables["confusion"].sum(axis=0)):
+            yield ConfusionCell(a, b, scale, grade_a, grade_b, int(items))
 
 
 def compare_agreement(
     ratings: RatingMatrix,
     human: str,
-    pairs: Iterable[tuple[str, str]],
+    pair: tuple[str, str],
     coefficients: Mapping[str, Coefficient],
-    *,
     cuts: Sequence[int] = (),
 ) -> Iterator[Difference]:
-    """Compare raters by their agreement with one that counts as the truth, ``human``.
+    """Compare two raters by their agreement with one that counts as the truth, ``human``.
 
-    Other arguments are as in `measure_agreement`. Two raters that judged nothing in common with
-    the people have NaN, of no items.
+    Values are NaN, of no items, where they judged nothing in common with the people.
     """
-    chosen = _for(coefficients, "many")
-    for pair in pairs:
-        rows = [ratings.raters.index(name) for name in (human, *pair)]
-        common = ratings.choose(rows, (ratings.grades[rows] >= 0).all(axis=0))
-        sides = (count_ratings(common, (0, row)).scales(cuts) for row in (1, 2))
-        for (scale, first), (_, second) in zip(*sides, strict=True):
-            values_a, values_b = (counts.compute(chosen) for counts in (first, second))
-            for name in chosen:
-                found = estimate_values(values_a[name] - values_b[name], first.queries)
-                a, b = float(values_a[name][0]), float(values_b[name][0])
-                ends = (found.value, found.low, found.high)
-                relative = 100 * found.value / b if b > 0 else nan
-                sizes = (first.items, first.queries)
-                yield Difference(*pair, scale, name, a, b, *ends, relative, *sizes)
+    rows = [ratings.raters.index(name) for name in (human, *pair)]
+    common = (ratings.grades[rows] >= 0).all(axis=0)
+    shared = replace(ratings, grades=np.where(common, ratings.grades, -1).astype(np.int16))
+    sides = (count_ratings(shared, (human, name)).scales(cuts) for name in pair)
+    for (scale, first), (_, second) in zip(*sides, strict=True):
+        values_a, values_b = (counts.compute(coefficients) for counts in (first, second))
+        for name, values in values_a.items():
+            found = estimate_values(values - values_b[name], first.queries)
+            a, b = float(values[0]), float(values_b[name][0])
+            ends = (found.value, found.low, found.high)
+            relative = 100 * found.value / b if b > 0 else nan
+            sizes = (first.items, first.queries)
+            yield Difference(*pair, scale, name, a, b, *ends, relative, *sizes)

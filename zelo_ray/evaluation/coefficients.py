@@ -43,15 +43,14 @@ def _by_guessing(a: Floats, b: Floats, distance: Floats) -> Floats:  # noqa: ARG
 
 
 class Coefficient(NamedTuple):
-    """A coefficient: for how many raters (``many``: three or more), of which table, and how.
+    """A coefficient: of which table, and how.
 
     ``chance`` gives the distance by chance from the shares of grades (of A and B) and the distances
-    of grades; None: it is not corrected for chance. With ``without_replacement`` it is of two of
-    the judgments that there are; for a ``correlation``, agreement beyond chance is divided by the
-    spreads of both raters.
+    of grades; None: it is not corrected for chance. ``without_replacement`` it is of two of the
+    judgments that there are; agreement beyond chance of a correlation is divided by the spreads of
+    both raters.
     """
 
-    raters: Literal["two", "any", "many"]
     table: Kind
     weights: Literal["nominal", "linear", "quadratic", "ordinal"] = "nominal"
     chance: Callable[[Floats, Floats, Floats], Floats] | None = _by_margins
@@ -89,25 +88,24 @@ class Coefficient(NamedTuple):
 
 COEFFICIENTS: dict[str, Coefficient] = {
     # Cohen 1960, Educ. Psychol. Meas. 20:37; weighted 1968, Psychol. Bull. 70:213
-    "kappa": Coefficient("two", "confusion"),
-    "kappa-linear": Coefficient("two", "confusion", "linear"),
-    "kappa-quadratic": Coefficient("two", "confusion", "quadratic"),
-    # Scott 1955, Public Opin. Q. 19:321; Fleiss 1971, Psychol. Bull. 76:378, of many
-    "pi": Coefficient("two", "by_items"),
-    "fleiss": Coefficient("many", "by_items"),
+    "kappa": Coefficient("confusion"),
+    "kappa-linear": Coefficient("confusion", "linear"),
+    "kappa-quadratic": Coefficient("confusion", "quadratic"),
+    # Fleiss 1971, Psychol. Bull. 76:378; of two raters Scott's pi (1955, Public Opin. Q. 19:321)
+    "fleiss": Coefficient("by_items"),
     # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability
-    "alpha-nominal": Coefficient("any", "by_ratings", "nominal", without_replacement=True),
-    "alpha-ordinal": Coefficient("any", "by_ratings", "ordinal", without_replacement=True),
-    "alpha-interval": Coefficient("any", "by_ratings", "quadratic", without_replacement=True),
+    "alpha-nominal": Coefficient("by_ratings", "nominal", without_replacement=True),
+    "alpha-ordinal": Coefficient("by_ratings", "ordinal", without_replacement=True),
+    "alpha-interval": Coefficient("by_ratings", "quadratic", without_replacement=True),
     # Gwet 2008, Br. J. Math. Stat. Psychol. 61:29: not near 0 if almost all grades are one
-    "ac1": Coefficient("any", "by_items", "nominal", _by_guessing),
-    "ac2-linear": Coefficient("any", "by_items", "linear", _by_guessing),
-    "ac2-quadratic": Coefficient("any", "by_items", "quadratic", _by_guessing),
-    "agreement": Coefficient("any", "by_items", chance=None),
+    "ac1": Coefficient("by_items", "nominal", _by_guessing),
+    "ac2-linear": Coefficient("by_items", "linear", _by_guessing),
+    "ac2-quadratic": Coefficient("by_items", "quadratic", _by_guessing),
+    "agreement": Coefficient("by_items", chance=None),
     # Matthews 1975, BBA 405:442; of many grades Gorodkin 2004, Comput. Biol. Chem. 28:367
-    "mcc": Coefficient("two", "confusion", is_correlation=True),
+    "mcc": Coefficient("confusion", is_correlation=True),
 }
-"""By name. Fleiss' kappa of two raters is Scott's pi, and is reported as that."""
+"""By name. Those of confusions are of two raters only."""
 
 
 def choose_coefficients(names: Iterable[str]) -> dict[str, Coefficient]:

@@ -255,21 +255,21 @@ def agreement_with_people(
     ratings: RatingMatrix, coefficients: Mapping[str, Coefficient]
 ) -> Iterator[Agreement]:
     """Measure how well each rater agrees with the people, the first rater, on all three scales."""
-    for row in range(1, len(ratings.raters)):
-        two = ratings.choose([0, row])
-        for part in (two, _decided(two)):
-            yield from measure_agreement(part, {}, coefficients, cuts=[A_BETTER])[0]
+    people, *raters = ratings.raters
+    for rater in raters:
+        for part in (ratings, _decided(ratings)):
+            yield from measure_agreement(part, (people, rater), coefficients, [A_BETTER])
 
 
 def compare_raters(
     ratings: RatingMatrix, raters: Iterable[str], coefficients: Mapping[str, Coefficient]
 ) -> list[Difference]:
     """Compare every two raters by how well they agree with the people, the first of all."""
-    people, pairs = ratings.raters[0], [*combinations(raters, 2)]
     return [
         row
         for part in (ratings, _decided(ratings))
-        for row in compare_agreement(part, people, pairs, coefficients, cuts=[A_BETTER])
+        for pair in combinations(raters, 2)
+        for row in compare_agreement(part, ratings.raters[0], pair, coefficients, [A_BETTER])
     ]
 
 
