@@ -30,8 +30,6 @@ B_BETTER, TIE, A_BETTER = range(3)
 """Verdicts on a pair as grades; without ties, where both decided, 0 is B and 1 is A."""
 WITH_TIES, A_OR_NOT, DECIDED = scale_name(3), scale_name(3, A_BETTER), scale_name(2)
 """The scales of verdicts: all three; A is better or not; A or B, where neither has a tie."""
-VOTES, VOTES_DECIDED = "votes", "votes decided"
-"""The scales of single votes, where each vote of one rater is compared with each of the other."""
 
 
 @dataclass(frozen=True, slots=True)
