@@ -59,29 +59,34 @@ class RerankerInput(NamedTuple):
     documents: list[str]
 
 
+class LoadedModel(NamedTuple):
+    """A reranker in memory: a function of a query and documents, and the device that computes."""
+
+    score: Callable[..., Any]
+    device: str = ""
+
+
 class Custom:
     """Connection to the users' own rerankers, which it creates in this process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._seconds = settings.timeout
-        self._made: dict[str, Callable[..., Any]] = {}
+        self._seconds: float | None = settings.timeout
+        self._made: dict[str, LoadedModel] = {}
         self._thread = ThreadPoolExecutor(1, "reranker")
         self._turn = asyncio.Lock()
 
     async def send(self, request: Request) -> Answer:
         """Score the documents of a request."""
-        judge, begun = request.judge, time.perf_counter()
-        is_new = judge.name not in self._made
+        judge = request.judge
         try:
-            if is_new:  # on the loop, where it may open a client
-                self._made[judge.name] = make_scorer(judge, load_reranker(judge))
+            loading = 0.0 if judge.name in self._made else await self._make(judge)
         except PanelError as error:
             raise Fatal(str(error)) from None
-        loading = time.perf_counter() - begun if is_new else 0.0
         texts = [document.content for document in request.documents]
         try:
-            answer, timing = await self._score(self._made[judge.name], request.query, texts)
-            timing = replace(timing, load_seconds=loading)
+            model = self._made[judge.name]
+            answer, timing = await self._score(model.score, request.query, texts)
+            timing = replace(timing, load_seconds=loading, device=model.device)
             return replace(answer, model=judge.model, timing=timing)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -94,6 +99,12 @@ class Custom:
     async def aclose(self) -> None:
         """Let the thread end."""
         self._thread.shutdown(wait=False)
+
+    async def _make(self, judge: Judge) -> float:
+        """Make a reranker on the loop, where it may open a client; return the seconds it took."""
+        begun = time.perf_counter()
+        self._made[judge.name] = LoadedModel(make_scorer(judge, load_reranker(judge)))
+        return time.perf_counter() - begun
 
     async def _score(
         self, score: Callable[..., Any], query: str, texts: list[str]

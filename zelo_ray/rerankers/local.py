@@ -1,79 +1,53 @@
 """Run local models through sentence-transformers, in one thread and one request at a time."""
 
-import asyncio
 import contextlib
 import hashlib
 import math
 import os
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols.rankers import Scores
-from zelo_ray.providers import Connection, Fatal, Provider, Refused, Settings
-from zelo_ray.records import (
-    Answer,
-    CallTiming,
-    Judge,
-    Request,
-    SyntheticFeatures,
-    synthesize_answer,
-)
+from zelo_ray.providers import Connection, Provider, Refused, Settings
+from zelo_ray.records import Answer, Judge, Request, SyntheticFeatures, synthesize_answer
 from zelo_ray.rerankers.answers import answer_of, failed_answer
+from zelo_ray.rerankers.custom import Custom, LoadedModel
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A model in memory: what scores a query's documents, and the device that it computes on."""
-
-    score: Callable[[str, list[str]], Any]
-    device: str
-
-
-class Local:
+class Local(Custom):
     """Connection to local models, which are loaded and compute in a thread of their own."""
 
     def __init__(self, load: Callable[[Judge], LoadedModel], slope: float = 1.0) -> None:
-        self._load, self._slope = load, slope
-        self._thread = ThreadPoolExecutor(1, "encoder")
-        self._loaded: dict[str, LoadedModel] = {}
+        super().__init__(Settings())
+        self._load, self._slope, self._seconds = load, slope, None
 
     async def send(self, request: Request) -> Answer:
-        """Score the documents of a request."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._score, request)
+        """Score the documents of a request, or judge them by these scores."""
+        answer = await super().send(request)
+        if answer.status == "ok" and not issubclass(request.response_model, Scores):
+            return replace(answer, text=self._vote(request, answer.text))
+        return answer
 
-    async def aclose(self) -> None:
-        """Let the thread end."""
-        self._thread.shutdown(wait=False)
+    async def _make(self, judge: Judge) -> float:
+        return (await self._in_thread(partial(self._load_once, judge)))[1]
 
-    def _score(self, request: Request) -> Answer:
-        judge, begun = request.judge, time.perf_counter()
-        is_new = judge.name not in self._loaded
+    def _load_once(self, judge: Judge) -> None:
+        """Load a model, and score a few words: so what a device prepares first counts as loading."""
+        if judge.name in self._made:
+            return
         try:
-            if is_new:
-                self._loaded[judge.name] = _warm(self._load(judge))
+            model = self._load(judge)
         except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
             why = failed_answer(error).reason
-            raise Fatal(f"cannot be loaded: {why}", name=judge.name) from None
-        texts = [document.content for document in request.documents]
-        ready, model = time.perf_counter(), self._loaded[judge.name]
-        try:
-            answer = answer_of(model.score(request.query, texts), len(texts), model=judge.model)
-            seconds = time.perf_counter() - ready
-            loading = ready - begun if is_new else 0.0
-            if not issubclass(request.response_model, Scores):
-                answer = replace(answer, text=self._vote(request, answer.text))
-            return replace(answer, timing=CallTiming(seconds, loading, model.device, in_flight=1))
-        except Refused:
-            raise
-        except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
-            return failed_answer(error, (request.query, *texts))
+            raise PanelError(f"{judge.name}: cannot be loaded: {why}") from None
+        with contextlib.suppress(Exception):  # a query will say what is wrong
+            answer_of(model.score("a query", ["a document"]), 1)
+        self._made[judge.name] = model
 
     def _vote(self, request: Request, text: str) -> str:
         """Return the answer of a judge that has these scores of the documents.
@@ -92,13 +66,6 @@ class Local:
         except ValueError:
             what = "encoders compare documents or order them; they give no grades and no reasons"
             raise Refused(what, name=request.judge.name) from None
-
-
-def _warm(model: LoadedModel) -> LoadedModel:
-    """Score a few words, so that what a device prepares at its first use counts as loading."""
-    with contextlib.suppress(Exception):  # a query will say what is wrong
-        answer_of(model.score("a query", ["a document"]), 1)
-    return model
 
 
 def _load_cross_encoder(judge: Judge) -> LoadedModel:
