@@ -34,7 +34,8 @@ from benchmarks.data import published
 from benchmarks.figures import centred, rmse
 from benchmarks.simulated import REGIMES, World, draw_world
 from benchmarks.worth import zelo_by_calls
-from zelo_ray.evaluation.significance import Floats, StudentTest, holm, mean_metrics, paired_test
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.significance import StudentTest, holm, mean_metrics, paired_test
 
 SIZES = (25, 43, 200)
 CONTESTS, FAMILIES, QUERIES = 4000, 2000, 200_000

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.coverage import read_topics
 from benchmarks.data import published
 from zelo_ray.evaluation.gate import decide_gate
-from zelo_ray.evaluation.significance import Floats
+from zelo_ray.evaluation.ranking import Floats
 
 QUERIES, MARGINS, TRIES, BLUR, CLOSE = (25, 50, 100, 200, 400), (0.01, 0.02), 4000, 0.02, 0.1
 OPTIONS = {"measure": "nDCG@10", "confidence": 0.95}

@@ -25,7 +25,8 @@ from zelo_ray.commands.bakeoff.families import Guard, find_families
 from zelo_ray.commands.bakeoff.measure import measure
 from zelo_ray.engine.refit import InseparableError
 from zelo_ray.evaluation.measures import Truth
-from zelo_ray.evaluation.significance import Floats, significance_of
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.significance import significance_of
 from zelo_ray.files.judgments import read_runs
 from zelo_ray.providers import offline
 from zelo_ray.records import Comparison

@@ -40,12 +40,13 @@ from zelo_ray.evaluation.people.corrected import (
     metrics_by_panel,
     metrics_by_people,
 )
-from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes
+from zelo_ray.evaluation.people.frame import Frame, build_frame
 from zelo_ray.evaluation.people.sampling import (
-    Floats,
     inclusion_probabilities,
+    label_sizes,
     sample_threshold,
 )
+from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import student_test
 from zelo_ray.files.judgments import read_runs
 
@@ -282,8 +283,7 @@ def contests_of(
 def contest_of(rankings: Sequence[Ranking], people: Grades) -> Contest:
     """A contest of the first two, whose documents are drawn for all of them."""
     frame = build_frame(parse_measure("nDCG@10"), {str(n): one for n, one in enumerate(rankings)})
-    names = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
-    said = np.array([people[query_id].get(doc_id, 0.0) for query_id, doc_id in names])
+    said = np.array([people[query_id].get(doc_id, 0.0) for query_id, doc_id in frame.ids])
     size = label_sizes(frame)
     two = replace(frame, weight=frame.weight[:2], answered=frame.answered[:2])
     ideal = people_ideal(people, frame.query_ids)

@@ -15,7 +15,8 @@ import time
 
 import numpy as np
 
-from zelo_ray.evaluation.significance import Floats, compare_pairs, evaluate_rankers
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.significance import compare_pairs, evaluate_rankers
 
 ARMS, QUERIES, MEASURES = (10, 20, 40, 100), 1000, ("nDCG@10", "AP", "RR")
 CONTESTS, MANY, SIZES = 200, 40, (25, 100)

@@ -22,8 +22,8 @@ import numpy as np
 
 from benchmarks.data import Grades, published, read_grades
 from zelo_ray.commands.compare.items import CHOICE, Item, People, half_of, pairs_of
-from zelo_ray.evaluation.changes import LEVEL
 from zelo_ray.evaluation.pairs import Gain, LabelledPairs, choose, measure_gain
+from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 
 Verdicts = dict[str, list[int]]
@@ -136,7 +136,7 @@ def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) ->
 
 def is_worse(gain: Gain) -> bool:
     """Tell whether a way is significantly worse than the other."""
-    return gain.difference < 0 and gain.p <= LEVEL
+    return gain.difference < 0 and gain.p <= ALPHA
 
 
 def made_up_items(queries: int) -> list[Item]:

@@ -67,5 +67,4 @@ def framed(name="nDCG@5", **how):
     people, truth, runs = world(**how)
     rankings = {arm: rank_run(truth, run) for arm, run in runs.items()}
     frame = build_frame(parse_measure(name), rankings)
-    ids = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
-    return frame, np.array([people[pair] for pair in ids]), rankings
+    return frame, np.array([people[pair] for pair in frame.ids]), rankings

@@ -19,8 +19,13 @@ from zelo_ray.commands.agree.votes import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.compare.items import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement
-from zelo_ray.evaluation.agreement import compare_agreement, draw_samples, estimate_values
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.agreement import (
+    RatingMatrix,
+    compare_agreement,
+    draw_samples,
+    estimate_values,
+)
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.votes import cross_votes, encode_votes, judge_verdicts, reduce_repeats
 from zelo_ray.files.judges import map_grades, read_all_judgments
 from zelo_ray.files.tables import table_of
@@ -70,7 +75,7 @@ def test_published_kappas_and_alphas_of_33_judges(tmp_path, published):
     assert not wrong
     assert len(published) * len(scales) * 2 == 264
     clipped = r"([^/]+): (\d+) of 4,423 .* to 0 to 3 \((\d+)\)$"
-    assert [re.search(clipped, note).groups() for note in results.notes] == [
+    assert [re.search(clipped, note).groups() for note in results.record["notes"]] == [
         ("RMITIR-llama70B.txt", "2", "5"),
         ("h2oloo-zeroshot2.txt", "1", "10"),
     ]
@@ -204,7 +209,6 @@ def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
         (2, [good, "--human", "nowhere://x"]),
         (2, [good, "--people", "expert*"]),
         (1, [good]),
-        (3, [poor, good, "--coefficients", "fleiss"]),
         (2, [tmp_path, "--out", f"{tmp_path}/"]),
     ):
         found, lines = say(*words)
@@ -318,7 +322,7 @@ def test_differences_are_those_of_brute_force(monkeypatch):
     named = {name: COEFFICIENTS[name] for name in ("agreement", "kappa", "alpha-nominal", "mcc")}
     monkeypatch.setattr(agreement, "SAMPLES", 50)
     agreement.draw_samples.cache_clear()
-    found = compare_agreement(ratings, "people", [("good", "poor")], named, thresholds=[2])
+    found = compare_agreement(ratings, "people", ("good", "poor"), named, [2])
     scales = [(each.scale, each.coefficient) for each in found]
     assert scales == [*product(("0-2", ">=2"), named)]
     common = np.flatnonzero((grades >= 0).all(axis=0))
@@ -347,7 +351,7 @@ def test_a_difference_that_is_not_known():
     grades = np.array([[0, 2, 0, -1], [0, 2, 2, -1], [2, 0, 2, 1], [-1, -1, -1, 1]], np.int16)
     ratings = RatingMatrix(("people", "a", "b", "alone"), grades, np.arange(4), 3)
     named, pairs = {"kappa": COEFFICIENTS["kappa"]}, [("a", "b"), ("a", "alone")]
-    first, second = compare_agreement(ratings, "people", pairs, named)
+    [first], [second] = (compare_agreement(ratings, "people", pair, named) for pair in pairs)
     assert first.value_b < 0 < first.difference
     assert np.isnan([first.relative, first.low, first.high]).all()  # three queries, and below 0
     assert (second.items, second.queries) == (0, 0)

@@ -13,8 +13,8 @@ from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare.items import Item, pairs_of, read_people
 from zelo_ray.commands.compare.measure import agreement_figures
-from zelo_ray.evaluation.agreement import measure_agreement
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.agreement import RatingMatrix, measure_agreement
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.pairs import choose, measure_gain
 from zelo_ray.files.labels import PersonsAnswer
 from zelo_ray.report.watches import SilentWatch
@@ -175,24 +175,16 @@ def test_whole_weights_count_as_so_many_items(levels):
     grades = rng.integers(0, levels, (3, 48)).astype(np.int16)
     weights = rng.integers(1, 5, 48)
     raters, repeated = ("human", "a", "b"), np.repeat(np.arange(48), weights)
-    settings = {"thresholds": [2]}
-    rows, _ = measure_agreement(
-        RatingMatrix(raters, grades, queries, levels, weights.astype(float)),
-        {"all": raters},
-        COEFFICIENTS,
-        **settings,
-    )
-    wanted, _ = measure_agreement(
-        RatingMatrix(raters, grades[:, repeated], queries[repeated], levels),
-        {"all": raters},
-        COEFFICIENTS,
-        **settings,
-    )
-    for row, same in zip(rows, wanted, strict=True):
-        if "human" in (row.rater_a, row.rater_b) or not row.rater_b:
-            assert (row.value, row.low, row.high) == pytest.approx(
-                (same.value, same.low, same.high)
-            )
+    weighted = RatingMatrix(raters, grades, queries, levels, weights.astype(float))
+    plain = RatingMatrix(raters, grades[:, repeated], queries[repeated], levels)
+    for some, panel in ((raters[:2], ""), (raters, "all")):
+        rows, wanted = (
+            measure_agreement(each, some, COEFFICIENTS, [2], panel=panel)
+            for each in (weighted, plain)
+        )
+        for row, same in zip(rows, wanted, strict=True):
+            ends = (same.value, same.low, same.high)
+            assert (row.value, row.low, row.high) == pytest.approx(ends)
             assert row.items == 48
 
 

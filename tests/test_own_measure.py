@@ -27,14 +27,14 @@ def test_it_is_measured_by_its_name_beside_the_others(own):
 def test_it_is_checked_as_the_others_are():
     own = parse_measure("tests.own.first:MEASURE(least=1)@10")
     assert own == parse_measure(str(own)) == parse_measure("tests.own.first:MEASURE@10")
-    assert not own.of_labels
+    assert not own.kind.about_labels
 
 
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("tests.own.first:MEASURE", "needs a cutoff, such as tests.own.first:MEASURE@10"),
-        ("tests.own.first:MEASURE(lest=1)@10", "no parameter 'lest'; it has least"),
+        ("tests.own.first:MEASURE", "needs cutoff, a whole number from 1"),
+        ("tests.own.first:MEASURE(lest=1)@10", "no parameter 'lest'; it has cutoff, least"),
         ("tests.own.first:MEASURE(least=-1)@10", "least is a grade from 0, not -1"),
         ("tests.own.first:MESURE@10", "tests.own.first has no MESURE; it has MEASURE"),
         ("tests.own.first:metrics@10", "must be a MeasureKind, not function"),

@@ -1,9 +1,8 @@
-"""People's labels: which documents are drawn, what they correct, and what more would bring."""
+"""People's labels: which documents are drawn, and what they correct."""
 
 import json
 import math
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from zelo_ray.evaluation.measures import (
     MEASURES,
     Truth,
     evaluate,
-    linear_of,
     parse_measure,
     rank_run,
 )
@@ -26,17 +24,14 @@ from zelo_ray.evaluation.people.corrected import (
     correct_metrics,
     metrics_by_panel,
     metrics_by_people,
-    predict_gains,
 )
 from zelo_ray.evaluation.people.frame import (
     build_frame,
-    label_sizes,
     select_correctable,
 )
 from zelo_ray.evaluation.people.sampling import (
-    expected_threshold,
-    forecast_error,
     inclusion_probabilities,
+    label_sizes,
     priorities,
     sample_threshold,
 )
@@ -87,7 +82,7 @@ def test_measures_that_people_can_correct():
 
 @pytest.mark.parametrize("dcg", ["log2", "exp-log2"])
 def test_a_negative_grade_gains_nothing(dcg):
-    gains = linear_of(parse_measure(f"nDCG(dcg='{dcg}')@5")).gains
+    gains = parse_measure(f"nDCG(dcg='{dcg}')@5").linear.gains
     assert gains(np.array([-2.0, -1.0, 0.0, 1.0])).tolist() == pytest.approx([0, 0, 0, 1])
     with pytest.raises(OptionError, match=r"AP is not linear.*nDCG, P, RBP, Grade"):
         build_frame(parse_measure("AP"), framed()[2])
@@ -97,21 +92,17 @@ def test_a_negative_grade_gains_nothing(dcg):
 # --- the draw
 
 
-def ids_of(frame):
-    return [frame.query_ids[q] for q in frame.query], frame.doc_ids
-
-
 def test_samples_are_of_just_so_many_and_hold_each_other():
     frame, _, _ = framed(queries=30)
     size = label_sizes(frame)
-    order = priorities(*ids_of(frame), size, 7)
+    order = priorities(*zip(*frame.ids, strict=True), size, 7)
     assert (order > 0).sum() == (size > 0).sum() < len(size)  # what both rank alike is not drawn
     samples = [order > sample_threshold(order, n) for n in (1, 10, 50, 80, 10_000)]
     assert [each.sum() for each in samples] == [1, 10, 50, 80, (size > 0).sum()]
     assert all((large | ~small).all() for small, large in pairwise(samples))
-    again = priorities(*ids_of(frame), size, 7)
+    again = priorities(*zip(*frame.ids, strict=True), size, 7)
     assert (order == again).all()
-    assert (order != priorities(*ids_of(frame), size, 8)).any()
+    assert (order != priorities(*zip(*frame.ids, strict=True), size, 8)).any()
 
 
 def test_a_document_has_the_same_chance_in_every_frame():
@@ -224,8 +215,7 @@ def close_arms_and_another(rng, queries=60, documents=15):
     truth = Truth(table("relevance", zip(*panel, strict=True)))
     ranked = {n: rank_run(truth, table("score", zip(*r, strict=True))) for n, r in runs.items()}
     frame = build_frame(parse_measure("nDCG@10"), ranked)
-    pairs = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
-    return frame, np.array([people[pair] for pair in pairs])
+    return frame, np.array([people[pair] for pair in frame.ids])
 
 
 def test_what_tells_others_apart_makes_nothing_of_two_arms_sure():
@@ -277,63 +267,6 @@ def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
             )
             found.append((one - other).mean())
     assert np.std(spread[False]) < 0.9 * np.std(spread[True])
-
-
-# --- what more labels would bring
-
-
-def test_as_many_are_expected_above_the_threshold():
-    size = np.append(np.random.default_rng(0).exponential(size=200) ** 2, [0.0, 0.0, 40.0])
-    for labels in (1, 2, 50, 199, 200):
-        assert inclusion_probabilities(
-            size, expected_threshold(size, labels)
-        ).sum() == pytest.approx(labels)
-    assert expected_threshold(size, 201) == 0.0
-
-
-def test_the_error_with_more_labels_is_foretold():
-    frame, said, _ = framed(queries=60, documents=12, error=1.0)
-    size, rng = label_sizes(frame), np.random.default_rng(2)
-
-    def drawn(labels):
-        order = size / (1 - rng.random(len(size)))
-        threshold = sample_threshold(order, labels)
-        return np.where(order > threshold, said, np.nan), inclusion_probabilities(size, threshold)
-
-    def difference(gain, chance):
-        one, other = correct_metrics(frame, gain, chance)
-        return one - other
-
-    aim = math.sqrt(np.mean([difference(*drawn(200)).var(ddof=1) / 60 for _ in range(40)]))
-    told, least = [], []
-    for _ in range(40):
-        gain, chance = drawn(100)
-        apart = frame.weight[0] - frame.weight[1]
-        rest = apart * (gain - predict_gains(frame, gain))
-        guess = frame.by_query((apart * predict_gains(frame, gain))[np.newaxis])[0]
-        found = forecast_error(
-            difference(gain, chance), rest, chance, size, predicted=guess, aim=aim
-        )
-        told.append(found.labels if found.labels is not None else np.inf)
-        least.append(found.least)
-    assert 50 <= np.median(told) <= 200  # in truth 100 more
-    everything = difference(said, np.ones(len(said))).std(ddof=1) / math.sqrt(60)
-    assert np.median(least) == pytest.approx(everything, rel=0.45)
-    assert found.most == (size > 0).sum()
-
-
-def test_what_no_label_can_settle_and_what_needs_none():
-    values = np.random.default_rng(0).normal(0.1, 1.0, 50)
-    rest = np.full(300, np.nan)
-    rest[:31] = 0.1
-    ones = np.ones(300)
-    size = np.where(np.arange(300) == 30, 0.0, 1.0)  # of one that all arms rank alike by now
-    some = partial(forecast_error, values, rest, ones * 0.1, size, predicted=values)
-    assert (some(aim=0.01).labels, some(aim=0.01).never) == (None, True)
-    assert some(aim=0.5).labels == 0
-    # one way says that labels would do, and the other that they would not
-    unsure = forecast_error(values, rest, ones * 0.1, size, predicted=values / 100, aim=0.05)
-    assert (unsure.labels, unsure.never) == (None, False)
 
 
 def test_a_measure_by_which_all_are_equal_makes_no_other_p_larger():

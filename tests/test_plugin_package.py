@@ -15,7 +15,7 @@ from tests.builders import rows_of
 from tests.crash import ROOT, bare_environment
 from tests.jobs import annotate, run_job
 from zelo_ray import measure
-from zelo_ray.evaluation.measures import linear_of, parse_measure
+from zelo_ray.evaluation.measures import parse_measure
 
 pytestmark = pytest.mark.nightly
 
@@ -85,5 +85,5 @@ def test_its_measure_is_the_sum_that_its_linear_form_says():
     run = {"q": {"d": 4.0, "x": 3.0, "a": 2.0, "b": 1.0}}  # nobody judged x
     value = measure(run, truth, [f"{name}@3"]).to_pandas()[f"{name}@3"].item()
     assert value == pytest.approx(2 + 3 / np.log2(4))
-    linear = linear_of(parse_measure(f"{name}@3"))
+    linear = parse_measure(f"{name}@3").linear
     assert value == pytest.approx(linear.discounts(3) @ linear.gains(np.array([2.0, 0.0, 3.0])))

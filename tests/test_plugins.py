@@ -93,7 +93,10 @@ def test_a_measure_is_one_by_its_plain_name(install):
     names, qrels = ["First@1", "First(least=2)@2"], {"q1": {"d1": 3, "d2": 0}}
     row = measure({"q1": {"d1": 0.9, "d2": 0.8}}, qrels, names).to_pandas().iloc[0]
     assert [row[name] for name in names] == [1.0, 1.0]
-    for wrong, says in (("First", "such as First@10"), ("Firts@10", "did you mean 'First'")):
+    for wrong, says in (
+        ("First", "First needs cutoff, a whole number"),
+        ("Firts@10", "did you mean 'First'"),
+    ):
         with pytest.raises(OptionError, match=says):
             parse_measure(wrong)
     assert loaded_packages()["gains"] == "2.5"

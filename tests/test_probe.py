@@ -20,7 +20,7 @@ from zelo_ray.commands.probe.measure import ShiftedJudgment, measure_shifts
 from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.changes import detectable_shift, queries_needed
+from zelo_ray.evaluation.significance import detectable_shift, queries_needed
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel

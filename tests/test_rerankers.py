@@ -305,7 +305,7 @@ def test_many_queries_are_in_an_asynchronous_one_at_once():
 
     async def run():
         provider, judge = custom.Custom(Settings(timeout=10)), judge_of("custom:m:f", arguments={})
-        provider._made[judge.name] = meets
+        provider._made[judge.name] = custom.LoadedModel(meets)
         fields = {"judge": judge, "response_model": Scores, "documents": (Document("d", "t"),)}
         sent = (provider.send(request_of(query=str(i), **fields)) for i in range(3))
         answers = await asyncio.gather(*sent)

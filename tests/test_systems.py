@@ -3,7 +3,6 @@
 from itertools import pairwise, permutations
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
@@ -87,72 +86,42 @@ def test_an_interval_holds_its_tau_and_stays_within_1(noise):
     assert np.isnan(estimate_taus(truth[:, :4], labels[:, :4])[0].low)
 
 
-def test_dl19_leaderboards(tmp_path, published):
+def orders_of(*words):
+    """Figures of the order of runs: by judge, against whom, and what."""
+    results = agreement_of(*words)
+    whats = ("tau-b", "tau-AP", "pairs in opposite order", "significant pairs in opposite order")
+    rows = [row for row in results.figures if row["what"] in whats]
+    return results, {(row["of"], row["against"], row["what"]): row for row in rows}
+
+
+def test_dl19_leaderboards(published):
     folder = published / "trec_dl19"
     judges = [folder / f"judges/{name}_graded.txt" for name in ("gpt-4_umbrela", "gpt-4o_umbrela")]
     words = [*judges, "--human", folder / "qrels.txt", "--coefficients", "kappa"]
-    words += ["--thresholds", 2, "--out", tmp_path]
-    words += ["--runs", *sorted((folder / "runs_top10").glob("*.run"))]
-    told = agreement_of(*words)
-    boards = {}
-    for row in pq.read_table(tmp_path / "leaderboards.parquet").to_pylist():
-        boards.setdefault(row["rater"], {})[row["run"]] = row["mean"]
-    assert round(boards["human"]["idst_bert_p1"], 4) == 0.7645
-    orders = {r["rater_b"]: r for r in pq.read_table(tmp_path / "systems.parquet").to_pylist()}
-    assert list(orders) == ["gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "all judges"]
-    for rater, order in orders.items():
-        assert (order["rater_a"], order["runs"], order["queries"]) == ("human", 37, 43)
-        names = list(boards["human"])
-        truth, judged = (np.array([boards[r][n] for n in names]) for r in ("human", rater))
-        assert order["tau_b"] == pytest.approx(kendalltau(truth, judged).statistic)
-        ranked = np.argsort(-judged)
-        assert len(set(judged)) == len(judged)
-        assert order["tau_ap"] == pytest.approx(plain_tau_ap(truth, ranked))
-        assert order["discordant"] == sum(
-            (truth[i] - truth[j]) * (judged[i] - judged[j]) < 0 for i in range(37) for j in range(i)
+    words += ["--thresholds", 2, "--runs", *sorted((folder / "runs_top10").glob("*.run"))]
+    results, orders = orders_of(*words)
+    means = {}
+    for row in results.figures:
+        if row["scale"] == "mean by labels":
+            means.setdefault(row["against"], {})[row["of"]] = row["value"]
+    assert round(means["human"]["idst_bert_p1"], 4) == 0.7645
+    for judge in ("gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "all judges"):
+        truth, judged = (np.array([means[r][n] for n in means["human"]]) for r in ("human", judge))
+        tau, ap, turned, _ = (
+            row for (of, against, _), row in orders.items() if (of, against) == (judge, "human")
         )
-        assert order["apart"] <= order["discordant"] < order["pairs"] == 666
-        assert (order["told"], order["items"]) == (269, 9260)
-        assert order["tau_b_low"] < order["tau_b"] < order["tau_b_high"]
-    assert round(orders["gpt-4o_umbrela_graded"]["tau_b"], 3) == 0.916
-    rows = told.report.table("systems").rows
-    assert rows[0][1].value == max(order["tau_b"] for order in orders.values())
-
-
-def test_leaderboards_without_people(tmp_path):
-    rng = np.random.default_rng(0)
-    for judge, wrong in (("one", 0), ("two", 0), ("upside-down", 3)):
-        lines = [f"q{q} 0 d{d} {abs(wrong - d % 4)}\n" for q in range(8) for d in range(8)]
-        (tmp_path / f"{judge}.qrels").write_text("".join(lines))
-    for name, noise in (("good", 0.1), ("fair", 3.0), ("bad", 90.0)):
-        lines = [
-            f"q{q} Q0 d{d} 0 {d % 4 + noise * rng.normal()} {name}\n"
-            for q in range(8)
-            for d in range(8)
-        ]
-        (tmp_path / f"{name}.run").write_text("".join(lines))
-    words = [*tmp_path.glob("*.qrels"), "--runs", *tmp_path.glob("*.run"), "--out", tmp_path / "o"]
-    agreement_of(*words)
-    placed = pq.read_table(tmp_path / "o/leaderboards.parquet").to_pylist()
-    orders = pq.read_table(tmp_path / "o/systems.parquet").to_pylist()
-    ranks = {(row["rater"], row["run"]): row["rank"] for row in placed}
-    assert {run: ranks["all judges", run] for run in ("good", "fair", "bad")} == {
-        "good": 1,
-        "fair": 2,
-        "bad": 3,
-    }
-    tau = {row["rater_b"]: row["tau_b"] for row in orders}
-    assert {row["rater_a"] for row in orders} == {"others"}
-    # of "one" the others are its like and its contrary, so that they have no order
-    assert np.isnan([tau["one"], tau["two"]]).all()
-    assert tau["upside-down"] == pytest.approx(-1)
-    (row,) = (row for row in orders if row["rater_b"] == "upside-down")
-    assert row["told"] == row["apart"] > 0
+        assert (tau["items"], tau["queries"], turned["items"]) == (37, 43, 666)
+        assert tau["value"] == pytest.approx(kendalltau(truth, judged).statistic)
+        assert tau["low"] < tau["value"] < tau["high"]
+        assert len(set(judged)) == len(judged)
+        assert ap["value"] == pytest.approx(plain_tau_ap(truth, np.argsort(-judged)))
+        assert turned["value"] * 666 == pytest.approx(discordant(truth, judged).sum())
+    assert round(orders["gpt-4o_umbrela_graded", "human", "tau-b"]["value"], 3) == 0.916
 
 
 def write_grades(path, grades):
     """Qrels of documents d0, d1 ..., the same for each of eight queries."""
-    lines = [f"q{q} 0 d{d} {grade}\n" for q in range(8) for d, grade in grades.items()]
+    lines = [f"q{q} 0 d{d} {grade}\n" for q in range(8) for d, grade in enumerate(grades)]
     path.write_text("".join(lines))
     return path
 
@@ -163,52 +132,30 @@ def write_run(path, order):
     return path
 
 
-def tell(out, *words):
-    """Run ``agree``: what it told, and systems.parquet by rater B."""
-    told = agreement_of(*words, "--out", out)
-    return told, {r["rater_b"]: r for r in pq.read_table(out / "systems.parquet").to_pylist()}
+@pytest.fixture
+def runs(tmp_path):
+    orders = {"best": [0, 1, 2, 3], "fair": [1, 0, 3, 2], "worst": [3, 2, 1, 0]}
+    return [write_run(tmp_path / f"{name}.run", order) for name, order in orders.items()]
 
 
-def test_a_judge_of_a_part_is_measured_on_that_part(tmp_path):
-    human = dict(enumerate([3, 2, 1, 0, 3, 2, 1, 0]))
-    part = {d: human[d] for d in range(4)}  # grades as people do, but half of the documents
-    runs = [
-        write_run(tmp_path / "one.run", [4, 5, 0, 1, 2, 6, 3, 7]),
-        write_run(tmp_path / "two.run", [1, 0, 2, 3, 7, 6, 5, 4]),
-        write_run(tmp_path / "three.run", [7, 3, 6, 2, 5, 1, 4, 0]),
+def test_a_judge_is_measured_by_the_documents_that_both_graded(tmp_path, runs):
+    human = write_grades(tmp_path / "human.qrels", [3, 2, 1, 0, 3, 2])
+    judges = [write_grades(tmp_path / f"{n}.txt", [3, 2, 1, 0, 3, 2][:n]) for n in (4, 6)]
+    judges.append(write_grades(tmp_path / "flat.txt", [1] * 4))
+    results, orders = orders_of(*judges, "--human", human, "--runs", *runs)
+    assert [orders[judge, "human", "tau-b"]["value"] for judge in "46"] == [1, 1]
+    assert np.isnan(orders["flat", "human", "tau-b"]["value"])
+    assert any("4 graded 32 of the 48 documents" in text for text in results.record["missing"])
+
+
+def test_without_people_a_judge_is_measured_by_the_others(tmp_path, runs):
+    judges = [
+        write_grades(tmp_path / f"{name}.txt", grades)
+        for name, grades in (("one", [3, 2, 1, 0]), ("two", [2, 3, 0, 1]))
     ]
-    judges = [write_grades(tmp_path / "part.txt", part), write_grades(tmp_path / "all.txt", human)]
-    people = ("--human", write_grades(tmp_path / "human.qrels", human))
-    told, orders = tell(tmp_path / "out", *judges, *people, "--runs", *runs)
-    assert (orders["part"]["items"], orders["all"]["items"]) == (32, 64)
-    assert orders["part"]["tau_b"] == orders["all"]["tau_b"] == 1
-    assert not told.complete
-    assert told.report.notes[0].startswith("part graded 32 of the 64 documents that human ")
-
-
-def test_without_people_no_judge_meets_itself(tmp_path):
-    grades = {"one": [3, 2, 1, 0], "two": [2, 3, 0, 1]}
-    judges = [write_grades(tmp_path / f"{n}.txt", dict(enumerate(g))) for n, g in grades.items()]
-    orders = ([0, 1, 2, 3], [1, 0, 3, 2], [3, 2, 1, 0])
-    runs = [write_run(tmp_path / f"run{i}.run", order) for i, order in enumerate(orders)]
-    told, found = tell(tmp_path / "out", *judges, "--runs", *runs)
-    assert {b: row["rater_a"] for b, row in found.items()} == {"one": "two", "two": "one"}
-    assert found["one"]["tau_b"] == pytest.approx(1 / 3)
-    assert {row[0].text for row in told.report.table("systems").rows} == {"one", "two"}
-    third = write_grades(tmp_path / "three.txt", {0: 0, 1: 1, 2: 2, 3: 3})
-    _, found = tell(tmp_path / "three", *judges, third, "--runs", *runs)
-    assert {row["rater_a"] for row in found.values()} == {"others"}
-    assert found["three"]["tau_b"] < 0
-
-
-def test_no_samples_and_no_order(tmp_path):
-    human = write_grades(tmp_path / "human.qrels", dict(enumerate([3, 2, 1, 0])))
-    flat = write_grades(tmp_path / "flat.txt", dict.fromkeys(range(4), 1))
-    orders = ([0, 1, 2, 3], [2, 3, 0, 1])
-    runs = [write_run(tmp_path / f"{i}.run", order) for i, order in enumerate(orders)]
-    words = [flat, "--human", human, "--runs", *runs]
-    told, found = tell(tmp_path / "out", *words)
-    assert np.isnan([found["flat"][name] for name in ("tau_b", "tau_ap", "tau_ap_low")]).all()
-    assert (found["flat"]["told"], found["flat"]["apart"]) == (1, 0)
-    for row in told.report.table("systems").rows:
-        assert row[3:5] == ["0 of 1", "0 of 1"]
+    _, orders = orders_of(*judges, "--runs", *runs)
+    assert {key[:2] for key in orders} == {("one", "two"), ("two", "one")}
+    turned = write_grades(tmp_path / "turned.txt", [0, 1, 2, 3])
+    _, orders = orders_of(*judges, turned, "--runs", *runs)
+    assert {key[1] for key in orders} == {"others"}
+    assert orders["turned", "others", "tau-b"]["value"] < 0

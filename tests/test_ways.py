@@ -49,9 +49,9 @@ from zelo_ray.commands.compare.ways import make_ways, options_as_yaml, plan_way
 from zelo_ray.engine import request_costs
 from zelo_ray.engine.request_costs import cost_queries, cost_requests
 from zelo_ray.errors import InputError, OptionError, PanelError
-from zelo_ray.evaluation.changes import count_needed
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
-from zelo_ray.evaluation.pairs import choose, measure_gain
+from zelo_ray.evaluation.agreement import RatingMatrix
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.evaluation.pairs import choose, count_needed, measure_gain
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.protocols import advance, load_protocol

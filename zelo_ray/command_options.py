@@ -206,7 +206,7 @@ class ProbeOptions(JudgingOptions):
 # --- people ---------------------------------------------------------------------------------------
 
 COEFFICIENTS = (
-    *("kappa", "kappa-linear", "kappa-quadratic", "pi", "fleiss"),
+    *("kappa", "kappa-linear", "kappa-quadratic", "fleiss"),
     *("alpha-nominal", "alpha-ordinal", "alpha-interval"),
     *("ac1", "ac2-linear", "ac2-quadratic", "agreement", "mcc"),
 )

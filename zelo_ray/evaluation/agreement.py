@@ -1,39 +1,32 @@
-"""Measure agreement: of pairs of raters and of panels, and of raters with people, with intervals.
+"""Measure agreement of raters, by pairs and by panels, with intervals over queries.
 
-Intervals are of a bootstrap over queries, since items of a query are dependent. Two figures that
-are compared are of the same samples: a query that is hard for one rater is hard for the other.
+Two raters are compared on the items that both judged, and a panel on those that at least two of
+them judged. Intervals are of a bootstrap over queries, since items of a query are dependent. Two
+figures that are compared are of the same samples: a query that is hard for one is hard for both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import product
 from math import nan
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 
-from zelo_ray.evaluation.coefficients import (
-    Coefficient,
-    Counts,
-    Kind,
-    RatingMatrix,
-    count_pair,
-    count_panel,
-)
-from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.evaluation.coefficients import Coefficient, Kind
+from zelo_ray.evaluation.ranking import Bools, Floats, Ints, count_cells, encode_texts, rank_texts
 from zelo_ray.evaluation.significance import FEWEST
 
 SAMPLES, CONFIDENCE = 1000, 0.95
-_UNDEFINED = 0.05
-"""The share of samples that may be undefined: the others would be a biased selection."""
-_CELLS = 2**21
-"""Cells of sampled tables that are in memory at once: 16 MB."""
+_UNDEFINED = 0.05  # of samples may be undefined: else the others are a biased selection
+_CELLS = 2**21  # of sampled tables that are in memory at once: 16 MB
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Estimate(NamedTuple):
     """A value, its 95% interval, and the number of its queries; NaN where it is unknown."""
 
     value: float
@@ -42,8 +35,168 @@ class Figure:
     queries: int
 
 
+@lru_cache(maxsize=4)
+def draw_samples(queries: int) -> Floats:
+    """Return weights of queries, [1 + samples, queries]: all alike, and then those of samples."""
+    rng = np.random.default_rng(queries)
+    drawn = [rng.integers(0, queries, queries) for _ in range(SAMPLES if queries else 0)]
+    counts = [np.ones(queries), *(np.bincount(each, minlength=queries) for each in drawn)]
+    return np.array(counts, dtype=np.float64)
+
+
+def estimate_values(values: Floats, queries: int) -> Estimate:
+    """Estimate a figure from its values under `draw_samples`, the first of which is its own.
+
+    The interval is the expanded percentile one (Hesterberg 2015, Am. Stat. 69:371): plain
+    percentiles are too narrow for few queries. NaN with fewer than 5 queries, or if the figure is
+    undefined in more than one sample of 20.
+    """
+    value, samples = float(values[0]), np.sort(values[1:][~np.isnan(values[1:])])
+    too_few = queries < FEWEST or len(samples) < (1 - _UNDEFINED) * (len(values) - 1)
+    if too_few or np.isnan(value) or not len(samples):
+        return Estimate(value, nan, nan, queries)
+    wider = scipy.special.stdtrit(queries - 1, (1 + CONFIDENCE) / 2)
+    wider *= np.sqrt(queries / (queries - 1))
+    places = scipy.special.ndtr([-wider, wider]) * (len(samples) - 1)
+    low, high = np.interp(places, np.arange(len(samples)), samples)
+    return Estimate(value, float(low), float(high), queries)
+
+
+def estimate(tables: Floats, known: Bools, figure: Callable[[Floats], Floats]) -> Estimate:
+    """Estimate a function of sums of tables, [queries, ...], over the queries that are known."""
+    rows = tables[known]
+    if not len(rows):
+        return Estimate(nan, nan, nan, 0)
+    return estimate_values(figure(np.tensordot(draw_samples(len(rows)), rows, axes=1)), len(rows))
+
+
+def estimate_share(part: Floats | Ints, whole: Floats | Ints) -> Estimate:
+    """Estimate the sum of parts over the sum of wholes; both [queries]."""
+    return estimate(np.stack([part, whole], axis=1).astype(np.float64), whole > 0, quotient)
+
+
+def quotient(sums: Floats) -> Floats:
+    """Return the first of two sums over the second, [..., 2] to [...]; NaN where that is 0."""
+    part, total = sums[..., 0], sums[..., 1]
+    return np.divide(part, total, out=np.full_like(part, np.nan), where=total > 0)
+
+
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class RatingMatrix:
+    """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
+
+    ``queries`` is [items], numbers in the order of the query ids. ``weights`` is how many items
+    each one stands for, [items], where those that the first rater judged were drawn with unequal
+    chances; figures of that rater are weighted by them.
+    """
+
+    raters: tuple[str, ...]
+    grades: NDArray[np.int16]
+    queries: Ints
+    levels: int
+    weights: Floats | None = None
+
+
+def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> RatingMatrix:
+    """Build a matrix from columns query_id, doc_id, judge and grade, with items in their order.
+
+    Several grades of a rater for an item become their median, of two middle ones their mean, where
+    a half goes to the even grade. ``weights`` are of the first rows, which are all of one rater.
+    """
+    raters, rater = encode_texts(grades["judge"])
+    queries, documents = (rank_texts(grades[name]) for name in ("query_id", "doc_id"))
+    width = int(documents.max(initial=0)) + 1
+    pairs, item = np.unique(queries * width + documents, return_inverse=True)
+    values = grades["grade"].to_numpy().astype(np.int64)
+    cells = rater * len(pairs) + item
+    at = np.lexsort((values, cells))
+    starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
+    sizes = np.diff(starts, append=len(at))
+    lower, upper = at[starts + (sizes - 1) // 2], at[starts + sizes // 2]
+    matrix = np.full((len(raters), len(pairs)), -1, np.int16)
+    matrix.flat[cells[lower]] = np.rint((values[lower] + values[upper]) / 2)
+    item_weights = None
+    if weights is not None:
+        item_weights = np.zeros(len(pairs))
+        item_weights[item[: len(weights)]] = weights
+    return RatingMatrix(tuple(raters), matrix, pairs // width, levels, item_weights)
+
+
+class Counts(NamedTuple):
+    """Tables by query, [queries, levels, levels] each, of the queries that have any items."""
+
+    tables: dict[Kind, Floats]
+    items: int
+
+    @property
+    def queries(self) -> int:
+        """Return how many queries have items."""
+        return len(self.tables["by_items"])
+
+    def scales(self, cuts: Iterable[int]) -> Iterator[tuple[str, "Counts"]]:
+        """Yield the scale and the counts: on the whole scale, and binarised at some grades."""
+        levels = self.tables["by_items"].shape[-1]
+        yield scale_name(levels), self
+        for cut in cuts if levels > 2 else ():
+            tables = {
+                kind: np.add.reduceat(np.add.reduceat(table, [0, cut], axis=1), [0, cut], axis=2)
+                for kind, table in self.tables.items()
+            }
+            yield scale_name(levels, cut), self._replace(tables=tables)
+
+    def compute(self, coefficients: Mapping[str, Coefficient]) -> dict[str, Floats]:
+        """Return the values of coefficients, each with those of samples of queries.
+
+        Coefficients of two raters are left out where there are more.
+        """
+        chosen = {name: each for name, each in coefficients.items() if each.table in self.tables}
+        if not self.queries:
+            return {name: np.full(1, nan) for name in chosen}
+        weights = draw_samples(self.queries)
+        if self.queries < FEWEST:
+            weights = weights[:1]
+        parts: dict[str, list[Floats]] = {name: [] for name in chosen}
+        step = max(1, _CELLS // self.tables["by_items"][0].size)
+        for start in range(0, len(weights), step):
+            rows = weights[start : start + step]
+            sums = {kind: np.tensordot(rows, table, axes=1) for kind, table in self.tables.items()}
+            for name, coefficient in chosen.items():
+                parts[name].append(coefficient.compute(sums))
+        return {name: np.concatenate(values) for name, values in parts.items()}
+
+
+def scale_name(levels: int, cut: int | None = None) -> str:
+    """Return the name of a scale: ``0-3``, or ``>=2``."""
+    return f"0-{levels - 1}" if cut is None else f">={cut}"
+
+
+def count_ratings(ratings: RatingMatrix, raters: Sequence[str]) -> Counts:
+    """Count how two or more raters judge the items that at least two of them judged."""
+    rows = [ratings.raters.index(rater) for rater in raters]
+    grades, weights, levels = ratings.grades[rows], None, ratings.levels
+    several = (grades >= 0).sum(axis=0) >= 2
+    if ratings.weights is not None and 0 in rows:
+        # what the first rater did not judge is stood for by what it judged
+        several &= ratings.grades[0] >= 0
+        weights = ratings.weights[several]
+    grades = grades[:, several]
+    names, queries = np.unique(ratings.queries[several], return_inverse=True)
+    shape, items = (len(names), levels, levels), grades.shape[1]
+    if len(rows) == 2:
+        confusion = count_cells(shape, queries, *grades, weights=weights).astype(np.float64)
+        both = confusion + np.swapaxes(confusion, -1, -2)
+        return Counts({"confusion": confusion, "by_items": both / 2, "by_ratings": both}, items)
+    given = np.stack([(grades == level).sum(axis=0) for level in range(levels)], axis=1)
+    sizes, weight = given.sum(axis=1), np.ones(items) if weights is None else weights
+    by_items, by_ratings = np.zeros((2, *shape))
+    for k, m in product(range(levels), repeat=2):
+        pairs = weight * given[:, k] * (given[:, m] - (k == m)) / (sizes - 1)
+        by_ratings[:, k, m] = np.bincount(queries, pairs, len(names))
+        by_items[:, k, m] = np.bincount(queries, pairs / sizes, len(names))
+    return Counts({"by_items": by_items, "by_ratings": by_ratings}, items)
+
+
+class Agreement(NamedTuple):
     """One coefficient, with its 95% interval, of two raters, or of the panel ``rater_a`` (B is "").
 
     ``scale`` is such as ``0-3``, or ``>=2`` for grades binarised there.
@@ -56,8 +209,8 @@ class Agreement:
     value: float
     low: float
     high: float
-    items: int
     queries: int
+    items: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +229,7 @@ class ConfusionCell:
 class Difference:
     """The difference between A's and B's agreement with people, on what all three judged.
 
-    ``relative`` is the change from B to A in per cent, NaN where ``value_b`` is not above 0.
+    ``relative`` is in per cent of ``value_b``, NaN where that is not above 0.
     """
 
     rater_a: str
@@ -93,159 +246,56 @@ class Difference:
     queries: int
 
 
-@lru_cache(maxsize=4)
-def draw_samples(queries: int) -> Floats:
-    """Return weights of queries, [1 + samples, queries]: all alike, and then those of samples."""
-    rng = np.random.default_rng(queries)
-    drawn = [rng.integers(0, queries, queries) for _ in range(SAMPLES if queries else 0)]
-    counts = [np.ones(queries), *(np.bincount(each, minlength=queries) for each in drawn)]
-    return np.array(counts, dtype=np.float64)
-
-
-def estimate_values(values: Floats, queries: int) -> Figure:
-    """Estimate a figure from its values under `draw_samples`, the first of which is its own.
-
-    The interval is the expanded percentile one (Hesterberg 2015, Am. Stat. 69:371): plain
-    percentiles are too narrow for few queries. NaN with fewer than 5 queries, or if the figure is
-    undefined in more than one sample of 20.
-    """
-    value, samples = float(values[0]), np.sort(values[1:][~np.isnan(values[1:])])
-    too_few = queries < FEWEST or len(samples) < (1 - _UNDEFINED) * (len(values) - 1)
-    if too_few or np.isnan(value) or not len(samples):
-        return Figure(value, nan, nan, queries)
-    wider = scipy.special.stdtrit(queries - 1, (1 + CONFIDENCE) / 2)
-    wider *= np.sqrt(queries / (queries - 1))
-    places = scipy.special.ndtr([-wider, wider]) * (len(samples) - 1)
-    low, high = np.interp(places, np.arange(len(samples)), samples)
-    return Figure(value, float(low), float(high), queries)
-
-
-def estimate(tables: Floats, known: NDArray[np.bool_], of: Callable[[Floats], Floats]) -> Figure:
-    """Estimate a function of sums of tables, [queries, ...], over the queries that are known."""
-    rows = tables[known]
-    if not len(rows):
-        return Figure(nan, nan, nan, 0)
-    return estimate_values(of(np.tensordot(draw_samples(len(rows)), rows, axes=1)), len(rows))
-
-
-def estimate_share(part: Floats | Ints, whole: Floats | Ints) -> Figure:
-    """Estimate the sum of parts over the sum of wholes; both [queries]."""
-    return estimate(np.stack([part, whole], axis=1).astype(np.float64), whole > 0, quotient)
-
-
-def quotient(sums: Floats) -> Floats:
-    """Return the first of two sums over the second, [..., 2] to [...]; NaN where that is 0."""
-    part, total = sums[..., 0], sums[..., 1]
-    return np.divide(part, total, out=np.full_like(part, np.nan), where=total > 0)
-
-
 def measure_agreement(
     ratings: RatingMatrix,
-    panels: Mapping[str, Sequence[str]],
+    raters: Sequence[str],
     coefficients: Mapping[str, Coefficient],
+    cuts: Sequence[int] = (),
     *,
-    thresholds: Iterable[int] = (),
-) -> tuple[list[Agreement], list[ConfusionCell]]:
-    """Measure all pairs of raters, and panels of three or more.
-
-    Args:
-        ratings: the judgments of all raters.
-        panels: raters that are measured together, by the panel's name; smaller ones are skipped.
-        coefficients: by name.
-        thresholds: grades from which a judgment counts as positive, in addition to the whole scale.
-
-    Returns:
-        Coefficients by pair (the rater that comes first in the ratings is A), then by panel.
-        Confusions of the same pairs and scales, zeros too.
-    """
-    agreed, confused, cuts = list[Agreement](), list[ConfusionCell](), [*thresholds]
-    for a, b in combinations(range(len(ratings.raters)), 2):
-        names = ratings.raters[a], ratings.raters[b]
-        for scale, counts in _scales(count_pair(ratings, a, b), ratings.levels, cuts):
-            agreed += _agreements((*names, scale), counts, _for(coefficients, "many"))
-        plain = count_pair(replace(ratings, weights=None), a, b)  # a confusion counts judgments
-        for scale, counts in _scales(plain, ratings.levels, cuts):
-            cells = np.ndenumerate(counts.tables["confusion"].sum(axis=0))
-            confused += [ConfusionCell(*names, scale, a, b, int(n)) for (a, b), n in cells]
-    for panel, raters in panels.items():
-        if len(raters) > 2:
-            rows = [ratings.raters.index(rater) for rater in raters]
-            for scale, counts in _scales(count_panel(ratings, rows), ratings.levels, cuts):
-                agreed += _agreements((panel, "", scale), counts, _for(coefficients, "two"))
-    return agreed, confused
-
-
-def _for(coefficients: Mapping[str, Coefficient], others: str) -> dict[str, Coefficient]:
-    return {name: of for name, of in coefficients.items() if of.raters != others}
-
-
-def scale_name(levels: int, threshold: int | None = None) -> str:
-    """Return the name of a scale: ``0-3``, or ``>=2``."""
-    return f"0-{levels - 1}" if threshold is None else f">={threshold}"
-
-
-def _scales(counts: Counts, levels: int, cuts: Iterable[int]) -> Iterator[tuple[str, Counts]]:
-    """Yield the counts on the whole scale, and binarised at some grades, by the scale's name."""
-    yield scale_name(levels), counts
-    for threshold in cuts if levels > 2 else ():
-        yield scale_name(levels, threshold), counts.binarise(threshold)
-
-
-def _agreements(
-    where: tuple[str, str, str], counts: Counts, coefficients: Mapping[str, Coefficient]
+    panel: str = "",
 ) -> Iterator[Agreement]:
-    for name, values in _values(counts, coefficients).items():
-        found = estimate_values(values, counts.queries)
-        yield Agreement(
-            *where, name, found.value, found.low, found.high, counts.items, counts.queries
-        )
+    """Measure two raters, of whom the first is A; or more, as a ``panel`` of this name.
+
+    ``cuts`` are grades from which a judgment counts as positive, in addition to the whole scale.
+    """
+    counts, (a, b, *_) = count_ratings(ratings, raters), (panel, "") if panel else raters
+    for scale, part in counts.scales(cuts):
+        for name, values in part.compute(coefficients).items():
+            found = estimate_values(values, counts.queries)
+            yield Agreement(a, b, scale, name, *found, counts.items)
 
 
-def _values(counts: Counts, coefficients: Mapping[str, Coefficient]) -> dict[str, Floats]:
-    """Return the value of each coefficient, and then those of samples of queries."""
-    if not counts.queries:
-        return {name: np.full(1, np.nan) for name in coefficients}
-    weights = draw_samples(counts.queries)
-    if counts.queries < FEWEST:
-        weights = weights[:1]
-    kinds: set[Kind] = {of.table for of in coefficients.values()}
-    parts: dict[str, list[Floats]] = {name: [] for name in coefficients}
-    step = max(1, _CELLS // counts.tables["by_items"][0].size)
-    for start in range(0, len(weights), step):
-        rows = weights[start : start + step]
-        sums = {kind: np.tensordot(rows, counts.tables[kind], axes=1) for kind in kinds}
-        for name, coefficient in coefficients.items():
-            parts[name].append(coefficient.of(sums))
-    return {name: np.concatenate(values) for name, values in parts.items()}
+def count_confusions(
+    ratings: RatingMatrix, pair: Sequence[str], cuts: Sequence[int] = ()
+) -> Iterator[ConfusionCell]:
+    """Count the judgments of two raters by both their grades, on every scale, zeros too."""
+    a, b = pair
+    for scale, counts in count_ratings(replace(ratings, weights=None), pair).scales(cuts):
+        for (grade_a, grade_b), items in np.ndenumerate(counts.tables["confusion"].sum(axis=0)):
+            yield ConfusionCell(a, b, scale, grade_a, grade_b, int(items))
 
 
 def compare_agreement(
     ratings: RatingMatrix,
     human: str,
-    pairs: Iterable[tuple[str, str]],
+    pair: tuple[str, str],
     coefficients: Mapping[str, Coefficient],
-    *,
-    thresholds: Sequence[int] = (),
-) -> list[Difference]:
-    """Compare raters by their agreement with one that counts as the truth.
+    cuts: Sequence[int] = (),
+) -> Iterator[Difference]:
+    """Compare two raters by their agreement with one that counts as the truth, ``human``.
 
-    Arguments are as in `measure_agreement`; ``human`` is the rater that counts as the truth. Two
-    raters that judged nothing in common with the people have NaN, of no items.
+    Values are NaN, of no items, where they judged nothing in common with the people.
     """
-    rows, asked = list[Difference](), _for(coefficients, "many")
-    for pair in pairs:
-        chosen = [ratings.raters.index(name) for name in (human, *pair)]
-        common = ratings.choose(chosen, (ratings.grades[chosen] >= 0).all(axis=0))
-        sides = (_scales(count_pair(common, 0, i), common.levels, thresholds) for i in (1, 2))
-        for (scale, first), (_, second) in zip(*sides, strict=True):
-            of_a, of_b = (_values(counts, asked) for counts in (first, second))
-            for name in asked:
-                found = estimate_values(of_a[name] - of_b[name], first.queries)
-                a, b = float(of_a[name][0]), float(of_b[name][0])
-                rows.append(
-                    Difference(
-                        *(*pair, scale, name, a, b, found.value, found.low, found.high),
-                        *(100 * found.value / b if b > 0 else nan, first.items, first.queries),
-                    )
-                )
-    return rows
+    rows = [ratings.raters.index(name) for name in (human, *pair)]
+    common = (ratings.grades[rows] >= 0).all(axis=0)
+    shared = replace(ratings, grades=np.where(common, ratings.grades, -1).astype(np.int16))
+    sides = (count_ratings(shared, (human, name)).scales(cuts) for name in pair)
+    for (scale, first), (_, second) in zip(*sides, strict=True):
+        values_a, values_b = (counts.compute(coefficients) for counts in (first, second))
+        for name, values in values_a.items():
+            found = estimate_values(values - values_b[name], first.queries)
+            a, b = float(values[0]), float(values_b[name][0])
+            ends = (found.value, found.low, found.high)
+            relative = 100 * found.value / b if b > 0 else nan
+            sizes = (first.items, first.queries)
+            yield Difference(*pair, scale, name, a, b, *ends, relative, *sizes)

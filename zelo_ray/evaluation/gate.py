@@ -7,12 +7,9 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from zelo_ray.evaluation.significance import FEWEST, LABELS_SURE, TIE, Floats
-
-POWER = 0.8
-"""Chance with which an equal candidate passes, for the number of queries that it needs."""
+from zelo_ray.evaluation.ranking import Bools, Floats
+from zelo_ray.evaluation.significance import FEWEST, LABELS_SURE, POWER, TIE
 
 Decision = Literal["better", "not worse", "worse", "not enough data", "own family only"]
 
@@ -21,10 +18,9 @@ Decision = Literal["better", "not worse", "worse", "not enough data", "own famil
 class GateDecision:
     """The result of a candidate against the baseline.
 
-    ``reason`` says why there is no decision; ``low`` and ``high`` are `limits` of the true
-    difference; ``labels`` is the share of draws of the labels in which the difference is not below
-    -``margin``, NaN without draws; ``enough`` is how many queries let an equal candidate pass four
-    times in five, 0 if unknown.
+    ``reason`` says why there is no decision; ``low`` and ``high`` are `limits`; ``labels`` is the
+    share of draws of the labels with a difference not below -``margin``, NaN without draws;
+    ``enough`` is how many queries let an equal candidate pass four times in five, 0 if unknown.
     """
 
     run: str
@@ -45,15 +41,15 @@ class GateDecision:
 
 def decide_gate(
     values: Floats,
-    answered: NDArray[np.bool_],
+    answered: Bools,
     rankers: Sequence[str],
     baseline: str,
     *,
     measure: str,
+    estimate: str = "panel",
     margin: float,
     confidence: float,
     drawn: Iterable[Floats] = (),
-    estimate: str = "panel",
     labelled: Sequence[int] | None = None,
 ) -> list[GateDecision]:
     """Decide for each ranker but the baseline, separately.
@@ -64,47 +60,41 @@ def decide_gate(
     also hold in .95 of the draws of the labels. A candidate that lacks queries of the baseline
     cannot pass, as its results on them are unknown.
 
-    Args:
-        values: metrics of shape [rankers, queries]; NaN: not defined for that query.
-        answered: which queries each ranker answered, [rankers, queries].
-        rankers: names of the runs.
-        baseline: one of them.
-        measure: the name of the measure.
-        margin: the largest loss of the measure that does not matter.
-        confidence: of each limit.
-        drawn: for each draw of the labels, metrics like ``values``.
-        estimate: the source of the values.
-        labelled: by ranker, how many queries have labels of people that tell it from the baseline.
+    Values and ``answered`` are [rankers, queries], NaN where the ``measure`` is not defined for a
+    query; ``drawn`` are values under draws of the labels; ``labelled`` says by ranker how many
+    queries have labels of people that tell it from the baseline.
     """
     base = rankers.index(baseline)
     metrics = np.where(answered, values, np.nan)
-    apart = metrics - metrics[base]
-    common = ~np.isnan(apart)
+    differences = metrics - metrics[base]
+    common = ~np.isnan(differences)
     draws = [np.where(common, draw - draw[base], 0.0).sum(axis=1) for draw in drawn]
     decisions = []
     for row, ranker in enumerate(rankers):
         if row == base:
             continue
-        differences = apart[row, common[row]]
-        under = np.array([draw[row] / differences.size for draw in draws if differences.size])
+        own = differences[row, common[row]]
+        under = np.array([draw[row] / own.size for draw in draws if own.size])
         telling = None if labelled is None else labelled[row]
-        low, high = limits(differences, confidence, telling)
-        verdict, reason = _decide(low, high, margin, under, differences.size)
+        low, high = limits(own, confidence, telling)
+        verdict, reason = _decide(low, high, margin, under, own.size)
         lost = int((answered[base] & ~answered[row]).sum())
-        if telling is not None and telling < FEWEST <= differences.size:
+        if telling is not None and telling < FEWEST <= own.size:
             reason = "too few of people's labels distinguish the two"
         elif lost and verdict in ("better", "not worse"):
-            verdict = "not enough data"
-            reason = f"it did not rank {lost:,} of the baseline's queries"
+            verdict, reason = (
+                "not enough data",
+                f"it did not rank {lost:,} of the baseline's queries",
+            )
         decisions.append(
             GateDecision(
                 *(ranker, baseline, measure, estimate, margin, confidence, verdict, reason),
-                difference=float(differences.mean()) if differences.size else nan,
+                difference=float(own.mean()) if own.size else nan,
                 low=low,
                 high=high,
                 labels=float((under >= -margin).mean()) if under.size else nan,
-                queries=differences.size,
-                enough=queries_needed(differences, margin, confidence),
+                queries=own.size,
+                enough=queries_needed(own, margin, confidence),
             )
         )
     return decisions
@@ -115,11 +105,10 @@ def limits(
 ) -> tuple[float, float]:
     """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
 
-    They are Student's t limits. If the differences are skewed, the limit on the side of the longer
-    tail is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). With few queries,
-    most of them with a difference of 0, t alone errs more often than its nominal rate, and so do
-    the bootstrap's percentiles (``benchmarks/gate.py``). If differences are based on people's
-    labels, the ``labelled`` queries give the degrees of freedom.
+    They are Student's t limits; if the differences are skewed, that on the side of the longer tail
+    is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536): with few queries, most
+    of them with a difference of 0, t alone errs too often (``benchmarks/gate.py``). If differences
+    are based on people's labels, the ``labelled`` queries give the degrees of freedom.
     """
     n = len(differences)
     size = n if labelled is None else min(n, labelled)
@@ -136,8 +125,7 @@ def limits(
 def queries_needed(differences: Floats, margin: float, confidence: float) -> int:
     """Return how many queries let an equally good candidate pass four times in five.
 
-    Uses the normal approximation and the spread of the differences; 0 if there are too few, they do
-    not vary, or there is no margin.
+    By the normal approximation; 0 if there are too few, they do not vary, or there is no margin.
     """
     if len(differences) < FEWEST or not margin > 0:
         return 0
@@ -149,10 +137,8 @@ def _decide(
     low: float, high: float, margin: float, under: Floats, queries: int
 ) -> tuple[Decision, str]:
     """Return the decision, and the reason if there is not enough data."""
-    if queries < FEWEST:
-        return "not enough data", f"a comparison needs {FEWEST} queries, and there are {queries:,}"
 
-    def holds(draws: NDArray[np.bool_]) -> bool:
+    def holds(draws: Bools) -> bool:
         return not draws.size or float(draws.mean()) >= LABELS_SURE
 
     if low > 0 and holds(under > 0):
@@ -161,8 +147,9 @@ def _decide(
         return "not worse", ""
     if low < -margin and high < 0 and holds(under < 0):
         return "worse", ""
-    unsure = low >= -margin or high < 0
-    return (
-        "not enough data",
-        "the labels are too uncertain" if unsure else "the interval is too wide",
-    )
+    if queries < FEWEST:
+        why = f"a comparison needs {FEWEST} queries, and there are {queries:,}"
+    else:
+        unsure = low >= -margin or high < 0
+        why = "the labels are too uncertain" if unsure else "the interval is too wide"
+    return "not enough data", why

@@ -10,9 +10,8 @@ are equal. A new one is a row of ``MEASURES``; or the user's own, ``my_module:ME
 """
 
 import ast
-import contextlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any, Literal
@@ -34,14 +33,15 @@ CHUNK_CELLS = 2**17
 
 
 class Lists:
-    """The lists of some queries, under some draws of the relevance: [draws, queries, …]."""
+    """The lists of some queries, under some draws of the relevance: [draws, queries, …].
+
+    ``retrieved`` is how many documents the run has, [queries], and ``level`` the first rank of
+    those tied with each of ``judged``, [queries, judged].
+    """
 
     def __init__(self, block: Block, relevance: Floats) -> None:
         """Take the queries, and relevances [draws, rows of the truth + 1], the last one NaN."""
-        self.retrieved: Ints = block.retrieved
-        """how many documents the run has, [queries]"""
-        self.level: Ints = block.level
-        """the first rank of those tied with each of ``judged``, [queries, judged]"""
+        self.retrieved, self.level = block.retrieved, block.level
         self._block, self._relevance = block, relevance
 
     @cached_property
@@ -53,10 +53,14 @@ class Lists:
         """Return the relevance by rank up to the cutoff, NaN where unjudged or past the end."""
         return self._relevance[:, self._block.rows[:, :cutoff]]
 
+    def relevant(self, cutoff: int | None, rel: float) -> Floats:
+        """Return 1 by rank where the relevance is at least ``rel``, else 0."""
+        return (self.ranked(cutoff) >= rel).astype(np.float64)
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a measure: its default, a check of a value, and the values in words."""
+    """A parameter of a measure: its default, a check of values, and the values in words."""
 
     default: Any
     accepts: Callable[[Any], bool]
@@ -67,11 +71,9 @@ class Parameter:
 class Linear:
     """A measure as a sum over ranks of discount times gain, which people's labels can correct.
 
-    Attributes:
-        depth: the rank from which on discounts are 0; None: none is.
-        discounts: of the first ranks, by their number.
-        gains: of some grades.
-        ideal: whether the sum is divided by that of the best order of all judged documents.
+    From rank ``depth`` on discounts are 0; ``discounts`` gives those of so many ranks, and
+    ``gains`` those of grades. An ``ideal`` measure is divided by the sum of the best order of all
+    judged documents.
     """
 
     depth: int | None
@@ -79,43 +81,66 @@ class Linear:
     gains: Callable[[Floats], Floats]
     ideal: bool = False
 
+    def measure(self, lists: Lists) -> Floats:
+        """Return the sum for each query, [draws, queries]."""
+        with np.errstate(over="ignore"):
+            gained, best = (
+                np.nan_to_num(self.gains(grades), nan=0.0, posinf=np.inf)
+                for grades in (lists.ranked(self.depth), lists.judged)
+            )
+        if not np.isfinite(best).all():
+            raise OptionError("gains of 2^relevance - 1 are too large here; use other measures")
+        total = np.asarray(gained @ self.discounts(gained.shape[-1]))
+        if not self.ideal:
+            return total
+        best = -np.sort(-best, axis=-1)[..., : self.depth]
+        return _ratio(total, best @ self.discounts(best.shape[-1]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureKind:
     """A kind of measure, which a cutoff and parameters make a `Measure`.
 
-    Args:
-        metrics: from lists, a cutoff (or None) and the parameters by name to the metric of each
-            query, [draws, queries].
-        cutoff: whether one may or must be given.
-        parameters: those that it takes, by name.
-        exclusive: whether at most one parameter may be given.
-        of_labels: whether it describes the labels rather than the run, so that runs are not
-            compared by it.
-        linear: from a cutoff (or None) and the parameters to the measure as a sum, if it is linear.
+    ``metrics`` gives the metric of each query, [draws, queries], from lists, a cutoff (or None) and
+    the parameters by name; ``linear`` gives the measure as a sum, if it is one, and then metrics
+    may be left out. Of ``exclusive`` parameters at most one may be given. Runs are not compared by
+    a measure that is ``about_labels`` rather than the run.
     """
 
-    metrics: Callable[..., Floats]
+    metrics: Callable[..., Floats] | None = None
+    linear: Callable[..., Linear] | None = None
     cutoff: Literal["required", "optional", "none"] = "optional"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     exclusive: bool = False
-    of_labels: bool = False
-    linear: Callable[..., Linear] | None = None
+    about_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One definition, such as nDCG@10; equal however it was written."""
+    """One definition, such as nDCG@10, with the parameters that differ from their default."""
 
     name: str
     cutoff: int | None = None
     parameters: tuple[tuple[str, Hashable], ...] = ()
-    """those that differ from their default, in the order of the kind's parameters"""
 
     @property
-    def of_labels(self) -> bool:
-        """Return whether the measure describes the labels rather than the run."""
-        return load_measure(self.name).of_labels
+    def kind(self) -> MeasureKind:
+        """Return its kind; raise `OptionError` if it is a plug-in that is not there any more."""
+        return _load(self.name)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return all parameters by name."""
+        defaults = {name: parameter.default for name, parameter in self.kind.parameters.items()}
+        return {**defaults, **dict(self.parameters)}
+
+    @property
+    def linear(self) -> Linear:
+        """Return it as a sum of discounts times gains; raise `OptionError` if it is not one."""
+        if self.kind.linear is None:
+            names = ", ".join(name for name, other in MEASURES.items() if other.linear)
+            raise OptionError(f"{self} is not linear in the labels; these are: {names}")
+        return self.kind.linear(self.cutoff, **self.arguments)
 
     def __str__(self) -> str:
         inside = ",".join(f"{name}={value!r}" for name, value in self.parameters)
@@ -128,50 +153,8 @@ def _ratio(part: Floats, whole: Floats | Ints, otherwise: float = 0.0) -> Floats
     return np.where(empty, otherwise, part / np.where(empty, 1, whole))
 
 
-def _relevant(lists: Lists, cutoff: int | None, rel: float) -> Floats:
-    return (lists.ranked(cutoff) >= rel).astype(np.float64)
-
-
-def _weigh(lists: Lists, linear: Linear) -> Floats:
-    """Return the sum of discounted gains, divided by the best possible one where it is ideal."""
-    with np.errstate(over="ignore"):
-        gained, best = (
-            np.nan_to_num(linear.gains(of), nan=0.0, posinf=np.inf)
-            for of in (lists.ranked(linear.depth), lists.judged)
-        )
-    if not np.isfinite(best).all():
-        raise OptionError("gains of 2^relevance - 1 are too large here; use other measures")
-    total = np.asarray(gained @ linear.discounts(gained.shape[-1]))
-    if not linear.ideal:
-        return total
-    best = -np.sort(-best, axis=-1)[..., : linear.depth]
-    return _ratio(total, best @ linear.discounts(best.shape[-1]))
-
-
-def _linear(linear: Callable[..., Linear], **others: Any) -> MeasureKind:
-    """Make a measure of its form as a sum."""
-    return MeasureKind(
-        metrics=lambda lists, cutoff, **given: _weigh(lists, linear(cutoff, **given)),
-        linear=linear,
-        **others,
-    )
-
-
 def _log_discounts(ranks: int) -> Floats:
     return 1 / np.log2(np.arange(2, ranks + 2))
-
-
-def _persistence(p: float) -> Callable[[int], Floats]:
-    """Return the chance to stop at each rank, if one goes on with chance p."""
-    return lambda ranks: (1 - p) * p ** np.arange(ranks, dtype=np.float64)
-
-
-def _mean_of(cutoff: int) -> Callable[[int], Floats]:
-    return lambda ranks: np.full(ranks, 1 / cutoff)
-
-
-def _from(rel: float) -> Callable[[Floats], Floats]:
-    return lambda grades: (grades >= rel).astype(np.float64)
 
 
 def _gain(grades: Floats) -> Floats:
@@ -188,26 +171,41 @@ def _ndcg(cutoff: int | None, dcg: str = "log2") -> Linear:
     return Linear(cutoff, _log_discounts, _GAINS[dcg], ideal=True)
 
 
-def _ndcg_of_scores(cutoff: int | None) -> Linear:
+def _ndcg_of_scores(lists: Lists, cutoff: int | None) -> Floats:
     """Return nDCG whose gain is how much more often a document wins than loses.
 
-    A score s in logits is centred on the query's mean, so against an average document of its query
-    it wins with probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below
-    the average. With exp(s) as the gain, the first document alone would decide where scores spread
-    widely: with the other 24 of 25 reversed, nDCG would still be .99.
+    Against an average document of its query, one with the score s (in logits) wins with probability
+    p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the average. With exp(s) as
+    the gain, the first document alone would decide where scores spread widely.
     """
-    return Linear(cutoff, _log_discounts, lambda scores: np.tanh(_gain(scores) / 2), ideal=True)
+    gains = Linear(cutoff, _log_discounts, lambda scores: np.tanh(_gain(scores) / 2), ideal=True)
+    return gains.measure(lists)
+
+
+def _mean_of_first(cutoff: int, gains: Callable[[Floats], Floats]) -> Linear:
+    return Linear(cutoff, lambda ranks: np.full(ranks, 1 / cutoff), gains)
+
+
+def _binary(rel: float) -> Callable[[Floats], Floats]:
+    return lambda grades: (grades >= rel).astype(np.float64)
+
+
+def _rank_biased(cutoff: int | None, p: float, rel: float) -> Linear:
+    """Weigh ranks by the chance to stop there, if one goes on with chance p."""
+    return Linear(
+        cutoff, lambda ranks: (1 - p) * p ** np.arange(ranks, dtype=np.float64), _binary(rel)
+    )
 
 
 def _average_precision(lists: Lists, cutoff: int | None, rel: float) -> Floats:
     """Divide by the number of relevant documents for any cutoff, as trec_eval does."""
-    relevant = _relevant(lists, cutoff, rel)
+    relevant = lists.relevant(cutoff, rel)
     precisions = relevant * np.cumsum(relevant, axis=-1) / np.arange(1, relevant.shape[-1] + 1)
     return _ratio(precisions.sum(axis=-1), (lists.judged >= rel).sum(axis=-1))
 
 
-def _r_precision(lists: Lists, cutoff: None, rel: float) -> Floats:  # noqa: ARG001 - others have one
-    relevant, total = _relevant(lists, None, rel), (lists.judged >= rel).sum(axis=-1)
+def _r_precision(lists: Lists, cutoff: None, rel: float) -> Floats:
+    relevant, total = lists.relevant(cutoff, rel), (lists.judged >= rel).sum(axis=-1)
     among = np.arange(relevant.shape[-1]) < total[..., np.newaxis]
     return _ratio((relevant * among).sum(axis=-1), total)
 
@@ -215,12 +213,11 @@ def _r_precision(lists: Lists, cutoff: None, rel: float) -> Floats:  # noqa: ARG
 def _recall(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
     """Return recall of documents from ``rel`` on, or of the ``k_gt`` best (of all, if fewer).
 
-    If several are tied for the last places among the best, any of them can fill such a place, and
-    no more of them count than there are places. So a perfect order of any truth gets 1 from rank
-    ``k_gt`` on.
+    Of several that are tied for the last places among the best, as many count as there are places.
+    So a perfect order of any truth gets 1 from rank ``k_gt`` on.
     """
     if k_gt is None:
-        found = _relevant(lists, cutoff, rel).sum(axis=-1)
+        found = lists.relevant(cutoff, rel).sum(axis=-1)
         return _ratio(found, (lists.judged >= rel).sum(axis=-1))
     places = np.minimum(k_gt, (~np.isnan(lists.judged)).sum(axis=-1))
     descending, ranked = -np.sort(-lists.judged, axis=-1), lists.ranked(cutoff)
@@ -237,13 +234,13 @@ def _reciprocal_rank(satisfied: Floats) -> Floats:
     return np.asarray((before - goes_on) @ (1 / np.arange(1, goes_on.shape[-1] + 1)))
 
 
-def _satisfied(lists: Lists, cutoff: int | None, max_rel: int) -> Floats:
-    """Return (2^g - 1) / 2^max_rel of grade g (Chapelle et al. 2009, CIKM, equation 4).
+def _expected_reciprocal_rank(lists: Lists, cutoff: int | None, max_rel: int) -> Floats:
+    """Satisfy with chance (2^g - 1) / 2^max_rel by grade g (Chapelle et al. 2009, CIKM, eq. 4).
 
     max_rel is 4 in gdeval, which refuses higher grades; here they count as max_rel.
     """
     grades = np.clip(np.nan_to_num(lists.ranked(cutoff), nan=0.0), 0, max_rel)
-    return np.asarray(np.expm1(np.log(2) * grades) / 2.0**max_rel)
+    return _reciprocal_rank(np.asarray(np.expm1(np.log(2) * grades) / 2.0**max_rel))
 
 
 def _share_judged(lists: Lists, cutoff: int | None) -> Floats:
@@ -257,46 +254,49 @@ def _pairs(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - others have 
 
     Documents that the run lacks come after all others, tied. NaN where no pair differs.
     """
-    relevance, level, byte = lists.judged, lists.level, 127
-    net, unequal = np.zeros((2, *relevance.shape[:-1]))
-    for start in range(1, relevance.shape[-1], byte):
-        # so few counts fit into bytes, which add up fastest
-        net_here, unequal_here = np.zeros((2, *relevance.shape), np.int8)
-        for apart in range(start, min(start + byte, relevance.shape[-1])):
-            upper, lower = relevance[..., :-apart], relevance[..., apart:]
-            right, wrong = (upper > lower).view(np.int8), (upper < lower).view(np.int8)
-            split = (level[:, :-apart] != level[:, apart:]).view(np.int8)
-            net_here[..., :-apart] += (right - wrong) * split
-            unequal_here[..., :-apart] += right | wrong
-        net += net_here.sum(axis=-1)
-        unequal += unequal_here.sum(axis=-1)
-    shares = (1 + _ratio(net, unequal, np.nan)) / 2
-    return np.where((lists.retrieved > 0) | (unequal == 0), shares, 0.0)
+    relevance, level = lists.judged, lists.level
+    net, unequal = np.zeros((2, *relevance.shape), np.int32)
+    for step in range(1, relevance.shape[-1]):
+        upper, lower = relevance[..., :-step], relevance[..., step:]
+        right, wrong = (upper > lower).view(np.int8), (upper < lower).view(np.int8)
+        ordered = (level[:, :-step] != level[:, step:]).view(np.int8)
+        net[..., :-step] += (right - wrong) * ordered
+        unequal[..., :-step] += right | wrong
+    differing = unequal.sum(axis=-1)
+    shares = (1 + _ratio(net.sum(axis=-1), differing, np.nan)) / 2
+    return np.where((lists.retrieved > 0) | (differing == 0), shares, 0.0)
 
 
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and isfinite(value)
 
 
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+_CUTOFF = Parameter(None, _is_count, "a whole number from 1, written as @10")
+_CUTOFFS = {
+    "none": {},
+    "optional": {"cutoff": _CUTOFF},
+    "required": {"cutoff": replace(_CUTOFF, default=REQUIRED)},
+}
 _REL = Parameter(1, _is_number, "the least relevance that counts as relevant, a number")
-_COUNT = Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1")
-_TOP = Parameter(4, lambda v: type(v) is int and 1 <= v <= 50, "a whole number from 1 to 50")
+_COUNT = Parameter(None, _is_count, "a whole number from 1")
+_TOP = Parameter(4, lambda v: _is_count(v) and v <= 50, "a whole number from 1 to 50")
 _CHANCE = Parameter(0.8, lambda v: _is_number(v) and 0 < v < 1, "a number between 0 and 1")
-_GAIN = Parameter(
+_DCG = Parameter(
     "log2",
     lambda v: isinstance(v, str) and v in _GAINS,
     f"{' or '.join(_GAINS)} (zelo_nDCG is by zELO scores)",
 )
 
 MEASURES: dict[str, MeasureKind] = {
-    "nDCG": _linear(_ndcg, parameters={"dcg": _GAIN}),
-    "zelo_nDCG": MeasureKind(
-        metrics=lambda lists, cutoff: _weigh(lists, _ndcg_of_scores(cutoff)),
-        linear=_ndcg,  # people give grades, and no scores
-    ),
+    "nDCG": MeasureKind(linear=_ndcg, parameters={"dcg": _DCG}),
+    "zelo_nDCG": MeasureKind(metrics=_ndcg_of_scores, linear=_ndcg),  # people give no scores
     "AP": MeasureKind(metrics=_average_precision, parameters={"rel": _REL}),
     "RR": MeasureKind(
-        metrics=lambda lists, cutoff, rel: _reciprocal_rank(_relevant(lists, cutoff, rel)),
+        metrics=lambda lists, cutoff, rel: _reciprocal_rank(lists.relevant(cutoff, rel)),
         parameters={"rel": _REL},
     ),
     "R": MeasureKind(
@@ -305,27 +305,24 @@ MEASURES: dict[str, MeasureKind] = {
         parameters={"rel": _REL, "k_gt": _COUNT},
         exclusive=True,
     ),
-    "P": _linear(
-        lambda cutoff, rel: Linear(cutoff, _mean_of(cutoff), _from(rel)),
+    "P": MeasureKind(
+        linear=lambda cutoff, rel: _mean_of_first(cutoff, _binary(rel)),
         cutoff="required",
         parameters={"rel": _REL},
     ),
-    "RBP": _linear(  # Moffat & Zobel 2008, TOIS 27:2; ir_measures' other RBP has no rel
-        lambda cutoff, p, rel: Linear(cutoff, _persistence(p), _from(rel)),
-        parameters={"p": _CHANCE, "rel": Parameter(REQUIRED, _is_number, _REL.what)},
+    "RBP": MeasureKind(  # Moffat & Zobel 2008, TOIS 27:2; ir_measures' other RBP has no rel
+        linear=_rank_biased,
+        parameters={"p": _CHANCE, "rel": replace(_REL, default=REQUIRED)},
     ),
     "Success": MeasureKind(
-        metrics=lambda lists, cutoff, rel: _relevant(lists, cutoff, rel).max(-1, initial=0.0),
+        metrics=lambda lists, cutoff, rel: lists.relevant(cutoff, rel).max(-1, initial=0.0),
         cutoff="required",
         parameters={"rel": _REL},
     ),
     "Rprec": MeasureKind(metrics=_r_precision, cutoff="none", parameters={"rel": _REL}),
-    "ERR": MeasureKind(
-        metrics=lambda lists, cutoff, max_rel: _reciprocal_rank(_satisfied(lists, cutoff, max_rel)),
-        parameters={"max_rel": _TOP},
-    ),
-    "Grade": _linear(lambda cutoff: Linear(cutoff, _mean_of(cutoff), _gain), cutoff="required"),
-    "Judged": MeasureKind(metrics=_share_judged, of_labels=True),
+    "ERR": MeasureKind(metrics=_expected_reciprocal_rank, parameters={"max_rel": _TOP}),
+    "Grade": MeasureKind(linear=lambda cutoff: _mean_of_first(cutoff, _gain), cutoff="required"),
+    "Judged": MeasureKind(metrics=_share_judged, about_labels=True),
     "Pairs": MeasureKind(metrics=_pairs, cutoff="none"),
 }
 """The measures by name; ``Grade`` is the mean grade of the first k, unjudged ones counting 0."""
@@ -338,7 +335,7 @@ _BY_WORD = {name.lower(): name for name in MEASURES} | {
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     """Parse measures, without duplicates."""
-    return tuple(dict.fromkeys(parse_measure(text) for text in texts))
+    return tuple(dict.fromkeys(map(parse_measure, texts)))
 
 
 def parse_measure(text: str) -> Measure:
@@ -346,19 +343,13 @@ def parse_measure(text: str) -> Measure:
     name, arguments = _split(text)
     if name not in MEASURES and name not in find_installed("measures"):
         name = _BY_WORD.get(name.lower(), name)
-    kind = load_measure(name)
-    cutoff = arguments.pop("cutoff", None)
-    if cutoff is not None and kind.cutoff == "none":
-        raise OptionError(f"{text!r}: {name} has no cutoff")
-    if cutoff is None and kind.cutoff == "required":
-        raise OptionError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
-    if cutoff is not None and (type(cutoff) is not int or cutoff < 1):
-        raise OptionError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
-    for unknown in arguments.keys() - kind.parameters.keys():
-        choices = ", ".join(kind.parameters) or "none"
+    kind = _load(name)
+    known = {**_CUTOFFS[kind.cutoff], **kind.parameters}
+    for unknown in arguments.keys() - known.keys():
+        choices = ", ".join(known) or "none"
         raise OptionError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
-    parameters = list[tuple[str, Hashable]]()
-    for key, parameter in kind.parameters.items():
+    values = dict[str, Any]()
+    for key, parameter in known.items():
         value = arguments.get(key, parameter.default)
         if value is REQUIRED:
             raise OptionError(f"{text!r}: {name} needs {key}, {parameter.what}")
@@ -366,31 +357,11 @@ def parse_measure(text: str) -> Measure:
             raise OptionError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
         if value != parameter.default:
             is_integer = isinstance(value, float) and value.is_integer()
-            parameters.append((key, int(value) if is_integer else value))
-    if len(parameters) > 1 and kind.exclusive:
-        raise OptionError(
-            f"{text!r}: {' and '.join(key for key, _ in parameters)} exclude each other"
-        )
-    return Measure(name, cutoff, tuple(parameters))
-
-
-_MEANINGS = {
-    "zelo_nDCG": "gains are from zELO scores",
-    "rel": "documents are relevant from {:g} on",
-    "k_gt": "the {:g} most relevant documents of a query count",
-}
-
-
-def describe_measures(names: Iterable[str]) -> str:
-    """Return in a sentence what is special about some measures; "" if nothing is."""
-    says = list[str]()
-    for name in names:
-        with contextlib.suppress(OptionError):  # of a plug-in that is not here any more
-            measure = parse_measure(name)
-            parts = [_MEANINGS[k].format(v) for k, v in measure.parameters if k in _MEANINGS]
-            parts += [_MEANINGS[measure.name]] if measure.name in _MEANINGS else []
-            says += [f"{name}: {', '.join(parts)}"] if parts else []
-    return f"{'; '.join(says)}." if says else ""
+            values[key] = int(value) if is_integer else value
+    cutoff = values.pop("cutoff", None)
+    if len(values) > 1 and kind.exclusive:
+        raise OptionError(f"{text!r}: {' and '.join(values)} exclude each other")
+    return Measure(name, cutoff, tuple(values.items()))
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
@@ -411,15 +382,14 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
         if isinstance(node, ast.Name) and len(arguments) == len(written):
             return f"{where}:{node.id}" if where else node.id, arguments
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        pass  # the error below speaks of measures and not of Python
-    names = ", ".join(add_installed(MEASURES, "measures"))
+        pass  # the error speaks of measures and not of Python
     raise OptionError(
         f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or R(k_gt=5)@10; "
-        f"there are {names}"
+        f"there are {', '.join(add_installed(MEASURES, 'measures'))}"
     )
 
 
-def load_measure(name: str) -> MeasureKind:
+def _load(name: str) -> MeasureKind:
     """Return a kind of measure by its name, or a plug-in, or raise `OptionError`."""
     if name in MEASURES:
         return MEASURES[name]
@@ -439,20 +409,13 @@ def evaluate(
 ) -> Floats:
     """Compute the metrics of one run, [measures, queries], to 12 decimals.
 
-    Args:
-        measures: what to measure.
-        ranking: the run, ranked against its truth.
-        relevance: instead of the truth's own, [rows of the truth]; or [draws, rows], for metrics
-            [draws, measures, queries]. The ranking is reused, so draws cost little.
+    Of a ``relevance`` in place of the truth's own, [rows of the truth]; or of several, [draws,
+    rows]: then metrics are [draws, measures, queries].
 
     Raises:
         OptionError: a measure of the user's own fails.
-        ValueError: the relevance has another number of rows than the truth, or is not finite.
     """
-    rows = len(ranking.truth.relevance)
     labels = np.asarray(ranking.truth.relevance if relevance is None else relevance, np.float64)
-    if labels.ndim not in (1, 2) or labels.shape[-1] != rows or not np.isfinite(labels).all():
-        raise ValueError(f"relevance must be finite, of shape [{rows}] or [draws, {rows}]")
     draws = np.pad(np.atleast_2d(labels), ((0, 0), (0, 1)), constant_values=np.nan)
     metrics = np.empty((len(draws), len(measures), len(ranking.truth.query_ids)))
     for block in ranking.blocks:
@@ -460,51 +423,38 @@ def evaluate(
         for start in range(0, len(draws), step):
             lists = Lists(block, draws[start : start + step])
             for i, measure in enumerate(measures):
-                metrics[start : start + step, i, block.queries] = _values(measure, lists)
+                metrics[start : start + step, i, block.queries] = _measure(measure, lists)
     # Digits past the twelfth are rounding, which must not break a tie of two runs.
     metrics = np.round(metrics, 12)
     return metrics[0] if labels.ndim == 1 else metrics
 
 
-def _values(measure: Measure, lists: Lists) -> Floats:
+def _measure(measure: Measure, lists: Lists) -> Floats:
     """Return the metrics of some queries, [draws, queries]."""
-    kind = load_measure(measure.name)
-    parameters = _parameters(measure, kind)
-    if measure.name in MEASURES:
-        return kind.metrics(lists, measure.cutoff, **parameters)
+    metrics = measure.kind.metrics
     try:
-        values = np.asarray(kind.metrics(lists, measure.cutoff, **parameters), np.float64)
-    except Exception as error:  # noqa: BLE001 - it is the user's own code
+        if metrics is None:
+            return measure.linear.measure(lists)
+        values = np.asarray(metrics(lists, measure.cutoff, **measure.arguments), np.float64)
+    except Exception as error:
+        if measure.name in MEASURES:
+            raise
         raise OptionError(f"{measure} failed: {format_error(error)}") from None
     if values.shape != (wanted := lists.judged.shape[:-1]):
         raise OptionError(f"{measure}: metrics of shape {values.shape} instead of {wanted}")
     return values
 
 
-def _parameters(measure: Measure, kind: MeasureKind) -> dict[str, Any]:
-    defaults = {name: parameter.default for name, parameter in kind.parameters.items()}
-    return {**defaults, **dict(measure.parameters)}
-
-
-def linear_of(measure: Measure) -> Linear:
-    """Return a measure as a sum of discounts times gains; raise `OptionError` if it is not one."""
-    kind = load_measure(measure.name)
-    if kind.linear is None:
-        names = ", ".join(name for name, other in MEASURES.items() if other.linear)
-        raise OptionError(f"{measure} is not linear in the labels; these are: {names}")
-    return kind.linear(measure.cutoff, **_parameters(measure, kind))
-
-
 def default_measures(truth: Truth) -> tuple[Measure, ...]:
     """Return the default measures for a truth of this kind, the main one first.
 
-    Scores count by their sizes. For measures of binary relevance, grades of the upper half of the
-    scale are relevant: from 2 of 3 on, as in the TREC Deep Learning tracks.
+    Where relevance is binary, grades of the upper half of the scale are relevant: from 2 of 3 on,
+    as in the TREC Deep Learning tracks.
     """
     if truth.kind == "scores":
         return parse_measures(["zelo_nDCG@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])
     half = float(np.ceil(truth.relevance.max(initial=0))) / 2
     is_integer = (truth.relevance == np.floor(truth.relevance)).all()
     rel = max(1, int(np.ceil(half))) if is_integer else half  # 1.5 of mean grades up to 3
-    of_relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
-    return parse_measures(["nDCG@10", *of_relevant, "Judged@10"])
+    relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
+    return parse_measures(["nDCG@10", *relevant, "Judged@10"])

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import nan
+from math import ceil, isnan, nan
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
-from zelo_ray.evaluation.agreement import Figure, estimate_share
-from zelo_ray.evaluation.changes import LEVEL, count_needed
-from zelo_ray.evaluation.significance import TIE, Floats, Ints, paired_test
+from zelo_ray.evaluation.agreement import CONFIDENCE, Estimate, estimate_share
+from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.evaluation.significance import ALPHA, POWER, TIE, paired_test
 
 Measure = Literal["concordance", "agreement"]
 MOST = 0.9
 """A way that judged a smaller share is not chosen: these pairs may be easier."""
+_MOST_QUERIES = 10_000_000  # beyond that a difference is as good as none
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,13 @@ class LabelledPairs:
         weighted = self.weights * np.nan_to_num(values)
         return np.bincount(self.queries, weighted, len(self.query_ids)).astype(np.float64)
 
-    def share(self, values: Floats) -> Figure:
+    def count(self, values: Floats) -> Floats:
+        """Return weighted counts by query of values that are not NaN."""
+        return self.sums((~np.isnan(values)).astype(np.float64))
+
+    def share(self, values: Floats) -> Estimate:
         """Estimate the weighted mean of values, over the queries; NaN is left out."""
-        return estimate_share(self.sums(values), self.sums((~np.isnan(values)).astype(np.float64)))
+        return estimate_share(self.sums(values), self.count(values))
 
 
 def choose(
@@ -62,11 +68,10 @@ def choose(
     unless all did.
     """
     credit = {name: pairs.credit(row, measure) for name, row in verdicts.items()}
-    known = {name: (~np.isnan(row)).astype(np.float64) for name, row in credit.items()}
-    eligible = [name for name, row in known.items() if row.sum() >= MOST * len(row)]
+    eligible = {name: row for name, row in credit.items() if np.mean(~np.isnan(row)) >= MOST}
     shares = {
-        name: pairs.sums(credit[name]).sum() / max(1.0, pairs.sums(known[name]).sum())
-        for name in eligible or credit
+        name: pairs.sums(row).sum() / max(1.0, pairs.count(row).sum())
+        for name, row in (eligible or credit).items()
     }
     return next(name for name, share in shares.items() if share >= max(shares.values()) - TIE)
 
@@ -95,7 +100,7 @@ class Gain:
     @property
     def is_better(self) -> bool:
         """Return whether it is significantly better."""
-        return self.difference > 0 and self.p <= LEVEL
+        return self.difference > 0 and self.p <= ALPHA
 
 
 def measure_gain(
@@ -110,15 +115,46 @@ def measure_gain(
     """Measure by how much a way agrees more with people than another; test it if asked."""
     first, second = (pairs.credit(verdicts[name], measure) for name in (way, other))
     difference = first - second
-    known = ~np.isnan(difference)
-    both, gained = pairs.sums(known.astype(np.float64)), pairs.sums(difference)
-    judged = both > 0
+    both, gained = pairs.count(difference), pairs.sums(difference)
+    known, judged = ~np.isnan(difference), both > 0
     both, gained = both[judged], gained[judged]
     found, total = estimate_share(gained, both), max(1.0, float(both.sum()))
-    p = float(paired_test(gained[np.newaxis], 0.95).p[0]) if tested else nan
+    p = float(paired_test(gained[np.newaxis], CONFIDENCE).p[0]) if tested else nan
     value, other_value = (
         float(pairs.sums(np.where(known, row, nan)).sum()) / total for row in (first, second)
     )
     ends = (value, other_value, found.value, found.low, found.high, p)
     sizes = (int(known.sum()), int(judged.sum()), count_needed(gained, both))
     return Gain(way, other, *ends, *sizes)
+
+
+def count_needed(differences: Floats, pairs: Floats) -> int:
+    """Return how many queries would show the difference seen, at level .05 with power .8.
+
+    ``differences`` say by query on how many more pairs the one is right than the other, of so many
+    ``pairs`` that both judged. The variance of this ratio of sums is that of its residuals (Cochran
+    1977, Sampling Techniques, section 6.4); then n = ((z of .975 + z of .8) sd / difference)^2
+    (Cohen 1988, Statistical Power Analysis, section 2.4). It is 0 with fewer than two queries, or
+    no difference.
+    """
+    if len(differences) < 2 or abs(differences.sum()) <= TIE:
+        return 0
+    mean = differences.sum() / pairs.sum()
+    residuals = (differences - mean * pairs) / pairs.mean()
+    sd = float(np.sqrt((residuals**2).sum() / (len(differences) - 1)))
+    wide = float(scipy.special.ndtri(1 - ALPHA / 2) + scipy.special.ndtri(POWER))
+    needed = (wide * sd / abs(float(mean))) ** 2
+    return 0 if isnan(needed) or needed > _MOST_QUERIES else max(2, ceil(needed))
+
+
+def p_of_interval(value: float, low: float, high: float, queries: int, tests: int) -> float:
+    """Return the p that a 95% interval over queries comes to, corrected for so many tests.
+
+    It is above .05 where the interval, widened to 1 - .05 / tests (Bonferroni) in the ratio of
+    Student's quantiles, holds 0: samples of queries do not estimate such extreme quantiles.
+    """
+    if isnan(low) or abs(value) <= TIE:
+        return nan if isnan(low) else 1.0
+    t = abs(value) / max(value - low if value > 0 else high - value, TIE)
+    t *= float(scipy.special.stdtrit(queries - 1, (1 + CONFIDENCE) / 2))
+    return min(1.0, 2 * tests * float(scipy.special.stdtr(queries - 1, -t)))

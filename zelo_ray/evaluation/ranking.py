@@ -1,8 +1,9 @@
 """Rank runs against a truth: who judged what, and what stands where, as padded matrices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -14,35 +15,30 @@ from zelo_ray.errors import InputError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-BLOCK_CELLS = 2**17
-"""Documents of the queries in one block: a megabyte a matrix, so that the work stays in cache."""
-MISSING = 2**31
-"""The level of a judged document that the run lacks: below all others, tied."""
+BLOCK_CELLS = 2**17  # documents of the queries in one block: a megabyte, which stays in cache
+MISSING = 2**31  # the level of a judged document that the run lacks: below all others, tied
 
 
 class Truth:
     """Qrels whose rows can be found by query and document.
 
-    Attributes:
-        query_ids: in the order of their first appearance.
-        doc_ids: an Arrow array, [rows].
-        relevance: [rows].
-        std_error: [rows], NaN where it is not known.
-        query: the place of each row's query in ``query_ids``, [rows].
+    ``query_ids`` are in the order of their first appearance. Of each row there are ``query``, a
+    place in them; ``doc_ids``, an Arrow array; ``relevance``; and ``std_error``, NaN if unknown.
     """
 
     def __init__(self, qrels: pa.Table) -> None:
         """Encode a table with the columns of `records.Qrel`; it may lack standard errors.
 
         Raises:
-            InputError: a column is missing, a pair occurs twice, or a relevance is not finite.
+            InputError: a pair occurs twice, or a relevance is not finite.
         """
-        queries, self.doc_ids = read_texts(qrels, "query_id"), read_texts(qrels, "doc_id")
-        self.relevance = read_numbers(qrels, "relevance")
+        queries, self.doc_ids = ids = _ids_of(qrels)
+        self.relevance = _numbers(qrels, "relevance")
         self.std_error = np.full(len(self.relevance), np.nan)
         if "std_error" in qrels.column_names:
-            self.std_error = read_numbers(qrels, "std_error")
+            self.std_error = _numbers(qrels, "std_error")
         encoded, documents = queries.dictionary_encode(), self.doc_ids.dictionary_encode()
         self.query_ids: list[str] = encoded.dictionary.to_pylist()
         self.query: Ints = encoded.indices.to_numpy().astype(np.int64)
@@ -50,8 +46,9 @@ class Truth:
         keys = self.query * max(1, len(self._documents)) + documents.indices.to_numpy()
         self._order = np.argsort(keys, kind="stable")
         self._sorted = keys[self._order]
-        _refuse_repeated(self._sorted, self._order, queries, self.doc_ids, " is judged twice")
-        _refuse_strange(self.relevance, queries, self.doc_ids, "relevance")
+        repeated = self._order[1:][np.diff(self._sorted) == 0]
+        _refuse(repeated, ids, "is judged twice")
+        _refuse(np.flatnonzero(~np.isfinite(self.relevance)), ids, "has no finite relevance")
 
     @cached_property
     def kind(self) -> Literal["scores", "grades", "binary"]:
@@ -97,32 +94,35 @@ class Block:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The documents of a run in their order, for each query of a truth."""
+    """The documents of a run in their order, for each query of a truth.
+
+    ``counts`` are how many documents the run has, [queries of the truth], and ``rows`` the truth's
+    row of each ranked document, query after query; -1 if unjudged. ``doc_ids`` are of the whole
+    run; those ranked stand at ``positions``.
+    """
 
     truth: Truth
     blocks: tuple[Block, ...]
     counts: Ints
-    """how many documents the run has, [queries of the truth]"""
     rows: Ints
-    """the truth's row of each ranked document, query after query; -1 if unjudged"""
     doc_ids: Any
-    """the documents of the whole run; those ranked stand at ``positions``"""
     positions: Ints
 
     @cached_property
-    def answered(self) -> NDArray[np.bool_]:
+    def answered(self) -> Bools:
         """Return for each query of the truth whether the run has it."""
         return self.counts > 0
 
     @cached_property
-    def missing(self) -> tuple[str, ...]:
-        """Return the queries of the truth that the run lacks."""
-        return tuple(self.truth.query_ids[i] for i in np.flatnonzero(~self.answered))
-
-    @cached_property
     def places(self) -> Ints:
         """Return the place of each ranked document among those of its query, from 0."""
-        return _count_up(self.counts)
+        starts = np.cumsum(self.counts) - self.counts
+        return np.arange(self.counts.sum()) - np.repeat(starts, self.counts)
+
+    @cached_property
+    def queries(self) -> Ints:
+        """Return the place in the truth of each ranked document's query."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def ids(self, at: Ints) -> Any:
         """Return the ids of some ranked documents, as an Arrow array."""
@@ -130,31 +130,27 @@ class Ranking:
 
     def documents(self, query: int) -> list[str]:
         """Return the ids of a query's documents, best first, for the query's place."""
-        start = int(self.counts[:query].sum())
-        ids: list[str] = self.ids(np.arange(start, start + self.counts[query])).to_pylist()
+        ids: list[str] = self.ids(np.flatnonzero(self.queries == query)).to_pylist()
         return ids
 
     def unjudged(self, depth: int) -> list[tuple[str, str, int]]:
         """Return query, document and rank, from 1, of unjudged documents up to a depth."""
         at = np.flatnonzero((self.rows < 0) & (self.places < depth))
-        queries = np.repeat(np.arange(len(self.counts)), self.counts)[at]
-        names = [self.truth.query_ids[query] for query in queries]
+        names = [self.truth.query_ids[query] for query in self.queries[at]]
         return [*zip(names, self.ids(at).to_pylist(), (self.places[at] + 1).tolist(), strict=True)]
 
 
 def rank_run(truth: Truth, run: pa.Table) -> Ranking:
     """Order the documents of a run by score; equal ones by doc_id, descending, as trec_eval does.
 
-    Args:
-        truth: the judgments that the run is measured against.
-        run: the columns of `records.Ranked`, rows in any order.
+    ``run`` has the columns of `records.Ranked`, rows in any order.
 
     Raises:
-        InputError: a column is missing, a pair occurs twice, or a score is not finite.
+        InputError: a pair occurs twice, or a score is not finite.
     """
-    query_ids, doc_ids = read_texts(run, "query_id"), read_texts(run, "doc_id")
-    scores = read_numbers(run, "score")
-    _refuse_strange(scores, query_ids, doc_ids, "score")
+    query_ids, doc_ids = ids = _ids_of(run)
+    scores = _numbers(run, "score")
+    _refuse(np.flatnonzero(~np.isfinite(scores)), ids, "has no finite score")
     known = pc.index_in(query_ids, value_set=pa.array(truth.query_ids, query_ids.type))
     places = np.asarray(known.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     entries = np.flatnonzero(places >= 0)
@@ -162,7 +158,8 @@ def rank_run(truth: Truth, run: pa.Table) -> Ranking:
     codes = documents.indices.to_numpy()[entries].astype(np.int64)
     keys = query * max(1, len(documents.dictionary)) + codes
     by_key = np.argsort(keys, kind="stable")
-    _refuse_repeated(keys[by_key], entries[by_key], query_ids, doc_ids, " is ranked twice")
+    repeated = by_key[1:][np.diff(keys[by_key]) == 0]
+    _refuse(entries[repeated], ids, "is ranked twice")
     limit = np.finfo(np.float32).max
     singles = np.clip(scores[entries], -limit, limit).astype(np.float32)
     order = np.lexsort((-singles, query))
@@ -212,57 +209,36 @@ def _pad(flat: Ints, counts: Ints, queries: Ints) -> Ints:
     return padded
 
 
-def _count_up(counts: Ints) -> Ints:
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+def count_cells(shape: tuple[int, ...], *places: Ints, weights: Floats | None = None) -> Any:
+    """Count rows by their places along each axis of a table of this shape."""
+    cells = np.ravel_multi_index(places, shape)
+    return np.bincount(cells, weights, prod(shape)).reshape(shape)
 
 
 def encode_texts(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """Return the texts of a column as they first appear, and each row's place among them."""
-    encoded = pa.concat_arrays(column.chunks or [pa.array([], pa.string())]).dictionary_encode()
+    encoded = column.combine_chunks().dictionary_encode()
     places = encoded.indices.to_numpy(zero_copy_only=False)
     return encoded.dictionary.to_pylist(), places.astype(np.int64)
 
 
-def read_texts(table: pa.Table, name: str) -> Any:
-    """Return a column of ids as one array; raise `InputError` if it is missing or has nulls."""
-    # Long offsets: the ids of a large run can take more than 2 GB together.
-    return _read(table, name, pa.large_string())
+def rank_texts(column: pa.ChunkedArray) -> Ints:
+    """Return each row's place among the sorted texts of a column, from 0."""
+    ranks = pc.rank(column.combine_chunks(), tiebreaker="dense")
+    return np.asarray(ranks.to_numpy(), np.int64) - 1
 
 
-def read_numbers(table: pa.Table, name: str) -> Floats:
-    """Return a column of numbers; raise `InputError` if it is missing or has nulls."""
-    return np.asarray(_read(table, name, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+def _ids_of(table: pa.Table) -> list[Any]:
+    """Return query and document ids, with long offsets: they can take more than 2 GB together."""
+    columns = (table[name].cast(pa.large_string()) for name in ("query_id", "doc_id"))
+    return [column.combine_chunks() for column in columns]
 
 
-def _read(table: pa.Table, name: str, kind: pa.DataType) -> Any:
-    if name not in table.column_names:
-        names = ", ".join(table.column_names) or "none"
-        raise InputError(f"there is no column {name!r}, only {names}")
-    column = table[name]
-    if column.null_count:
-        raise InputError(f"{column.null_count} of {len(column)} rows have no {name}")
-    try:
-        column = column.cast(kind)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"column {name!r}: {error}") from None
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
+def _numbers(table: pa.Table, name: str) -> Floats:
+    return np.asarray(table[name].to_numpy(), np.float64)
 
 
-def _refuse_repeated(keys: Ints, rows: Ints, query_ids: Any, doc_ids: Any, what: str) -> None:
-    """Raise `InputError` if sorted keys, of these rows, have a pair twice."""
-    repeated = np.flatnonzero(keys[1:] == keys[:-1])
-    if repeated.size:
-        name = _name(query_ids, doc_ids, int(rows[repeated[0] + 1]))
-        raise InputError(f"{name}{what}")
-
-
-def _refuse_strange(values: Floats, query_ids: Any, doc_ids: Any, what: str) -> None:
-    """Raise `InputError` if a value is not finite."""
-    strange = np.flatnonzero(~np.isfinite(values))
-    if strange.size:
-        row = int(strange[0])
-        raise InputError(f"{_name(query_ids, doc_ids, row)} has the {what} {values[row]}")
-
-
-def _name(query_ids: Any, doc_ids: Any, row: int) -> str:
-    return f"document {doc_ids[row].as_py()!r} of query {query_ids[row].as_py()!r}"
+def _refuse(rows: Ints, ids: Sequence[Any], why: str) -> None:
+    for row in rows.tolist():
+        query_id, doc_id = (column[row].as_py() for column in ids)
+        raise InputError(f"document {doc_id!r} of query {query_id!r} {why}")

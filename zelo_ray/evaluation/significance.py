@@ -7,31 +7,22 @@ for each ranker (or pair of rankers) and a column for each query, with NaN where
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
-from math import isnan
+from math import isnan, log2, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from zelo_ray.evaluation.ranking import Bools, Floats, Ints
 from zelo_ray.records import Comparison, Estimate, Mean
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-FEWEST = 5
-"""With fewer queries no interval is given."""
-TIE = 1e-12
-"""Metrics and means that differ by less are equal: they are of the order of 1, so the difference is
-rounding, which depends on the order of summation."""
-FEW = 16
-"""With fewer differences other than 0, all signs are enumerated: at most 32,768 cases."""
-ALPHA = 0.05
-"""Differences with a smaller p (after Holm's correction) are significant."""
-LABELS_SURE = 0.95
-"""Share of the draws of the labels in which a decision must hold, too."""
+FEWEST = 5  # with fewer queries no interval is given
+TIE = 1e-12  # metrics, which are of the order of 1, that differ by less differ by rounding
+FEW = 16  # with fewer differences other than 0, all signs are enumerated: at most 32,768 cases
+ALPHA = 0.05  # differences with a smaller p, after Holm's correction, are significant
+POWER = 0.8  # the chance to find one, where it is said how many queries that takes
+LABELS_SURE = 0.95  # of the draws of the labels: the share in which a decision must hold, too
 TEST = "paired t-test over queries, with the exact test of signs where few differ"
-"""What `paired_test` is, in words."""
 
 
 class StudentTest(NamedTuple):
@@ -49,19 +40,19 @@ class StudentTest(NamedTuple):
         chance = np.where(self.mean > 0, 1 - self.p / 2, self.p / 2)
         return np.where(np.isnan(self.low), np.nan, chance)
 
+    def rows(self) -> Iterator[tuple[float, float, float, int]]:
+        """Yield mean, low, high and queries of each row."""
+        columns = (self.mean, self.low, self.high, self.queries)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
 
 def student_test(values: Floats, confidence: float, labelled: Ints | None = None) -> StudentTest:
     """Estimate the mean of each row, and test whether it is 0, by Student's t over queries.
 
-    Args:
-        values: [rows, queries]; NaN is left out.
-        confidence: chance with which an interval is to hold the true mean.
-        labelled: for values that people's labels correct, how many queries have labels that bear on
-            the row, [rows]. They give the degrees of freedom: a query without such a label is no
-            evidence of how labels vary.
-
-    Returns:
-        Intervals and p are NaN without `FEWEST` queries (with labels, if given).
+    Of values [rows, queries], NaN is left out. Where people's labels correct them, ``labelled``
+    says how many queries have labels that bear on the row, [rows], for the degrees of freedom: a
+    query without such a label is no evidence of how labels vary. Intervals and p are NaN without
+    `FEWEST` queries (with labels, if given).
     """
     known = ~np.isnan(values)
     queries = known.sum(axis=1)
@@ -75,8 +66,8 @@ def student_test(values: Floats, confidence: float, labelled: Ints | None = None
         t = np.where(mean == 0, 0.0, mean / error)
         half = scipy.special.stdtrit(free, (1 + confidence) / 2) * error
     low, high, p = (
-        np.where(free >= FEWEST - 1, of, np.nan)
-        for of in (mean - half, mean + half, 2 * scipy.special.stdtr(free, -np.abs(t)))
+        np.where(free >= FEWEST - 1, column, np.nan)
+        for column in (mean - half, mean + half, 2 * scipy.special.stdtr(free, -np.abs(t)))
     )
     return StudentTest(mean, low, high, p, queries)
 
@@ -93,10 +84,8 @@ def paired_test(differences: Floats, confidence: float) -> StudentTest:
     found = student_test(differences, confidence)
     _, low, high, p, _ = found
     counts = np.abs(np.nan_to_num(differences)) > TIE
-    with np.errstate(invalid="ignore"):
-        equal = np.nanmax(differences, axis=1, initial=-np.inf) - TIE <= np.nanmin(
-            differences, axis=1, initial=np.inf
-        )
+    least = np.nanmin(differences, axis=1, initial=np.inf)
+    equal = np.nanmax(differences, axis=1, initial=-np.inf) - TIE <= least
     for row in np.flatnonzero((counts.sum(axis=1) < FEW) | equal):
         p[row] = np.fmax(p[row], _test_signs(differences[row, counts[row]]))
         if p[row] > 1 - confidence:
@@ -125,10 +114,9 @@ def mean_metrics(values: Floats, confidence: float) -> StudentTest:
 
 
 def holm(p: Floats) -> Floats:
-    """Correct p values for the number of tests: any false alarm has at most the chance alpha.
+    """Correct p values, [tests], for their number: any false alarm has at most the chance alpha.
 
-    The step-down procedure of Holm (1979, Scand. J. Statist. 6:65), which holds however the tests
-    depend on each other. Of any shape [tests].
+    By the steps of Holm (1979, Scand. J. Statist. 6:65): tests may depend on each other.
     """
     order = np.argsort(p)
     scaled = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
@@ -139,7 +127,7 @@ def holm(p: Floats) -> Floats:
 
 def evaluate_rankers(
     values: Mapping[str, Floats],
-    answered: NDArray[np.bool_],
+    answered: Bools,
     rankers: Sequence[str],
     *,
     confidence: float,
@@ -148,23 +136,16 @@ def evaluate_rankers(
 ) -> tuple[list[Mean], list[Comparison]]:
     """Compute the means of rankers, and the uncertainty of each difference.
 
-    A query that a ranker did not answer counts in its mean with its value in ``values`` (by custom
-    0), and is left out of its comparisons.
-
-    Args:
-        values: by measure, metrics of shape [rankers, queries]; NaN: not defined for that query.
-        answered: which queries each ranker answered, [rankers, queries].
-        rankers: names of the runs; of two, the one named first is A.
-        confidence: chance with which an interval is to hold the true value.
-        drawn: for each draw of the labels, metrics by the same measures; they give ``p_labels``.
-        uncompared: measures that get means only.
+    Of values and ``answered``, [rankers, queries], NaN is not defined for that query. One that a
+    ranker did not answer counts in its mean with its value (by custom 0), and is left out of its
+    comparisons. Of two rankers the one named first is A. ``drawn`` are values under draws of the
+    labels, which give ``p_labels``; ``uncompared`` measures get means only.
     """
-    means = []
-    for measure, table in values.items():
-        found = mean_metrics(table, confidence)
-        columns = (found.mean, found.low, found.high, found.queries)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        means += [Mean(ranker, measure, *row) for ranker, row in zip(rankers, rows, strict=True)]
+    means = [
+        Mean(ranker, measure, *row)
+        for measure, metrics in values.items()
+        for ranker, row in zip(rankers, mean_metrics(metrics, confidence).rows(), strict=True)
+    ]
     common = {
         name: np.where(answered, metrics, np.nan)
         for name, metrics in values.items()
@@ -184,9 +165,9 @@ def compare_pairs(
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Arguments are as in `evaluate_rankers`, but NaN also marks queries that a ranker did not answer;
-    ``labelled`` is by measure, [rankers, rankers], as `student_test` takes it, and ``estimate`` the
-    source of the metrics. With fewer than 5 common queries the interval and ``p_better`` are NaN.
+    Values are as in `evaluate_rankers`, but NaN also where a ranker did not answer; ``labelled`` is
+    by measure, [rankers, rankers], as in `student_test`, and ``estimate`` the source of the values.
+    With fewer than 5 common queries the interval and ``p_better`` are NaN.
 
     Errors of labels are part of the variance between queries, so ``p`` includes them. ``p_labels``
     is the share of the draws in which A's mean over these very queries is above B's, ties as half.
@@ -195,24 +176,25 @@ def compare_pairs(
     Holm's correction counts the pairs that differ on any query. Wins, ties and losses are 0 where
     labels correct the metrics: those of a single query mean little.
     """
-    shares = _share_above(values, drawn)
-    found = list[Comparison]()
-    for measure, table in values.items():
+    shares, found = _share_above(values, drawn), list[Comparison]()
+    for measure, metrics in values.items():
+        is_share = ((metrics >= 0) & (metrics <= 1) | np.isnan(metrics)).all()
         for a in range(len(rankers) - 1):  # in blocks, for there may be many queries
-            apart = table[a] - table[a + 1 :]
-            apart[np.abs(apart) <= TIE] = 0.0
+            first, others = metrics[a], metrics[a + 1 :]
+            differences = first - others
+            differences[np.abs(differences) <= TIE] = 0.0
             if labelled is None:
-                test = paired_test(apart, confidence)
+                test = paired_test(differences, confidence)
             else:
-                test = student_test(apart, confidence, labelled[measure][a, a + 1 :])
-            if ((table >= 0) & (table <= 1) | np.isnan(table)).all():
+                test = student_test(differences, confidence, labelled[measure][a, a + 1 :])
+            if is_share:
                 test = test._replace(low=np.maximum(test.low, -1), high=np.minimum(test.high, 1))
-            sides = (np.where(np.isnan(apart), np.nan, side) for side in (table[a], table[a + 1 :]))
+            sides = (np.where(np.isnan(differences), np.nan, side) for side in (first, others))
             means = [student_test(side, confidence).mean for side in sides]
-            unknown = np.ones(len(apart))  # p_holm, as yet
-            statistics = (test.mean, test.low, test.high, test.p, unknown, test.chance_above)
-            signs = [mask.sum(axis=1) for mask in (apart > 0, apart == 0, apart < 0)]
-            columns = (*means, *statistics, shares[measure][a, a + 1 :], test.queries, *signs)
+            chances = (np.ones(len(others)), test.chance_above, shares[measure][a, a + 1 :])
+            signs = np.sign(differences)
+            counts = [(signs == sign).sum(axis=1) for sign in (1, 0, -1)]
+            columns = (*means, *test[:4], *chances, test.queries, *counts)
             rows: Any = zip(*(column.tolist() for column in columns), strict=True)
             found += [
                 Comparison(rankers[a], ranker, measure, *(*row, estimate))
@@ -230,44 +212,57 @@ def _share_above(
     values: Mapping[str, Floats], drawn: Iterable[Mapping[str, Floats]]
 ) -> dict[str, Floats]:
     """Return the share of draws with A above B on their common queries, [rankers, rankers]."""
-    known = {name: (~np.isnan(table)).astype(np.float64) for name, table in values.items()}
+    known = {name: (~np.isnan(metrics)).astype(np.float64) for name, metrics in values.items()}
     above = {name: list[Floats]() for name in values}
     for draw in drawn:
         for name, mask in known.items():
             sums = (np.nan_to_num(draw[name]) * mask) @ mask.T
-            apart = (sums - sums.T) / np.maximum(mask @ mask.T, 1)
-            above[name].append(np.where(np.abs(apart) <= TIE, 0.5, apart > 0))
-    unknown = [np.full((len(table), len(table)), np.nan) for table in values.values()]
-    return {
-        name: np.mean(above[name] or [nothing], axis=0)
-        for name, nothing in zip(values, unknown, strict=True)
-    }
+            differences = (sums - sums.T) / np.maximum(mask @ mask.T, 1)
+            above[name].append(np.where(np.abs(differences) <= TIE, 0.5, differences > 0))
+    unknown = {name: np.full((len(metrics),) * 2, nan) for name, metrics in values.items()}
+    return {name: np.mean(above[name] or [unknown[name]], axis=0) for name in values}
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Draw possible true labels, [rows], from the nearly normal posterior that scores are of.
+    """Draw possible true labels, [rows], by their standard errors; one whose error is NaN is exact.
 
-    Correlations between the scores of a query are left out, since only the errors are stored. A
-    label whose error is NaN is exact.
+    Scores are of a nearly normal posterior; their correlations are left out, for none is stored.
     """
     errors, rng = np.nan_to_num(std_error), np.random.default_rng([2, seed % 2**64])
     for _ in range(draws):
         yield relevance + errors * rng.standard_normal(len(relevance))
 
 
-def share_intervals(share: Floats, count: Floats | Ints) -> tuple[Floats, Floats]:
-    """Return the 95% intervals of shares, each out of ``count`` (Wilson 1927, JASA 22:209)."""
+def share_interval(share: Any, count: Any) -> tuple[Any, Any]:
+    """Return the 95% intervals of shares out of ``count`` (Wilson 1927, JASA 22:209)."""
     z = 1.959964
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = share * (1 - share) / count + z * z / (4 * count * count)
-    half = z / (1 + z * z / count) * np.sqrt(reach)
+    variance = share * (1 - share) / count + z * z / (4 * count * count)
+    half = z / (1 + z * z / count) * np.sqrt(variance)
     return middle - half, middle + half
 
 
-def share_interval(part: float, total: float) -> tuple[float, float]:
-    """Return the 95% interval of one share, ``part`` of ``total``."""
-    low, high = share_intervals(np.array(part / total), np.array(total))
-    return float(low), float(high)
+def queries_needed(tests: int) -> int:
+    """Return the fewest queries with which one of so many tests can be significant.
+
+    Its smallest p is 2 / 2**queries, which Holm multiplies by the number of tests.
+    """
+    return max(FEWEST, int(log2(2 * max(tests, 1) / ALPHA)) + 1)
+
+
+def detectable_shift(means: Floats, tests: int) -> float:
+    """Return the mean shift that a test finds with a chance of 80%, from the shifts of queries.
+
+    The level is what Holm's correction leaves the smallest of ``tests`` p values. A noncentral t
+    lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson & Welch
+    1940, Biometrika 31:362). NaN with too few queries for any p as small, or if nothing moved.
+    """
+    n = len(means)
+    if n < queries_needed(tests) or (spread := float(means.std(ddof=1))) <= TIE:
+        return nan
+    t = float(scipy.special.stdtrit(n - 1, 1 - ALPHA / tests / 2))
+    steps = t + float(scipy.special.ndtri(POWER)) * sqrt(1 + t * t / (2 * (n - 1)))
+    return steps * spread / sqrt(n)
 
 
 class Significance(Enum):

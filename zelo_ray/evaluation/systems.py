@@ -1,10 +1,9 @@
 """Measure how far two leaderboards agree on the order of systems."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from zelo_ray.evaluation.agreement import Figure, draw_samples, estimate_values
-from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.agreement import Estimate, draw_samples, estimate_values
+from zelo_ray.evaluation.ranking import Bools, Floats
 from zelo_ray.evaluation.significance import TIE
 
 _CELLS = 2**21  # of comparisons of all systems with all that are computed at once
@@ -27,9 +26,8 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
 
     The chance that, of a system drawn from the estimate's list and one drawn from those above it,
     the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR, eq. 5).
-    It is not symmetric: the order that is read from the top is the estimate's. The paper does not
-    define ties: here systems tied in the estimate count by the mean over all their orders, and a
-    pair tied in the truth counts as half right. NaN where one ties all systems.
+    Systems tied in the estimate count by the mean over all their orders, and a pair tied in the
+    truth as half right, which the paper does not define. NaN where one ties all systems.
     """
     systems = truth.shape[-1]
     better, above = (
@@ -48,7 +46,7 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
     return np.where(has_order, 2 * total / max(1, systems - 1) - 1, np.nan)
 
 
-def estimate_taus(first: Floats, second: Floats) -> tuple[Figure, Figure]:
+def estimate_taus(first: Floats, second: Floats) -> list[Estimate]:
     """Return tau-b and tau-AP of the second leaderboard against the first, with intervals.
 
     The percentiles over samples of queries are moved by what the samples' mean is off the value,
@@ -59,27 +57,25 @@ def estimate_taus(first: Floats, second: Floats) -> tuple[Figure, Figure]:
     rough guide. Metrics are [systems, queries]; NaN counts as 0.
     """
     systems, queries = first.shape
-    weights = draw_samples(queries)
+    weights, taus = draw_samples(queries), list[Estimate]()
     means = [weights @ np.nan_to_num(side).T / max(1, queries) for side in (first, second)]
-    taus = list[Figure]()
+    step = max(1, _CELLS // max(1, systems**2))
     for tau in (tau_b, tau_ap):
-        step = max(1, _CELLS // max(1, systems**2))
         parts = [
             tau(*(side[start : start + step] for side in means))
             for start in range(0, len(weights), step)
         ]
         values = np.concatenate(parts)
         found = estimate_values(values, queries)
-        value = found.value
         if not np.isnan(found.low):
-            off = value - np.nanmean(values[1:])
+            off = found.value - np.nanmean(values[1:])
             low, high = np.clip([found.low + off, found.high + off], -1, 1).tolist()
-            found = Figure(value, min(value, low), max(value, high), queries)
+            found = found._replace(low=min(found.value, low), high=max(found.value, high))
         taus.append(found)
-    return taus[0], taus[1]
+    return taus
 
 
-def discordant(first: Floats, second: Floats) -> NDArray[np.bool_]:
+def discordant(first: Floats, second: Floats) -> Bools:
     """Return which pairs of systems two leaderboards order in opposite ways, [pairs]."""
     i, j = np.triu_indices(len(first), 1)
     return np.asarray(_signs(first[i] - first[j]) * _signs(second[i] - second[j]) < 0)

@@ -4,7 +4,7 @@ Only the sign of a vote counts here: which document is the better one, or a tie.
 query, so that those of a sample of queries are sums of them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from zelo_ray.evaluation.agreement import (
     Agreement,
     Difference,
+    RatingMatrix,
     compare_agreement,
     measure_agreement,
     scale_name,
 )
-from zelo_ray.evaluation.coefficients import Coefficient, RatingMatrix
-from zelo_ray.evaluation.ranking import Floats, Ints, encode_texts
+from zelo_ray.evaluation.coefficients import Coefficient
+from zelo_ray.evaluation.ranking import Floats, Ints, count_cells, encode_texts
 
 CHANCE = 0.25
 """The share of circular triples if every pair is decided by the toss of a coin: two of the eight
@@ -29,19 +30,16 @@ B_BETTER, TIE, A_BETTER = range(3)
 """Verdicts on a pair as grades; without ties, where both decided, 0 is B and 1 is A."""
 WITH_TIES, A_OR_NOT, DECIDED = scale_name(3), scale_name(3, A_BETTER), scale_name(2)
 """The scales of verdicts: all three; A is better or not; A or B, where neither has a tie."""
-VOTES, VOTES_DECIDED = "votes", "votes decided"
-"""The scales of single votes, where each vote of one rater is compared with each of the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoteTable:
     """Votes as numbers; a pair is two documents of a query, in the order of their ids.
 
-    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote, [votes],
-    there are the places of its judge and its pair; the sign, which is 1 if the pair's first
-    document is better, -1 if the second is, and 0 for a tie; the document that was shown first (1,
-    -1, or 0 where that is unknown); the one that is named A; and the person who cast it, where
-    people count as one judge.
+    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote there are
+    the places of its judge and its pair; the sign, 1 if the pair's first document is better, -1 if
+    the second is, and 0 for a tie; which of them was shown first (0: unknown), and which is named
+    A; and the person who cast it, where people count as one judge.
     """
 
     query_ids: list[str]
@@ -58,9 +56,8 @@ class VoteTable:
 def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTable:
     """Encode votes, with the columns of `records.Vote`, as numbers.
 
-    ``swapped`` may be null where the order is not known. Where several people count as one judge, a
-    column ``rater`` holds the person. ``query_ids`` are all queries in the order to use; None: as
-    they appear.
+    ``swapped`` is null where the order is not known; ``rater`` is the person, where several count
+    as one judge. ``query_ids`` are all queries in the order to use; None: as they appear.
     """
     names, query = encode_texts(votes["query_id"])
     if query_ids is not None:
@@ -91,46 +88,40 @@ def encode_votes(votes: pa.Table, query_ids: list[str] | None = None) -> VoteTab
     )
 
 
-def most_frequent_sign(counts: Ints) -> Floats:
-    """Return the sign whose column is the greatest, 0 if none is, NaN without votes, [rows]."""
-    maximum = counts.max(axis=1, keepdims=True)
-    leads = (counts == maximum).sum(axis=1) == 1
-    sign = np.where(leads, counts.argmax(axis=1) - 1.0, 0.0)
-    return np.where(maximum[:, 0] == 0, np.nan, sign)
-
-
-def _signs_of_rows(rows: Ints, sign: Ints) -> tuple[Ints, Floats]:
-    """Return the distinct rows, and the most frequent sign of each."""
-    distinct, place = np.unique(rows, return_inverse=True)
-    counts = np.bincount(3 * place.reshape(-1) + sign + 1, minlength=3 * len(distinct))
-    return distinct, most_frequent_sign(counts.reshape(-1, 3))
+def _most_frequent_sign(counts: Ints) -> Floats:
+    """Return the sign whose count, [..., 3], is the greatest; 0 if none is, NaN without votes."""
+    most = counts.max(axis=-1, keepdims=True)
+    leads = (counts == most).sum(axis=-1) == 1
+    sign = np.where(leads, counts.argmax(axis=-1) - 1.0, 0.0)
+    return np.where(most[..., 0] == 0, np.nan, sign)
 
 
 def reduce_repeats(votes: VoteTable, *, lenient: bool = False) -> VoteTable:
     """Reduce the votes of each rater on each row to one, by majority.
 
-    A row is a pair in one order of presentation; if that is unknown, the order in which the votes
-    name the documents counts. If ``lenient``, the votes in both orders become one, too: if one
-    order has a winner and the other a tie, the winner counts; with different winners it is a tie
-    (as in JudgeBench: Tan et al. 2024, arXiv:2410.12784).
+    A row is a pair in one order of presentation; if that is unknown, as the votes name them. If
+    ``lenient``, both orders become one, too: a winner beside a tie counts, and different winners
+    are a tie (as in JudgeBench: Tan et al. 2024, arXiv:2410.12784).
     """
     order = np.where(votes.shown != 0, votes.shown, votes.named)
     shape = (len(votes.judges), int(votes.rater.max(initial=0)) + 1, len(votes.pairs) or 1, 2)
-    at = (votes.judge, votes.rater, votes.pair, (order + 1) // 2)
-    rows, sign = _signs_of_rows(np.ravel_multi_index(at, shape), votes.sign)
+    at = np.ravel_multi_index((votes.judge, votes.rater, votes.pair, (order + 1) // 2), shape)
+    rows, row = np.unique(at, return_inverse=True)
+    sign = _most_frequent_sign(count_cells((len(rows), 3), row, votes.sign + 1))
     if lenient:
-        pairs, place = np.unique(rows // 2, return_inverse=True)
-        rows, sign = 2 * pairs, np.sign(np.bincount(place.reshape(-1), sign, len(pairs)))
+        rows, row = np.unique(rows // 2, return_inverse=True)
+        rows, sign = 2 * rows, np.sign(np.bincount(row, sign, len(rows)))
     judge, rater, pair, _ = (column.astype(np.int64) for column in np.unravel_index(rows, shape))
     none, signs = np.zeros(len(rows), np.int64), sign.astype(np.int64)
     return replace(votes, judge=judge, rater=rater, pair=pair, sign=signs, shown=none, named=none)
 
 
-def count_votes(votes: VoteTable, judge: int) -> Ints:
-    """Count a judge's votes on each pair: for its second document, ties, its first, [pairs, 3]."""
-    rows = votes.judge == judge
-    cells = votes.pair[rows] * 3 + votes.sign[rows] + 1
-    return np.bincount(cells, minlength=3 * len(votes.pairs)).reshape(-1, 3)
+def _count_votes(votes: VoteTable) -> Ints:
+    """Count votes for the second document of a pair, ties, for its first: [judges, pairs, 3]."""
+    counts: Ints = count_cells(
+        (len(votes.judges), len(votes.pairs), 3), votes.judge, votes.pair, votes.sign + 1
+    )
+    return counts
 
 
 def judge_verdicts(votes: VoteTable) -> Floats:
@@ -139,22 +130,19 @@ def judge_verdicts(votes: VoteTable) -> Floats:
     The most frequent outcome of its votes counts; if no single outcome has the most votes, as when
     the winner changes with the order, it is a tie. NaN where a judge gave no vote.
     """
-    return np.stack(
-        [most_frequent_sign(count_votes(votes, judge)) for judge in range(len(votes.judges))]
-    )
+    return _most_frequent_sign(_count_votes(votes))
 
 
 def panel_verdicts(verdicts: Floats) -> Floats:
     """Return the verdict of most judges on each pair, from theirs, [judges, pairs] to [pairs]."""
-    counts = np.stack([(verdicts == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
-    return most_frequent_sign(counts)
+    return _most_frequent_sign(np.stack([(verdicts == s).sum(axis=0) for s in (-1, 0, 1)], axis=1))
 
 
 def count_first_shown(votes: VoteTable) -> Ints:
     """Count the results of what was shown first: lost, tied, won, [judges, queries, 3]."""
     mask = votes.shown != 0
     outcome = (votes.sign * votes.shown)[mask] + 1
-    return _count(votes, votes.judge[mask], votes.pairs[votes.pair[mask], 0], outcome)
+    return _count_by_query(votes, votes.judge[mask], votes.pair[mask], outcome)
 
 
 def count_both_orders(votes: VoteTable) -> Ints:
@@ -163,21 +151,22 @@ def count_both_orders(votes: VoteTable) -> Ints:
     Several votes in one order count by majority, as in `judge_verdicts`. A tie in both orders
     counts as the same winner: the judge was consistent.
     """
-    cells = votes.judge * len(votes.pairs) + votes.pair
-    orders = [votes.shown == order for order in (1, -1)]
-    (one, first), (other, second) = (
-        _signs_of_rows(cells[rows], votes.sign[rows]) for rows in orders
-    )
-    cell, i, j = np.intersect1d(one, other, assume_unique=True, return_indices=True)
-    apart = np.abs(first[i] - second[j]).astype(np.int64)  # 0 the same, 2 another winner, 1 one tie
-    judge, pair = np.divmod(cell, max(1, len(votes.pairs)))
-    return _count(votes, judge, votes.pairs[pair, 0], np.array([0, 2, 1])[apart])
+
+    def verdicts(order: int) -> Floats:
+        rows = votes.shown == order
+        judge, pair, sign = votes.judge[rows], votes.pair[rows], votes.sign[rows]
+        return judge_verdicts(replace(votes, judge=judge, pair=pair, sign=sign))
+
+    difference = np.abs(verdicts(1) - verdicts(-1))  # 0 the same, 2 another winner, 1 one tie
+    judge, pair = np.nonzero(~np.isnan(difference))
+    outcome = np.array([0, 2, 1])[difference[judge, pair].astype(np.int64)]
+    return _count_by_query(votes, judge, pair, outcome)
 
 
-def _count(votes: VoteTable, judge: Ints, query: Ints, outcome: Ints) -> Ints:
+def _count_by_query(votes: VoteTable, judge: Ints, pair: Ints, outcome: Ints) -> Ints:
     shape = (len(votes.judges), len(votes.query_ids), 3)
-    cells = np.ravel_multi_index([judge, query, outcome], shape)
-    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+    counts: Ints = count_cells(shape, judge, votes.pairs[pair, 0], outcome)
+    return counts
 
 
 def count_circular(votes: VoteTable, verdicts: Floats) -> Ints:
@@ -211,11 +200,11 @@ def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None =
     """Count how often two judges' votes on a pair have which signs, [queries, 3, 3].
 
     On each pair, every vote of the judge with more votes counts once, in equal shares against the
-    votes of the other. So a judge's vote is compared with that of every person, as in FastChat
-    (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), where people are one judge
-    here; and n votes against m do not count n times m. ``weights`` are of the pairs.
+    votes of the other: n votes against m do not count n times m. So a judge's vote is compared with
+    that of every person, as in FastChat (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge",
+    appendix D). ``weights`` are of the pairs.
     """
-    first, second = count_votes(votes, one), count_votes(votes, other)
+    first, second = _count_votes(votes)[[one, other]]
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
     products = first[:, :, np.newaxis] * second[:, np.newaxis, :]
     shares = products / np.maximum(fewer, 1)[:, np.newaxis, np.newaxis]
@@ -229,22 +218,20 @@ def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None =
 def confusion(votes: VoteTable, one: Floats, other: Floats) -> Ints:
     """Count how often two judges' verdicts on a pair have which signs, [queries, 3, 3]."""
     mask = ~np.isnan(one) & ~np.isnan(other)
-    at = [votes.pairs[mask, 0], *((side[mask] + 1).astype(np.int64) for side in (one, other))]
-    shape = (len(votes.query_ids), 3, 3)
-    cells = np.ravel_multi_index(at, shape)
-    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+    signs = ((side[mask] + 1).astype(np.int64) for side in (one, other))
+    counts: Ints = count_cells((len(votes.query_ids), 3, 3), votes.pairs[mask, 0], *signs)
+    return counts
 
 
 def verdict_ratings(
     votes: VoteTable, verdicts: Floats, orientation: Ints, weights: Floats | None = None
 ) -> RatingMatrix:
-    """Build ratings from raters' verdicts on pairs: `B_BETTER`, `TIE` or `A_BETTER`.
+    """Build ratings from raters' verdicts on pairs, of queries in the order of their ids.
 
-    The queries of ``votes`` are in the order of their ids, and ``orientation`` is that of
-    `find_orientation`. ``weights`` are of the pairs that the first rater judged.
+    ``weights`` are of the pairs that the first rater judged.
     """
-    of_a = np.nan_to_num(verdicts * orientation)
-    grades = np.where(np.isnan(verdicts), -1, of_a + 1).astype(np.int16)
+    signs = np.nan_to_num(verdicts * orientation)
+    grades = np.where(np.isnan(verdicts), -1, signs + 1).astype(np.int16)
     return RatingMatrix(tuple(votes.judges), grades, votes.pairs[:, 0], 3, weights)
 
 
@@ -264,27 +251,23 @@ def find_orientation(votes: VoteTable, people: pa.Table) -> Ints:
 
 def agreement_with_people(
     ratings: RatingMatrix, coefficients: Mapping[str, Coefficient]
-) -> list[Agreement]:
+) -> Iterator[Agreement]:
     """Measure how well each rater agrees with the people, the first rater, on all three scales."""
-    found = list[Agreement]()
-    for row in range(1, len(ratings.raters)):
-        two = ratings.choose([0, row])
-        for part in (two, _decided(two)):
-            found += measure_agreement(part, {}, coefficients, thresholds=[A_BETTER])[0]
-    return found
+    people, *raters = ratings.raters
+    for rater in raters:
+        for part in (ratings, _decided(ratings)):
+            yield from measure_agreement(part, (people, rater), coefficients, [A_BETTER])
 
 
 def compare_raters(
     ratings: RatingMatrix, raters: Iterable[str], coefficients: Mapping[str, Coefficient]
 ) -> list[Difference]:
     """Compare every two raters by how well they agree with the people, the first of all."""
-    people, pairs = ratings.raters[0], [*combinations(raters, 2)]
     return [
-        difference
+        row
         for part in (ratings, _decided(ratings))
-        for difference in compare_agreement(
-            part, people, pairs, coefficients, thresholds=[A_BETTER]
-        )
+        for pair in combinations(raters, 2)
+        for row in compare_agreement(part, ratings.raters[0], pair, coefficients, [A_BETTER])
     ]
 
 

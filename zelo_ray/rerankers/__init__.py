@@ -36,15 +36,11 @@ from zelo_ray.providers import (
 )
 from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.records import Judge, first_error
-from zelo_ray.rerankers import custom, local
+from zelo_ray.rerankers import custom
 
 _ORIGINAL = "original"
 _LEXICAL = ("bm25", "chargram", "likelihood")
-_COMPUTING = ("offline", "simulated", "recorded")
-"""Judges that read no prompt."""
-ENCODERS = ("cross-encoder", "bi-encoder")
-"""Providers of models that run here, and score each document without the others."""
-_HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
+_COMPUTING = ("offline", "simulated", "recorded")  # judges that read no prompt
 _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
 _WHOLE = 2**40  # tokens; more than any document has
 _PROMPTED = 2000  # tokens of a document in a prompt, by default
@@ -52,10 +48,8 @@ _OF_JUDGES = ("limits", "prices", "api_key_env")
 """Options that users give by the names of rankers, and judges get by their own."""
 _LABEL = re.compile(r"[^:/=@]+")
 _KNOWN = (
-    *(_ORIGINAL, *_LEXICAL),
-    *(f"{name}:PATH" for name in ENCODERS),
-    *(f"{name}:MODEL" for name in _HOSTED),
-    "rerank:MODEL@URL",
+    *(_ORIGINAL, *_LEXICAL, "cross-encoder:PATH", "bi-encoder:PATH"),
+    *("zeroentropy:MODEL", "cohere:MODEL", "voyage:MODEL", "jina:MODEL", "rerank:MODEL@URL"),
     *(f"{name}:JUDGE" for name in _BY_MODEL),
     "module:Class",
 )
@@ -94,16 +88,17 @@ def build_rankers(
                 f"reranker {label} is named twice; write NAME={spec} to tell them apart"
             )
         specs[label] = spec
-    names = (*_OF_JUDGES, "reranker_options", "num_gpus")
-    refuse_unknown_names("reranker", specs, {name: getattr(options, name) for name in names})
-    rankers = []
+    by_name = (*_OF_JUDGES, "reranker_options", "num_gpus")
+    refuse_unknown_names("reranker", specs, {name: getattr(options, name) for name in by_name})
+    rankers, same = list[BakeoffRanker](), dict[str, str]()
     for name, spec in specs.items():
         ranker = _ranker(name, spec, options.reranker_options.get(name, {}))
-        if judge := ranker.judge:
-            judge = _prepare_judge(ranker, judge, options, environ, run_id)
-        rankers.append(replace(ranker, judge=judge))
-    _refuse_duplicates(rankers)
-    _refuse_unpriced(rankers, options)
+        if ranker.judge:
+            ranker = replace(ranker, judge=_prepare(ranker, ranker.judge, options, environ, run_id))
+        other = same.setdefault(repr((ranker.protocol, ranker.judge)), name)
+        if other != name:
+            raise PanelError(f"{other} and {name} are one reranker with the same options")
+        rankers.append(ranker)
     return tuple(rankers)
 
 
@@ -148,9 +143,8 @@ def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
     if is_reranker(judge.provider) or judge.provider in {"offline", "recorded"}:
         return BakeoffRanker(name, "rerank", with_options(_with_model(judge), options))
     if is_provider_of_judges(judge.provider):
-        raise PanelError(
-            f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
-        )
+        ways = " or ".join(f"{way}:{spec}" for way in _BY_MODEL)
+        raise PanelError(f"{spec} is a judge; write {ways}")
     known = add_installed(_KNOWN, "rerankers")
     near = did_you_mean(head, [name.partition(":")[0] for name in known])
     raise PanelError(f"unknown reranker {spec!r}{near}; there are {', '.join(known)}")
@@ -177,7 +171,7 @@ def _with_model(judge: Judge) -> Judge:
     return replace(judge, model=models[0])
 
 
-def _prepare_judge(
+def _prepare(
     ranker: BakeoffRanker,
     judge: Judge,
     options: BakeoffOptions,
@@ -198,36 +192,22 @@ def _prepare_judge(
             _OptionValues.model_validate(judge.options)
         except ValidationError as error:
             raise PanelError(f"{ranker.name}: reranker_options: {first_error(error)}") from None
-    key = find_key(judge, asking_options(ranker, options).api_key_env, environ)
-    connect(judge, Settings(key, judge.base_url))
-    if judge.provider == "offline":  # what it computes may change with the package
-        return replace(judge, options={**judge.options, "version": version("zelo-ray")})
-    if judge.provider in ENCODERS and judge.options["version"] is None:
-        fingerprint = {"version": local.fingerprint_of(judge)}
-        return replace(judge, options={**judge.options, **fingerprint})
-    return judge
-
-
-def _refuse_duplicates(rankers: list[BakeoffRanker]) -> None:
-    """Refuse two rankers with the same requests, which would cost twice and be of no use."""
-    names: dict[str, str] = {}
-    for ranker in rankers:
-        same = names.setdefault(repr((ranker.protocol, ranker.judge)), ranker.name)
-        if same != ranker.name:
-            raise PanelError(f"{same} and {ranker.name} are one reranker with the same options")
-
-
-def _refuse_unpriced(rankers: list[BakeoffRanker], options: BakeoffOptions) -> None:
-    for ranker in rankers if options.max_usd is not None else ():
-        if ranker.judge is None:
-            continue
-        if find_unpriced([ranker.judge], asking_options(ranker, options).prices):
+    asking = asking_options(ranker, options)
+    connect(judge, Settings(find_key(judge, asking.api_key_env, environ), judge.base_url))
+    if options.max_usd is not None:
+        if find_unpriced([judge], asking.prices):
             raise PanelError(
                 f"--max-usd needs prices, and that of {ranker.name} is unknown; give it as prices: "
                 f"{{'{ranker.name}': {{input: X, output: X}}}}, dollars for a million tokens, or "
                 "{search: X}, for a thousand searches"
             )
-        refuse_unlimited(ranker.judge, ranker.name)
+        refuse_unlimited(judge, ranker.name)
+    if judge.provider == "offline":  # what it computes may change with the package
+        return replace(judge, options={**judge.options, "version": version("zelo-ray")})
+    fingerprint = load_provider(judge.provider).fingerprint
+    if fingerprint is not None and judge.options["version"] is None:
+        return replace(judge, options={**judge.options, "version": fingerprint(judge)})
+    return judge
 
 
 class _OptionValues(BaseModel):

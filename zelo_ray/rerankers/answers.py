@@ -11,8 +11,7 @@ from zelo_ray.providers.outcome import redact
 from zelo_ray.records import Answer, Usage
 
 _REASON_LENGTH = 200
-_TELLING = 16
-"""The shortest text that is hidden in an error message."""
+_ECHO = 16  # the shortest text that is hidden in an error message
 _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 """Parts of the names of environment variables whose values are secret."""
 
@@ -38,14 +37,15 @@ def _fault(scores: Sequence[Any], count: int) -> str:
         return f"{len(scores)} scores for {count} documents"
     if missing := sum(score is None for score in scores):
         return f"{missing} of {count} documents without a score"
-    bad = [s for s in scores if isinstance(s, bool) or not isinstance(s, Real)]
-    if bad:
-        return f"a score of type {type(bad[0]).__name__} instead of a number"
-    try:
-        infinite = [score for score in scores if not math.isfinite(score)]
-    except OverflowError:
-        return "a score too large for a floating-point number"
-    return f"a score of {infinite[0]}" if infinite else ""
+    for score in scores:
+        if isinstance(score, bool) or not isinstance(score, Real):
+            return f"a score of type {type(score).__name__} instead of a number"
+        try:
+            if not math.isfinite(score):
+                return f"a score of {score}"
+        except OverflowError:
+            return "a score too large for a floating-point number"
+    return ""
 
 
 def failed_answer(error: BaseException, texts: Sequence[str] = ()) -> Answer:
@@ -58,8 +58,8 @@ def failed_answer(error: BaseException, texts: Sequence[str] = ()) -> Answer:
     keys = [v for name, v in os.environ.items() if any(s in name.upper() for s in _SECRETS)]
     message = str(error)
     for text in sorted(texts, key=len, reverse=True):
-        if len(text) >= _TELLING:
+        if len(text) >= _ECHO:
             message = message.replace(text, "[text]")
-    echoes = texts if len(message) >= _TELLING else ()  # a word or a number is no echo
+    echoes = texts if len(message) >= _ECHO else ()  # a word or a number is no echo
     reason = f"{type(error).__name__}: {redact(message, echoes, keys)}"
     return Answer("failed", "", Usage(), reason=reason.removesuffix(": ")[:_REASON_LENGTH])

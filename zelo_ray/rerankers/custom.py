@@ -59,30 +59,35 @@ class RerankerInput(NamedTuple):
     documents: list[str]
 
 
+class LoadedModel(NamedTuple):
+    """A reranker in memory: a function of a query and documents, and the device that computes."""
+
+    score: Callable[..., Any]
+    device: str = ""
+
+
 class Custom:
     """Connection to the users' own rerankers, which it creates in this process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._seconds = settings.timeout
-        self._made: dict[str, Callable[..., Any]] = {}
+        self._seconds: float | None = settings.timeout
+        self._made: dict[str, LoadedModel] = {}
         self._thread = ThreadPoolExecutor(1, "reranker")
         self._turn = asyncio.Lock()
 
     async def send(self, request: Request) -> Answer:
         """Score the documents of a request."""
-        judge, loading = request.judge, 0.0
+        judge = request.judge
         try:
-            if judge.name not in self._made:  # on the loop, where it may open a client
-                begun = time.perf_counter()
-                self._made[judge.name] = make_scorer(judge, load_reranker(judge))
-                loading = time.perf_counter() - begun
+            loading = 0.0 if judge.name in self._made else await self._make(judge)
         except PanelError as error:
             raise Fatal(str(error)) from None
         texts = [document.content for document in request.documents]
         try:
-            scorer = self._made[judge.name]
-            answer, timing = await self._call(scorer, request.query, texts, judge.model)
-            return replace(answer, timing=replace(timing, load_seconds=loading))
+            model = self._made[judge.name]
+            answer, timing = await self._score(model.score, request.query, texts)
+            timing = replace(timing, load_seconds=loading, device=model.device)
+            return replace(answer, model=judge.model, timing=timing)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -95,16 +100,21 @@ class Custom:
         """Let the thread end."""
         self._thread.shutdown(wait=False)
 
-    async def _call(
-        self, score: Callable[..., Any], query: str, texts: list[str], model: str
+    async def _make(self, judge: Judge) -> float:
+        """Make a reranker on the loop, where it may open a client; return the seconds it took."""
+        begun = time.perf_counter()
+        self._made[judge.name] = LoadedModel(make_scorer(judge, load_reranker(judge)))
+        return time.perf_counter() - begun
+
+    async def _score(
+        self, score: Callable[..., Any], query: str, texts: list[str]
     ) -> tuple[Answer, CallTiming]:
         """Score documents; return the answer, and its time without waiting for the thread."""
-        plain = not inspect.iscoroutinefunction(score)
-        seconds = 0.0
-        if plain:
-            scores, seconds = await self._in_thread(_timed, score, query, texts)
+        call, seconds = partial(score, *_arguments(score, query, texts)), 0.0
+        if inspect.iscoroutinefunction(score):
+            scores = call()
         else:
-            scores = score(query, texts)
+            scores, seconds = await self._in_thread(call)
         is_awaited = inspect.isawaitable(scores)
         if is_awaited:
             begun = time.perf_counter()
@@ -112,22 +122,32 @@ class Custom:
                 scores = await scores
             seconds += time.perf_counter() - begun
         # A lazy result is computed while it is read.
-        answer, reading = await self._in_thread(
-            _timed, partial(answer_of, model=model), scores, len(texts)
-        )
+        answer, reading = await self._in_thread(partial(answer_of, scores, len(texts)))
         return answer, CallTiming(seconds + reading, in_flight=0 if is_awaited else 1)
 
-    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    async def _in_thread(self, call: Callable[[], Any]) -> tuple[Any, float]:
         """Call in the single thread, one call at a time; a timeout replaces the thread."""
         async with self._turn:
             loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(self._seconds):
-                    return await loop.run_in_executor(self._thread, _contained, call, *arguments)
+                    return await loop.run_in_executor(self._thread, _timed, call)
             except TimeoutError:
                 self._thread.shutdown(wait=False)
                 self._thread = ThreadPoolExecutor(1, "reranker")
                 raise
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """Call it; return its result, and the seconds it took.
+
+    Exceptions that a future cannot carry become a RuntimeError.
+    """
+    begun = time.perf_counter()
+    try:
+        return call(), time.perf_counter() - begun
+    except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:
+        raise RuntimeError(failed_answer(error).reason) from None
 
 
 def make_scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
@@ -142,11 +162,9 @@ def make_scorer(judge: Judge, plugin: Any) -> Callable[..., Any]:
         raise PanelError(f"{judge.model} {_UNFIT}")
     if not inspect.isroutine(score):
         score = score.__call__  # so that an asynchronous one is recognised
-    keywords = {} if inspect.isclass(plugin) else arguments
-    if _takes_one(score, **keywords):
-        score = _with_one_argument(score)
-    _bind(judge, score, "query", ["document"], **keywords)
-    return partial(score, **keywords)
+    named = {} if inspect.isclass(plugin) else arguments
+    _refuse_unfit(judge, score, **named)
+    return partial(score, **named)
 
 
 def check_reranker(judge: Judge, plugin: Any) -> None:
@@ -157,62 +175,38 @@ def check_reranker(judge: Judge, plugin: Any) -> None:
     if not inspect.isclass(plugin):
         make_scorer(judge, plugin)
         return
-    _bind(judge, plugin, **judge.options["arguments"])
-    held = {name: value for base in reversed(plugin.__mro__) for name, value in vars(base).items()}
-    method = held.get("score", held.get("__call__"))
+    if why := _misfit(plugin, **judge.options["arguments"]):
+        raise PanelError(f"{judge.model} does not accept reranker_options: {why}")
+    members = {name: each for base in reversed(plugin.__mro__) for name, each in vars(base).items()}
+    method = members.get("score", members.get("__call__"))
     if method is None:
         raise PanelError(f"{judge.model} {_UNFIT}")
-    if isinstance(method, FunctionType) and not _takes_one(method, plugin):
-        _bind(judge, method, plugin, "query", ["document"])
+    if isinstance(method, FunctionType):
+        _refuse_unfit(judge, partial(method, plugin))
 
 
-def _takes_one(call: Callable[..., Any], *before: Any, **named: Any) -> bool:
-    """Tell whether a reranker takes a query and its documents as one argument."""
-
-    def fits(*arguments: Any) -> bool:
-        try:
-            inspect.signature(call).bind(*before, *arguments, **named)
-        except (TypeError, ValueError):  # some callables not written in Python have no signature
-            return False
-        return True
-
-    return not fits("query", ["document"]) and fits(RerankerInput("query", ["document"]))
+def _refuse_unfit(judge: Judge, score: Callable[..., Any], /, **named: Any) -> None:
+    if why := _misfit(score, *_arguments(score, "query", ["document"], **named), **named):
+        raise PanelError(f"{judge.model} does not accept (query, documents): {why}")
 
 
-def _with_one_argument(score: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a scorer of a query and documents that hands them over as a `RerankerInput`."""
-    if not inspect.iscoroutinefunction(score):
-        return lambda query, documents, **options: score(RerankerInput(query, documents), **options)
-
-    async def ask(query: str, documents: list[str], **options: Any) -> Any:
-        return await score(RerankerInput(query, documents), **options)
-
-    return ask
+def _arguments(
+    score: Callable[..., Any], query: str, documents: list[str], /, **named: Any
+) -> tuple[Any, ...]:
+    """Return a query and its documents, as one argument for a reranker that takes a single one."""
+    both = RerankerInput(query, documents)
+    return (both,) if _misfit(score, *both, **named) and not _misfit(score, both, **named) else both
 
 
-def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
-    what = "reranker_options" if inspect.isclass(call) else "(query, documents)"
+def _misfit(call: Callable[..., Any], /, *arguments: Any, **named: Any) -> str:
+    """Say why a callable does not take these arguments; "" if it does, or cannot be asked."""
     try:
         inspect.signature(call).bind(*arguments, **named)
     except TypeError as error:
-        raise PanelError(f"{judge.model} does not accept {what}: {error}") from None
+        return str(error) or "other arguments"
     except ValueError:  # some callables not written in Python have no signature
-        pass
-
-
-def _timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """Call it; return its result, and the seconds it took."""
-    begun = time.perf_counter()
-    result = call(*arguments)
-    return result, time.perf_counter() - begun
-
-
-def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call it in a thread; turn exceptions that a future cannot carry into a RuntimeError."""
-    try:
-        return call(*arguments)
-    except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:
-        raise RuntimeError(failed_answer(error).reason) from None
+        return ""
+    return ""
 
 
 def load_reranker(judge: Judge) -> Any:
@@ -225,9 +219,8 @@ def load_reranker(judge: Judge) -> Any:
         if ":" in place:
             return import_plugin(place)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an import runs the user's own code
-        raise PanelError(
-            f"{judge.model} cannot be imported: {failed_answer(error).reason}"
-        ) from None
+        why = failed_answer(error).reason
+        raise PanelError(f"{judge.model} cannot be imported: {why}") from None
     installed = load_installed("rerankers", place, object, PanelError)
     if installed is None:
         raise PanelError(f"{judge.model} is not installed on this machine")

@@ -1,49 +1,125 @@
 """Run local models through sentence-transformers, in one thread and one request at a time."""
 
-import asyncio
 import contextlib
 import hashlib
 import math
 import os
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols.rankers import Scores
-from zelo_ray.providers import Connection, Fatal, Provider, Refused, Settings
-from zelo_ray.records import (
-    Answer,
-    CallTiming,
-    Judge,
-    Request,
-    SyntheticFeatures,
-    synthesize_answer,
-)
+from zelo_ray.providers import Connection, Provider, Refused, Settings
+from zelo_ray.records import Answer, Judge, Request, SyntheticFeatures, synthesize_answer
 from zelo_ray.rerankers.answers import answer_of, failed_answer
-
-Scorer = Callable[[str, list[str]], Any]
-"""From a query and documents to their scores, as a list, an array or a tensor."""
+from zelo_ray.rerankers.custom import Custom, LoadedModel
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A model in memory: its scorer, and the device that it computes on."""
+class Local(Custom):
+    """Connection to local models, which are loaded and compute in a thread of their own."""
 
-    score: Scorer
-    device: str
+    def __init__(self, load: Callable[[Judge], LoadedModel], slope: float = 1.0) -> None:
+        super().__init__(Settings())
+        self._load, self._slope, self._seconds = load, slope, None
+
+    async def send(self, request: Request) -> Answer:
+        """Score the documents of a request, or judge them by these scores."""
+        answer = await super().send(request)
+        if answer.status == "ok" and not issubclass(request.response_model, Scores):
+            return replace(answer, text=self._vote(request, answer.text))
+        return answer
+
+    async def _make(self, judge: Judge) -> float:
+        return (await self._in_thread(partial(self._load_once, judge)))[1]
+
+    def _load_once(self, judge: Judge) -> None:
+        """Load a model, and score a few words: so what a device prepares first counts as loading."""
+        if judge.name in self._made:
+            return
+        try:
+            model = self._load(judge)
+        except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
+            why = failed_answer(error).reason
+            raise PanelError(f"{judge.name}: cannot be loaded: {why}") from None
+        with contextlib.suppress(Exception):  # a query will say what is wrong
+            answer_of(model.score("a query", ["a document"]), 1)
+        self._made[judge.name] = model
+
+    def _vote(self, request: Request, text: str) -> str:
+        """Return the answer of a judge that has these scores of the documents.
+
+        Raises:
+            Refused: they answer no such question, such as one for a grade.
+        """
+        scores = tuple(Scores.model_validate_json(text).scores)
+        slope = request.judge.options["slope"] or self._slope
+        # Equal texts differ in their last digits, by their place in the block: that is a tie.
+        pair = round(math.tanh(slope * (scores[1] - scores[0])), 4) if len(scores) == 2 else None
+        words = f"scores in the order shown: {', '.join(f'{score:.4g}' for score in scores)}"
+        features = SyntheticFeatures(pair_preference=pair, scores=scores, words=words)
+        try:
+            return synthesize_answer(request, features)
+        except ValueError:
+            what = "encoders compare documents or order them; they give no grades and no reasons"
+            raise Refused(what, name=request.judge.name) from None
 
 
-def _use_all_cores(device: Any) -> None:
+def _load_cross_encoder(judge: Judge) -> LoadedModel:
+    """Load a model that reads query and document together, and gives one number.
+
+    The score is the model's logit: a sigmoid would round those of very good documents to 1.
+    """
+    from sentence_transformers import CrossEncoder  # noqa: PLC0415 - seconds, paid where it is used
+    from torch.nn import Identity  # noqa: PLC0415 - paid where it is used
+
+    length = judge.options["max_length"]
+    model = CrossEncoder(_path(judge), max_length=length, activation_fn=Identity(), **_how(judge))
+
+    def score(query: str, documents: list[str]) -> Any:
+        return model.predict([(query, document) for document in documents], **_blocks(judge))
+
+    return _loaded(model, score)
+
+
+def _load_bi_encoder(judge: Judge) -> LoadedModel:
+    """Load a model that embeds the query and each document; their similarity is the score."""
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, paid where used
+
+    model = SentenceTransformer(_path(judge), **_how(judge))
+    if judge.options["max_length"]:
+        model.max_seq_length = judge.options["max_length"]
+
+    def score(query: str, documents: list[str]) -> Any:
+        # Both methods use the prompts that the model was trained with, if it has any.
+        queries = model.encode_query([query], **_blocks(judge))
+        return model.similarity(queries, model.encode_document(documents, **_blocks(judge)))[0]
+
+    return _loaded(model, score)
+
+
+def _path(judge: Judge) -> str:
+    return str(Path(judge.model).expanduser())
+
+
+def _how(judge: Judge) -> dict[str, Any]:
+    return {name: judge.options[name] for name in ("device", "revision", "trust_remote_code")}
+
+
+def _blocks(judge: Judge) -> dict[str, Any]:
+    return {"batch_size": judge.options["block_size"], "show_progress_bar": False}
+
+
+def _loaded(model: Any, score: Callable[[str, list[str]], Any]) -> LoadedModel:
     """Let torch use all cores: Ray limits actors, most of which only wait, to one thread each."""
-    if device.type == "cpu":
+    if model.device.type == "cpu":
         import torch  # noqa: PLC0415 - seconds, paid where it is used
 
         torch.set_num_threads(os.cpu_count() or 1)
+    return LoadedModel(score, str(model.device))
 
 
 def fingerprint_of(judge: Judge) -> str | None:
@@ -59,126 +135,8 @@ def fingerprint_of(judge: Judge) -> str | None:
     return None
 
 
-class Local:
-    """Connection to local models, which are loaded and compute in a thread of their own."""
-
-    def __init__(self, load: Callable[[Judge], LoadedModel], slope: float = 1.0) -> None:
-        self._load, self._thread = load, ThreadPoolExecutor(1, "encoder")
-        self._slope = slope
-        self._loaded: dict[str, LoadedModel] = {}
-
-    async def send(self, request: Request) -> Answer:
-        """Score the documents of a request."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._score, request)
-
-    async def aclose(self) -> None:
-        """Let the thread end."""
-        self._thread.shutdown(wait=False)
-
-    def _score(self, request: Request) -> Answer:
-        judge, begun = request.judge, time.perf_counter()
-        is_new = judge.name not in self._loaded
-        try:
-            if is_new:
-                self._loaded[judge.name] = _warm(self._load(judge))
-        except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
-            raise Fatal(
-                f"cannot be loaded: {failed_answer(error).reason}", name=judge.name
-            ) from None
-        texts = [document.content for document in request.documents]
-        ready, model = time.perf_counter(), self._loaded[judge.name]
-        try:
-            scores = model.score(request.query, texts)
-            answer = answer_of(scores, len(texts), model=judge.model)
-            seconds = time.perf_counter() - ready
-            loading = ready - begun if is_new else 0.0
-            if not issubclass(request.response_model, Scores):
-                answer = replace(answer, text=self._vote(request, answer.text))
-            return replace(answer, timing=CallTiming(seconds, loading, model.device, in_flight=1))
-        except Refused:
-            raise
-        except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
-            return failed_answer(error, (request.query, *texts))
-
-    def _vote(self, request: Request, text: str) -> str:
-        """Return the answer of a judge that has these scores of the documents.
-
-        Raises:
-            Refused: they answer no such question, such as one for a grade.
-        """
-        scores = tuple(Scores.model_validate_json(text).scores)
-        slope = request.judge.options["slope"] or self._slope
-        # Equal texts differ in their last digits, by their place in the block: that is a tie.
-        pair = round(math.tanh(slope * (scores[1] - scores[0])), 4) if len(scores) == 2 else None
-        words = ", ".join(f"{score:.4g}" for score in scores)
-        features = SyntheticFeatures(
-            pair_preference=pair, scores=scores, words=f"scores in the order shown: {words}"
-        )
-        try:
-            return synthesize_answer(request, features)
-        except ValueError:
-            what = "encoders compare documents or order them; they give no grades and no reasons"
-            raise Refused(what, name=request.judge.name) from None
-
-
-def _warm(model: LoadedModel) -> LoadedModel:
-    """Score a few words, so that what a device prepares at its first use counts as loading."""
-    with contextlib.suppress(Exception):  # a query will say what is wrong
-        answer_of(model.score("a query", ["a document"]), 1)
-    return model
-
-
-def _load_cross_encoder(judge: Judge) -> LoadedModel:
-    """Load a model that reads query and document together, and gives one number.
-
-    The score is the model's logit: a sigmoid would round those of very good documents to 1.
-    """
-    from sentence_transformers import CrossEncoder  # noqa: PLC0415 - seconds, paid where it is used
-    from torch.nn import Identity  # noqa: PLC0415 - paid where it is used
-
-    model = CrossEncoder(
-        str(Path(judge.model).expanduser()),
-        max_length=judge.options["max_length"],
-        activation_fn=Identity(),
-        **_place(judge),
-    )
-    _use_all_cores(model.device)
-
-    def score(query: str, documents: list[str]) -> Any:
-        pairs = [(query, document) for document in documents]
-        return model.predict(pairs, **_how(judge))
-
-    return LoadedModel(score, str(model.device))
-
-
-def _load_bi_encoder(judge: Judge) -> LoadedModel:
-    """Load a model that embeds the query and each document; their similarity is the score."""
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, paid where used
-
-    model = SentenceTransformer(str(Path(judge.model).expanduser()), **_place(judge))
-    if judge.options["max_length"]:
-        model.max_seq_length = judge.options["max_length"]
-    _use_all_cores(model.device)
-
-    def score(query: str, documents: list[str]) -> Any:
-        # Both methods use the prompts that the model was trained with, if it has any.
-        queries = model.encode_query([query], **_how(judge))
-        return model.similarity(queries, model.encode_document(documents, **_how(judge)))[0]
-
-    return LoadedModel(score, str(model.device))
-
-
-def _place(judge: Judge) -> dict[str, Any]:
-    return {name: judge.options[name] for name in ("device", "revision", "trust_remote_code")}
-
-
-def _how(judge: Judge) -> dict[str, Any]:
-    return {"batch_size": judge.options["block_size"], "show_progress_bar": False}
-
-
 def _provider(load: Callable[[Judge], LoadedModel], slope: float) -> Provider:
-    """Build a provider of encoders, whose models are loaded in a thread at the first request."""
+    """Build a provider of encoders, with the slope by whose tanh a difference is a preference."""
 
     def connect(_: Settings) -> Connection:
         if find_spec("sentence_transformers") is None:
@@ -206,4 +164,3 @@ PROVIDERS = {
     "cross-encoder": _provider(_load_cross_encoder, slope=0.5),  # the tanh of half is logistic
     "bi-encoder": _provider(_load_bi_encoder, slope=10.0),  # cosines: .1 is a clear difference
 }
-"""The providers of encoders, with the slope by whose tanh a difference becomes a preference."""

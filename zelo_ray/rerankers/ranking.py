@@ -1,29 +1,31 @@
 """Build every ranker's ranking of every pool, and what it cost, from the replies in the ledger."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.pools import Line
 from zelo_ray.files.tables import schema_of
 from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Replies, advance, find_protocol
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, strip_name
-from zelo_ray.records import Failure, Judge, Mean, Pool, Ranked, Reply, Usage
+from zelo_ray.records import Judge, Mean, Pool, Reply, Usage
 from zelo_ray.rerankers import BakeoffRanker
 
 
 @dataclass(frozen=True, slots=True)
 class QueryCost:
-    """The cost of one query that a ranker answered; NaN where it is not known."""
+    """The cost of one query that a ranker answered; NaN, 0 or empty where it is not known.
+
+    At most ``in_flight`` calls of the ranker ran side by side. In ``load_seconds``, before
+    ``seconds``, a local model was loaded; ``device`` computed.
+    """
 
     run: str
     query_id: str
@@ -32,25 +34,16 @@ class QueryCost:
     seconds: float = nan
     dollars: float = nan
     in_flight: int = 0
-    """calls of the ranker that ran side by side, at most; 0 if not known"""
     load_seconds: float = 0.0
-    """in which a local model was loaded, before ``seconds``; 0 if none was"""
     device: str = ""
-    """that computed it, if it is on this machine and known"""
 
 
-_SAMPLES, _CELLS = 1000, 2**20
-"""Samples of queries, and how many of their values are in memory at once."""
 SCHEMA = pa.schema(
     [
-        ("run", pa.string()),
-        ("query_id", pa.string()),
+        *((name, pa.string()) for name in ("run", "query_id", "status", "reason")),
+        *((name, pa.int64()) for name in ("attempts", "missing")),
         ("doc_ids", pa.list_(pa.string())),
         ("scores", pa.list_(pa.float64())),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("attempts", pa.int64()),
-        ("missing", pa.int64()),
         ("cost", pa.struct(list(schema_of(QueryCost)))),
     ]
 )
@@ -71,19 +64,16 @@ def rank_lines(
     The rankers are by name, each with the options that it was asked with; ``disabled`` are those
     that are asked nothing more, with the reason.
     """
-    rows = []
-    for line in lines:
-        if line.pool is None:
-            continue
-        for name, (ranker, options) in rankers.items():
-            ranked = _rank(line.pool, ranker, options, ledger, disabled.get(name))
-            rows.append({"run": name, "query_id": line.pool.query_id, **ranked})
+    plain = {"doc_ids": [], "scores": [], "status": "ok", "reason": "", "attempts": 0, "missing": 0}
+    rows = [
+        plain
+        | {"run": name, "query_id": line.pool.query_id}
+        | _rank(line.pool, *rankers[name], ledger, disabled.get(name))
+        for line in lines
+        if line.pool is not None
+        for name in rankers
+    ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-def costs_in(rows: pa.Table) -> list[QueryCost]:
-    """Return the costs in rows of `SCHEMA`."""
-    return [QueryCost(**cost) for cost in rows["cost"].to_pylist() if cost]
 
 
 def _rank(
@@ -92,41 +82,29 @@ def _rank(
     options: AnnotateOptions,
     ledger: Replies,
     disabled: Disabled | None,
-) -> Mapping[str, Any]:
-    if ranker.judge is None:
+) -> dict[str, Any]:
+    """Return the columns of a ranker's row that are not empty."""
+    judge = ranker.judge
+    if judge is None:
         documents = pool.documents[: options.document_limit]
         scores = [float(-position) for position in range(len(documents))]
-        return _row([document.id for document in documents], scores)
-    rounds = find_protocol(ranker.protocol).rounds(pool, (ranker.judge,), options)
-    read = RepliesByRound(ledger)
-    step = advance(rounds, read, {ranker.judge.name: disabled} if disabled else {})
-    failure: Failure
+        return {"doc_ids": [document.id for document in documents], "scores": scores}
+    rounds = find_protocol(ranker.protocol).rounds(pool, (judge,), options)
+    read = _ReadReplies(ledger)
+    step = advance(rounds, read, {judge.name: disabled} if disabled else {})
     for failure in step.failures:
-        why = strip_name(failure.reason, ranker.judge.name)
-        return _row(status=failure.status, reason=why, attempts=failure.attempts)
-    ranked: Sequence[Ranked] = step.judgments
-    cost = None
+        why = strip_name(failure.reason, judge.name)
+        return {"status": failure.status, "reason": why, "attempts": failure.attempts}
+    ranked, cost = step.judgments, None
     if ranked and read.rounds:
-        cost = asdict(
-            sum_replies(
-                *(read.rounds, ranker.judge, options.prices),
-                ranker=ranker.name,
-                query_id=pool.query_id,
-                documents=len(ranked),
-            )
-        )
-    return _row(
-        *([r.doc_id for r in ranked], [r.score for r in ranked]),
-        missing=len(step.missing),
-        cost=cost,
-    )
-
-
-def _row(
-    doc_ids: Sequence[str] = (), scores: Sequence[float] = (), **more: Any
-) -> Mapping[str, Any]:
-    plain = {"status": "ok", "reason": "", "attempts": 0, "missing": 0, "cost": None}
-    return {"doc_ids": doc_ids, "scores": scores, **plain, **more}
+        spent = sum_replies(read.rounds, judge, options.prices)
+        cost = asdict(QueryCost(ranker.name, pool.query_id, len(ranked), **spent))
+    return {
+        "doc_ids": [row.doc_id for row in ranked],
+        "scores": [row.score for row in ranked],
+        "missing": len(step.missing),
+        "cost": cost,
+    }
 
 
 def query_fields(line: Line) -> dict[str, str]:
@@ -147,113 +125,65 @@ def query_fields(line: Line) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class RepliesByRound:
+class _ReadReplies:
     """A source of replies that remembers what was read from it, a list for each round."""
 
     source: Replies
     rounds: list[Sequence[Reply]] = field(default_factory=list)
 
     def contains(self, keys: Sequence[str]) -> list[bool]:
-        """Return whether there is a reply for each of these keys."""
         return self.source.contains(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
-        """Read the replies for keys that are present, in their order."""
         replies = self.source.read(keys)
         self.rounds.append(replies)
         return replies
 
 
 def sum_replies(
-    rounds: Sequence[Sequence[Reply]],
-    judge: Judge,
-    prices: Mapping[str, Price],
-    *,
-    ranker: str,
-    query_id: str,
-    documents: int,
-) -> QueryCost:
-    """Sum what one query cost a ranker, in seconds and dollars, from the replies of each round.
+    rounds: Sequence[Sequence[Reply]], judge: Judge, prices: Mapping[str, Price]
+) -> dict[str, Any]:
+    """Sum what one query cost a ranker, as fields of `QueryCost`, from the replies of each round.
 
-    The seconds are those of the critical path as far as the ledger tells it: a round takes as long
-    as its slowest reply, and rounds follow one another. Waiting for limits, for a free slot or for
-    a model that loads is not part of them, nor are failed tries. ``prices`` are for replies whose
-    price was unknown when they came.
+    A round takes as long as its slowest reply, and rounds follow one another. Waiting for limits,
+    for a free slot or for a model that loads is not part of the seconds, nor are failed tries.
+    ``prices`` are for replies whose price was unknown when they came.
     """
     replies = [reply for replies in rounds for reply in replies]
-    if not replies:
-        return QueryCost(ranker, query_id, documents, 0)
-    is_timed = all(reply.seconds for reply in replies)
+    seconds = sum(max(reply.seconds for reply in part) for part in rounds if part)
     paid = [_dollars(reply, judge, prices) for reply in replies]
-    return QueryCost(
-        ranker,
-        query_id,
-        documents,
-        len(replies),
-        seconds=sum(max(r.seconds for r in part) for part in rounds if part) if is_timed else nan,
-        dollars=nan if None in paid else sum(dollars or 0.0 for dollars in paid),
-        in_flight=max(reply.in_flight for reply in replies),
-        load_seconds=sum(reply.load_seconds for reply in replies),
-        device=next((reply.device for reply in replies if reply.device), ""),
-    )
+    return {
+        "requests": len(replies),
+        "seconds": seconds if all(reply.seconds for reply in replies) else nan,
+        "dollars": nan if None in paid else sum(dollars or 0.0 for dollars in paid),
+        "in_flight": max(reply.in_flight for reply in replies),
+        "load_seconds": sum(reply.load_seconds for reply in replies),
+        "device": next((reply.device for reply in replies if reply.device), ""),
+    }
 
 
 def _dollars(reply: Reply, judge: Judge, prices: Mapping[str, Price]) -> float | None:
     """Return what a reply cost; if that was unknown when it came, what it costs by these prices."""
     if reply.dollars is not None:
         return reply.dollars
-    usage = Usage(
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cached_tokens=reply.cached_tokens,
-        cache_write_tokens=reply.cache_write_tokens,
-        thinking_tokens=reply.thinking_tokens,
-        searches=reply.searches,
-    )
+    usage = Usage(**{name: getattr(reply, name) for name in _COUNTS})
     return price(judge, usage, prices, batch=bool(reply.batch)) if usage.has_tokens else None
 
 
-def _percentile(share: float) -> Callable[[Floats], Floats]:
-    return lambda samples: np.asarray(np.percentile(samples[..., 0], share, axis=-1))
+_COUNTS = tuple(name for name in Usage.__dataclass_fields__ if name in Reply._fields)
 
 
-COSTS: Mapping[str, Callable[[Floats], Floats]] = {
-    "seconds_p50": _percentile(50),
-    "seconds_p95": _percentile(95),
-    "usd_per_1000": lambda samples: np.asarray(1000 * samples[..., 1].mean(axis=-1)),
-}
-"""By the name of a figure, how it follows from queries: [..., queries, 2], whose last axis is
-seconds and dollars."""
-
-
-def sum_costs(costs: Sequence[QueryCost], seed: int, confidence: float) -> Iterator[Mean]:
-    """Yield what a query takes each ranker, with intervals from a bootstrap over queries.
-
-    Times are of queries whose time is known, prices of all.
-    """
+def sum_costs(costs: Sequence[QueryCost]) -> Iterator[Mean]:
+    """Yield what a query takes each ranker: times of queries whose time is known, prices of all."""
     for name in dict.fromkeys(cost.run for cost in costs):
-        own = [cost for cost in costs if cost.run == name]
-        timed = [cost for cost in own if not np.isnan(cost.seconds)]
-        for what, figure in COSTS.items():
-            rows = own if what == "usd_per_1000" else timed
-            values = np.array([(cost.seconds, cost.dollars) for cost in rows], dtype=float)
-            if not rows or np.isnan(value := float(figure(values))):
-                continue
-            ends = (nan, nan)
-            if len(rows) >= FEWEST:
-                ends = _interval(values, figure, seed, confidence)
-            yield Mean(name, what, value, *ends, len(rows), "cost")
-
-
-def _interval(
-    values: Floats, figure: Callable[[Floats], Floats], seed: int, confidence: float
-) -> tuple[float, float]:
-    """Return the percentile interval of a figure over samples of the queries."""
-    stream, samples = np.random.default_rng(seed % 2**64), list[Floats]()
-    step = max(1, _CELLS // len(values))
-    for start in range(0, _SAMPLES, step):
-        size = (min(step, _SAMPLES - start), len(values))
-        samples.append(figure(values[stream.integers(0, len(values), size)]))
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(np.concatenate(samples), [tail, 100 - tail])
-    return float(low), float(high)
+        every = [cost for cost in costs if cost.run == name]
+        seconds = [cost.seconds for cost in every if not isnan(cost.seconds)]
+        half, most = np.percentile(seconds, [50, 95]).tolist() if seconds else (nan, nan)
+        dollars = 1000 * float(np.mean([cost.dollars for cost in every]))
+        for what, value, queries in (
+            ("seconds_p50", half, len(seconds)),
+            ("seconds_p95", most, len(seconds)),
+            ("usd_per_1000", dollars, len(every)),
+        ):
+            if not isnan(value):
+                yield Mean(name, what, value, nan, nan, queries, "cost")

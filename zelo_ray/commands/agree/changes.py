@@ -9,7 +9,8 @@ import pandas as pd
 
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
-from zelo_ray.evaluation.significance import Floats, holm, paired_test
+from zelo_ray.evaluation.ranking import Floats
+from zelo_ray.evaluation.significance import holm, paired_test
 from zelo_ray.files import judges
 from zelo_ray.files.run_record import changed_prompt_options, options_of_run, refuse_unfinished
 from zelo_ray.files.storage import file_stem, list_directory
@@ -241,4 +242,4 @@ def _kappa(values: Floats, kind: str) -> float:
     table = np.zeros((steps.max() + 1, steps.max() + 1))
     np.add.at(table, (steps[0], steps[1]), 1.0)
     coefficient = COEFFICIENTS["kappa" if kind == VOTES else "kappa-quadratic"]
-    return float(coefficient.of({"confusion": table}))
+    return float(coefficient.compute({"confusion": table}))

@@ -1,6 +1,7 @@
 """Measure how grades of judges agree with people's and with each other, and how severe they are."""
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from zelo_ray.command_options import AgreeOptions
 from zelo_ray.evaluation.agreement import (
     Agreement,
     ConfusionCell,
+    count_confusions,
     estimate_share,
     measure_agreement,
     quotient,
+    ratings_of,
 )
-from zelo_ray.evaluation.coefficients import choose_coefficients, ratings_of
+from zelo_ray.evaluation.coefficients import choose_coefficients
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import iter_rows
@@ -36,12 +39,15 @@ def measure_grades(
         weights = weights_of(judgments.human, judgments.weights)
     graded = pa.concat_tables([judgments.human, judgments.grades])
     ratings = ratings_of(graded, judgments.levels, weights)
-    agreed, confused = measure_agreement(
-        ratings,
-        {PANEL: judgments.panel, WITH_HUMAN: (HUMAN, *judgments.panel) if has_people else ()},
-        choose_coefficients(options.coefficients),
-        thresholds=options.positive_thresholds,
-    )
+    chosen, cuts = choose_coefficients(options.coefficients), options.positive_thresholds
+    agreed, confused = list[Agreement](), list[ConfusionCell]()
+    for pair in combinations(ratings.raters, 2):
+        agreed += measure_agreement(ratings, pair, chosen, cuts)
+        confused += count_confusions(ratings, pair, cuts)
+    panels = {PANEL: judgments.panel, WITH_HUMAN: (HUMAN, *judgments.panel) if has_people else ()}
+    for panel, raters in panels.items():
+        if len(raters) > 2:
+            agreed += measure_agreement(ratings, raters, chosen, cuts, panel=panel)
     return [*map(figure_of, agreed), *_severities(judgments, graded)], confused
 
 

@@ -112,12 +112,9 @@ class _Board:
     def means(self) -> list[Figure]:
         """Return the runs' means; a query that a run did not answer counts as 0."""
         found = mean_metrics(self.values, 0.95)
-        columns = (found.mean, found.low, found.high, found.queries)
-        rows = zip(self.runs, *(column.tolist() for column in columns), strict=True)
-        what = str(self.measure)
         return [
-            Figure(run, self.rater, what, MEAN, value, low, high, queries=queries)
-            for run, value, low, high, queries in rows
+            Figure(run, self.rater, str(self.measure), MEAN, value, low, high, queries=queries)
+            for run, (value, low, high, queries) in zip(self.runs, found.rows(), strict=True)
         ]
 
     def compared(self) -> list[Comparison]:
@@ -131,7 +128,7 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
     labels, found = _labels(judgments, options), Orders()
     runs = read_runs(options.runs, split_columns(options.columns)) if options.runs else {}
     measure = parse_measure(options.measure)
-    if measure.of_labels:
+    if measure.kind.about_labels:
         raise OptionError(f"{measure} measures the labels, not a run")
     found.notes += describe_doubts(runs, measure.cutoff) if runs else []
     pair = _two_sets(labels, judgments, options)

@@ -91,7 +91,7 @@ def _compare_raters(options: AgreeOptions) -> Results:
         "differing": (orders.differing, DifferingDocument),
     }
     tables = {name: table_of(some, record) for name, (some, record) in rows.items() if some}
-    missing = [*_missing(judgments, figures, options), *orders.missing]
+    missing = [*_missing(judgments, figures), *orders.missing]
     return finish(
         "agree",
         options,
@@ -123,7 +123,7 @@ def _counts(judgments: AllJudgments) -> dict[str, dict[str, int]]:
     }
 
 
-def _missing(judgments: AllJudgments, figures: list[Figure], options: AgreeOptions) -> list[str]:
+def _missing(judgments: AllJudgments, figures: list[Figure]) -> list[str]:
     """Say what could not be measured."""
     beside = [row for row in figures if row.against == HUMAN and not row.items]
     voted = [row.of for row in beside if row.scale == SINGLE_VOTES]
@@ -136,8 +136,4 @@ def _missing(judgments: AllJudgments, figures: list[Figure], options: AgreeOptio
         said.append(f"{HUMAN} voted on pairs, but no judge did")
     if len(judgments.votes) and len(judgments.human) and not len(judgments.human_votes):
         said.append(f"judges voted, but {HUMAN} graded both documents of each pair alike")
-    names = set(choose_coefficients(options.coefficients))
-    raters = len(judgments.judges) + bool(len(judgments.human))
-    if raters > 1 and not any(row.what in names for row in figures):
-        said.append(f"{', '.join(sorted(names))}: needs three or more raters")
     return said

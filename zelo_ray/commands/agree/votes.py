@@ -11,19 +11,17 @@ import pyarrow.compute as pc
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.grades import figure_of
 from zelo_ray.evaluation.agreement import (
-    Agreement,
     Difference,
+    RatingMatrix,
     estimate,
     estimate_share,
     quotient,
 )
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.votes import (
     A_OR_NOT,
     DECIDED,
-    VOTES,
-    VOTES_DECIDED,
     WITH_TIES,
     VoteTable,
     agreement_with_people,
@@ -48,14 +46,8 @@ from zelo_ray.report.figures import Figure, make_figure
 PAIRS, PAIRS_A, PAIRS_DECIDED = "pairs", "pairs, A or not", "pairs, both decided"
 SINGLE_VOTES, SINGLE_DECIDED = "votes", "votes, both decided"
 """Scales: verdicts on pairs, and single votes."""
-SCALES = {
-    WITH_TIES: PAIRS,
-    A_OR_NOT: PAIRS_A,
-    DECIDED: PAIRS_DECIDED,
-    VOTES: SINGLE_VOTES,
-    VOTES_DECIDED: SINGLE_DECIDED,
-}
-PAIR_SCALES = (*SCALES.values(),)
+SCALES = {WITH_TIES: PAIRS, A_OR_NOT: PAIRS_A, DECIDED: PAIRS_DECIDED}
+PAIR_SCALES = (*SCALES.values(), SINGLE_VOTES, SINGLE_DECIDED)
 POSITION, FLIPS, ONE_SIDED, CYCLES = (
     "position bias",
     "order flips",
@@ -93,24 +85,24 @@ def compare_with_people(judgments: AllJudgments, options: AgreeOptions) -> WithP
         weights[encoded.pair[: len(by_row)]] = by_row  # people's votes come first
     orientation = find_orientation(encoded, judgments.human_votes)
     ratings = verdict_ratings(encoded, verdicts, orientation, weights)
-    rows = [*agreement_with_people(ratings, _NAMED), *_vote_by_vote(single, weights)]
-    figures = [figure_of(row, SCALES[row.scale]) for row in rows]
+    agreed = agreement_with_people(ratings, _NAMED)
+    figures = [figure_of(row, SCALES[row.scale]) for row in agreed]
+    figures += _vote_by_vote(single, weights)
     consensus = []
     if len(judgments.votes):
         consensus = vote_consensus(of_judges, verdicts[0], encoded.pairs[:, 0])
     return WithPeople(figures, _differences(ratings, figures), consensus)
 
 
-def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Agreement]:
+def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Figure]:
     for row, judge in enumerate(votes.judges[1:], 1):
         weighted, plain = cross_votes(votes, 0, row, weights), cross_votes(votes, 0, row)
-        for scale, part in ((VOTES, slice(None)), (VOTES_DECIDED, slice(None, None, 2))):
+        for scale, part in ((SINGLE_VOTES, slice(None)), (SINGLE_DECIDED, slice(None, None, 2))):
             counts = weighted[:, part, part]
             same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
             found = estimate_share(same, totals)
             items = round(float(plain[:, part, part].sum()))
-            ends = (found.value, found.low, found.high)
-            yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
+            yield make_figure(judge, HUMAN, "agreement", found, scale=scale, items=items)
 
 
 def _differences(ratings: RatingMatrix, figures: list[Figure]) -> list[Difference]:
@@ -193,7 +185,7 @@ def _equal(tables: Floats) -> Floats:
 
 
 def _kappa(tables: Floats) -> Floats:
-    return COEFFICIENTS["kappa"].of({"confusion": tables})
+    return COEFFICIENTS["kappa"].compute({"confusion": tables})
 
 
 def _note_one_order(votes: VoteTable, table: pa.Table) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zelo_ray.evaluation.significance import share_intervals
+from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.report.model import Cell, Section, estimate, table
 from zelo_ray.report.results import Results
 
@@ -158,7 +158,7 @@ def win_shares(entered: "pd.DataFrame") -> list[Mapping[str, Any]]:
     )
     if len(by_query) < 2 * len(shares):
         return []
-    ends = share_intervals(shares.won.to_numpy(), shares.queries.to_numpy())
+    ends = share_interval(shares.won.to_numpy(), shares.queries.to_numpy())
     shares["low"], shares["high"] = np.clip(ends, 0, 1)
     shares = shares.reset_index().sort_values(["won", "answer"], ascending=[False, True])
     return [{str(name): value for name, value in row.items()} for row in shares.to_dict("records")]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.engine.bookkeeping import format_dollars
-from zelo_ray.evaluation.significance import share_intervals
+from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.families import FAMILIES, families_of
 from zelo_ray.files.wording import counted
 from zelo_ray.protocols import Judgments, protocol_of_record
@@ -135,7 +135,7 @@ def count_votes(counts: Counts, votes: pa.Table, *, strengths: bool = True) -> N
 
 def count_grades(counts: Counts, grades: pa.Table) -> None:
     """Count grades of whole queries."""
-    from zelo_ray.evaluation.coefficients import ratings_of  # noqa: PLC0415 - votes need none of it
+    from zelo_ray.evaluation.agreement import ratings_of  # noqa: PLC0415 - votes need none of it
 
     for row in grades.group_by(["judge", "grade"]).aggregate([("grade", "count")]).to_pylist():
         given = counts.grades.setdefault(row["judge"], np.zeros(LEVELS, np.int64))
@@ -228,7 +228,7 @@ def agreement_section(results: Results) -> Section:
     if names:
         number = np.array([counts.votes[name] for name in names])
         share = np.array([counts.first[name] for name in names]) / number
-        spans = (share, *share_intervals(share, number))
+        spans = (share, *share_interval(share, number))
         caption = "How often a judge preferred the document shown first (a tie counts half), with "
         caption += f"a 95% interval. A judge that the order does not sway is at 0.5.{which}"
         picture = charts.intervals(names, {"": spans}, "share of what came first", 0.5)

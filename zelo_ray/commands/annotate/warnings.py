@@ -91,7 +91,7 @@ def _missing(
 ) -> Iterator[Warn]:
     kinds = Counter({k: n for k, n in statuses.items() if not (k == "failed" and judge in over)})
     missing, asked = kinds.total(), kinds.total() + answers
-    if missing and share_interval(missing, asked)[0] > LOST:
+    if missing and share_interval(missing / asked, asked)[0] > LOST:
         listed = ", ".join(f"{times:,} {status}" for status, times in kinds.most_common())
         text = f"{missing / asked:.0%} of {judge}'s answers are missing ({listed})"
         advice = _AGAIN if {*kinds} == {"failed"} else _ANOTHER
@@ -125,7 +125,7 @@ def warn_of_judges(counts: Counts, judges: Sequence[str], both: str = "") -> Ite
             yield Warn("constant", alone, text, _READ, "judges")
     for name, votes in sorted(counts.votes.items()):
         first = counts.first[name]
-        low, high = share_interval(first, votes)
+        low, high = share_interval(first / votes, votes)
         if counts.tied[name] == votes >= FEWEST:
             yield Warn("constant", alone, f"{name} called every comparison a tie", _READ, "judges")
         if votes >= FEWEST and (low > 0.5 + ORDER or high < 0.5 - ORDER):
@@ -154,7 +154,7 @@ def warn_of_judges(counts: Counts, judges: Sequence[str], both: str = "") -> Ite
 
 def _contradictions(counts: Counts) -> Iterator[Warn]:
     for two, pairs in sorted(counts.pairs.items()):
-        low, high = share_interval(counts.agreed[two], pairs)
+        low, high = share_interval(counts.agreed[two] / pairs, pairs)
         if high < AGAINST:
             span = f"{counts.agreed[two] / pairs:.2f} [{low:.2f}, {high:.2f}]"
             text = f"{' and '.join(two)} agree on {span} of pairs (by chance .50)"

@@ -8,8 +8,9 @@ from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
 from zelo_ray.commands.bakeoff.people import Corrected
 from zelo_ray.errors import Stopped
-from zelo_ray.evaluation.gate import POWER, GateDecision, decide_gate
+from zelo_ray.evaluation.gate import GateDecision, decide_gate
 from zelo_ray.evaluation.people.frame import by_grades
+from zelo_ray.evaluation.significance import POWER
 
 
 def decide_gates(

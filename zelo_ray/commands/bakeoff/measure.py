@@ -93,7 +93,7 @@ def measure(truth: Truth, runs: Mapping[str, pa.Table], options: BakeoffOptions)
         [*rankings],
         confidence=options.confidence,
         drawn=drawn(compared),
-        uncompared={str(m) for m in measures if m.of_labels or m not in compared},
+        uncompared={str(m) for m in measures if m.kind.about_labels or m not in compared},
     )
     return Measured(
         *(truth, runs, [*rankings], measures, compared, rankings, values, answered),

@@ -9,7 +9,7 @@ import numpy as np
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
 from zelo_ray.commands.bakeoff.rows import Contrast, Slice
-from zelo_ray.evaluation.measures import Measure, Truth, default_measures, load_measure
+from zelo_ray.evaluation.measures import Measure, Truth, default_measures
 from zelo_ray.evaluation.significance import mean_metrics
 from zelo_ray.files.pools import Line
 from zelo_ray.records import Pool
@@ -44,9 +44,7 @@ def compute_slices(
             chosen = np.array([label == value for label in labels])
             for measure, values in measured.values.items():
                 found = mean_metrics(values[:, chosen], options.confidence)
-                columns = (found.mean, found.low, found.high, found.queries)
-                rows = zip(*(column.tolist() for column in columns), strict=True)
-                for ranker, row in zip(measured.names, rows, strict=True):
+                for ranker, row in zip(measured.names, found.rows(), strict=True):
                     yield Slice(name, value, ranker, measure, *row)
 
 
@@ -57,7 +55,7 @@ def relevant_from(measures: Sequence[Measure], truth: Truth) -> float | None:
     is zELO scores, whose 0 depends on the other documents of a query, and no measure names one.
     """
     for measure in (*measures, *default_measures(truth)):
-        kind, given = load_measure(measure.name), dict(measure.parameters)
+        kind, given = measure.kind, dict(measure.parameters)
         has_rel = "rel" in given or not (kind.exclusive and given)
         if "rel" in kind.parameters and has_rel and (truth.kind != "scores" or "rel" in given):
             return float(given.get("rel", kind.parameters["rel"].default))

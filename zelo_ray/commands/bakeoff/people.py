@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import scipy
 from numpy.typing import NDArray
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
-from zelo_ray.commands.bakeoff.rows import Forecast
 from zelo_ray.evaluation.measures import Measure, Truth
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import (
@@ -20,20 +17,18 @@ from zelo_ray.evaluation.people.corrected import (
     count_deciding_queries,
     metrics_by_panel,
     metrics_by_people,
-    predict_gains,
 )
 from zelo_ray.evaluation.people.frame import (
     TOP,
     Frame,
     build_frame,
     ideals_by_people,
-    label_sizes,
     on_panel_scale,
     select_correctable,
 )
-from zelo_ray.evaluation.people.sampling import forecast_error
+from zelo_ray.evaluation.people.sampling import label_sizes
 from zelo_ray.evaluation.ranking import Floats, Ints
-from zelo_ray.evaluation.significance import ALPHA, FEWEST, compare_pairs
+from zelo_ray.evaluation.significance import FEWEST, compare_pairs
 from zelo_ray.files.labels import PeoplesLabels, ids_in_table
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison, Estimate, Mean
@@ -52,7 +47,6 @@ class Corrected:
         deciding: queries whose labels bear on a difference, [rankers, rankers].
         means: added to those of the panel.
         comparisons: the same.
-        forecasts: of the differences to the leader.
     """
 
     about: dict[str, Any]
@@ -60,7 +54,6 @@ class Corrected:
     deciding: Ints
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
-    forecasts: Sequence[Forecast] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +118,7 @@ def join_labels(measured: Measured, measure: Measure, labels: PeoplesLabels) -> 
     missing at random. If every document has one, nDCG is divided by the ideal of people's labels.
     """
     frame, rows, truth = build_frame(measure, measured.rankings), labels.rows, measured.truth
-    row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
+    row = frame.find_rows(ids_in_table(rows))
     places = np.flatnonzero(row >= 0)
     row, size = row[places], len(frame.query)
     gains = frame.linear.gains(rows["grade"].to_numpy())
@@ -209,7 +202,7 @@ def _why_no_sample(joined: LabelledFrame, labels: PeoplesLabels, rankers: Sequen
         if abs((size / chance).sum() - joined.size.sum()) <= _UNLIKELY * error:
             return ""
         return "a sample drawn with these probabilities represents more or fewer documents"
-    row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
+    row = frame.find_rows(ids_in_table(labels.frame))
     drawable = row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]
     lost = matters.copy()
     lost[drawable] = False
@@ -256,14 +249,8 @@ def correct_by_people(
     ]
     rows = [row for row in comparisons if (row.estimate, row.measure) == ("corrected", first)]
     about["leader"] = _leader(measured.names, rows)
-    corrected = Corrected(about, values["corrected"][first], deciding[first])
-    forecasts = _forecasts(leading, corrected, measured.names, rows)
-    return replace(
-        corrected,
-        means=[*_means(measured.names, values)],
-        comparisons=comparisons,
-        forecasts=[*forecasts] if leading.design == "drawn" else [],
-    )
+    means = [*_means(measured.names, values)]
+    return Corrected(about, values["corrected"][first], deciding[first], means, comparisons)
 
 
 def _describe(
@@ -323,32 +310,3 @@ def _leader(rankers: Sequence[str], rows: Sequence[Comparison]) -> str:
             above[row.run_a] += row.difference
             above[row.run_b] -= row.difference
     return max(above, key=lambda ranker: above[ranker])
-
-
-def _forecasts(
-    labelled: LabelledFrame, people: Corrected, rankers: Sequence[str], rows: Sequence[Comparison]
-) -> Iterator[Forecast]:
-    """Yield forecasts of the labels that make a difference to the leader significant.
-
-    It is assumed that the difference stays as it is, and that Holm's correction is at its
-    strictest. Rankers whose difference too few labels bear on are left out.
-    """
-    frame, values = labelled.scaled, people.values
-    guess = predict_gains(frame, labelled.gain)
-    for row in rows:
-        if people.about["leader"] not in (row.run_a, row.run_b) or isnan(row.low):
-            continue
-        a, b = rankers.index(row.run_a), rankers.index(row.run_b)
-        free = people.deciding[a, b] - 1
-        sure = float(scipy.special.stdtrit(free, 1 - ALPHA / 2 / len(rows)))
-        answered = frame.answered[a] & frame.answered[b]
-        weight = np.where(answered[frame.query], frame.weight[a] - frame.weight[b], 0.0)
-        found = forecast_error(
-            (values[a] - values[b])[answered],
-            weight * (labelled.gain - guess),
-            labelled.chances,
-            labelled.size,
-            predicted=frame.by_query((weight * guess)[np.newaxis])[0, answered],
-            aim=abs(row.difference) / sure,
-        )
-        yield Forecast(row.run_a, row.run_b, row.measure, found.labels, found.never)

@@ -1,4 +1,4 @@
-"""Show what people's labels change in a bake-off, and how many more would settle it."""
+"""Show what people's labels change in a bake-off."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -6,7 +6,6 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.rows import (
     FOREST,
-    Forecast,
     against,
     both_ways,
     comparisons_of,
@@ -111,21 +110,11 @@ def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Par
         rows += [row for row in each if leader not in (row.run_a, row.run_b)]
     panel = both_ways(_every(comparisons_of(results) | comparisons_of(results, "graded")))
     people = both_ways(_every(comparisons_of(results, "people")))
-    more = {
-        (row.measure, frozenset((row.run_a, row.run_b))): _more_labels(row)
-        for row in results.records("forecasts", Forecast)
-    }
-
-    def labels(row: Comparison) -> str:
-        is_sure = significance_of(row).is_significant
-        return "none" if is_sure else more.get((row.measure, frozenset((row.run_a, row.run_b))), "")
-
     columns: dict[str, str | Callable[[Comparison], Value]] = {
         "A": "run_a",
         "B": "run_b",
         "significance": significance_cell,
         "A minus B": _difference,
-        **({"more labels": labels} if more else {}),
         _PANEL: lambda row: _difference(panel[row.measure, row.run_a, row.run_b]),
         "people alone": lambda row: _difference(people[row.measure, row.run_a, row.run_b]),
         "p (Holm)": lambda row: Cell(row.p_holm, ".3g"),
@@ -135,19 +124,8 @@ def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Par
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; Oosterhuis "
         "et al. 2024)."
     )
-    if more:
-        caption += (
-            " More labels: about how many (zelo-ray label --more) would make a difference to the "
-            "leader significant if it stays as large."
-        )
     return table(rows, columns, caption, file="comparisons.parquet", open_rows=30)
 
 
 def _every(found: Mapping[str, list[Comparison]]) -> Iterator[Comparison]:
     return chain.from_iterable(found.values())
-
-
-def _more_labels(row: Forecast) -> str:
-    if row.labels is not None:
-        return f"about {row.labels:,}"
-    return "more queries, not labels" if row.never else "not known yet"

@@ -30,7 +30,7 @@ from zelo_ray.protocols import find_protocol
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool, Ranked
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
-from zelo_ray.rerankers.ranking import QueryCost, costs_in, rank_lines
+from zelo_ray.rerankers.ranking import QueryCost, rank_lines
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Rankers:
                 found.append(_lines_of(block.filter(pc.equal(block["run"], name))))
             failed = block.filter(pc.not_equal(block["status"], "ok")).select(names)
             asked.failures += [Unranked(**row) for row in failed.to_pylist()]
-            asked.costs += costs_in(block)
+            asked.costs += [QueryCost(**cost) for cost in block["cost"].to_pylist() if cost]
         asked.runs = {name: pa.concat_tables(found) for name, found in parts.items()}
         return asked
 

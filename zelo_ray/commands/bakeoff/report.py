@@ -29,7 +29,6 @@ from zelo_ray.commands.bakeoff.rows import (
 from zelo_ray.commands.bakeoff.warnings import find_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars
 from zelo_ray.evaluation.gate import GateDecision
-from zelo_ray.evaluation.measures import describe_measures
 from zelo_ray.evaluation.significance import (
     ALPHA,
     TEST,
@@ -202,7 +201,7 @@ def _explain_means(results: Results, means: Mapping[str, Mapping[str, Mean]]) ->
             text += f" {measure} is defined for {counted(count, 'query', 'queries')}."
     if len(results.part("times", None)):
         text += " Seconds are of a query's calls, without waiting, failed tries and loading."
-    return f"{text} {describe_measures(means)}".rstrip()
+    return text
 
 
 def _share_of_pairs(results: Results) -> Iterator[str]:

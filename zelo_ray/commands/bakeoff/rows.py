@@ -96,20 +96,6 @@ class Contrast:
     rank_b: int
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """How many more labels would make the difference of two rankers significant.
-
-    ``labels`` is None where that is not known yet, or, if ``never``, where no number would do.
-    """
-
-    run_a: str
-    run_b: str
-    measure: str
-    labels: int | None
-    never: bool
-
-
 def rankers_of(results: Results) -> list[str]:
     """Return the rankers that took part, best first by the leading measure."""
     return [row.run for row in results.records("leaderboard", Place) if row.ranked]

@@ -23,7 +23,7 @@ from zelo_ray.commands.bakeoff.parts import compute_slices, find_contrasts
 from zelo_ray.commands.bakeoff.people import correct_by_people
 from zelo_ray.commands.bakeoff.rank import Asked, Rankers
 from zelo_ray.commands.bakeoff.report import build_report
-from zelo_ray.commands.bakeoff.rows import Contrast, Forecast, Slice
+from zelo_ray.commands.bakeoff.rows import Contrast, Slice
 from zelo_ray.commands.bakeoff.tables import tables_of
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.exposure import sum_uncounted
@@ -110,13 +110,12 @@ def _run(
     measured = measure(Truth(truth), runs, options)
     people = correct_by_people(measured, labels, options) if labels else None
     guard = Guard(measured, families, made_by, options)
-    means: list[Mean] = [*measured.means, *sum_costs(asked.costs, options.seed, options.confidence)]
+    means: list[Mean] = [*measured.means, *sum_costs(asked.costs)]
     comparisons = [*map(guard.check, measured.comparisons)]
     gate = decide_gates(measured, people, options) if options.baseline else []
     tables = tables_of(measured, asked, families)
     if people:
         means, comparisons = [*means, *people.means], [*comparisons, *people.comparisons]
-        tables["forecasts"] = table_of(people.forecasts, Forecast)
         about["people"] = people.about
     tables |= {
         "means": table_of(means, Mean),

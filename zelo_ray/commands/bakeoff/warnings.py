@@ -152,7 +152,7 @@ def _unjudged(results: Results) -> Iterator[Warn]:
     shares = {
         run: (total - missing[run]) / total
         for run, total in totals.items()
-        if share_interval(max(total - missing[run], 0), total)[1] < JUDGED
+        if share_interval(max(total - missing[run], 0) / total, total)[1] < JUDGED
     }
     if shares:
         names = name_some([f"{n} {shares[n]:.2f}" for n in sorted(shares, key=shares.__getitem__)])

@@ -7,12 +7,10 @@ import numpy as np
 
 from zelo_ray.commands.compare.items import Item
 from zelo_ray.engine.request_costs import COST, Cost
-from zelo_ray.evaluation.agreement import Figure as Estimate
-from zelo_ray.evaluation.agreement import estimate, quotient
-from zelo_ray.evaluation.changes import p_of_interval
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
-from zelo_ray.evaluation.pairs import Gain, LabelledPairs
-from zelo_ray.evaluation.significance import Ints
+from zelo_ray.evaluation.agreement import Estimate, RatingMatrix, estimate, quotient
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.evaluation.pairs import Gain, LabelledPairs, p_of_interval
+from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.evaluation.votes import (
     A_BETTER,
     A_OR_NOT,

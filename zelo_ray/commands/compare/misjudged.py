@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.commands.compare.items import Item, Part, People
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.significance import Ints
+from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import read_table

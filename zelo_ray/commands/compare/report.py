@@ -5,8 +5,8 @@ from math import isnan, nan
 from typing import Any
 
 from zelo_ray.commands.compare.items import CHOICE, TEST
-from zelo_ray.evaluation.changes import LEVEL
 from zelo_ray.evaluation.pairs import MOST
+from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.evaluation.significance import TEST as TEST_NAME
 from zelo_ray.files.wording import counted
 from zelo_ray.report import charts
@@ -116,7 +116,7 @@ def _lead_of_all(results: Results) -> Iterator[str]:
     chosen, alike = results.record["chosen"], list[str]()
     for row in results.rows("figures", what="difference"):
         pair = [row["of"], row["against"]]
-        if chosen in pair and row["items"] and not (pair[0] == chosen and row["p"] <= LEVEL):
+        if chosen in pair and row["items"] and not (pair[0] == chosen and row["p"] <= ALPHA):
             alike += [name for name in pair if name != chosen]
     if alike:
         yield f"It is not significantly better than {name_some(alike, 5)}."
@@ -137,7 +137,7 @@ def _describe_test(record: Row, baseline: str) -> str:
         f"on the queries to test: {gain['value']:.3f}, and {baseline} {gain['other_value']:.3f}, a "
         f"difference of {difference} (p {gain['p']:.2g})"
     )
-    if gain["p"] <= LEVEL:
+    if gain["p"] <= ALPHA:
         is_better = gain["difference"] > 0
         advice = "" if is_better else " Do not use it: the queries to choose misled."
         return f"It is significantly {'better' if is_better else 'worse'} {figures}.{advice}"
@@ -146,7 +146,7 @@ def _describe_test(record: Row, baseline: str) -> str:
         return text
     labels = round(2 * gain["needed"] * record["labels"] / _count(record, "queries"))
     return (
-        f"{text} To show such a difference (level {LEVEL}, power .8) takes {gain['needed']:,} "
+        f"{text} To show such a difference (level {ALPHA}, power .8) takes {gain['needed']:,} "
         f"queries to test instead of {gain['queries']:,}: some {labels:,} labels in all."
     )
 

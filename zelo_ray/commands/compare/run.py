@@ -26,7 +26,7 @@ from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.request_costs import COST, cost_queries, cost_requests, find_requests
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.pairs import Gain, choose, measure_gain
-from zelo_ray.evaluation.significance import Ints
+from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import write_text

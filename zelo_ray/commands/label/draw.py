@@ -29,8 +29,8 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure, rank_run
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import count_deciding_queries
-from zelo_ray.evaluation.people.frame import Frame, build_frame, label_sizes, select_correctable
-from zelo_ray.evaluation.people.sampling import priorities, sample_threshold
+from zelo_ray.evaluation.people.frame import Frame, build_frame, select_correctable
+from zelo_ray.evaluation.people.sampling import label_sizes, priorities, sample_threshold
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.inputs import InputOptions, convert_inputs
@@ -221,7 +221,7 @@ def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
 
 def _say_if_few(frame: Frame, table: pa.Table, size: int, say: Say) -> None:
     """Say so if the labels of a sample are too few to tell any two rankers apart."""
-    rows = frame.rows_of(*(table[name].to_pylist()[:size] for name in DOCUMENT.ids))
+    rows = frame.find_rows(ids_in_table(table, DOCUMENT)[:size])
     labelled = np.zeros(len(frame.query), np.bool_)
     labelled[rows[rows >= 0]] = True
     if not (count_deciding_queries(frame, labelled) >= FEWEST).any():
@@ -334,10 +334,9 @@ def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None
     linear = measures if measure else select_correctable(measures, scores=truth.kind == "scores")[0]
     runs = read_runs([f"{root}/runs.parquet"])
     frame = build_frame(linear[0], {name: rank_run(truth, run) for name, run in runs.items()})
-    ids = zip((frame.query_ids[query] for query in frame.query), frame.doc_ids, strict=True)
     about = {"contest": contest, "measure": str(linear[0]), "rankers": [*runs]}
     about |= _source(place, digest, options["columns"], pools, options, options_of_run(place))
-    return Drawable(dict(zip(ids, label_sizes(frame).tolist(), strict=True)), about, frame)
+    return Drawable(dict(zip(frame.ids, label_sizes(frame).tolist(), strict=True)), about, frame)
 
 
 def find_in_run(run: str, draw: str, *, pairs: bool) -> Drawable:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.probe.changes import PROBES, ProbedPair
-from zelo_ray.evaluation.changes import LEVEL, detectable_shift
-from zelo_ray.evaluation.significance import TIE, holm, paired_test
+from zelo_ray.evaluation.significance import ALPHA, TIE, detectable_shift, holm, paired_test
 from zelo_ray.files.tables import read_table
 from zelo_ray.records import Grade, Vote
 from zelo_ray.report.figures import Figure
@@ -63,7 +62,7 @@ class ProbeShift:
     @property
     def moved(self) -> bool:
         """Return whether the shift is significant, in either direction."""
-        return self.p < LEVEL
+        return self.p < ALPHA
 
     def fails(self, margin: float) -> bool:
         """Return whether a harmful shift is significant and surely larger than a margin."""

@@ -5,8 +5,7 @@ from math import isnan
 from typing import Any
 
 from zelo_ray.commands.probe.changes import PROBES
-from zelo_ray.evaluation.changes import LEVEL
-from zelo_ray.evaluation.significance import TEST
+from zelo_ray.evaluation.significance import ALPHA, TEST
 from zelo_ray.files.wording import counted, without_passwords
 from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Shown, cell_of, figures_section
@@ -22,7 +21,7 @@ def build_report(results: Results) -> Report:
     record, summary = results.record, results.record["summary"]
     options, judges = record["options"], record["judges"]
     shifts = results.rows("figures", what="shift")
-    moved = {row["of"] for row in shifts if row["p"] < LEVEL}
+    moved = {row["of"] for row in shifts if row["p"] < ALPHA}
     cost = Cell(None if summary["unpriced"] else summary["dollars_in_all"], "$")
     sections = (_probes_section(results), _shifted_section(results))
     return Report(
@@ -47,12 +46,12 @@ def build_report(results: Results) -> Report:
 
 def _lead(shifts: list[dict[str, Any]], record: Row) -> Iterator[str]:
     """Say what moved which judge, what helps, and whether this fails."""
-    for row in (row for row in shifts if row["p"] < LEVEL):
+    for row in (row for row in shifts if row["p"] < ALPHA):
         probe = PROBES[row["against"]]
         is_fault = row["value"] > 0 or probe.change is None
         advice = f" {probe.advice}." if is_fault else ""
         yield f"{row['of']} {probe.describe(row['value'])} ({cell_of(row, '+.2f').text()}).{advice}"
-    if not any(row["p"] < LEVEL for row in shifts):
+    if not any(row["p"] < ALPHA for row in shifts):
         yield "No probe moved a judge significantly; the table says which shift would have shown."
     if record["failing"]:
         names = ", ".join(f"{judge} ({probe})" for judge, probe in record["failing"])

@@ -19,7 +19,7 @@ from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.changes import queries_needed
+from zelo_ray.evaluation.significance import queries_needed
 from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import find_shards

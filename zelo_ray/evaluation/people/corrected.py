@@ -15,10 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from zelo_ray.evaluation.people.frame import Frame
-from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.evaluation.ranking import Bools, Floats, Ints
 
 FOLDS = 10
 """Folds of the queries, each predicted from the labels of the others."""
@@ -26,7 +25,7 @@ FEWEST = 30
 """With fewer labels nothing is learned: f is then the panel's own gain."""
 
 
-def count_deciding_queries(frame: Frame, labelled: NDArray[np.bool_]) -> Ints:
+def count_deciding_queries(frame: Frame, labelled: Bools) -> Ints:
     """Count the queries with labels that bear on the difference of two rankers.
 
     Of shape [rankers, rankers], from whether each document is labelled, [rows]. It is 0 where fewer
@@ -37,25 +36,20 @@ def count_deciding_queries(frame: Frame, labelled: NDArray[np.bool_]) -> Ints:
     weight, answered = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
     starts = np.unique(frame.query[rows], return_index=True)[1]
     for ranker in range(rankers if len(rows) else 0):
-        apart = (weight != weight[ranker]) & answered & answered[ranker]
-        queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
-        counts[ranker] = np.where(apart.sum(axis=1) < FEWEST, 0, queries)
+        differs = (weight != weight[ranker]) & answered & answered[ranker]
+        queries = np.logical_or.reduceat(differs, starts, axis=1).sum(axis=1)
+        counts[ranker] = np.where(differs.sum(axis=1) < FEWEST, 0, queries)
     return counts
 
 
 def correct_metrics(
     frame: Frame, gain: Floats, probability: Floats, *, whole_queries: bool = False
 ) -> Floats:
-    """Return the rankers' metrics by the panel, corrected by people's labels.
+    """Return the rankers' metrics by the panel, corrected by people's labels, [rankers, queries].
 
-    Of shape [rankers, queries]. Only differences of two rankers are unbiased: documents that all
-    rankers rank alike have no label.
-
-    Args:
-        frame: of the bake-off.
-        gain: of people's labels, [rows]; NaN where there is none.
-        probability: of each document to be labelled, [rows]; used where there is a label.
-        whole_queries: whether documents of a query were drawn together.
+    Only differences of two rankers are unbiased: documents that all rankers rank alike have no
+    label. ``gain`` is of people's labels, NaN where there is none, and ``probability`` of each
+    document to be labelled, [rows]; ``whole_queries``: documents of a query were drawn together.
     """
     predictions = predict_gains(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
@@ -68,10 +62,10 @@ def metrics_by_people(frame: Frame, gain: Floats, probability: Floats) -> Floats
 
 def metrics_by_panel(frame: Frame) -> Floats:
     """Return the rankers' metrics by the panel only."""
-    return frame.by_query(frame.weight * panel_gains(frame))
+    return frame.by_query(frame.weight * _panel_gains(frame))
 
 
-def panel_gains(frame: Frame) -> Floats:
+def _panel_gains(frame: Frame) -> Floats:
     """Return the gains of the panel's own grades, [rows]; a missing grade counts as 0."""
     return frame.linear.gains(np.nan_to_num(frame.panel, nan=0.0))
 
@@ -90,7 +84,7 @@ def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) ->
     added, since people grade some queries higher throughout. If documents of a query were drawn
     together, that residual would not be independent of the sample, and is left out.
     """
-    predictions, labelled, graded = panel_gains(frame), ~np.isnan(gain), ~np.isnan(frame.panel)
+    predictions, labelled, graded = _panel_gains(frame), ~np.isnan(gain), ~np.isnan(frame.panel)
     if labelled.sum() < FEWEST:
         return predictions
     edges = np.linspace(0, len(frame.query_ids), FOLDS + 1).round().astype(np.int64)
@@ -107,10 +101,10 @@ def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) ->
             predictions[fold & ~graded] = gain[other].mean()
     if whole_queries:
         return predictions
-    return predictions + _of_query(frame, np.where(labelled, gain - predictions, np.nan))
+    return predictions + _query_residuals(frame, np.where(labelled, gain - predictions, np.nan))
 
 
-def _of_query(frame: Frame, rest: Floats) -> Floats:
+def _query_residuals(frame: Frame, rest: Floats) -> Floats:
     """Return the mean residual of the other labels of each document's query, shrunk towards 0.
 
     It is shrunk by the variances within and between queries (Robinson 1991, Stat. Sci. 6:15).
@@ -120,16 +114,15 @@ def _of_query(frame: Frame, rest: Floats) -> Floats:
     count, total, squares = (
         np.bincount(frame.query, column, size) for column in (labelled, residuals, residuals**2)
     )
-    several = count > 1
+    several, means = count > 1, np.zeros(len(rest))
     if not several.any():
-        return np.zeros(len(rest))
-    apart = squares[several] - total[several] ** 2 / count[several]
-    within = apart.sum() / (count[several] - 1).sum()
+        return means
+    deviations = squares[several] - total[several] ** 2 / count[several]
+    within = deviations.sum() / (count[several] - 1).sum()
     between = rest[labelled].var() - within
     if between <= 0:
-        return np.zeros(len(rest))
+        return means
     others = count[frame.query] - labelled
     weight = others + within / between
-    means = np.zeros(len(rest))  # stays 0 without other labels
     np.divide(total[frame.query] - residuals, weight, out=means, where=others > 0)
     return means

@@ -1,32 +1,24 @@
 """Collect the documents that rankers rank within a measure's depth, with their weights."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import scipy
-from numpy.typing import NDArray
 
-from zelo_ray.evaluation.measures import (
-    Linear,
-    Measure,
-    Ranking,
-    Truth,
-    linear_of,
-    load_measure,
-    parse_measure,
-)
-from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.evaluation.measures import Linear, Measure, parse_measure
+from zelo_ray.evaluation.ranking import Bools, Floats, Ints, Ranking, Truth
 
 TOP = 3
 """The highest grade that people give, where the truth has scores instead of grades."""
 LEAST_IDEAL = 1.0
-"""The smallest ideal, in gains of one document of grade 1 at the top. Otherwise one label of 3 in a
-query without relevant documents would outweigh all others."""
+"""The smallest ideal, in gains of a document of grade 1 at the top: else one label of 3 in a query
+without relevant documents would outweigh all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Frame:
     """The documents within a measure's depth of any ranker, [rows].
 
@@ -44,18 +36,21 @@ class Frame:
     weight: Floats
     panel: Floats
     ideal: Floats
-    answered: NDArray[np.bool_]
+    answered: Bools
+
+    @cached_property
+    def ids(self) -> list[tuple[str, str]]:
+        """Return query and document of each row."""
+        return [*zip((self.query_ids[q] for q in self.query), self.doc_ids, strict=True)]
 
     def by_query(self, values: Floats) -> Floats:
         """Sum over the documents of each query: [rankers, rows] to [rankers, queries]."""
         return np.stack([np.bincount(self.query, row, len(self.query_ids)) for row in values])
 
-    def rows_of(self, query_ids: Sequence[str], doc_ids: Sequence[str]) -> Ints:
+    def find_rows(self, ids: Iterable[tuple[str, ...]]) -> Ints:
         """Return the rows of some documents; -1 for one beyond the depth of every ranker."""
-        pairs = zip((self.query_ids[q] for q in self.query), self.doc_ids, strict=True)
-        place = {pair: row for row, pair in enumerate(pairs)}
-        rows = [place.get(pair, -1) for pair in zip(query_ids, doc_ids, strict=True)]
-        return np.array(rows, np.int64)
+        place: dict[tuple[str, ...], int] = {pair: row for row, pair in enumerate(self.ids)}
+        return np.array([place.get(pair, -1) for pair in ids], np.int64)
 
     def divided_by(self, ideal: Floats) -> "Frame":
         """Return the same with other divisors, [queries]; metrics are 0 where one is 0."""
@@ -64,18 +59,14 @@ class Frame:
 
 
 def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
-    """Collect the documents that determine a measure.
+    """Collect the documents that determine a measure, or raise `OptionError` if it is not linear.
 
     nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand, so that it is
     linear in people's labels: it is then a gain on the panel's scale, not people's own nDCG. Once
     every document is labelled, `Frame.divided_by` and `ideals_by_people` make it that.
-
-    Raises:
-        OptionError: the measure is not linear in the labels.
     """
-    linear = linear_of(measure)
-    truth = next(iter(rankings.values())).truth
-    grades = panel_grades(truth)
+    linear, truth = measure.linear, next(iter(rankings.values())).truth
+    grades = _panel_grades(truth)
     parts = [_first_ranks(ranking, linear) for ranking in rankings.values()]
     queries, documents, rows, discounts = zip(*parts, strict=True)
     doc_ids = pa.concat_arrays(documents).dictionary_encode()
@@ -90,10 +81,8 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     ideals = np.ones(len(truth.query_ids))
     if linear.ideal:  # the panel's own, but at least that of one document of grade 1
         least = LEAST_IDEAL * linear.gains(np.ones(1))[0]
-        gains = linear.gains(grades)
-        ideals = np.maximum(_ideals(truth.query, gains, linear, len(ideals)), least)
+        ideals = np.maximum(_ideals(truth.query, linear.gains(grades), linear, len(ideals)), least)
     weight /= ideals[query[first]]
-    panel = np.where(judged < 0, np.nan, np.append(grades, np.nan)[judged])
     return Frame(
         measure=measure,
         linear=linear,
@@ -101,29 +90,13 @@ def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
         query=query[first],
         doc_ids=names.take(pa.array(codes[first])).to_pylist(),
         weight=weight,
-        panel=panel,
+        panel=np.where(judged < 0, np.nan, np.append(grades, np.nan)[judged]),
         ideal=ideals,
         answered=np.array([ranking.answered for ranking in rankings.values()]),
     )
 
 
-def label_sizes(frame: Frame, floor: float = 0.25) -> Floats:
-    """Return how much a label could change a difference of two rankers, [rows].
-
-    It is the largest possible change; if above 0, at least ``floor`` of the mean, so that no weight
-    becomes too large.
-    """
-    answered = frame.answered[:, frame.query]
-    high = np.where(answered, frame.weight, -np.inf).max(axis=0)
-    low = np.where(answered, frame.weight, np.inf).min(axis=0)
-    apart = np.where(answered.sum(axis=0) > 1, high - low, 0.0)
-    counts = apart > 0
-    if counts.any():
-        apart[counts] = np.maximum(apart[counts], floor * apart[counts].mean())
-    return apart
-
-
-def panel_grades(truth: Truth) -> Floats:
+def _panel_grades(truth: Truth) -> Floats:
     """Return the panel's grade of each row of a truth, on people's scale from 0.
 
     A zELO score is the logit of winning against an average document: the chance, times 3.
@@ -136,30 +109,24 @@ def panel_grades(truth: Truth) -> Floats:
 def _first_ranks(ranking: Ranking, linear: Linear) -> tuple[Ints, pa.Array, Ints, Floats]:
     """Return query, document, row of the truth and discount of what a ranker ranks first."""
     longest = int(ranking.counts.max(initial=1))
-    discounts = np.zeros(longest)
     weights = linear.discounts(longest if linear.depth is None else min(linear.depth, longest))
-    discounts[: len(weights)] = weights
-    discount = discounts[ranking.places]
+    discount = np.pad(weights, (0, longest - len(weights)))[ranking.places]
     inside = np.flatnonzero(discount > 0)
-    query = np.repeat(np.arange(len(ranking.counts)), ranking.counts)
-    return query[inside], ranking.ids(inside), ranking.rows[inside], discount[inside]
+    return ranking.queries[inside], ranking.ids(inside), ranking.rows[inside], discount[inside]
 
 
 def ideals_by_people(
-    frame: Frame, truth: Truth, ids: Sequence[tuple[str, ...]], gains: Floats
+    frame: Frame, truth: Truth, ids: Collection[tuple[str, ...]], gains: Floats
 ) -> Floats | None:
     """Return the ideals of people's own labels, [queries]; None where a document lacks a label.
 
     ``ids`` are of the query and the document of each label, and ``gains`` are its own, [labels].
     """
-    if len(ids) < len(truth.query):
+    names = (truth.query_ids[q] for q in truth.query)
+    judged = zip(names, truth.doc_ids.to_pylist(), strict=True)
+    if len(ids) < len(truth.query) or not {*ids}.issuperset([*judged, *frame.ids]):
         return None
     place = {query_id: n for n, query_id in enumerate(truth.query_ids)}
-    labelled = set(ids)
-    judged = zip((truth.query_ids[q] for q in truth.query), truth.doc_ids.to_pylist(), strict=True)
-    ranked = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
-    if not labelled.issuperset(judged) or not labelled.issuperset(ranked):
-        return None
     query = np.array([place.get(query_id, -1) for query_id, _ in ids], np.int64)
     known = query >= 0
     return _ideals(query[known], gains[known], frame.linear, len(place))
@@ -169,9 +136,8 @@ def _ideals(query: Ints, gains: Floats, linear: Linear, queries: int) -> Floats:
     """Return the sum of discounted gains in their best order, [queries]."""
     order = np.lexsort((-gains, query))
     query = query[order]
-    starts = np.searchsorted(query, np.arange(queries))
-    rank = np.arange(len(order)) - starts[query]
-    inside = np.ones(len(order), np.bool_) if linear.depth is None else rank < linear.depth
+    rank = np.arange(len(order)) - np.searchsorted(query, query)
+    inside = rank < (len(order) if linear.depth is None else linear.depth)
     discounts = linear.discounts(int(rank.max(initial=0)) + 1)
     terms = gains[order[inside]] * discounts[rank[inside]]
     return np.bincount(query[inside], terms, queries).astype(np.float64)
@@ -196,12 +162,11 @@ def select_correctable(
     """
     chosen, left_out = list[Measure](), dict[str, str]()
     for measure in measures:
-        kind = load_measure(measure.name)
-        if measure.of_labels:
+        if measure.kind.about_labels:
             continue
-        if not kind.linear:
+        if not measure.kind.linear:
             left_out[str(measure)] = "not linear in the labels"
-        elif scores and "rel" in kind.parameters:
+        elif scores and "rel" in measure.kind.parameters:
             left_out[str(measure)] = "its rel is a score, and people give grades"
         else:
             chosen.append(by_grades(measure))

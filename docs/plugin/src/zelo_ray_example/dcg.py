@@ -12,13 +12,8 @@ def discounts(ranks):
     return 1 / np.log2(np.arange(2, ranks + 2))
 
 
-def metrics(lists, cutoff):
-    gains = np.nan_to_num(lists.ranked(cutoff)).clip(min=0)  # an unjudged document has NaN
-    return (gains * discounts(gains.shape[-1])).sum(axis=-1)
-
-
 def linear(cutoff):
     return Linear(cutoff, discounts, lambda grades: grades.clip(min=0))
 
 
-MEASURE = MeasureKind(metrics=metrics, linear=linear)
+MEASURE = MeasureKind(linear=linear)
