@@ -35,9 +35,8 @@ def measure_grades(
     if judgments.weights and has_people:
         weights = weights_of(judgments.human, judgments.weights)
     graded = pa.concat_tables([judgments.human, judgments.grades])
-    ratings = ratings_of(graded, judgments.levels, weights)
     agreed, confused = measure_agreement(
-        ratings,
+        ratings_of(graded, judgments.levels, weights),
         {PANEL: judgments.panel, WITH_HUMAN: (HUMAN, *judgments.panel) if has_people else ()},
         choose_coefficients(options.coefficients),
         thresholds=options.positive_thresholds,
@@ -96,8 +95,7 @@ def consensus_of_grades(judgments: AllJudgments, options: AgreeOptions) -> list[
         return []
     ratings = ratings_of(pa.concat_tables([judgments.human, graded]), judgments.levels)
     people = ratings.raters.index(HUMAN)
-    of_judges = np.delete(ratings.grades, people, axis=0)
+    judges = np.delete(ratings.grades, people, axis=0)
     cuts = options.positive_thresholds if judgments.levels > 2 else ()
-    return grade_consensus(
-        of_judges, ratings.grades[people], ratings.queries, judgments.levels, cuts
-    )
+    human = ratings.grades[people]
+    return grade_consensus(judges, human, ratings.queries, judgments.levels, cuts)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,22 +25,31 @@ from zelo_ray.names import did_you_mean, split_name
 from zelo_ray.protocols import is_own_protocol, protocol_of_record
 from zelo_ray.protocols.shared_error import shown_example_queries
 
+_WEIGHTED = (
+    f"{HUMAN}: labels, drawn with unequal chances, count 1 / probability: agreement and leniency "
+    "are about all that they were drawn from. Not weighted, and so about the labels alone, are "
+    "confusions, how often people say what the panel says, and the order of runs"
+)
+
 
 def read_judgments(options: AgreeOptions) -> AllJudgments:
     """Read all judgments, with notes on what a reader should know of them."""
-    columns = split_columns(options.columns)
+    columns, criterion = split_columns(options.columns), options.criterion
     settings = options.model_dump(include={"levels", "clip", "human", "people"})
     with TemporaryDirectory() as folder:
         sources = [*_without_own_protocols(options.sources, folder)]
-        if name := options.criterion:
+        if criterion:
             if "grade" in columns:
                 raise OptionError(
                     "--columns grade=NAME and --criterion both name the grade; give one"
                 )
-            columns = Columns({**columns, "grade": name})
-            sources = [_by_criterion(each, name, f"{folder}/{n}") for n, each in enumerate(sources)]
+            columns = Columns({**columns, "grade": criterion})
+            sources = [
+                _by_criterion(source, criterion, f"{folder}/{n}")
+                for n, source in enumerate(sources)
+            ]
             if options.human:
-                settings["human"] = _by_criterion(options.human, name, f"{folder}/human")
+                settings["human"] = _by_criterion(options.human, criterion, f"{folder}/human")
         scales = parse_scales(options.scale)
         judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
         for run in options.runs:  # which are read later, and may have the columns
@@ -54,13 +63,6 @@ def read_judgments(options: AgreeOptions) -> AllJudgments:
         *_note_seen_labels(judgments, options),
     ]
     return replace(judgments, notes=tuple(dict.fromkeys(notes)))
-
-
-_WEIGHTED = (
-    f"{HUMAN}: labels, drawn with unequal chances, count 1 / probability: agreement and leniency "
-    "are about all that they were drawn from. Not weighted, and so about the labels alone, are "
-    "confusions, how often people say what the panel says, and the order of runs"
-)
 
 
 def places_of(options: AgreeOptions) -> list[str]:
@@ -78,16 +80,16 @@ def _without_own_protocols(sources: Iterable[str], folder: str) -> Iterator[str]
             yield source
             continue
         refuse_unfinished(url)
-        protocol = protocol_of_record(record)
-        kinds = {name: kind.as_votes or kind.as_grades for name, kind in protocol.counted.items()}
-        if not any(kinds.values()):
+        protocol, has_any = protocol_of_record(record), False
+        for name, kind in protocol.counted.items():
+            if convert := kind.as_votes or kind.as_grades:
+                rows = parquet_table(f"{url}/{name}.parquet", [*kind.fields])
+                pq.write_table(convert(rows), place := f"{folder}/{number}-{name}.parquet")
+                has_any = True
+                yield place
+        if not has_any:
             what = "produces neither grades nor votes, so agree cannot measure it"
             raise InputError(f"{url}: protocol {protocol.name} {what}")
-        for name, convert in kinds.items():
-            if convert:
-                rows = parquet_table(f"{url}/{name}.parquet", [*protocol.judgments[name].fields])
-                pq.write_table(convert(rows), place := f"{folder}/{number}-{name}.parquet")
-                yield place
 
 
 def _by_criterion(source: str, criterion: str, place: str) -> str:
@@ -119,22 +121,13 @@ def _by_criterion(source: str, criterion: str, place: str) -> str:
     return f"{name}={place}" if name else place
 
 
-class _Run(NamedTuple):
-    """A run among the sources; ``pooled``: its scores are measured, and not its judges."""
-
-    name: str
-    place: str
-    pooled: bool
-    options: Mapping[str, Any]
-
-
-def _runs(options: AgreeOptions) -> Iterator[_Run]:
+def _options_of_runs(options: AgreeOptions) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sources that are runs, or files of one, and the options of these."""
     for source in options.sources:
-        name, url = split_name(source)
-        place, pooled = run_directory(url), url.rstrip("/").rpartition("/")[2] == RESULTS
+        place = run_directory(split_name(source)[1])
         run = read_record(f"{place}/{RUN}") if RUN in (list_directory(place) or ()) else {}
         if isinstance(run_options := run.get("options"), dict):
-            yield _Run(name or url, place, pooled, run_options)
+            yield source, run_options
 
 
 def _leave_out_examples(judgments: AllJudgments, options: AgreeOptions) -> AllJudgments:
@@ -143,53 +136,51 @@ def _leave_out_examples(judgments: AllJudgments, options: AgreeOptions) -> AllJu
     Without ``--human`` it is unknown which sources are people: then there is only a note, if a
     source is not a run.
     """
-    has_people = options.human is not None
-    tables = (judgments.human, judgments.human_votes)
-    if not has_people:
+    tables, what = (
+        (judgments.human, judgments.human_votes),
+        "on which people's judgments are left out",
+    )
+    if options.human is None:
         tables = (judgments.grades, judgments.votes)
+        what = "which is measured here: if another source is people, name it by --human"
     measured = {query_id for table in tables for query_id in table["query_id"].to_pylist()}
-    shown, notes, runs = set[str](), list(judgments.notes), [*_runs(options)]
-    for run in runs if has_people or len(runs) < len(options.sources) else ():
+    seen, notes, runs = set[str](), list(judgments.notes), [*_options_of_runs(options)]
+    for source, run_options in runs if options.human or len(runs) < len(options.sources) else ():
         with contextlib.suppress(OptionError):
-            for query_id in sorted(measured & shown_example_queries(run.options)):
-                shown.add(query_id)
-                what = (
-                    "on which people's judgments are left out"
-                    if has_people
-                    else "which is measured here: if another source is people, name it by --human"
-                )
-                notes.append(f"{run.place}: its worked examples are of query {query_id!r}, {what}")
+            for query_id in sorted(measured & shown_example_queries(run_options)):
+                seen.add(query_id)
+                place = run_directory(split_name(source)[1])
+                notes.append(f"{place}: its worked examples are of query {query_id!r}, {what}")
     judgments = replace(judgments, notes=tuple(notes))
-    if not (has_people and shown):
+    if not (options.human and seen):
         return judgments
-    if shown == measured:
+    if seen == measured:
         raise InputError(f"{notes[-1]}, and {options.human} has no others")
-    seen = pa.array([*shown], pa.string())
-    human, votes = (table.filter(pc.invert(pc.is_in(table["query_id"], seen))) for table in tables)
+    ids = pa.array([*seen], pa.string())
+    human, votes = (table.filter(pc.invert(pc.is_in(table["query_id"], ids))) for table in tables)
     return replace(judgments, human=human, human_votes=votes)
 
 
 def _note_seen_labels(judgments: AllJudgments, options: AgreeOptions) -> Iterator[str]:
     """Yield a note on each run that was calibrated by labels by which it is measured now."""
     measured = {*ids_in_table(judgments.human)} if options.human and len(judgments.human) else set()
-    for run in _runs(options) if measured else ():
-        labels = str(run.options.get("human") or "")
+    for source, run_options in _options_of_runs(options) if measured else ():
+        (name, url), labels = split_name(source), str(run_options.get("human") or "")
+        place = run_directory(url)
         try:
             seen = measured.intersection(ids_in_table(read_labels(labels).rows)) if labels else ()
         except InputError:
             yield (
-                f"{run.place}: its --human {labels} cannot be read, so it is not known whether it "
-                f"was calibrated by {options.human}"
+                f"{place}: its --human {labels} cannot be read, so it is not known whether it was "
+                f"calibrated by {options.human}"
             )
             continue
         if seen:
-            result = (
-                f"{run.name} agrees too well with people here"
-                if run.pooled
-                else "its judges' own grades have not seen them, its scores have"
-            )
+            result = "its judges' own grades have not seen them, its scores have"
+            if url.rstrip("/").rpartition("/")[2] == RESULTS:  # the scores, which are measured
+                result = f"{name or url} agrees too well with people here"
             yield (
-                f"{run.place}: {counted(len(seen), 'document')} of {options.human} calibrated that "
+                f"{place}: {counted(len(seen), 'document')} of {options.human} calibrated that "
                 f"run (--human {labels}): {result}; measure with labels that it has not seen "
                 "(docs/agree.md#held-out)"
             )

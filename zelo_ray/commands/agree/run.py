@@ -1,13 +1,12 @@
 """Run `agree`: compare judges with people and with each other, or two runs of the same judges."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree.changes import Change, measure_changes, read_both
+from zelo_ray.commands.agree.changes import PANEL, Change, Judgments, measure_changes, read_both
 from zelo_ray.commands.agree.grades import consensus_of_grades, measure_grades
 from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
 from zelo_ray.commands.agree.reading import places_of, read_judgments
@@ -21,6 +20,7 @@ from zelo_ray.commands.agree.votes import (
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import ConfusionCell, Difference
+from zelo_ray.evaluation.changes import LEVEL, queries_needed
 from zelo_ray.evaluation.coefficients import choose_coefficients
 from zelo_ray.files.judges import HUMAN, AllJudgments
 from zelo_ray.files.schema import split_columns
@@ -49,53 +49,54 @@ def run(options: AgreeOptions, _watch: Watch) -> Results:
     return _compare_raters(options)
 
 
-def _compare_runs(options: AgreeOptions, old: str, new: str, both: Any) -> Results:
+def _compare_runs(
+    options: AgreeOptions, old: str, new: str, both: tuple[Judgments, Judgments]
+) -> Results:
     if options.runs or options.relevant:
         raise OptionError(
             f"{old} and {new} are of the same judges: leave out --runs and --relevant, which are "
             "for labels of two raters"
         )
-    found = measure_changes(old, new, both)
-    tables = {"figures": figures_table(found.figures)}
-    if found.rows:
-        tables["changes"] = table_of(found.rows, Change)
+    figures, rows, notes = measure_changes(old, new, both)
+    judges = [row for row in figures if row.of != PANEL]
+    changed = [*dict.fromkeys(row.of for row in judges if row.p < LEVEL)]
+    needed = queries_needed(sum(row.p == row.p for row in judges))
     return finish(
         "agree",
         options,
-        tables,
+        {"figures": figures_table(figures)} | ({"changes": table_of(rows, Change)} if rows else {}),
         build_report,
-        complete=found.complete,
-        is_worse=bool(found.changed) and options.fail_on_change,
+        complete=not notes and min(row.queries for row in figures) >= needed,
+        is_worse=bool(changed) and options.fail_on_change,
         compares="runs",
-        changed=found.changed,
-        needed=found.needed,
-        notes=found.notes,
-        missing=[],
+        changed=changed,
+        needed=needed,
+        notes=notes,
     )
 
 
 def _compare_raters(options: AgreeOptions) -> Results:
     judgments = read_judgments(options)
     figures, confused = measure_grades(judgments, options)
-    people = compare_with_people(judgments, options)
+    verdicts, differences, consensus = compare_with_people(judgments, options)
     voting, notes = measure_votes(judgments, options)
     orders = measure_orders(judgments, options)
-    figures += [*people.figures, *voting, *orders.figures]
+    figures += [*verdicts, *voting, *orders.figures]
     if not any(row.items for row in figures):
         raise InputError("one judge has nobody to agree with: name more judges, or --human")
-    rows: Mapping[str, tuple[list[Any], type]] = {
+    rows: dict[str, tuple[list[Any], type]] = {
+        "figures": (figures, Figure),
         "confusion": (confused, ConfusionCell),
-        "differences": (people.differences, Difference),
-        "consensus": ([*people.consensus, *consensus_of_grades(judgments, options)], Consensus),
+        "differences": (differences, Difference),
+        "consensus": ([*consensus, *consensus_of_grades(judgments, options)], Consensus),
         "effects": (orders.effects, Effect),
         "differing": (orders.differing, DifferingDocument),
     }
-    tables = {name: table_of(some, record) for name, (some, record) in rows.items() if some}
     missing = [*_missing(judgments, figures, options), *orders.missing]
     return finish(
         "agree",
         options,
-        {"figures": figures_table(figures), **tables},
+        {name: table_of(some, kind) for name, (some, kind) in rows.items() if some},
         build_report,
         complete=not missing,
         compares="raters",
@@ -127,11 +128,13 @@ def _missing(judgments: AllJudgments, figures: list[Figure], options: AgreeOptio
     """Say what could not be measured."""
     beside = [row for row in figures if row.against == HUMAN and not row.items]
     voted = [row.of for row in beside if row.scale == SINGLE_VOTES]
-    graded = [
-        row.of for row in beside if row.of in judgments.judges and row.scale not in PAIR_SCALES
+    of_grades = (row for row in beside if row.scale not in PAIR_SCALES)
+    graded = [row.of for row in of_grades if row.of in judgments.judges]
+    said = [
+        f"{judge} and {HUMAN} judged no {item} in common"
+        for judges, item in ((graded, "document"), (voted, "pair"))
+        for judge in dict.fromkeys(judges)
     ]
-    said = [f"{judge} and {HUMAN} judged no document in common" for judge in dict.fromkeys(graded)]
-    said += [f"{judge} and {HUMAN} judged no pair in common" for judge in dict.fromkeys(voted)]
     if len(judgments.human_votes) and not len(judgments.votes):
         said.append(f"{HUMAN} voted on pairs, but no judge did")
     if len(judgments.votes) and len(judgments.human) and not len(judgments.human_votes):

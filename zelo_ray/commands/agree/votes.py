@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from zelo_ray.evaluation.agreement import (
     estimate_share,
     quotient,
 )
-from zelo_ray.evaluation.coefficients import COEFFICIENTS, RatingMatrix
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.votes import (
     A_OR_NOT,
@@ -56,36 +55,26 @@ SCALES = {
     VOTES_DECIDED: SINGLE_DECIDED,
 }
 PAIR_SCALES = (*SCALES.values(),)
-POSITION, FLIPS, ONE_SIDED, CYCLES = (
-    "position bias",
-    "order flips",
-    "one-sided ties",
-    "cyclic triples",
-)
+POSITION, FLIPS = "position bias", "order flips"
+ONE_SIDED, CYCLES = "one-sided ties", "cyclic triples"
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
 _ONE_WAY = 0.9
 """The share of pairs in one order, or of votes with the same side first, that is not chance."""
 
 
-class WithPeople(NamedTuple):
-    """Judges beside people on pairs that both voted on."""
-
-    figures: list[Figure]
-    differences: list[Difference]
-    consensus: list[Consensus]
-
-
-def compare_with_people(judgments: AllJudgments, options: AgreeOptions) -> WithPeople:
+def compare_with_people(
+    judgments: AllJudgments, options: AgreeOptions
+) -> tuple[list[Figure], list[Difference], list[Consensus]]:
     """Measure how judges' verdicts on pairs agree with most people's, and compare the judges."""
     if not len(judgments.human_votes):
-        return WithPeople([], [], [])
+        return [], [], []
     tables = [judgments.human_votes, judgments.votes]
     votes = pa.concat_tables(tables, promote_options="default")
     encoded = encode_votes(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
     lenient = options.both_orders == "lenient"
     single = reduce_repeats(encoded, lenient=lenient)
-    of_judges = judge_verdicts(single if lenient else encoded)[1:]
-    verdicts = np.concatenate([judge_verdicts(single)[:1], of_judges])
+    judges = judge_verdicts(single if lenient else encoded)[1:]
+    verdicts = np.concatenate([judge_verdicts(single)[:1], judges])
     weights = None
     if judgments.weights:
         by_row = weights_of(judgments.human_votes, judgments.weights)
@@ -95,10 +84,14 @@ def compare_with_people(judgments: AllJudgments, options: AgreeOptions) -> WithP
     ratings = verdict_ratings(encoded, verdicts, orientation, weights)
     rows = [*agreement_with_people(ratings, _NAMED), *_vote_by_vote(single, weights)]
     figures = [figure_of(row, SCALES[row.scale]) for row in rows]
-    consensus = []
-    if len(judgments.votes):
-        consensus = vote_consensus(of_judges, verdicts[0], encoded.pairs[:, 0])
-    return WithPeople(figures, _differences(ratings, figures), consensus)
+    alphas = {
+        row.of: np.nan_to_num(row.value, nan=-2)
+        for row in figures
+        if (row.scale, row.what) == (PAIRS, "alpha-nominal") and row.items
+    }
+    best = sorted(alphas, key=lambda judge: -alphas[judge])
+    consensus = vote_consensus(judges, verdicts[0], encoded.pairs[:, 0]) if len(judges) else []
+    return figures, compare_raters(ratings, best, _NAMED), consensus
 
 
 def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Agreement]:
@@ -111,16 +104,6 @@ def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Agreemen
             items = round(float(plain[:, part, part].sum()))
             ends = (found.value, found.low, found.high)
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
-
-
-def _differences(ratings: RatingMatrix, figures: list[Figure]) -> list[Difference]:
-    """Compare every two judges that have pairs in common with people, the best by alpha first."""
-    alphas = {
-        row.of: np.nan_to_num(row.value, nan=-2)
-        for row in figures
-        if (row.scale, row.what) == (PAIRS, "alpha-nominal") and row.items
-    }
-    return compare_raters(ratings, sorted(alphas, key=lambda judge: -alphas[judge]), _NAMED)
 
 
 def measure_votes(judgments: AllJudgments, options: AgreeOptions) -> tuple[list[Figure], list[str]]:
@@ -139,69 +122,65 @@ def measure_votes(judgments: AllJudgments, options: AgreeOptions) -> tuple[list[
 
 
 def _biases(votes: VoteTable, verdicts: Floats) -> Iterator[Figure]:
+    def share(judge: str, what: str, part: np.ndarray, whole: np.ndarray) -> Figure:
+        return make_figure(judge, "", what, estimate_share(part, whole), items=whole.sum())
+
+    def cycles(judge: str, verdicts: Floats) -> Figure:
+        circular, clear, _ = count_circular(votes, verdicts).T
+        return share(judge, CYCLES, circular, circular + clear)
+
     first, orders = count_first_shown(votes), count_both_orders(votes)
     for row, judge in enumerate(votes.judges):
         lost, _, won = first[row].T
-        yield _share(judge, POSITION, won, won + lost)
+        yield share(judge, POSITION, won, won + lost)
         same, flipped, tied = orders[row].T
-        yield _share(judge, FLIPS, flipped, same + flipped + tied)
-        yield _share(judge, ONE_SIDED, tied, same + flipped + tied)
-        yield _cycles(judge, votes, verdicts[row])
+        yield share(judge, FLIPS, flipped, same + flipped + tied)
+        yield share(judge, ONE_SIDED, tied, same + flipped + tied)
+        yield cycles(judge, verdicts[row])
     if len(votes.judges) > 2:
-        yield _cycles(PANEL, votes, panel_verdicts(verdicts))
-
-
-def _cycles(judge: str, votes: VoteTable, verdicts: Floats) -> Figure:
-    circular, clear, _ = count_circular(votes, verdicts).T
-    return _share(judge, CYCLES, circular, circular + clear)
-
-
-def _share(judge: str, what: str, part: np.ndarray, whole: np.ndarray) -> Figure:
-    return make_figure(judge, "", what, estimate_share(part, whole), items=whole.sum())
+        yield cycles(PANEL, panel_verdicts(verdicts))
 
 
 def _agreement_of_judges(votes: VoteTable, verdicts: Floats) -> Iterator[Figure]:
     """Yield the agreement of every two judges, and of each with the majority of the others."""
-    judges, words = range(len(votes.judges)), (PAIRS, PAIRS_DECIDED)
+    judges, pairs = range(len(votes.judges)), (PAIRS, PAIRS_DECIDED)
     for a, b in combinations(judges, 2):
         names = (votes.judges[b], votes.judges[a])
-        yield from _agreement(*names, words, confusion(votes, verdicts[a], verdicts[b]))
+        yield from _agreement(*names, pairs, confusion(votes, verdicts[a], verdicts[b]))
         single = (SINGLE_VOTES, SINGLE_DECIDED)
         yield from _agreement(*names, single, cross_votes(votes, a, b))
     for a in judges if len(votes.judges) > 2 else ():
         others = panel_verdicts(verdicts[[b for b in judges if b != a]])
         table = confusion(votes, verdicts[a], others)
-        yield from _agreement(votes.judges[a], OTHERS, words, table)
+        yield from _agreement(votes.judges[a], OTHERS, pairs, table)
 
 
 def _agreement(
     of: str, against: str, scales: tuple[str, str], table: np.ndarray
 ) -> Iterator[Figure]:
     """Yield percent agreement and kappa: with ties, and without pairs that one of them tied."""
+
+    def same(tables: Floats) -> Floats:
+        totals = tables.sum(axis=(-2, -1))
+        return quotient(np.stack([np.trace(tables, axis1=-2, axis2=-1), totals], axis=-1))
+
+    def kappa(tables: Floats) -> Floats:
+        return COEFFICIENTS["kappa"].of({"confusion": tables})
+
     # Which document of a pair is called A is arbitrary: count each pair both ways round.
     tables = (table + table[:, ::-1, ::-1]) / 2
     for scale, counts in zip(scales, (tables, tables[:, ::2, ::2]), strict=True):
         items = counts.sum(axis=(1, 2))
-        for what, measure in (("agreement", _equal), ("kappa", _kappa)):
+        for what, measure in (("agreement", same), ("kappa", kappa)):
             found, total = estimate(counts, items > 0, measure), round(float(items.sum()))
             yield make_figure(of, against, what, found, scale=scale, items=total)
 
 
-def _equal(tables: Floats) -> Floats:
-    totals = tables.sum(axis=(-2, -1))
-    return quotient(np.stack([np.trace(tables, axis1=-2, axis2=-1), totals], axis=-1))
-
-
-def _kappa(tables: Floats) -> Floats:
-    return COEFFICIENTS["kappa"].of({"confusion": tables})
-
-
 def _note_one_order(votes: VoteTable, table: pa.Table) -> Iterator[str]:
-    has_order = votes.shown != 0
     swapped = pc.fill_null(table["swapped"], False).to_numpy().astype(np.float64)
     repeats = count_both_orders(votes).sum(axis=(1, 2))
     for row, judge in enumerate(votes.judges):
-        mine = has_order & (votes.judge == row)
+        mine = (votes.shown != 0) & (votes.judge == row)
         pairs = len(np.unique(votes.pair[mine]))
         turned = swapped[mine].mean() if pairs else 0.5
         if pairs and repeats[row] < (1 - _ONE_WAY) * pairs and max(turned, 1 - turned) > _ONE_WAY:
