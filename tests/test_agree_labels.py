@@ -10,7 +10,7 @@ from scipy.stats import kendalltau
 
 from tests.builders import agreement_of, write_lines
 from zelo_ray.cli import main
-from zelo_ray.commands.agree.orders import MEAN, _find_differing
+from zelo_ray.commands.agree.orders import MEAN, find_differing
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import GradedScore, Qrel, Ranked
@@ -133,7 +133,7 @@ def test_where_labels_differ():
             "only-new": {"a": 3},
         }
     )
-    found = _find_differing(old, new, 1, 2)
+    found = find_differing(old, new, 1, 2)
     assert [(row.query_id, row.doc_id, row.label_b, row.best) for row in found] == [
         ("won", "b", 3, True),
         ("won", "c", 2, False),

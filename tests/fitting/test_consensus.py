@@ -1,17 +1,14 @@
 """How often people say what judges say, by how far these agree: by hand and by brute force."""
 
-from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from zelo_ray.commands.agree.report.consensus import LEVEL_NAMES, trust_sentence
 
-from tests.builders import agreement_of, rows_of, write_qrels
+from tests.builders import agreement_of, write_qrels
 from zelo_ray.fitting import clusters
 from zelo_ray.fitting.consensus import LEVELS, grade_consensus, vote_consensus
-from zelo_ray.records import Consensus
 
 NAN = np.nan
 
@@ -126,24 +123,6 @@ def test_intervals_hold_the_share_where_queries_differ():
     assert 0.92 < held / trials <= 1
 
 
-def row(name, same, low, high, share=0.2):
-    return asdict(Consensus("votes", "", name, share, same, low, high, 100, 0, 40))
-
-
-def test_the_answer_in_words():
-    good, bad = row("unanimous", 0.99, 0.98, 1), row("all but one", 0.9, 0.88, 0.93)
-    for rows, trust, says in (
-        ([good, bad], 0.97, "20% of pairs, where all judges agree"),
-        ([good, bad], 0.85, "40% of pairs, where all but one agree or more"),
-        ([good], 0.985, "perhaps; where all judges agree (20%"),
-        ([row("unanimous", 0.9, 0.88, 0.93)], 0.97, "none; where all judges agree"),
-        # a level that is good beyond one that is not is no reason to trust it
-        ([row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97, "perhaps"),
-    ):
-        assert says in trust_sentence(rows, trust, LEVEL_NAMES)
-    assert not trust_sentence([row("unanimous", 1, NAN, NAN)], 0.97, LEVEL_NAMES)
-
-
 def test_agree_tells_it_without_the_people_among_the_judges(tmp_path):
     rng = np.random.default_rng(3)
     human = rng.integers(0, 4, 120)
@@ -152,11 +131,15 @@ def test_agree_tells_it_without_the_people_among_the_judges(tmp_path):
         write_qrels(tmp_path / f"{name}.txt", np.where(wrong, 3 - human, human))
     people = write_qrels(tmp_path / "people.qrels", human)
     words = [tmp_path / "one.txt", tmp_path / "two.txt", "--human", people]
-    words += ["--out", tmp_path / "out", "--trust", "0.6"]
-    report = agreement_of(*words).report
-    rows = {(r["about"], r["scale"], r["level"]): r for r in rows_of(tmp_path / "out", "consensus")}
-    assert {key[0] for key in rows} == {"orders", "grades"}
-    both = rows["grades", "0-3", "unanimous"]
-    assert both["same"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it would be less
-    assert rows["grades", "0-3", "all"]["items"] == 120
-    assert any("blindly trustworthy (0.6 or more)" in sentence for sentence in report.lead)
+    told = []
+    for trust in ("0.6", "0.99"):
+        results = agreement_of(*words, "--trust", trust)
+        told.append([line for line in results.report.lead if f"trusted blindly ({trust})" in line])
+    rows = {(r["scale"], r["of"]): r for r in results.rows("figures", what="people agree")}
+    assert {scale for scale, _ in rows} >= {"pairs, by grades", "documents 0-3", "documents >=2"}
+    both = rows["documents 0-3", "unanimous"]
+    assert both["value"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it'd be less
+    assert rows["documents 0-3", "all"]["items"] == 120
+    assert [len(lines) for lines in told] == [2, 2], "of pairs, and of documents on all grades"
+    words = [{line.partition("the panel ")[2].split()[0] for line in lines} for lines in told]
+    assert words == [{"can", "may"}, {"cannot"}]

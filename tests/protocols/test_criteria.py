@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import (
     Shelf,
+    agreement_of,
     lines_of,
     options_of,
     play,
@@ -20,11 +21,8 @@ from tests.builders import (
     write_as_run,
 )
 from tests.test_prompts import first_round
-from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree import agree
 from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import changed_prompt_options
-from zelo_ray.options import load_options
 from zelo_ray.protocols import graded
 from zelo_ray.protocols.grading import grading_by, weighted_mean
 from zelo_ray.protocols.options import parse_criterion
@@ -225,16 +223,11 @@ def test_agreement_is_measured_by_criterion(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), human)
 
     def measured(criterion):
-        given = {"sources": [str(tmp_path)], "human": str(human), "criterion": criterion}
-        return agree(load_options(AgreeOptions, given)).tables["agreement"].to_pylist()
+        results = agreement_of(tmp_path, "--human", human, "--criterion", criterion)
+        where = {"of": "openai:a-model", "against": "human", "what": "agreement", "scale": "0-3"}
+        [row] = results.rows("figures", **where)
+        return row["value"]
 
-    for criterion, value in (("relevance", 1.0), ("freshness", 0.0)):
-        (found,) = (
-            row["value"]
-            for row in measured(criterion)
-            if {row["rater_a"], row["rater_b"]} == {"human", "openai:a-model"}
-            and (row["coefficient"], row["scale"]) == ("agreement", "0-3")
-        )
-        assert found == value
+    assert (measured("relevance"), measured("freshness")) == (1.0, 0.0)
     with pytest.raises(InputError, match="did you mean 'freshness'"):
         measured("fresness")

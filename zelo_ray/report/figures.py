@@ -163,21 +163,19 @@ def _matrix(rows: Sequence[Row], how: Shown) -> Markup:
 def _table(
     rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str]
 ) -> Table:
-    """Return a row for each of whom, against whom and on which scale, a column for each figure.
-
-    Where a figure was tested, its p follows.
-    """
+    """Return a row for each of whom, against whom and on which scale, a column for each figure."""
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row["of"], row["against"], row["scale"]), {})[row["what"]] = row
     keys = [n for n in range(3) if n == 0 or len({key[n] for key in lines}) > 1]
     columns: dict[str, Any] = {headings[n]: lambda key, n=n: key[n] for n in keys}
+    tested = {row["what"] for row in rows if not isnan(row["p"])}
     for what, how in shown.items():
         if how.column and any(what in line for line in lines.values()):
             columns[what] = lambda key, what=what, how=how: _cell(lines[key].get(what), how)
-    if any(not isnan(row["p"]) for row in rows):
-        tested = {key: [row["p"] for row in line.values()] for key, line in lines.items()}
-        columns["p"] = lambda key: Cell(next((p for p in tested[key] if not isnan(p)), nan), ".2g")
+        if what in tested:
+            p = "p" if len(tested) == 1 else f"p of {what}"
+            columns[p] = lambda key, what=what: Cell(lines[key].get(what, {"p": nan})["p"], ".2g")
     columns["items"] = lambda key: max(row["items"] for row in lines[key].values())
     return table(lines, columns, file="figures.parquet")
 

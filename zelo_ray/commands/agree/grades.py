@@ -1,6 +1,7 @@
 """Measure how grades of judges agree with people's and with each other, and how severe they are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,19 @@ from zelo_ray.evaluation.coefficients import choose_coefficients, ratings_of
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import iter_rows
+from zelo_ray.fitting import consensus
 from zelo_ray.fitting.consensus import grade_consensus
 from zelo_ray.records import Consensus
 from zelo_ray.report.figures import Figure, make_figure
 
 LENIENCY = "leniency"
+PEOPLE_AGREE, SHARE = "people agree", "share"
+"""Of a level of the judges' agreement: how often people agree, and the share of all items."""
+ABOUT = {
+    consensus.VOTES: "pairs, by votes",
+    consensus.ORDERS: "pairs, by grades",
+    consensus.GRADES: "documents",
+}
 
 
 def measure_grades(
@@ -87,7 +96,7 @@ def _mean(sums: Any, counts: Any) -> Floats:
     return quotient(np.stack([sums, counts], axis=-1).astype(np.float64))
 
 
-def consensus_of_grades(judgments: AllJudgments, options: AgreeOptions) -> list[Consensus]:
+def consensus_of_grades(judgments: AllJudgments, options: AgreeOptions) -> list[Figure]:
     """Measure how often people grade as the panel does, by how far its judges agree."""
     panel = pa.array(judgments.panel, pa.string())
     graded = judgments.grades.filter(pc.is_in(judgments.grades["judge"], panel))
@@ -95,7 +104,16 @@ def consensus_of_grades(judgments: AllJudgments, options: AgreeOptions) -> list[
         return []
     ratings = ratings_of(pa.concat_tables([judgments.human, graded]), judgments.levels)
     people = ratings.raters.index(HUMAN)
-    judges = np.delete(ratings.grades, people, axis=0)
+    judges, human = np.delete(ratings.grades, people, axis=0), ratings.grades[people]
     cuts = options.positive_thresholds if judgments.levels > 2 else ()
-    human = ratings.grades[people]
-    return grade_consensus(judges, human, ratings.queries, judgments.levels, cuts)
+    found = grade_consensus(judges, human, ratings.queries, judgments.levels, cuts)
+    return [*consensus_figures(found)]
+
+
+def consensus_figures(rows: Iterable[Consensus]) -> Iterator[Figure]:
+    """Yield how often people agree with a panel at each level of its judges' agreement."""
+    for row in rows:
+        scale, sizes = f"{ABOUT[row.about]} {row.scale}".rstrip(), (row.items, row.queries)
+        ends = (row.same, row.low, row.high, nan)
+        yield Figure(row.level, HUMAN, PEOPLE_AGREE, scale, *ends, *sizes)
+        yield Figure(row.level, HUMAN, SHARE, scale, row.share, nan, nan, nan, *sizes)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from math import isnan, nan
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from zelo_ray.commands.agree import changes, orders, votes
-from zelo_ray.commands.agree.grades import LENIENCY
+from zelo_ray.commands.agree.grades import LENIENCY, PEOPLE_AGREE, SHARE
 from zelo_ray.evaluation.agreement import scale_name
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.significance import ALPHA
@@ -83,35 +83,23 @@ def _report_of_changes(results: Results) -> Report:
 
 
 def _changes(rows: Sequence[Row]) -> list[Section]:
-    names = {
-        (changes.GRADES, changes.LEVEL): "mean grade",
-        (changes.VOTES, changes.LEVEL): "preference for what is shown first",
-        (changes.GRADES, changes.WITH_OTHERS): "agreement with others' grades",
-        (changes.VOTES, changes.WITH_OTHERS): "agreement with others' votes",
-    }
-    tests = [row for row in rows if (row["scale"], row["what"]) in names]
-    tests.sort(key=lambda row: row["of"] == changes.PANEL)
-    tests = [{**r, "what": "change", "scale": names[r["scale"], r["what"]]} for r in tests]
-    tested = figures_section(
+    return figures_section(
         "judges",
-        "What changed",
-        tests,
-        {"change": Shown("new less old", "+z.3f", 0.0)},
-        "Change: new less old, a mean over queries with its 95% interval. p: paired t-test over "
-        "queries, after Holm's correction for all judges. Agreement with others: with the other "
-        "judges' old judgments.",
-        scale="in what",
-    )
-    again = figures_section(
-        "again",
-        "New judgments beside old ones",
-        rows,
-        {changes.SAME: Shown("share", ".0%"), changes.KAPPA: Shown("kappa", ".2f")},
-        "How far a judge's new judgments are its old ones. Kappa is quadratic for grades, and of "
-        "votes that of the winner or a tie.",
+        "Judges",
+        sorted(rows, key=lambda row: row["of"] == changes.PANEL),
+        {
+            changes.LEVEL: Shown("new less old", "+z.3f", 0.0),
+            changes.WITH_OTHERS: Shown("new less old", "+z.3f", 0.0),
+            changes.SAME: Shown("share", ".0%"),
+            changes.KAPPA: Shown("kappa", ".2f"),
+        },
+        "Level: of grades their mean, of votes the preference for what is shown first; agreement "
+        "with others: with the other judges' old judgments; both new less old, means over queries. "
+        "p: paired t-test over queries, after Holm's correction for all judges. Share unchanged, "
+        "kappa: new judgments beside old ones; kappa is quadratic for grades, and of votes that of "
+        "the winner or a tie.",
         scale="judged",
     )
-    return [*tested, *again]
 
 
 def _changed_judgments(results: Results) -> Iterator[Section]:
@@ -144,28 +132,22 @@ def _report_of_raters(results: Results) -> Report:
     tiles: dict[str, Any] = {}
     for row in pick(kappas, of=best[0]) if best else ():
         tiles[f"{leading}, best judge"] = cell_of(row)
-    counts = {name: number["judgments"] for name, number in record["counts"].items()}
     return Report(
         title=f"How {counted(count, 'judge')} agree{'s' if count == 1 else ''}"
         f"{' with people' if best or voters else ''}",
-        tiles={**tiles, "judges": count, **counts},
+        tiles={**tiles, "judges": count, **record["counts"]},
         lead=[
             *_closest(kappas, leading),
             *_closest(alphas, "alpha on pairs"),
-            *_trust(results),
-            *_about_orders(results),
+            *_trust(results, rows),
             _READING,
         ],
         sections=[
-            *_verdicts(voted, voters),
-            *_differences(results),
-            *_with_people(graded, best),
-            *_panel(graded),
-            *_each_other(pick(graded, scale=whole), leading),
+            *_of_pairs(voted, rows, voters),
+            *_of_grades(graded, best, leading),
             *_confusion(results, best),
-            *_consensus(results),
+            *_consensus(results, rows),
             *_habits(rows, best or voters),
-            *_each_other_on_pairs(voted),
             *_orders(results, rows),
             *_differing(results),
         ],
@@ -184,18 +166,14 @@ def _report_of_raters(results: Results) -> Report:
 def _closest(rows: Sequence[Row], coefficient: str) -> Iterator[str]:
     """Say which judge agrees with people most, and how far the others are from it."""
     known = sorted((r for r in rows if not isnan(r["value"])), key=lambda row: -row["value"])
-    if not known:
-        if rows:
-            yield "No judge can be compared with people."
-        return
-    first, *others = known
-    text = f"{first['of']} agrees most with people: {coefficient} {cell_of(first).text()}"
-    if len(known) > 2:
-        median = np.median([row["value"] for row in known])
-        text += f"; the median of {len(known):,} judges is {median:z.3f}"
-    alike = sum(row["high"] >= first["low"] for row in others)
-    more = f" {alike:,} of the other intervals overlap with that." if alike else ""
-    yield f"{text}.{more}"
+    for first in known[:1]:
+        text = f"{first['of']} agrees most with people: {coefficient} {cell_of(first).text()}"
+        if len(known) > 2:
+            median = np.median([row["value"] for row in known])
+            text += f"; the median of {len(known):,} judges is {median:z.3f}"
+        alike = sum(row["high"] >= first["low"] for row in known[1:])
+        more = f" {alike:,} of the other intervals overlap with that." if alike else ""
+        yield f"{text}.{more}"
 
 
 def _by(names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
@@ -207,95 +185,78 @@ def _by(names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     )
 
 
-def _coefficients(rows: Sequence[Row]) -> dict[str, Shown]:
-    """Return how coefficients are shown: the usual ones first, which have columns."""
-    names = [*dict.fromkeys(row["what"] for row in rows)]
-    columns = [name for name in _COLUMNS if name in names] or names[:3]
-    return {
-        name: Shown(name, neutral=0.5 if name == "agreement" else None, column=name in columns)
-        for name in dict.fromkeys([*columns, *names])
-    }
-
-
-def _verdicts(voted: Sequence[Row], voters: Sequence[str]) -> list[Section]:
-    return figures_section(
+def _of_pairs(voted: Sequence[Row], rows: Sequence[Row], best: Sequence[str]) -> Iterator[Section]:
+    """Show agreement on pairs: with people, one judge more than another, and with each other."""
+    yield from figures_section(
         "outcomes",
         "Verdicts and people",
-        _by(voters, pick(voted, against=HUMAN)),
+        _by(best, pick(voted, against=HUMAN)),
         {name: Shown(name) for name in ("agreement", "alpha-nominal", "mcc", "kappa")},
         "How far each judge agrees with people on pairs that both judged. A verdict is the "
         "majority of votes: A is better, a tie, or B is better. Votes: each of the judge's "
         "against each person's.",
     )
-
-
-def _differences(results: Results) -> list[Section]:
-    rows = [
-        {
-            **row,
-            "of": f"{row['rater_a']} over {row['rater_b']}",
-            "against": "",
-            "what": what,
-            "scale": votes.SCALES[row["scale"]],
-            "value": row["difference" if ends else "relative"],
-            "low": row["low"] if ends else nan,
-            "p": nan,
-        }
-        for row in results.rows("differences")
-        for what, ends in ((row["coefficient"], True), (f"{row['coefficient']}, in %", False))
-        if row["items"]
-    ]
-    forms = {"agreement": "+z.3f", "alpha-nominal": "+z.3f", "alpha-nominal, in %": "+z.1f"}
-    return figures_section(
+    whats = ("more agreement", "more alpha-nominal", "more mcc")
+    yield from figures_section(
         "differences",
         "Judge against judge",
-        rows,
-        {what: Shown(what, form, 0.0) for what, form in (forms | {"mcc": "+z.3f"}).items()},
+        [row for row in rows if row["items"]],
+        {what: Shown(what, "+z.3f", 0.0) for what in whats}
+        | {"more alpha-nominal, in %": Shown("more alpha, in %", "+z.1f", 0.0)},
         "By how much more one judge agrees with people than another, on pairs that both and people "
         "judged, over the same samples of queries. Where the interval is above 0, the first agrees "
         "significantly more.",
+        against="than",
+    )
+    yield from figures_section(
+        "votes",
+        "Judges and each other on pairs",
+        [row for row in voted if row["against"] != HUMAN],
+        {"agreement": Shown("agreement", neutral=0.5), "kappa": Shown("kappa")},
+        "Agreement of every two judges on the pairs that both judged: of their verdicts, which are "
+        "the majority of each one's votes, and of single votes.",
+        against="and",
+        matrix=True,
     )
 
 
-def _with_people(graded: Sequence[Row], best: Sequence[str]) -> list[Section]:
-    rows = pick(graded, against=HUMAN)
-    return figures_section(
+def _of_grades(graded: Sequence[Row], best: Sequence[str], leading: str) -> Iterator[Section]:
+    """Show agreement of grades: with people, of the panel, and of every two judges."""
+    names = [*dict.fromkeys(row["what"] for row in graded)]
+    columns = [name for name in _COLUMNS if name in names] or names[:3]
+    shown = {
+        name: Shown(name, neutral=0.5 if name == "agreement" else None, column=name in columns)
+        for name in dict.fromkeys([*columns, *names])
+    }
+    yield from figures_section(
         "people",
         "Judges and people",
-        _by(best, rows),
-        _coefficients(rows),
+        _by(best, pick(graded, against=HUMAN)),
+        shown,
         "How far each judge agrees with people on the documents that both graded, the best first. "
         "A scale such as >=2 counts grades from there on as relevant.",
     )
-
-
-def _panel(graded: Sequence[Row]) -> list[Section]:
-    rows = pick(graded, against="")
-    return figures_section(
+    yield from figures_section(
         "panel",
         "The panel as a whole",
-        rows,
-        _coefficients(rows),
+        pick(graded, against=""),
+        shown,
         "How far all judges agree, without people and with people as one more judge, on what two "
         "or more of them judged. If it is lower with people, judges are closer to each other than "
         "to people: they may share an error.",
         who="panel",
     )
-
-
-def _each_other(graded: Sequence[Row], leading: str) -> list[Section]:
-    rows = [row for row in graded if row["against"]]
-    if all(row["against"] == HUMAN for row in rows):
-        return []
-    shown = _coefficients(rows)
-    if len({row["of"] for row in rows}) > _MANY:
-        shown = {leading: shown[leading]}
-    values = {(r["of"], r["against"]): np.nan_to_num(r["value"]) for r in pick(rows, what=leading)}
-    return figures_section(
+    of_two = [row for row in graded if row["against"] and row["scale"] == graded[0]["scale"]]
+    others = {row["against"] for row in of_two} - {HUMAN}
+    columns = [leading] if len(others) > _MANY else columns
+    values = {(r["of"], r["against"]): r["value"] for r in pick(of_two, what=leading)}
+    yield from figures_section(
         "between",
         "Judges and each other",
-        sorted(rows, key=lambda row: -values.get((row["of"], row["against"]), 0)),
-        {name: how for name, how in shown.items() if how.column},
+        sorted(
+            of_two if others else [], key=lambda r: -np.nan_to_num(values[r["of"], r["against"]])
+        ),
+        {name: shown[name] for name in columns},
         "Every two raters on the documents that both graded, the most alike first. Blocks of blue "
         "are judges that grade alike, often of one model family: as a panel they are worth fewer "
         "than their number.",
@@ -334,74 +295,35 @@ def _confusion(results: Results, best: Sequence[str]) -> Iterator[Section]:
     yield Section("confusion", "Confusion matrices", [chart(pictures, caption, "judge"), cells])
 
 
-# how far a panel can be trusted
-
-_ABOUT = {
-    consensus.VOTES: "pairs, by votes",
-    consensus.ORDERS: "pairs, by grades",
-    consensus.GRADES: "documents",
-}
-_LEVELS = {
-    "unanimous": "all judges agree",
-    "all but one": "all but one agree",
-    "three quarters": "three quarters agree",
-    "over half": "over half agree",
-    "split": "they are split",
-    consensus.ALL: "all together",
-}
-_OF_ONE_JUDGE = {"unanimous": "the judge decides", "split": "the judge ties"}
-
-
-def _levels(results: Results) -> list[Row]:
-    """Return the rows of `consensus.parquet` as figures, from all judges to a split."""
-    rows, alone = results.rows("consensus"), len(results.record["voters"]) == 1
-    rows.sort(key=lambda row: [*_LEVELS].index(row["level"]))
-    return [
-        {
-            **row,
-            "of": (_OF_ONE_JUDGE if alone and row["about"] == consensus.VOTES else {}).get(
-                row["level"], _LEVELS[row["level"]]
-            ),
-            "against": "",
-            "scale": f"{_ABOUT[row['about']]} {row['scale']}".rstrip(),
-            "value": row["same"],
-            "p": nan,
-        }
-        for row in rows
-    ]
-
-
-def _consensus(results: Results) -> list[Section]:
+def _consensus(results: Results, rows: Sequence[Row]) -> list[Section]:
     """Show how often people agree with a panel, by how far its judges agree."""
-    trust, rows = results.record["options"]["trust"], _levels(results)
-    shares = [{**row, "what": "share", "value": row["share"], "low": nan} for row in rows]
-    ties = [{**row, "what": "people tie", "value": row["tied"] or nan, "low": nan} for row in rows]
+    trust, order = results.record["options"]["trust"], [*consensus.LEVELS, consensus.ALL]
+    levels = sorted(pick(rows, what=PEOPLE_AGREE), key=lambda row: order.index(row["of"]))
     return figures_section(
         "consensus",
         "When the judges agree",
-        [*({**row, "what": "people agree"} for row in rows), *shares, *ties],
+        [*levels, *pick(rows, what=SHARE)],
         {
-            "people agree": Shown("share of people's answers that are the panel's", neutral=trust),
-            "share": Shown("share of all pairs or documents", ".1%"),
-            "people tie": Shown("pairs that people tie", ",.0f"),
+            PEOPLE_AGREE: Shown("share of people's answers that are the panel's", neutral=trust),
+            SHARE: Shown("share of all pairs or documents", ".1%"),
         },
-        "How often people agree with the majority of the judges, by how large that is. Where an "
-        f"interval is right of the dotted line at {trust:g}, the panel can be trusted blindly. "
-        "Pairs that people tie are left out; a pair on which the judges are evenly split is half "
-        "right.",
+        "How often people agree with most of the judges, by how many these are. Where an interval "
+        f"is right of the dotted line at {trust:g}, the panel can be trusted blindly. Pairs that "
+        "people tie are left out; a pair on which the judges are evenly split is half right.",
         who="judges",
         scale="of",
     )
 
 
-def _trust(results: Results) -> Iterator[str]:
+def _trust(results: Results, rows: Sequence[Row]) -> Iterator[str]:
     """Say whether the panel can be trusted where all judges agree; of documents, on all grades."""
     trust = results.record["options"]["trust"]
-    for row in pick(_levels(results), level="unanimous"):
+    for row in pick(rows, of=consensus.LEVELS[0], what=PEOPLE_AGREE):
         if ">=" not in row["scale"] and not isnan(row["low"]):
+            [share] = pick(rows, of=row["of"], scale=row["scale"], what=SHARE)
             word = "can" if row["low"] >= trust else "cannot" if row["high"] < trust else "may"
             yield (
-                f"Where {row['of']} ({row['share']:.0%} of {row['scale']}), people agree on "
+                f"Where all judges agree ({share['value']:.0%} of {row['scale']}), people agree on "
                 f"{cell_of(row).text()}: there the panel {word} be trusted blindly ({trust:g})."
             )
 
@@ -433,19 +355,6 @@ def _habits(rows: Sequence[Row], best: Sequence[str]) -> list[Section]:
         "votes for what was shown first; .5 is none, if the order was random. Order flips: of "
         "pairs seen in both orders, those with another winner; random votes reach .5. Cyclic "
         f"triples: A > B > C > A, of decided triples; random votes reach {CHANCE:g}.",
-    )
-
-
-def _each_other_on_pairs(voted: Sequence[Row]) -> list[Section]:
-    return figures_section(
-        "votes",
-        "Judges and each other on pairs",
-        [row for row in voted if row["against"] != HUMAN],
-        {"agreement": Shown("agreement", neutral=0.5), "kappa": Shown("kappa")},
-        "Agreement of every two judges on the pairs that both judged: of their verdicts, which are "
-        "the majority of each one's votes, and of single votes.",
-        against="and",
-        matrix=True,
     )
 
 
@@ -482,50 +391,35 @@ def _boards(results: Results, rows: Sequence[Row]) -> Iterator[Part]:
     if not effects:
         return
     a, b = results.record["relevant"][:2]
-    by_a, by_b = (
-        {row["of"]: row for row in pick(rows, scale=orders.MEAN, against=side)} for side in (a, b)
+    means = pick(rows, scale=orders.MEAN)
+    by_a, by_b = ({row["of"]: row for row in pick(means, against=side)} for side in (a, b))
+    place_a, place_b = (
+        {name: n for n, name in enumerate(best_first(side.values()), 1)} for side in (by_a, by_b)
     )
-    ranks = [
-        {run: 1 + sum(other["value"] > row["value"] + 1e-12 for other in by.values())
-         for run, row in by.items()} for by in (by_a, by_b)
-    ]  # fmt: skip
     columns: Mapping[str, Any] = {
         "run": lambda run: run,
         f"by {a}": lambda run: cell_of(by_a[run]),
         f"by {b}": lambda run: cell_of(by_b[run]),
-        f"rank by {a}": ranks[0].get,
-        f"rank by {b}": ranks[1].get,
+        f"place by {a}": place_a.get,
+        f"place by {b}": place_b.get,
     }
-    runs = sorted(by_b, key=lambda run: (ranks[1][run], ranks[0][run], run))
-    measure = by_b[runs[0]]["what"]
-    yield table(runs, columns, f"Mean {measure} with 95% intervals, best first by {b}.")
+    text = f"Mean {means[0]['what']} with 95% intervals, best first by {b}."
+    yield table(place_b, columns, text, file="figures.parquet")
 
-    def effect(side: str) -> Any:
-        return lambda row: f"{row[f'd_{side}']:+z.2f}" + ("*" if row[f"p_{side}"] < ALPHA else "")
+    def d(side: str) -> Any:
+        return lambda row: f"{row[f'd_{side}']:+z.2f}{'*' * (row[f'p_{side}'] < ALPHA)}"
 
-    medians = [float(np.nanmedian([abs(row[f"d_{side}"]) for row in effects])) for side in "ab"]
-    pairs = {"run": "run_a", "less": "run_b", f"d by {a}": effect("a"), f"d by {b}": effect("b")}
+    median = [float(np.nanmedian([abs(row[f"d_{side}"]) for row in effects])) for side in "ab"]
+    count = [sum(row[f"p_{side}"] < ALPHA for row in effects) for side in "ab"]
     yield table(
         effects,
-        pairs,
+        {"run": "run_a", "less": "run_b", f"d by {a}": d("a"), f"d by {b}": d("b")},
         "Cohen's d: the mean difference over queries, in standard deviations of that difference; * "
-        f"is significant (p < {ALPHA}, Holm). The median |d| is {medians[0]:.2f} by {a} and "
-        f"{medians[1]:.2f} by {b}.",
+        f"is significant (p < {ALPHA}, Holm). By {a} {count[0]:,} of {len(effects):,} differ "
+        f"significantly, by {b} {count[1]:,}; the median |d| is {median[0]:.2f} and "
+        f"{median[1]:.2f}.",
         file="effects.parquet",
     )
-
-
-def _about_orders(results: Results) -> Iterator[str]:
-    """Say what another set of labels changes."""
-    if effects := results.rows("effects"):
-        a, b = results.record["relevant"][:2]
-        by_a, by_b = (sum(row[f"p_{side}"] < ALPHA for row in effects) for side in "ab")
-        turned = len(_turned(effects))
-        opposite = f"; {turned:,} by both, in opposite directions" if turned else ""
-        yield (
-            f"Of {counted(len(effects), 'pair')} of runs {by_a:,} differ significantly by the "
-            f"labels of {a}, {by_b:,} by those of {b}{opposite}."
-        )
 
 
 def _differing(results: Results) -> Iterator[Section]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from itertools import combinations
+from math import nan
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree.grades import figure_of
+from zelo_ray.commands.agree.grades import consensus_figures, figure_of
 from zelo_ray.evaluation.agreement import (
     Agreement,
     Difference,
@@ -41,7 +42,6 @@ from zelo_ray.evaluation.votes import (
 )
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments, weights_of
 from zelo_ray.fitting.consensus import vote_consensus
-from zelo_ray.records import Consensus
 from zelo_ray.report.figures import Figure, make_figure
 
 PAIRS, PAIRS_A, PAIRS_DECIDED = "pairs", "pairs, A or not", "pairs, both decided"
@@ -62,12 +62,10 @@ _ONE_WAY = 0.9
 """The share of pairs in one order, or of votes with the same side first, that is not chance."""
 
 
-def compare_with_people(
-    judgments: AllJudgments, options: AgreeOptions
-) -> tuple[list[Figure], list[Difference], list[Consensus]]:
+def compare_with_people(judgments: AllJudgments, options: AgreeOptions) -> list[Figure]:
     """Measure how judges' verdicts on pairs agree with most people's, and compare the judges."""
     if not len(judgments.human_votes):
-        return [], [], []
+        return []
     tables = [judgments.human_votes, judgments.votes]
     votes = pa.concat_tables(tables, promote_options="default")
     encoded = encode_votes(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
@@ -90,8 +88,19 @@ def compare_with_people(
         if (row.scale, row.what) == (PAIRS, "alpha-nominal") and row.items
     }
     best = sorted(alphas, key=lambda judge: -alphas[judge])
-    consensus = vote_consensus(judges, verdicts[0], encoded.pairs[:, 0]) if len(judges) else []
-    return figures, compare_raters(ratings, best, _NAMED), consensus
+    figures += (each for row in compare_raters(ratings, best, _NAMED) for each in _difference(row))
+    if len(judges):
+        figures += consensus_figures(vote_consensus(judges, verdicts[0], encoded.pairs[:, 0]))
+    return figures
+
+
+def _difference(row: Difference) -> Iterator[Figure]:
+    """Yield by how much one judge agrees more with people than another, also in per cent."""
+    where, scale, what = (row.rater_a, row.rater_b), SCALES[row.scale], f"more {row.coefficient}"
+    ends = (row.difference, row.low, row.high, nan)
+    yield Figure(*where, what, scale, *ends, row.items, row.queries)
+    ends = (row.relative, nan, nan, nan)
+    yield Figure(*where, f"{what}, in %", scale, *ends, row.items, row.queries)
 
 
 def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Agreement]:
