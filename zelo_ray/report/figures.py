@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import Any
 
 import pyarrow as pa
@@ -92,6 +92,7 @@ def figures_section(
     against: str = "against",
     scale: str = "scale",
     matrix: bool = False,
+    file: str = "figures.parquet",
     more: Sequence[Any] = (),
 ) -> list[Section]:
     """Show figures as a chart, whose figure and scale the reader selects, and as a table.
@@ -107,6 +108,7 @@ def figures_section(
         against: the same of whom they are measured against.
         scale: the same of scales.
         matrix: whether the chart has a cell for every two, or a line for each.
+        file: with all rows.
         more: further parts.
     """
     found = [row for row in rows if row["what"] in shown and not isnan(row["value"])]
@@ -119,7 +121,7 @@ def figures_section(
     draw = _matrix if matrix else _intervals
     pictures = {key: draw(group, shown[key[0]]) for key, group in groups.items()}
     headings = who, against, scale
-    parts = [_chart(pictures, caption, scale), _table(found, shown, headings), *more]
+    parts = [_chart(pictures, caption, scale), _table(found, shown, headings, file), *more]
     return [Section(name, title, parts)]
 
 
@@ -161,7 +163,7 @@ def _matrix(rows: Sequence[Row], how: Shown) -> Markup:
 
 
 def _table(
-    rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str]
+    rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str], file: str
 ) -> Table:
     """Return a row for each of whom, against whom and on which scale, a column for each figure."""
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -177,7 +179,7 @@ def _table(
             p = "p" if len(tested) == 1 else f"p of {what}"
             columns[p] = lambda key, what=what: Cell(lines[key].get(what, {"p": nan})["p"], ".2g")
     columns["items"] = lambda key: max(row["items"] for row in lines[key].values())
-    return table(lines, columns, file="figures.parquet")
+    return table(lines, columns, file=file)
 
 
 def _cell(row: Row | None, how: Shown) -> Cell | None:
@@ -197,5 +199,8 @@ def pick(rows: Iterable[Row], **equal: Any) -> list[Row]:
 
 def best_first(rows: Iterable[Row]) -> list[str]:
     """Return of whom figures are, the highest first; those that are not defined come last."""
-    order = sorted(rows, key=lambda row: (isnan(row["value"]), -row["value"], row["of"]))
-    return [row["of"] for row in order]
+
+    def place(row: Row) -> tuple[float, str]:
+        return inf if isnan(row["value"]) else -row["value"], row["of"]
+
+    return [row["of"] for row in sorted(rows, key=place)]

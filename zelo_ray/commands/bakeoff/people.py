@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import scipy
 from numpy.typing import NDArray
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
-from zelo_ray.commands.bakeoff.rows import Forecast
 from zelo_ray.evaluation.measures import Measure, Truth
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.corrected import (
@@ -20,7 +17,6 @@ from zelo_ray.evaluation.people.corrected import (
     count_deciding_queries,
     metrics_by_panel,
     metrics_by_people,
-    predict_gains,
 )
 from zelo_ray.evaluation.people.frame import (
     TOP,
@@ -31,9 +27,8 @@ from zelo_ray.evaluation.people.frame import (
     on_panel_scale,
     select_correctable,
 )
-from zelo_ray.evaluation.people.sampling import forecast_error
 from zelo_ray.evaluation.ranking import Floats, Ints
-from zelo_ray.evaluation.significance import ALPHA, FEWEST, compare_pairs
+from zelo_ray.evaluation.significance import FEWEST, compare_pairs
 from zelo_ray.files.labels import PeoplesLabels, ids_in_table
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison, Estimate, Mean
@@ -52,7 +47,6 @@ class Corrected:
         deciding: queries whose labels bear on a difference, [rankers, rankers].
         means: added to those of the panel.
         comparisons: the same.
-        forecasts: of the differences to the leader.
     """
 
     about: dict[str, Any]
@@ -60,7 +54,6 @@ class Corrected:
     deciding: Ints
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
-    forecasts: Sequence[Forecast] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +247,14 @@ def correct_by_people(
             estimate=estimate,
         )
     ]
-    rows = [row for row in comparisons if (row.estimate, row.measure) == ("corrected", first)]
-    about["leader"] = _leader(measured.names, rows)
-    corrected = Corrected(about, values["corrected"][first], deciding[first])
-    forecasts = _forecasts(leading, corrected, measured.names, rows)
-    return replace(
-        corrected,
-        means=[*_means(measured.names, values)],
-        comparisons=comparisons,
-        forecasts=[*forecasts] if leading.design == "drawn" else [],
-    )
+    above = dict.fromkeys(measured.names, 0.0)  # the sum of differences to the others
+    for row in comparisons:
+        if (row.estimate, row.measure) == ("corrected", first) and row.queries:
+            above[row.run_a] += row.difference
+            above[row.run_b] -= row.difference
+    about["leader"] = max(above, key=lambda ranker: above[ranker])
+    means = [*_means(measured.names, values)]
+    return Corrected(about, values["corrected"][first], deciding[first], means, comparisons)
 
 
 def _describe(
@@ -313,42 +304,3 @@ def _means(rankers: Sequence[str], values: _Values) -> Iterator[Mean]:
             for ranker, row in zip(rankers, table, strict=True):
                 mean = float(row.mean())
                 yield Mean(ranker, name, mean, np.nan, np.nan, len(row), estimate)
-
-
-def _leader(rankers: Sequence[str], rows: Sequence[Comparison]) -> str:
-    """Return the ranker with the largest sum of differences to the others."""
-    above = dict.fromkeys(rankers, 0.0)
-    for row in rows:
-        if row.queries:
-            above[row.run_a] += row.difference
-            above[row.run_b] -= row.difference
-    return max(above, key=lambda ranker: above[ranker])
-
-
-def _forecasts(
-    labelled: LabelledFrame, people: Corrected, rankers: Sequence[str], rows: Sequence[Comparison]
-) -> Iterator[Forecast]:
-    """Yield forecasts of the labels that make a difference to the leader significant.
-
-    It is assumed that the difference stays as it is, and that Holm's correction is at its
-    strictest. Rankers whose difference too few labels bear on are left out.
-    """
-    frame, values = labelled.scaled, people.values
-    guess = predict_gains(frame, labelled.gain)
-    for row in rows:
-        if people.about["leader"] not in (row.run_a, row.run_b) or isnan(row.low):
-            continue
-        a, b = rankers.index(row.run_a), rankers.index(row.run_b)
-        free = people.deciding[a, b] - 1
-        sure = float(scipy.special.stdtrit(free, 1 - ALPHA / 2 / len(rows)))
-        answered = frame.answered[a] & frame.answered[b]
-        weight = np.where(answered[frame.query], frame.weight[a] - frame.weight[b], 0.0)
-        found = forecast_error(
-            (values[a] - values[b])[answered],
-            weight * (labelled.gain - guess),
-            labelled.chances,
-            labelled.size,
-            predicted=frame.by_query((weight * guess)[np.newaxis])[0, answered],
-            aim=abs(row.difference) / sure,
-        )
-        yield Forecast(row.run_a, row.run_b, row.measure, found.labels, found.never)
