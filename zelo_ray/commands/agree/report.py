@@ -79,6 +79,7 @@ def _report_of_changes(results: Results) -> Report:
         sections=[*_changes(rows), *_changed_judgments(results)],
         notes=notes,
         made=f"{old} against {new}.",
+        names=judges,
     )
 
 
@@ -160,6 +161,7 @@ def _report_of_raters(results: Results) -> Report:
         ],
         notes=(*record["missing"], *record["notes"]),
         made=f"{record['options']['levels']} grades.",
+        names=[*record["judges"], *record["voters"]],
     )
 
 
@@ -196,11 +198,11 @@ def _of_pairs(voted: Sequence[Row], rows: Sequence[Row], best: Sequence[str]) ->
         "majority of votes: A is better, a tie, or B is better. Votes: each of the judge's "
         "against each person's.",
     )
-    whats = ("more agreement", "more alpha-nominal", "more mcc")
+    whats = ("more agreement", "more mcc", "more alpha-nominal")
     yield from figures_section(
         "differences",
         "Judge against judge",
-        [row for row in rows if row["items"]],
+        [row for row in rows if row["items"] and row["scale"] == votes.PAIRS],
         {what: Shown(what, "+z.3f", 0.0) for what in whats}
         | {"more alpha-nominal, in %": Shown("more alpha, in %", "+z.1f", 0.0)},
         "By how much more one judge agrees with people than another, on pairs that both and people "

@@ -76,6 +76,7 @@ def build_report(results: Results) -> Report:
         f"{without_passwords(options['truth'])}, seed {options['seed']}, "
         f"{draws if summary['label_draws'] else 'labels taken as they are'}.{prompt}",
         banner=_banner(results),
+        names=[*record["truth"]["judges"], *rankers_of(results)],
     )
 
 

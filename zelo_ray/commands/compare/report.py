@@ -58,6 +58,7 @@ def build_report(results: Results) -> Report:
         find_warnings=lambda: _warnings(results, queries),
         notes=record["notes"],
         made=f"zelo-ray {record['versions']['zelo-ray']} compare, seed {options['seed']}.",
+        names=_judges(results),
     )
 
 
@@ -220,5 +221,8 @@ def _warnings(results: Results, queries: int) -> Iterator[Warn]:
         few = f"People labelled {counted(queries, 'query', 'queries')}: with fewer than {FEW}"
         text = f"{few} nothing can be shown, whatever the ways do"
         yield Warn("few_labels", "doubtful", text, "Label more: zelo-ray label", "differences")
-    judges = dict.fromkeys(judge for way in results.record["ways"] for judge in way["judges"])
-    yield from warn_of_demonstration([*judges], "ways")
+    yield from warn_of_demonstration(_judges(results), "ways")
+
+
+def _judges(results: Results) -> list[str]:
+    return [*dict.fromkeys(name for way in results.record["ways"] for name in way["judges"])]

@@ -56,6 +56,7 @@ def build_report(results: Results) -> Report:
         made=f"zelo-ray {record['versions']['zelo-ray']} probe: "
         f"{', '.join(map(without_passwords, options['inputs']))}, protocol {options['protocol']}, "
         f"seed {options['seed']}.",
+        names=judges,
     )
 
 
