@@ -25,17 +25,16 @@ def with_short_names(report: Report) -> Report:
     short = short_names(dict.fromkeys(report.names))
     if not short:
         return report
-    long = sorted(short, key=len, reverse=True)  # one may begin as another
-    plain = re.compile("|".join(map(re.escape, long)))
-    marked = re.compile("|".join(re.escape(escape(name)) for name in long))
-    of_marked = {str(escape(name)): escape(each) for name, each in short.items()}
     full = name_some([f"{each} is {name}" for name, each in short.items()], 8)
     legend = [f"In full: {full}."]
 
     def cut(value: Any) -> Any:
-        if isinstance(value, Markup):
-            return Markup(marked.sub(lambda found: of_marked[found[0]], value))  # noqa: S704 - was markup
-        return plain.sub(lambda f: short[f[0]], value) if isinstance(value, str) else value
+        for name in sorted(short, key=len, reverse=True):  # one may begin as another
+            if isinstance(value, Markup):
+                value = value.replace(escape(name), short[name])
+            elif isinstance(value, str):
+                value = value.replace(name, short[name])
+        return value
 
     def part(one: Any) -> Any:
         if isinstance(one, Chart):
