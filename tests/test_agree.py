@@ -14,8 +14,8 @@ from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
 from zelo_ray.command_options import Scale, parse_scales
+from zelo_ray.commands.agree.measure import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.agree.report import build_report
-from zelo_ray.commands.agree.votes import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.compare.items import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement

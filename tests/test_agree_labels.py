@@ -82,8 +82,6 @@ def test_a_benchmark_that_is_graded_anew(place, words):
     assert max(lovers["p_a"], lovers["p_b"]) < 0.05
     rows = [*results.differing]
     assert [(row["label_a"], row["best"]) for row in rows] == [(0, True), (1, False)] * QUERIES
-    assert all(row["text"].startswith(("positive", "negative")) for row in rows)
-    assert all(len(row["text"]) <= 80 for row in rows)
     codes = [warn.code for warn in results.report.warnings]
     assert {"truth_changed", "contradiction"} <= {*codes}
     assert results.relevant == ("old", "new", 1, 2)

@@ -25,14 +25,13 @@ from tests.builders import (
 )
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.agree.votes import SCALES
+from zelo_ray.commands.agree.measure import SCALES
 from zelo_ray.commands.compare import misjudged
 from zelo_ray.commands.compare.items import (
     ALL,
     CHOICE,
     TEST,
     Item,
-    People,
     collect_items,
     half_of,
     pairs_of,

@@ -1,7 +1,7 @@
 """Compare two sets of labels: the order in which they put runs, and documents they differ on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from math import nan
@@ -16,10 +16,8 @@ from zelo_ray.evaluation.measures import Measure, Truth, evaluate, parse_measure
 from zelo_ray.evaluation.significance import ALPHA, TIE, compare_pairs, mean_metrics
 from zelo_ray.evaluation.systems import discordant, estimate_taus
 from zelo_ray.files.candidates import describe_doubts
-from zelo_ray.files.inputs import holds_texts, read_pools
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.files.judgments import has_logits, read_qrels, read_runs
-from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import iter_rows
@@ -35,7 +33,6 @@ MEAN = "mean by labels"
 _ITEM = ["query_id", "doc_id"]
 _SORTED = [(name, "ascending") for name in _ITEM]
 _SCORES = "scores of "
-_TEXT = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class DifferingDocument:
     """A document that is relevant by the labels of one rater, and not by the other's.
 
     ``label_a`` is NaN if it was unjudged by A. ``best``: by B no document of the query is better,
-    and none of the best is relevant by A. ``text``: its beginning, if the sources hold texts.
+    and none of the best is relevant by A.
     """
 
     query_id: str
@@ -74,7 +71,6 @@ class DifferingDocument:
     label_a: float
     label_b: float
     best: bool
-    text: str
 
 
 @dataclass
@@ -152,8 +148,7 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
     found.notes += describe_doubts(runs, measure.cutoff) if runs else []
     pair = found.compared = _two_sets(labels, judgments, options)
     if pair:
-        rows = find_differing(labels[pair[0]], labels[pair[1]], *pair[2:])
-        found.differing = _with_texts(rows, options)
+        found.differing = find_differing(labels[pair[0]], labels[pair[1]], *pair[2:])
     if not runs:
         return found
     boards = {name: _Board(name, table, runs, measure) for name, table in labels.items()}
@@ -312,7 +307,7 @@ def find_differing(
         )
         rows = [
             DifferingDocument(
-                query_id, doc, known.get(doc, nan), label, best=beaten and label == top, text=""
+                query_id, doc, known.get(doc, nan), label, best=beaten and label == top
             )
             for doc, label in documents.items()
             if (known.get(doc, -np.inf) >= cut_a) != (label >= cut_b)
@@ -322,24 +317,3 @@ def find_differing(
             farthest = max(abs(row.label_b - cut_b) for row in rows)
             chosen.append(((not rows[0].best, -farthest, -len(rows), query_id), rows))
     return [row for _, rows in sorted(chosen, key=lambda each: each[0]) for row in rows]
-
-
-def _with_texts(rows: list[DifferingDocument], options: AgreeOptions) -> list[DifferingDocument]:
-    """Add the beginnings of the documents, if a source comes with texts."""
-    places = [split_name(source)[1] for source in options.sources]
-    place = next((each for each in places if holds_texts(open_source(each))), None)
-    if place is None or not rows:
-        return rows
-    ids = {(row.query_id, row.doc_id) for row in rows}
-    texts = {
-        (pool.query_id, document.id): " ".join(document.content[: 8 * _TEXT].split())
-        for pool in read_pools(place)
-        for document in pool.documents
-        if (pool.query_id, document.id) in ids
-    }
-
-    def beginning(row: DifferingDocument) -> str:
-        text = texts.get((row.query_id, row.doc_id), "")
-        return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
-
-    return [replace(row, text=beginning(row)) for row in rows]

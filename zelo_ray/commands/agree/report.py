@@ -1,14 +1,12 @@
 """The report of `agree`: how far judges agree with people and each other, or what changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from math import isnan
 from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.agree import changes, orders, votes
-from zelo_ray.commands.agree.grades import LENIENCY, PEOPLE_AGREE, SHARE
+from zelo_ray.commands.agree import changes, measure, orders
 from zelo_ray.evaluation.agreement import scale_name
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.significance import ALPHA
@@ -19,7 +17,17 @@ from zelo_ray.fitting import consensus
 from zelo_ray.report import charts
 from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Row, Shown, best_first, cell_of, figures_section, pick
-from zelo_ray.report.model import Cell, Part, Report, Section, Warn, chart, name_some, table
+from zelo_ray.report.model import (
+    Cell,
+    Part,
+    Report,
+    Section,
+    Severity,
+    Warn,
+    chart,
+    name_some,
+    table,
+)
 from zelo_ray.report.results import Results
 
 _LEADING = ("kappa-quadratic", "kappa", "alpha-ordinal")
@@ -37,11 +45,6 @@ _ITEMS = 10
 """The fewest votes or pairs for a warning of a bias."""
 _CONTRADICTED = 0.1
 """Above this share of queries, two sets of labels measure different things."""
-_READING = (
-    "For kappa, pi, alpha, AC and MCC, 0 is agreement by chance and 1 is perfect agreement. "
-    "Intervals are 95%, over samples of 5 queries or more. A dash is an undefined figure: all "
-    "judgments are the same, or no item was judged in common."
-)
 
 
 def build_report(results: Results) -> Report:
@@ -58,33 +61,13 @@ def _report_of_changes(results: Results) -> Report:
     rows, record = results.rows("figures"), results.record
     judges = [*dict.fromkeys(row["of"] for row in rows if row["of"] != changes.PANEL)]
     changed, queries = record["changed"], min(row["queries"] for row in rows)
-    lead = f"{name_some(changed)} changed significantly."
-    if not changed:
-        lead = f"None of {counted(len(judges), 'judge')} changed significantly."
+    who = name_some(changed) or f"None of {counted(len(judges), 'judge')}"
     notes = [f"The runs differ: {note}." for note in record["notes"]]
-    if len(judges) == 1:
-        notes.append(
-            "With one judge only its level was tested: kappa and the share of unchanged judgments "
-            "show whether it began to guess."
-        )
     if queries < record["needed"]:
         needed = counted(record["needed"], "query", "queries")
         few = f"{queries:,} are too few: no change can be significant with less than {needed}."
         notes.append(few)
-    old, new = record["options"]["sources"]
-    return Report(
-        title=f"What changed in {counted(len(judges), 'judge')}",
-        tiles={"judges that changed": f"{len(changed)} of {len(judges)}", "queries": queries},
-        lead=[lead],
-        sections=[*_changes(rows), *_changed_judgments(results)],
-        notes=notes,
-        made=f"{old} against {new}.",
-        names=judges,
-    )
-
-
-def _changes(rows: Sequence[Row]) -> list[Section]:
-    return figures_section(
+    tested = figures_section(
         "judges",
         "Judges",
         sorted(rows, key=lambda row: row["of"] == changes.PANEL),
@@ -101,6 +84,16 @@ def _changes(rows: Sequence[Row]) -> list[Section]:
         "the winner or a tie.",
         scale="judged",
     )
+    old, new = record["options"]["sources"]
+    return Report(
+        title=f"What changed in {counted(len(judges), 'judge')}",
+        tiles={"judges that changed": f"{len(changed)} of {len(judges)}", "queries": queries},
+        lead=[f"{who} changed significantly."],
+        sections=[*tested, *_changed_judgments(results)],
+        notes=notes,
+        made=f"{old} against {new}.",
+        names=judges,
+    )
 
 
 def _changed_judgments(results: Results) -> Iterator[Section]:
@@ -108,8 +101,7 @@ def _changed_judgments(results: Results) -> Iterator[Section]:
         head, total = results.tables["changes"].head(300)
         columns: dict[str, Any] = {n: n for n in ("judge", "judged", "query_id", "item")}
         columns |= {side: lambda row, side=side: Cell(row[side], "g") for side in ("old", "new")}
-        more: dict[str, Any] = {"file": "changes.parquet", "total": total, "open_rows": 10}
-        part = table(head.to_pylist(), columns, **more)
+        part = table(head.to_pylist(), columns, file="changes.parquet", total=total, open_rows=10)
         yield Section("changes", "Largest changes of judgments", [part])
 
 
@@ -120,14 +112,14 @@ def _report_of_raters(results: Results) -> Report:
     record, rows = results.record, results.rows("figures")
     whole = scale_name(record["options"]["levels"])
     agreed = [row for row in rows if row["what"] in COEFFICIENTS]
-    graded = [row for row in agreed if row["scale"] not in votes.PAIR_SCALES]
+    graded = [row for row in agreed if row["scale"] not in measure.PAIR_SCALES]
     graded.sort(key=lambda row: (row["scale"] != whole, row["scale"]))
-    voted = [row for row in agreed if row["scale"] in votes.PAIR_SCALES and row["items"]]
-    voted.sort(key=lambda row: votes.PAIR_SCALES.index(row["scale"]))
+    voted = [row for row in agreed if row["scale"] in measure.PAIR_SCALES and row["items"]]
+    voted.sort(key=lambda row: measure.PAIR_SCALES.index(row["scale"]))
     of_two = {row["what"] for row in graded if row["against"]}
     leading = next((name for name in _LEADING if name in of_two), next(iter(of_two), ""))
     kappas = pick(graded, against=HUMAN, what=leading, scale=whole)
-    alphas = pick(voted, against=HUMAN, what="alpha-nominal", scale=votes.PAIRS)
+    alphas = pick(voted, against=HUMAN, what="alpha-nominal", scale=measure.PAIRS)
     best, voters = best_first(kappas), best_first(alphas)
     count = len(record["panel"]) or len(record["voters"])
     tiles: dict[str, Any] = {}
@@ -141,7 +133,6 @@ def _report_of_raters(results: Results) -> Report:
             *_closest(kappas, leading),
             *_closest(alphas, "alpha on pairs"),
             *_trust(results, rows),
-            _READING,
         ],
         sections=[
             *_of_pairs(voted, rows, voters),
@@ -202,7 +193,7 @@ def _of_pairs(voted: Sequence[Row], rows: Sequence[Row], best: Sequence[str]) ->
     yield from figures_section(
         "differences",
         "Judge against judge",
-        [row for row in rows if row["items"] and row["scale"] == votes.PAIRS],
+        [row for row in rows if row["items"] and row["scale"] == measure.PAIRS],
         {what: Shown(what, "+z.3f", 0.0) for what in whats}
         | {"more alpha-nominal, in %": Shown("more alpha, in %", "+z.1f", 0.0)},
         "By how much more one judge agrees with people than another, on pairs that both and people "
@@ -235,8 +226,8 @@ def _of_grades(graded: Sequence[Row], best: Sequence[str], leading: str) -> Iter
         "Judges and people",
         _by(best, pick(graded, against=HUMAN)),
         shown,
-        "How far each judge agrees with people on the documents that both graded, the best first. "
-        "A scale such as >=2 counts grades from there on as relevant.",
+        "How far each judge agrees with people on the documents that both graded, the best first; "
+        "0 is agreement by chance. A scale such as >=2 counts grades from there on as relevant.",
     )
     yield from figures_section(
         "panel",
@@ -268,46 +259,44 @@ def _of_grades(graded: Sequence[Row], best: Sequence[str], leading: str) -> Iter
 
 
 def _confusion(results: Results, best: Sequence[str]) -> Iterator[Section]:
-    """Show grades of one rater against grades of another."""
+    """Show grades of each judge against grades of people, or else of the other judges."""
     levels = results.record["options"]["levels"]
     counts: dict[tuple[str, str], np.ndarray] = {}
     for row in results.rows("confusion", scale=scale_name(levels)):
-        a, b, i, j = (row[key] for key in ("rater_a", "rater_b", "grade_a", "grade_b"))
-        for pair, cell in (((a, b), (i, j)), ((b, a), (j, i))):
-            counts.setdefault(pair, np.zeros((levels, levels), np.int64))[cell] = row["items"]
-    pairs = [(HUMAN, judge) for judge in best] or [*combinations(results.record["judges"], 2)]
+        found = counts.setdefault((row["rater_a"], row["rater_b"]), np.zeros((levels, levels), int))
+        found[row["grade_a"], row["grade_b"]] = row["items"]
+    pairs = [(HUMAN, judge) for judge in best] or [*counts][: _MANY + 1]
     pairs = [pair for pair in pairs if pair in counts and counts[pair].any()]
     if not pairs or (not best and len(pairs) > _MANY):
         return
     grades, pictures = [*map(str, range(levels))], {}
     for a, b in pairs:
-        found = counts[a, b]
-        shares = found / np.maximum(1, found.sum(axis=1, keepdims=True))
+        shares = counts[a, b] / np.maximum(1, counts[a, b].sum(axis=1, keepdims=True))
         pictures[f"{b} beside {a}"] = charts.matrix(grades, grades, shares, form=".0%")
     caption = (
         "Which share of the documents to which one rater gave a grade (rows) has which grade by "
         "the judge (columns). Right of the diagonal, the judge graded higher."
     )
-    a, b = pairs[0]
+    (a, b), cells = pairs[0], counts[pairs[0]].tolist()
     columns: dict[str, Any] = {"judge": lambda _: b, "beside": lambda _: a, "its grade": str}
-    columns |= {
-        f"judge: {n}": lambda grade, n=n: int(counts[a, b][grade, n]) for n in range(levels)
-    }
-    cells = table(range(levels), columns, file="confusion.parquet")
-    yield Section("confusion", "Confusion matrices", [chart(pictures, caption, "judge"), cells])
+    columns |= {f"judge: {n}": lambda grade, n=n: cells[grade][n] for n in range(levels)}
+    first = table(range(levels), columns, file="confusion.parquet")
+    yield Section("confusion", "Confusion matrices", [chart(pictures, caption, "judge"), first])
 
 
 def _consensus(results: Results, rows: Sequence[Row]) -> list[Section]:
     """Show how often people agree with a panel, by how far its judges agree."""
     trust, order = results.record["options"]["trust"], [*consensus.LEVELS, consensus.ALL]
-    levels = sorted(pick(rows, what=PEOPLE_AGREE), key=lambda row: order.index(row["of"]))
+    levels = sorted(pick(rows, what=measure.PEOPLE_AGREE), key=lambda row: order.index(row["of"]))
     return figures_section(
         "consensus",
         "When the judges agree",
-        [*levels, *pick(rows, what=SHARE)],
+        [*levels, *pick(rows, what=measure.SHARE)],
         {
-            PEOPLE_AGREE: Shown("share of people's answers that are the panel's", neutral=trust),
-            SHARE: Shown("share of all pairs or documents", ".1%"),
+            measure.PEOPLE_AGREE: Shown(
+                "share of people's answers that are the panel's", neutral=trust
+            ),
+            measure.SHARE: Shown("share of all pairs or documents", ".1%"),
         },
         "How often people agree with most of the judges, by how many these are. Where an interval "
         f"is right of the dotted line at {trust:g}, the panel can be trusted blindly. Pairs that "
@@ -320,9 +309,9 @@ def _consensus(results: Results, rows: Sequence[Row]) -> list[Section]:
 def _trust(results: Results, rows: Sequence[Row]) -> Iterator[str]:
     """Say whether the panel can be trusted where all judges agree; of documents, on all grades."""
     trust = results.record["options"]["trust"]
-    for row in pick(rows, of=consensus.LEVELS[0], what=PEOPLE_AGREE):
+    for row in pick(rows, of=consensus.LEVELS[0], what=measure.PEOPLE_AGREE):
         if ">=" not in row["scale"] and not isnan(row["low"]):
-            [share] = pick(rows, of=row["of"], scale=row["scale"], what=SHARE)
+            [share] = pick(rows, of=row["of"], scale=row["scale"], what=measure.SHARE)
             word = "can" if row["low"] >= trust else "cannot" if row["high"] < trust else "may"
             yield (
                 f"Where all judges agree ({share['value']:.0%} of {row['scale']}), people agree on "
@@ -335,23 +324,23 @@ def _trust(results: Results, rows: Sequence[Row]) -> Iterator[str]:
 
 def _habits(rows: Sequence[Row], best: Sequence[str]) -> list[Section]:
     """Show how severe judges are, and what sways their votes."""
-    against = HUMAN if pick(rows, what=LENIENCY, against=HUMAN) else OTHERS
+    against = HUMAN if pick(rows, what=measure.LENIENCY, against=HUMAN) else OTHERS
     whom = "people's" if against == HUMAN else "the mean of the other judges"
     habits = [
         {**row, "against": ""}
         for row in rows
-        if row["items"] and (row["what"] != LENIENCY or row["against"] == against)
+        if row["items"] and (row["what"] != measure.LENIENCY or row["against"] == against)
     ]
     return figures_section(
         "judging",
         "Habits of the judges",
         _by(best, habits),
         {
-            LENIENCY: Shown(f"mean grade less {whom}", "+z.3f", 0.0),
-            votes.POSITION: Shown("share won by what was shown first", neutral=0.5),
-            votes.FLIPS: Shown("share of pairs whose winner changes with the order"),
-            votes.ONE_SIDED: Shown("share of pairs decided in one order, tied in the other"),
-            votes.CYCLES: Shown("share of triples that are cyclic", neutral=CHANCE),
+            measure.LENIENCY: Shown(f"mean grade less {whom}", "+z.3f", 0.0),
+            measure.POSITION: Shown("share won by what was shown first", neutral=0.5),
+            measure.FLIPS: Shown("share of pairs whose winner changes with the order"),
+            measure.ONE_SIDED: Shown("share of pairs decided in one order, tied in the other"),
+            measure.CYCLES: Shown("share of triples that are cyclic", neutral=CHANCE),
         },
         f"Leniency: mean grade less {whom}, on the same documents. Position bias: share of decided "
         "votes for what was shown first; .5 is none, if the order was random. Order flips: of "
@@ -436,7 +425,6 @@ def _differing(results: Results) -> Iterator[Section]:
         a: lambda row: Cell(row["label_a"], ".3g"),
         b: lambda row: Cell(row["label_b"], ".3g"),
         "best": lambda row: "yes" if row["best"] else "",
-        **({"text": "text"} if any(row["text"] for row in rows) else {}),
     }
     queries = counted(len({row["query_id"] for row in rows}), "query", "queries")
     alone = sum(row["label_a"] >= cut_a for row in rows)
@@ -482,14 +470,13 @@ def _near_chance(rows: Sequence[Row], section: str, coefficient: str) -> Iterato
         texts = [f"{row['of']} {cell_of(row, '.2f').text()}" for row in some]
         return f"{coefficient}: {name_some(texts)}"
 
-    if rows and len(poor) == len(rows):
-        text = f"No judge agrees with these people better than chance ({figures(rows)})"
-        advice = "Give the judges the people's rubric, or use other models"
-        yield Warn("chance", "wrong", text, advice, section)
-    elif poor:
+    if poor:
         text = f"Agreement with people no better than by chance ({figures(poor)})"
         advice = "Leave such a judge out, or read why with zelo-ray explain"
-        yield Warn("chance", "doubtful", text, advice, section)
+        if len(poor) == len(rows):
+            advice = "Give the judges the people's rubric, or use other models"
+        severity: Severity = "wrong" if len(poor) == len(rows) else "doubtful"
+        yield Warn("chance", severity, text, advice, section)
     if unsure:
         items = counted(min(row["items"] for row in unsure), "item")
         text = f"{items} are too few to tell agreement from chance ({figures(unsure)})"
@@ -501,10 +488,10 @@ def _swayed(row: Row) -> Iterator[Warn]:
     if row["items"] < _ITEMS or isnan(row["low"]):
         return
     text, figure = "", cell_of(row, ".2f").text()
-    if row["what"] == votes.POSITION and (row["low"] > 0.5 + _SWAY or row["high"] < 0.5 - _SWAY):
+    if row["what"] == measure.POSITION and (row["low"] > 0.5 + _SWAY or row["high"] < 0.5 - _SWAY):
         place = "first" if row["value"] > 0.5 else "second"
         text = f"prefers what comes {place}: what came first won {figure} of the time"
-    if row["what"] == votes.FLIPS and row["low"] > _FLIPS:
+    if row["what"] == measure.FLIPS and row["low"] > _FLIPS:
         text = f"changes its winner with the order on {figure} of pairs"
     if text:
         advice = "Ask each pair in both orders (annotate --repeats 2), or use another model"

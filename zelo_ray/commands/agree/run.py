@@ -12,15 +12,16 @@ import pyarrow.parquet as pq
 
 from zelo_ray.command_options import AgreeOptions, parse_scales
 from zelo_ray.commands.agree.changes import PANEL, Change, Judgments, measure_changes, read_both
-from zelo_ray.commands.agree.grades import consensus_of_grades, measure_grades
-from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
-from zelo_ray.commands.agree.report import build_report
-from zelo_ray.commands.agree.votes import (
+from zelo_ray.commands.agree.measure import (
     PAIR_SCALES,
     SINGLE_VOTES,
     compare_with_people,
+    consensus_of_grades,
+    measure_grades,
     measure_votes,
 )
+from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
+from zelo_ray.commands.agree.report import build_report
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import ConfusionCell
@@ -133,24 +134,21 @@ def _compare_raters(options: AgreeOptions) -> Results:
 
 def _missing(judgments: AllJudgments, figures: list[Figure], options: AgreeOptions) -> list[str]:
     """Say what could not be measured."""
-    beside = [row for row in figures if row.against == HUMAN and not row.items]
-    voted = [row.of for row in beside if row.scale == SINGLE_VOTES]
-    of_grades = (row for row in beside if row.scale not in PAIR_SCALES)
-    graded = [row.of for row in of_grades if row.of in judgments.judges]
-    said = [
-        f"{judge} and {HUMAN} judged no {item} in common"
-        for judges, item in ((graded, "document"), (voted, "pair"))
-        for judge in dict.fromkeys(judges)
-    ]
+    said = dict[str, None]()
+    for row in (row for row in figures if row.against == HUMAN and not row.items):
+        if row.scale == SINGLE_VOTES:
+            said[f"{row.of} and {HUMAN} judged no pair in common"] = None
+        elif row.of in judgments.judges and row.scale not in PAIR_SCALES:
+            said[f"{row.of} and {HUMAN} judged no document in common"] = None
     if len(judgments.human_votes) and not len(judgments.votes):
-        said.append(f"{HUMAN} voted on pairs, but no judge did")
+        said[f"{HUMAN} voted on pairs, but no judge did"] = None
     if len(judgments.votes) and len(judgments.human) and not len(judgments.human_votes):
-        said.append(f"judges voted, but {HUMAN} graded both documents of each pair alike")
+        said[f"judges voted, but {HUMAN} graded both documents of each pair alike"] = None
     names = set(choose_coefficients(options.coefficients))
     raters = len(judgments.judges) + bool(len(judgments.human))
     if raters > 1 and not any(row.what in names for row in figures):
-        said.append(f"{', '.join(sorted(names))}: needs three or more raters")
-    return said
+        said[f"{', '.join(sorted(names))}: needs three or more raters"] = None
+    return [*said]
 
 
 # --- what is read ---------------------------------------------------------------------------------
