@@ -19,11 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from zelo_ray.evaluation.changes import LEVEL
 
 from tests.builders import reply_to
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.changes import draw_sample
-from zelo_ray.commands.probe.measure import ProbeShift, measure_shifts, read_judgments
+from zelo_ray.commands.probe.measure import measure_shifts, read_judgments
 from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of, write_tables
@@ -31,6 +32,7 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Protocol, load_protocol
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Grade, Judge
+from zelo_ray.report.figures import Figure
 
 JUDGE = "simulated:judge"
 NOISE = 0.3
@@ -78,7 +80,7 @@ async def ask(protocol: Protocol, panel: Sequence[Judge], plan: AnnotateOptions)
     return judgments
 
 
-def draw(folder: str, documents: int, queries: int, bias: float, number: int) -> list[ProbeShift]:
+def draw(folder: str, documents: int, queries: int, bias: float, number: int) -> list[Figure]:
     """The figures of one sample."""
     place = Path(folder) / "input.jsonl"
     write_pools(place, queries, number)
@@ -90,20 +92,23 @@ def draw(folder: str, documents: int, queries: int, bias: float, number: int) ->
     panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})
     write_tables(folder, {"grades": table_of(asyncio.run(ask(protocol, panel, plan)), Grade)})
     judgments, _ = read_judgments(folder, "graded", sample.pairs, [JUDGE])
-    return measure_shifts(judgments, top=3.0)
+    return measure_shifts(judgments)
 
 
 def measure(documents: int, queries: int, bias: float, draws: int) -> str:
     shifts, detectable, found, held, alarms = [], [], [], [], []
     with TemporaryDirectory() as folder:
         for number in range(draws):
-            rows = {row.probe: row for row in draw(folder, documents, queries, bias, number)}
+            figures = draw(folder, documents, queries, bias, number)
+            rows = {row.against: row for row in figures if row.what == "shift"}
             row = rows.pop("injection")
-            shifts.append(row.shift)
-            detectable.append(row.detectable)
-            found.append(row.moved)
+            shifts.append(row.value)
+            of_injection = (each for each in figures if each.against == "injection")
+            detectable.append(next(r.value for r in of_injection if r.what == "detectable"))
+            found.append(row.p < LEVEL)
             held.append(row.low <= bias <= row.high)
-            alarms.append(any(other.moved for other in rows.values()) or (not bias and row.moved))
+            moved = any(other.p < LEVEL for other in rows.values())
+            alarms.append(moved or (not bias and row.p < LEVEL))
     return (
         f"| {documents} | {queries} | {bias:g} | {np.mean(shifts):+.3f} | "
         f"{np.nanmean(detectable):.2f} | {np.mean(found):.2f} | {np.mean(held):.3f} | "

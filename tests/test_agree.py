@@ -14,8 +14,8 @@ from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
 from zelo_ray.command_options import Scale, parse_scales
+from zelo_ray.commands.agree.measure import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.agree.report import build_report
-from zelo_ray.commands.agree.votes import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.compare.items import read_people
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation import agreement
@@ -162,10 +162,10 @@ def test_judges_are_ranked_by_agreement_with_people(three):
 def test_only_what_is_asked(three):
     asked = ("--thresholds", 2, "--coefficients", "mcc", "fleiss")
     rows = agreement_of(*three, *asked).figures
-    scales = {(row["what"], row["scale"]) for row in rows if row["scale"]}
+    scales = {(row["what"], row["scale"]) for row in rows if row["what"] in COEFFICIENTS}
     assert scales == {*product(("mcc", "fleiss"), ("0-3", ">=2"))}
     rows = agreement_of(*three, "--thresholds").figures
-    assert {row["scale"] for row in rows} == {"0-3", ""}
+    assert {row["scale"] for row in rows if row["what"] in COEFFICIENTS} == {"0-3"}
 
 
 def test_who_judged_nothing_in_common_is_missing(tmp_path):
@@ -402,11 +402,11 @@ def test_outcomes_are_those_of_others(tmp_path, both_ways):
         assert row["low"] <= row["value"] <= row["high"]
         checked += 1
     assert checked == 3 * (4 * 3 + (0 if both_ways else 2))
-    pairs = {(row["rater_a"], row["rater_b"]) for row in results.differences}
+    pairs = {(row["of"], row["against"]) for row in results.rows("figures", what="more agreement")}
     assert pairs == {("good", "fair"), ("good", "poor"), ("fair", "poor")}
     assert shown(results, "outcomes", "judge")[:3] == [*said]
     alone = agreement_of(judges)
-    same = [row for row in results.figures if row["against"] != "human"]
+    same = [r for r in results.figures if r["against"] != "human" and "more" not in r["what"]]
     assert str([*alone.figures]) == str(same), "people are no judge of the panel"
 
 

@@ -10,7 +10,7 @@ from scipy.stats import kendalltau
 
 from tests.builders import agreement_of, write_lines
 from zelo_ray.cli import main
-from zelo_ray.commands.agree.orders import MEAN, _find_differing
+from zelo_ray.commands.agree.orders import MEAN, find_differing
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import GradedScore, Qrel, Ranked
@@ -82,8 +82,6 @@ def test_a_benchmark_that_is_graded_anew(place, words):
     assert max(lovers["p_a"], lovers["p_b"]) < 0.05
     rows = [*results.differing]
     assert [(row["label_a"], row["best"]) for row in rows] == [(0, True), (1, False)] * QUERIES
-    assert all(row["text"].startswith(("positive", "negative")) for row in rows)
-    assert all(len(row["text"]) <= 80 for row in rows)
     codes = [warn.code for warn in results.report.warnings]
     assert {"truth_changed", "contradiction"} <= {*codes}
     assert results.relevant == ("old", "new", 1, 2)
@@ -133,7 +131,7 @@ def test_where_labels_differ():
             "only-new": {"a": 3},
         }
     )
-    found = _find_differing(old, new, 1, 2)
+    found = find_differing(old, new, 1, 2)
     assert [(row.query_id, row.doc_id, row.label_b, row.best) for row in found] == [
         ("won", "b", 3, True),
         ("won", "c", 2, False),

@@ -186,13 +186,16 @@ def test_a_constant_judge_has_no_kappa():
 def test_what_only_one_run_has_is_counted():
     old = grades("old")
     part = agreement_of(old, grades("new", queries=range(25)))
-    assert (part.notes, part.complete) == (["75 of 450 grades are in the old run alone"], False)
+    assert (part.record["notes"], part.complete) == (
+        ["75 of 450 grades are in the old run alone"],
+        False,
+    )
     with pytest.raises(InputError, match="share too few"):
         agreement_of(old, grades("late", queries=range(26, 40)))
     votes("new")
     alone = agreement_of(old, grades("new"))
     assert ({kind for *_, kind in changes_of(alone)}, alone.complete) == ({"grades"}, False)
-    assert alone.notes
+    assert alone.record["notes"]
 
 
 def test_what_is_no_table_of_judgments_is_refused():
@@ -214,12 +217,14 @@ def test_another_question_is_noted_and_other_ways_to_ask_are_not():
             options = {"protocol": "graded", option: name, "concurrency": name}
             Path(name, "run.json").write_text(json.dumps({"options": options}))
         results = agreement_of(*places)
-        [note] = results.notes
+        [note] = results.record["notes"]
         assert (option in note, results.complete) == (True, False)
     for name, more in (("old", {}), ("new", {"instructions": None, "show_query": []})):
         options = {"options": {"protocol": "graded", **more}}
         Path(name, "run.json").write_text(json.dumps(options))
-    assert agreement_of(*places).notes == [], "an option that was not known did not change"
+    assert agreement_of(*places).record["notes"] == [], (
+        "an option that was not known did not change"
+    )
     Path("new/run.json").write_text(json.dumps({"finished": False}))
     old, new = places
     for pair in ((old, new), (new, old), (old, f"{new}/grades.parquet")):

@@ -80,7 +80,8 @@ def figures_of(measured):
     return {
         (row["of"], row["scale"], row["what"]): row
         for row in measured.figures
-        if row["against"] == "human" or row["of"] == "all judges and human"
+        if row["of"] == "all judges and human"
+        or (row["against"] == "human" and row["what"] not in ("people agree", "share"))
     }
 
 
@@ -142,7 +143,7 @@ def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
     write_judges(tmp_path / "judges.parquet", judges)
     answered = [*range(60), *range(70, 90)]
     measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
-    assert measured.counts["grades of people"]["judgments"] == 60
+    assert measured.counts["grades of people"] == 60
     assert any("20 answers" in note for note in measured.record["notes"])
 
 

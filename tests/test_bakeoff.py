@@ -65,7 +65,7 @@ def mean_of(measured, arm, name="nDCG@10"):
 
 def shown(results, section):
     """The rows of the last table of a section, as dicts."""
-    part = results.report.section(section).parts[-1]
+    *_, part = (p for p in results.report.section(section).parts if hasattr(p, "rows"))
     return [dict(zip(part.columns, row, strict=True)) for row in part.rows]
 
 

@@ -46,7 +46,7 @@ def test_rows_of_llamahub_are_pools_and_votes_of_agree(tmp_path):
     votes = tmp_path / "votes.jsonl"
     read = [json.loads(line)["preference"] for line in votes.read_text().splitlines()]
     assert read == [-1, 0, 1]
-    assert agreement_of(votes, "--human", votes).figures
+    assert agreement_of(votes, "--human", votes).report.section("outcomes").parts
 
 
 def test_the_rows_that_are_drawn_are_those_of_the_post(tmp_path):

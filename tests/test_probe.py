@@ -16,7 +16,7 @@ from tests.jobs import run_job
 from zelo_ray import cli, load_run
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.changes import PROBES, WORDINGS, draw_documents, draw_sample
-from zelo_ray.commands.probe.measure import ShiftedJudgment, measure_shifts
+from zelo_ray.commands.probe.measure import ShiftedJudgment, is_harmful, measure_shifts
 from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import InputError, OptionError
@@ -180,20 +180,22 @@ def shifts_of(by_query, judge="a", probe="length", original=1.0):
 
 
 def measured(rows):
-    return measure_shifts(rows, top=3.0)
+    """The shifts, and the other figures by their names."""
+    figures = measure_shifts(rows)
+    others = {row.what: row.value for row in figures if row.what != "shift"}
+    return [row for row in figures if row.what == "shift"], others
 
 
 def test_the_figures_of_a_judge_by_hand():
     rows = shifts_of([[1, 0], [1], [0], [-1], [1], [1, 1, 1], [0], [1]])
-    [shift] = measured(rows)
-    assert shift.shift == pytest.approx((0.5 + 1 + 0 - 1 + 1 + 1 + 0 + 1) / 8)
-    assert (shift.documents, shift.queries, shift.at_top) == (11, 8, 0)
-    assert (shift.up, shift.down) == pytest.approx((7 / 11, 1 / 11))
+    [shift], others = measured(rows)
+    assert shift.value == pytest.approx((0.5 + 1 + 0 - 1 + 1 + 1 + 0 + 1) / 8)
+    assert (shift.items, shift.queries) == (11, 8)
+    assert (others["up"], others["down"]) == pytest.approx((7 / 11, 1 / 11))
     # Of the 2**6 signs of .5, 1, 1, 1, 1, -1 these sum to 3.5 or more: all positive but one of 1
     # (5 ways) or .5 (sum 4.5), or none; both sides.
     assert shift.p == pytest.approx(2 * (5 + 1 + 1) / 2**6)
-    assert shift.low < shift.shift < shift.high
-    assert measured(shifts_of([[0]] * 6, original=3.0))[0].at_top == 1
+    assert shift.low < shift.value < shift.high
 
 
 def test_holm_counts_all_judges_and_probes():
@@ -203,10 +205,9 @@ def test_holm_counts_all_judges_and_probes():
         ("b", "length"): [[1]] * 10,
         ("b", "stuffing"): [[1], [-1]] * 5,
     }
-    shifts = measured([row for cell, by in cells.items() for row in shifts_of(by, *cell)])
-    assert [(s.judge, s.probe) for s in shifts] == [*cells]
+    shifts, _ = measured([row for cell, by in cells.items() for row in shifts_of(by, *cell)])
+    assert [(s.of, s.against) for s in shifts] == [*cells]
     assert [s.p for s in shifts] == pytest.approx([8 / 2**10, 1, 8 / 2**10, 1])
-    assert [s.moved for s in shifts] == [True, False, True, False]
 
 
 def test_the_detectable_shift_is_that_of_a_power_analysis():
@@ -232,7 +233,8 @@ def test_a_gate_fails_on_a_sure_harmful_shift_beyond_its_margin():
         ([[-1]] * 12, "order", 1, False),
         ([[1]] * 4, "length", 0, False),
     ):
-        assert measured(shifts_of(by_query, probe=probe))[0].fails(margin) == fails
+        [shift], _ = measured(shifts_of(by_query, probe=probe))
+        assert is_harmful(shift, margin) == fails
 
 
 # The command

@@ -25,14 +25,13 @@ from tests.builders import (
 )
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.agree.votes import SCALES
+from zelo_ray.commands.agree.measure import SCALES
 from zelo_ray.commands.compare import misjudged
 from zelo_ray.commands.compare.items import (
     ALL,
     CHOICE,
     TEST,
     Item,
-    People,
     collect_items,
     half_of,
     pairs_of,
@@ -569,9 +568,3 @@ def test_what_was_said_of_a_document_has_its_side_and_reason(tmp_path):
         ("q", "b"): [("j", "worse than a: A names it.")],
     }
     assert misjudged.read_statements(str(tmp_path / "none"), "zelo", {("q", "a")}) == {}
-    items = [Item("q", "a", "b", A), Item("q", "c", "a", A)]
-    for people, expected in (
-        (People({"q": {("a",): 2.0}}), "grade 2"),
-        (People({"q": {("a", "b"): A}}), "preferred in 1 of 2 pairs"),
-    ):
-        assert misjudged.describe_people(people, items, ("q", "a")) == expected

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from tests.builders import agreement_of, rows_of, write_qrels
+from tests.builders import agreement_of, write_qrels
 from zelo_ray.fitting import clusters
 from zelo_ray.fitting.consensus import LEVELS, grade_consensus, vote_consensus
 
@@ -131,10 +131,15 @@ def test_agree_tells_it_without_the_people_among_the_judges(tmp_path):
         write_qrels(tmp_path / f"{name}.txt", np.where(wrong, 3 - human, human))
     people = write_qrels(tmp_path / "people.qrels", human)
     words = [tmp_path / "one.txt", tmp_path / "two.txt", "--human", people]
-    words += ["--out", tmp_path / "out"]
-    agreement_of(*words)
-    rows = {(r["about"], r["scale"], r["level"]): r for r in rows_of(tmp_path / "out", "consensus")}
-    assert {key[0] for key in rows} == {"orders", "grades"}
-    both = rows["grades", "0-3", "unanimous"]
-    assert both["same"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it would be less
-    assert rows["grades", "0-3", "all"]["items"] == 120
+    told = []
+    for trust in ("0.6", "0.99"):
+        results = agreement_of(*words, "--trust", trust)
+        told.append([line for line in results.report.lead if f"trusted blindly ({trust})" in line])
+    rows = {(r["scale"], r["of"]): r for r in results.rows("figures", what="people agree")}
+    assert {scale for scale, _ in rows} >= {"pairs, by grades", "documents 0-3", "documents >=2"}
+    both = rows["documents 0-3", "unanimous"]
+    assert both["value"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it'd be less
+    assert rows["documents 0-3", "all"]["items"] == 120
+    assert [len(lines) for lines in told] == [2, 2], "of pairs, and of documents on all grades"
+    words = [{line.partition("the panel ")[2].split()[0] for line in lines} for lines in told]
+    assert words == [{"can", "may"}, {"cannot"}]

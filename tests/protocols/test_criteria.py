@@ -212,12 +212,11 @@ def test_agreement_is_measured_by_criterion(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), human)
 
     def measured(criterion):
-        words = (tmp_path, "--human", human, "--criterion", criterion)
-        return agreement_of(*words).rows("figures", what="agreement", scale="0-3")
+        results = agreement_of(tmp_path, "--human", human, "--criterion", criterion)
+        where = {"of": "openai:a-model", "against": "human", "what": "agreement", "scale": "0-3"}
+        [row] = results.rows("figures", **where)
+        return row["value"]
 
-    for criterion, value in (("relevance", 1.0), ("freshness", 0.0)):
-        raters = {"human", "openai:a-model"}
-        (found,) = (r for r in measured(criterion) if {r["of"], r["against"]} == raters)
-        assert found["value"] == value
+    assert (measured("relevance"), measured("freshness")) == (1.0, 0.0)
     with pytest.raises(InputError, match="did you mean 'freshness'"):
         measured("fresness")

@@ -122,6 +122,7 @@ def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
         [several] if len(jobs) > 1 else [],
         sections,
         notes=[*notes],
+        names=[row.judge for row in whole],
     )
 
 

@@ -32,7 +32,7 @@ _POINTS = 2000
 
 def intervals(
     names: Sequence[str],
-    series: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
+    series: Mapping[str, Sequence[ArrayLike]],
     title: str,
     line_at: float | None = None,
     *,

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from markupsafe import Markup
 
 from zelo_ray.files.tables import table_of
 from zelo_ray.report import charts
-from zelo_ray.report.charts import Floats
-from zelo_ray.report.model import Cell, Chart, Section, Table, Value, chart
+from zelo_ray.report.model import Cell, Chart, Section, Table, chart, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,105 +91,100 @@ def figures_section(
     who: str = "judge",
     against: str = "against",
     scale: str = "scale",
-    scales: Mapping[str, str] | None = None,
+    matrix: bool = False,
+    file: str = "figures.parquet",
     more: Sequence[Any] = (),
-) -> Section | None:
+) -> list[Section]:
     """Show figures as a chart, whose figure and scale the reader selects, and as a table.
 
     Args:
         name: the section's anchor.
         title: its heading.
-        rows: of ``figures.parquet``, in the order to show; those of other names are left out.
+        rows: of ``figures.parquet``, in the order to show; those of other names are left out. No
+            section is made without any.
         shown: by the name of a figure, in the order of the table's columns.
         caption: what the figures mean, and how to read them.
         who: what has figures, as the heading of its column.
         against: the same of whom they are measured against.
         scale: the same of scales.
-        scales: what scales are called.
+        matrix: whether the chart has a cell for every two, or a line for each.
+        file: with all rows.
         more: further parts.
     """
     found = [row for row in rows if row["what"] in shown and not isnan(row["value"])]
     if not found:
-        return None
-    named = {scale: (scales or {}).get(scale, scale) for scale in {row["scale"] for row in found}}
-    headings = (who, against, scale)
-    parts: list[Any] = [_chart(found, shown, caption, named, scale)]
-    parts.append(_table(found, shown, headings, named))
-    return Section(name, title, [*parts, *more])
-
-
-def _chart(
-    rows: Sequence[Row],
-    shown: Mapping[str, Shown],
-    caption: str,
-    named: Mapping[str, str],
-    heading: str,
-) -> Chart:
+        return []
     groups: dict[tuple[str, str], list[Row]] = {}
     for what in shown:
-        for row in rows:
-            if row["what"] == what:
-                groups.setdefault((what, named[row["scale"]]), []).append(row)
-    pictures: dict[tuple[str, str], Markup] = {}
-    for (what, scale), group in groups.items():
-        how, names = shown[what], [*dict.fromkeys(row["of"] for row in group)]
-        series: dict[str, list[Row]] = {}
-        for row in group:
-            series.setdefault(row["against"], []).append(row)
-        columns = {against: _columns(names, each) for against, each in series.items()}
-        pictures[what, scale] = charts.intervals(
-            names, columns, how.axis, how.neutral, form=how.form
-        )
+        for row in pick(found, what=what):
+            groups.setdefault((what, row["scale"]), []).append(row)
+    draw = _matrix if matrix else _intervals
+    pictures = {key: draw(group, shown[key[0]]) for key, group in groups.items()}
+    headings = who, against, scale
+    parts = [_chart(pictures, caption, scale), _table(found, shown, headings, file), *more]
+    return [Section(name, title, parts)]
+
+
+def _chart(pictures: Mapping[tuple[str, str], Markup], caption: str, scale: str) -> Chart:
+    """Return a chart in which the reader selects what differs: the figure, the scale, or both."""
+    whats, scales = ({key[n] for key in pictures} for n in range(2))
+    if len(scales) > 1 and len(whats) > 1:
+        return chart(pictures, caption, "figure", scale)
     if len(pictures) == 1:
         return chart(next(iter(pictures.values())), caption)
-    if len({scale for _, scale in pictures}) == 1:
-        return chart({what: picture for (what, _), picture in pictures.items()}, caption, "figure")
-    return chart(pictures, caption, "figure", heading)
+    place, heading = (0, "figure") if len(whats) > 1 else (1, scale)
+    return chart({key[place]: picture for key, picture in pictures.items()}, caption, heading)
 
 
-def _columns(names: Sequence[str], rows: Sequence[Row]) -> tuple[Floats, Floats, Floats]:
-    by_name = {row["of"]: row for row in rows}
-    value, low, high = (
-        np.array([by_name[name][end] if name in by_name else nan for name in names])
-        for end in ("value", "low", "high")
-    )
-    return value, low, high
+def _intervals(rows: Sequence[Row], how: Shown) -> Markup:
+    names, series = [*dict.fromkeys(row["of"] for row in rows)], dict[str, dict[str, Row]]()
+    for row in rows:
+        series.setdefault(row["against"], {})[row["of"]] = row
+    ends = {
+        against: [
+            [by_name[name][end] if name in by_name else nan for name in names]
+            for end in ("value", "low", "high")
+        ]
+        for against, by_name in series.items()
+    }
+    return charts.intervals(names, ends, how.axis, how.neutral, form=how.form)
+
+
+def _matrix(rows: Sequence[Row], how: Shown) -> Markup:
+    pairs = {frozenset((row["of"], row["against"])): row for row in rows}
+    names = [*dict.fromkeys(name for row in rows for name in (row["against"], row["of"]))]
+
+    def value(a: str, b: str) -> tuple[float, str]:
+        row = pairs.get(frozenset((a, b)))
+        return (row["value"], f"{cell_of(row).text()}, {row['items']:,}") if row else (nan, "")
+
+    middle = how.neutral or 0.0
+    return charts.pair_matrix(names, value, low=2 * middle - 1, middle=middle)
 
 
 def _table(
-    rows: Sequence[Row],
-    shown: Mapping[str, Shown],
-    headings: tuple[str, str, str],
-    named: Mapping[str, str],
+    rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str], file: str
 ) -> Table:
-    """Return a row for each of whom, against whom and on which scale, a column for each figure.
-
-    Where a figure was tested, its p follows.
-    """
+    """Return a row for each of whom, against whom and on which scale, a column for each figure."""
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row["of"], row["against"], row["scale"]), {})[row["what"]] = row
-    against = len({key[1] for key in lines}) > 1
-    scaled = len({key[2] for key in lines}) > 1
-    names = [
-        what
-        for what, how in shown.items()
-        if how.column and any(what in line for line in lines.values())
-    ]
-    tested = any(not isnan(row["p"]) for row in rows)
-    columns = [headings[0], *([headings[1]] * against), *([headings[2]] * scaled)]
-    cells: list[list[Value]] = []
-    for (of, whom, scale), line in lines.items():
-        keys = [of, *([whom] * against), *([named[scale]] * scaled)]
-        figures: list[Value] = []
-        for name in names:
-            cell = cell_of(line[name], shown[name].form) if name in line else None
-            figures.append(cell if not cell or shown[name].ends else cell._replace(low=nan))
-        p = next((row["p"] for row in line.values() if not isnan(row["p"])), nan)
-        figures += [Cell(p, ".2g")] if tested else []
-        cells.append([*keys, *figures, max(row["items"] for row in line.values())])
-    columns += [*names, *(["p"] if tested else []), "items"]
-    return Table(columns, cells, file="figures.parquet")
+    keys = [n for n in range(3) if n == 0 or len({key[n] for key in lines}) > 1]
+    columns: dict[str, Any] = {headings[n]: lambda key, n=n: key[n] for n in keys}
+    tested = {row["what"] for row in rows if not isnan(row["p"])}
+    for what, how in shown.items():
+        if how.column and any(what in line for line in lines.values()):
+            columns[what] = lambda key, what=what, how=how: _cell(lines[key].get(what), how)
+        if what in tested:
+            p = "p" if len(tested) == 1 else f"p of {what}"
+            columns[p] = lambda key, what=what: Cell(lines[key].get(what, {"p": nan})["p"], ".2g")
+    columns["items"] = lambda key: max(row["items"] for row in lines[key].values())
+    return table(lines, columns, file=file)
+
+
+def _cell(row: Row | None, how: Shown) -> Cell | None:
+    cell = cell_of(row, how.form) if row else None
+    return cell if not cell or how.ends else cell._replace(low=nan)
 
 
 def cell_of(row: Row, form: str = ".3f") -> Cell:
@@ -206,5 +199,8 @@ def pick(rows: Iterable[Row], **equal: Any) -> list[Row]:
 
 def best_first(rows: Iterable[Row]) -> list[str]:
     """Return of whom figures are, the highest first; those that are not defined come last."""
-    order = sorted(rows, key=lambda row: (isnan(row["value"]), -row["value"], row["of"]))
-    return [row["of"] for row in order]
+
+    def place(row: Row) -> tuple[float, str]:
+        return inf if isnan(row["value"]) else -row["value"], row["of"]
+
+    return [row["of"] for row in sorted(rows, key=place)]

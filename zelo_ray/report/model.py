@@ -210,6 +210,7 @@ class Report:
         notes: further sentences that a reader has to know.
         made: how the results were made, for the page.
         banner: shown above everything else.
+        names: of judges and rankers, which are shown short: see `names`.
     """
 
     title: str
@@ -221,6 +222,7 @@ class Report:
     notes: Sequence[str] = ()
     made: str = ""
     banner: str = ""
+    names: Sequence[str] = ()
 
     @cached_property
     def warnings(self) -> Sequence[Warn]:

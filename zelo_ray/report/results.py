@@ -20,6 +20,7 @@ from zelo_ray.options import CommandOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.report.document import make_document, report_fields
 from zelo_ray.report.model import Report
+from zelo_ray.report.names import with_short_names
 from zelo_ray.report.page import PAGE, render_page
 from zelo_ray.report.terminal import Line, render_report
 
@@ -234,7 +235,7 @@ class Results:
         if not (self.page and self.report):
             raise OptionError("a report is written next to the results: give out=DIR")
         if not (self.is_current and self._has_page()):
-            write_text(self.out, PAGE, render_page(self.report))
+            write_text(self.out, PAGE, render_page(with_short_names(self.report)))
         return self.page
 
     def _has_page(self) -> bool:
@@ -247,7 +248,8 @@ class Results:
         if self.report:
             names = [f"{name}{_PARQUET}" for name in sorted(self.tables)]
             files = ", ".join([*names[:4], *(["…"] if names[4:] else []), PAGE])
-            yield from render_report(self.report, width, f"{self.out}/{files}" if self.out else "")
+            shown = with_short_names(self.report)
+            yield from render_report(shown, width, f"{self.out}/{files}" if self.out else "")
         yield from self.lines
 
     def to_text(self, width: int = 120) -> str:

@@ -37,7 +37,7 @@ class Local(Custom):
         return (await self._in_thread(partial(self._load_once, judge)))[1]
 
     def _load_once(self, judge: Judge) -> None:
-        """Load a model, and score a few words: so what a device prepares first counts as loading."""
+        """Load a model and score a few words: what a device prepares first counts as loading."""
         if judge.name in self._made:
             return
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from math import nan
 
@@ -12,13 +13,11 @@ import pyarrow.compute as pc
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Measure, Truth, evaluate, parse_measure, rank_run
-from zelo_ray.evaluation.significance import TIE, compare_pairs, mean_metrics
+from zelo_ray.evaluation.significance import ALPHA, TIE, compare_pairs, mean_metrics
 from zelo_ray.evaluation.systems import discordant, estimate_taus
 from zelo_ray.files.candidates import describe_doubts
-from zelo_ray.files.inputs import holds_texts, read_pools
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.files.judgments import has_logits, read_qrels, read_runs
-from zelo_ray.files.rows import open_source
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import iter_rows
@@ -27,14 +26,13 @@ from zelo_ray.names import did_you_mean, split_name
 from zelo_ray.records import Comparison
 from zelo_ray.report.figures import Figure, make_figure
 
-ALPHA = 0.05
 TAU_B, TAU_AP = "tau-b", "tau-AP"
-OPPOSITE, SIGNIFICANT_OPPOSITE = "pairs in opposite order", "significant pairs in opposite order"
+OPPOSITE, OPPOSITE_SIGNIFICANT = "opposite order", "opposite order, of significant pairs"
 MEAN = "mean by labels"
 """The scale of figures that are a run's mean by labels."""
 _ITEM = ["query_id", "doc_id"]
 _SORTED = [(name, "ascending") for name in _ITEM]
-_TEXT = 80
+_SCORES = "scores of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class DifferingDocument:
     """A document that is relevant by the labels of one rater, and not by the other's.
 
     ``label_a`` is NaN if it was unjudged by A. ``best``: by B no document of the query is better,
-    and none of the best is relevant by A. ``text``: its beginning, if the sources hold texts.
+    and none of the best is relevant by A.
     """
 
     query_id: str
@@ -73,18 +71,19 @@ class DifferingDocument:
     label_a: float
     label_b: float
     best: bool
-    text: str
 
 
 @dataclass
 class Orders:
-    """What is known of the order of runs, and of documents on which labels differ."""
+    """What is known of the order of runs, and of documents on which labels differ.
+
+    ``compared`` are two raters, and the lowest relevant label of each.
+    """
 
     figures: list[Figure] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     differing: list[DifferingDocument] = field(default_factory=list)
     compared: tuple[str, str, float, float] | None = None
-    """two raters, and the lowest relevant label of each"""
     notes: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -98,9 +97,15 @@ class _Board:
         self.rater, self.labels, self.runs, self.measure = rater, labels, runs, measure
         truth = Truth(labels)
         rankings = [rank_run(truth, run) for run in runs.values()]
-        self.query_ids = truth.query_ids
         self.values = np.stack([evaluate([measure], ranking)[0] for ranking in rankings])
         self.answered = np.stack([ranking.answered for ranking in rankings])
+        self.common = np.where(self.answered, self.values, np.nan)
+
+    @cached_property
+    def comparisons(self) -> dict[tuple[str, str], Comparison]:
+        """Return every two runs compared on the queries that both answered."""
+        rows = compare_pairs({"": self.common}, [*self.runs], confidence=0.95)
+        return {(row.run_a, row.run_b): row for row in rows}
 
     def only(self, others: pa.Table, keys: Sequence[str]) -> "_Board":
         """Return the board by the labels of those items, or queries, that others have, too."""
@@ -109,18 +114,28 @@ class _Board:
             return self
         return _Board(self.rater, labels.sort_by(_SORTED), self.runs, self.measure)
 
-    def means(self) -> list[Figure]:
-        """Return the runs' means; a query that a run did not answer counts as 0."""
+    def means(self) -> Iterator[Figure]:
+        """Yield the runs' means; a query that a run did not answer counts as 0."""
         found = mean_metrics(self.values, 0.95)
-        return [
-            Figure(run, self.rater, str(self.measure), MEAN, value, low, high, queries=queries)
-            for run, (value, low, high, queries) in zip(self.runs, found.rows(), strict=True)
-        ]
+        columns = (found.mean, found.low, found.high, found.queries)
+        rows = zip(self.runs, *(column.tolist() for column in columns), strict=True)
+        for run, value, low, high, queries in rows:
+            what = str(self.measure)
+            yield Figure(run, self.rater, what, MEAN, value, low, high, queries=queries)
 
-    def compared(self) -> list[Comparison]:
-        """Return every two runs compared on the queries that both answered."""
-        common = {str(self.measure): np.where(self.answered, self.values, np.nan)}
-        return compare_pairs(common, [*self.runs], confidence=0.95)
+    def cohens_d(self, pair: tuple[str, str]) -> float:
+        """Return the mean difference of two runs in standard deviations of the difference.
+
+        0 if all are 0, infinite if all are equal and not 0, NaN with fewer than two.
+        """
+        first, second = (self.common[[*self.runs].index(run)] for run in pair)
+        differences = (first - second)[~np.isnan(first - second)]
+        if len(differences) < 2:
+            return nan
+        mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+        if abs(mean) <= TIE:
+            return 0.0
+        return mean / spread if spread > TIE else float(np.copysign(np.inf, mean))
 
 
 def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
@@ -131,20 +146,18 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
     if measure.kind.about_labels:
         raise OptionError(f"{measure} measures the labels, not a run")
     found.notes += describe_doubts(runs, measure.cutoff) if runs else []
-    pair = _two_sets(labels, judgments, options)
+    pair = found.compared = _two_sets(labels, judgments, options)
     if pair:
-        found.compared = pair
-        found.differing = _find_differing(labels[pair[0]], labels[pair[1]], *pair[2:])
-        found.differing = _with_texts(found.differing, options)
+        found.differing = find_differing(labels[pair[0]], labels[pair[1]], *pair[2:])
     if not runs:
         return found
     boards = {name: _Board(name, table, runs, measure) for name, table in labels.items()}
     chosen = bool(options.relevant)  # what one side does not know is not relevant there
-    keys = ["query_id"] if chosen else _ITEM
     pairs = [*_board_pairs(boards, judgments)]
     if pair and chosen:
         pairs = [(boards[pair[0]], boards[pair[1]])]
     for first, second in pairs:
+        keys = ["query_id"] if chosen else _ITEM
         a, b = first.only(second.labels, keys), second.only(first.labels, keys)
         if len(runs) > 1 and len(a.labels) and len(b.labels):
             found.figures += _compare_orders(a, b)
@@ -157,10 +170,9 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
         if pair and (a.rater, b.rater) == pair[:2]:
             boards |= {a.rater: a, b.rater: b}
             found.effects = _effects(a, b)
-            unranked = zip(runs, (~a.answered).sum(axis=1).tolist(), strict=True)
             found.missing += [
-                f"{run} did not rank {counted(n, 'query', 'queries')}, which count as 0"
-                for run, n in unranked
+                f"{run} did not rank {counted(int(n), 'query', 'queries')}, which count as 0"
+                for run, n in zip(runs, (~a.answered).sum(axis=1), strict=True)
                 if n
             ]
     found.figures += [figure for board in boards.values() for figure in board.means()]
@@ -187,7 +199,7 @@ def _labels(judgments: AllJudgments, options: AgreeOptions) -> dict[str, pa.Tabl
         names = list_directory(place) or ()
         if "scores.parquet" in names and "grades.parquet" not in names and has_logits(place):
             scores = read_qrels(place).select([*_ITEM, "relevance"])
-            labels[f"scores of {place}"] = scores.sort_by(_SORTED)
+            labels[f"{_SCORES}{place}"] = scores.sort_by(_SORTED)
     return labels
 
 
@@ -201,31 +213,26 @@ def _two_sets(
 ) -> tuple[str, str, float, float] | None:
     """Return the raters of the two sets to compare, with their lowest relevant labels."""
     cuts = dict(each.rpartition("=")[::2] for each in options.relevant)
-    for name in cuts:
-        if name not in labels:
-            there = f"there are {', '.join(labels)}"
-            raise OptionError(
-                f"--relevant: no labels of {name}{did_you_mean(name, labels)}; {there}"
-            )
+    if unknown := [name for name in cuts if name not in labels]:
+        near, there = did_you_mean(unknown[0], labels), f"there are {', '.join(labels)}"
+        raise OptionError(f"--relevant: no labels of {unknown[0]}{near}; {there}")
     judges = [PANEL] if PANEL in labels else [*judgments.judges]
     names = [*cuts] or [*([HUMAN] if HUMAN in labels else []), *judges[:1]]
     if len(names) != 2 and not cuts and len(judgments.judges) == 2:
         names = [*judgments.judges]
     if len(names) != 2:
         return None
-    shared = {*labels[names[0]]["query_id"].to_pylist()} & {
-        *labels[names[1]]["query_id"].to_pylist()
-    }
-    if not shared:
+    a, b = names
+    if not {*labels[a]["query_id"].to_pylist()} & {*labels[b]["query_id"].to_pylist()}:
         if cuts:
-            raise InputError(f"no query has labels of both {names[0]} and {names[1]}")
+            raise InputError(f"no query has labels of both {a} and {b}")
         return None
-    lowest = [float(cuts.get(name) or _lowest_relevant(labels[name])) for name in names]
-    return names[0], names[1], lowest[0], lowest[1]
 
+    def lowest(name: str) -> float:
+        usual = 1.0 if pc.max(labels[name]["relevance"]).as_py() <= 1 else 2.0
+        return float(cuts.get(name) or usual)
 
-def _lowest_relevant(labels: pa.Table) -> float:
-    return 1.0 if pc.max(labels["relevance"]).as_py() <= 1 else 2.0
+    return a, b, lowest(a), lowest(b)
 
 
 def _board_pairs(
@@ -243,7 +250,7 @@ def _board_pairs(
             labels = _mean(pa.concat_tables([board.labels for board in others]))
             board = boards[judge]
             yield _Board(OTHERS, labels, board.runs, board.measure), board
-    scored = [board for name, board in boards.items() if name.startswith("scores of ")]
+    scored = [board for name, board in boards.items() if name.startswith(_SCORES)]
     reference = boards.get(PANEL) or next((boards[name] for name in judgments.judges), None)
     yield from ((reference, board) for board in scored if reference)
     yield from combinations(scored, 2) if not reference else ()
@@ -258,54 +265,28 @@ def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
         for name, tau in zip((TAU_B, TAU_AP), estimate_taus(*tables), strict=True)
     ]
     against = discordant(*(table.mean(axis=1) for table in tables))
-    significant = np.array([row.p_holm < ALPHA for row in a.compared()])
-    for what, pairs, turned in (
-        (OPPOSITE, len(against), against.sum()),
-        (SIGNIFICANT_OPPOSITE, int(significant.sum()), (against & significant).sum()),
-    ):
-        share = float(turned / pairs) if pairs else nan
-        found.append(Figure(*names, what, scale, share, items=pairs))
+    significant = np.array([row.p_holm < ALPHA for row in a.comparisons.values()])
+    for what, pairs in ((OPPOSITE, np.ones_like(significant)), (OPPOSITE_SIGNIFICANT, significant)):
+        count = int(pairs.sum())
+        share = float((against & pairs).sum() / count) if count else nan
+        found.append(Figure(*names, what, scale, share, items=count))
     return found
 
 
 def _effects(a: _Board, b: _Board) -> list[Effect]:
     """Return every two runs by both labels; A and B have the same queries, in the same order."""
-    by_a, by_b = ({(row.run_a, row.run_b): row for row in board.compared()} for board in (a, b))
-    return [
-        Effect(
-            a.rater,
-            b.rater,
-            *pair,
-            first.difference,
-            _cohens_d(a, pair),
-            first.p_holm,
-            by_b[pair].difference,
-            _cohens_d(b, pair),
-            by_b[pair].p_holm,
-            first.wins + first.ties + first.losses,
+    found = list[Effect]()
+    for pair, row in a.comparisons.items():
+        other, queries = b.comparisons[pair], row.wins + row.ties + row.losses
+        by_a, by_b = (
+            (each.difference, board.cohens_d(pair), each.p_holm)
+            for board, each in ((a, row), (b, other))
         )
-        for pair, first in by_a.items()
-    ]
+        found.append(Effect(a.rater, b.rater, *pair, *by_a, *by_b, queries))
+    return found
 
 
-def _cohens_d(board: _Board, pair: tuple[str, str]) -> float:
-    """Return the mean difference of two runs in standard deviations of the difference.
-
-    0 if all are 0, infinite if all are equal and not 0, NaN with fewer than two.
-    """
-    rows = [[*board.runs].index(run) for run in pair]
-    both = board.answered[rows].all(axis=0)
-    first, second = board.values[rows][:, both]
-    differences = (first - second)[~np.isnan(first - second)]
-    if len(differences) < 2:
-        return nan
-    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    if abs(mean) <= TIE:
-        return 0.0
-    return mean / spread if spread > TIE else float(np.copysign(np.inf, mean))
-
-
-def _find_differing(
+def find_differing(
     first: pa.Table, second: pa.Table, cut_a: float, cut_b: float
 ) -> list[DifferingDocument]:
     """Return the documents that one set calls relevant and the other does not, the worst first.
@@ -313,54 +294,26 @@ def _find_differing(
     Worst are queries whose best documents by B are not relevant by A; then those whose label is
     farthest from the cut; then those with the most. Documents that B does not label do not count.
     """
-    labels_a = dict[str, dict[str, float]]()
-    for query_id, doc_id, label in iter_rows(first, *_ITEM, "relevance"):
-        labels_a.setdefault(query_id, {})[doc_id] = label
-    groups = dict[str, list[tuple[str, float]]]()
-    for query_id, doc_id, label in iter_rows(second, *_ITEM, "relevance"):
-        if query_id in labels_a:
-            groups.setdefault(query_id, []).append((doc_id, label))
+    labels_a, labels_b = dict[str, dict[str, float]](), dict[str, dict[str, float]]()
+    for labels, table in ((labels_a, first), (labels_b, second)):
+        for query_id, doc_id, label in iter_rows(table, *_ITEM, "relevance"):
+            labels.setdefault(query_id, {})[doc_id] = label
     chosen: list[tuple[tuple[bool, float, int, str], list[DifferingDocument]]] = []
-    for query_id, documents in groups.items():
-        known, top = labels_a[query_id], max(label for _, label in documents)
-        beaten = not any(known.get(doc, -np.inf) >= cut_a for doc, at in documents if at == top)
+    for query_id in (each for each in labels_b if each in labels_a):
+        known, documents = labels_a[query_id], labels_b[query_id]
+        top = max(documents.values())
+        beaten = top >= cut_b and not any(
+            known.get(doc, -np.inf) >= cut_a for doc, label in documents.items() if label == top
+        )
         rows = [
-            (
-                not (best := beaten and label == top and label >= cut_b),
-                -abs(label - cut_b),
-                DifferingDocument(query_id, doc_id, known.get(doc_id, nan), label, best, ""),
+            DifferingDocument(
+                query_id, doc, known.get(doc, nan), label, best=beaten and label == top
             )
-            for doc_id, label in documents
-            if (known.get(doc_id, -np.inf) >= cut_a) != (label >= cut_b)
+            for doc, label in documents.items()
+            if (known.get(doc, -np.inf) >= cut_a) != (label >= cut_b)
         ]
         if rows:
-            rows.sort(key=lambda row: (row[0], row[1], row[2].doc_id))
-            worst = rows[0][0], min(row[1] for row in rows), -len(rows), query_id
-            chosen.append((worst, [row for *_, row in rows]))
+            rows.sort(key=lambda row: (not row.best, -abs(row.label_b - cut_b), row.doc_id))
+            farthest = max(abs(row.label_b - cut_b) for row in rows)
+            chosen.append(((not rows[0].best, -farthest, -len(rows), query_id), rows))
     return [row for _, rows in sorted(chosen, key=lambda each: each[0]) for row in rows]
-
-
-def _with_texts(rows: list[DifferingDocument], options: AgreeOptions) -> list[DifferingDocument]:
-    """Add the beginnings of the documents, if a source comes with texts."""
-    places = [split_name(source)[1] for source in options.sources]
-    place = next((each for each in places if holds_texts(open_source(each))), None)
-    if place is None or not rows:
-        return rows
-    ids = {(row.query_id, row.doc_id) for row in rows}
-    texts = {
-        (pool.query_id, document.id): " ".join(document.content[: 8 * _TEXT].split())
-        for pool in read_pools(place)
-        for document in pool.documents
-        if (pool.query_id, document.id) in ids
-    }
-
-    def beginning(row: DifferingDocument) -> str:
-        text = texts.get((row.query_id, row.doc_id), "")
-        return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
-
-    return [
-        DifferingDocument(
-            row.query_id, row.doc_id, row.label_a, row.label_b, row.best, beginning(row)
-        )
-        for row in rows
-    ]

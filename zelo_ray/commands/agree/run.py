@@ -1,34 +1,52 @@
 """Run `agree`: compare judges with people and with each other, or two runs of the same judges."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree.changes import Change, measure_changes, read_both
-from zelo_ray.commands.agree.grades import consensus_of_grades, measure_grades
-from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
-from zelo_ray.commands.agree.reading import places_of, read_judgments
-from zelo_ray.commands.agree.report import build_report
-from zelo_ray.commands.agree.votes import (
+from zelo_ray.command_options import AgreeOptions, parse_scales
+from zelo_ray.commands.agree.changes import PANEL, Change, Judgments, measure_changes, read_both
+from zelo_ray.commands.agree.measure import (
     PAIR_SCALES,
     SINGLE_VOTES,
     compare_with_people,
+    consensus_of_grades,
+    measure_grades,
     measure_votes,
 )
+from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
+from zelo_ray.commands.agree.report import build_report
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import ConfusionCell, Difference
+from zelo_ray.evaluation.agreement import ConfusionCell
 from zelo_ray.evaluation.coefficients import choose_coefficients
-from zelo_ray.files.judges import HUMAN, AllJudgments
-from zelo_ray.files.schema import split_columns
-from zelo_ray.files.tables import table_of
-from zelo_ray.names import split_name
-from zelo_ray.records import Consensus
+from zelo_ray.evaluation.significance import ALPHA, queries_needed
+from zelo_ray.files.inputs import note_public
+from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
+from zelo_ray.files.labels import ids_in_table, read_labels
+from zelo_ray.files.rows import RESULTS, open_source
+from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_directory
+from zelo_ray.files.schema import Columns, split_columns
+from zelo_ray.files.storage import list_directory
+from zelo_ray.files.tables import parquet_table, table_of
+from zelo_ray.files.wording import counted
+from zelo_ray.names import did_you_mean, split_name
+from zelo_ray.protocols import is_own_protocol, protocol_of_record
+from zelo_ray.protocols.shared_error import shown_example_queries
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results, finish, refuse_taken
+
+_WEIGHTED = (
+    f"{HUMAN}: labels, drawn with unequal chances, count 1 / probability: agreement and leniency "
+    "are about all that they were drawn from. Not weighted, and so about the labels alone, are "
+    "confusions, how often people say what the panel says, and the order of runs"
+)
 
 
 def run(options: AgreeOptions, _watch: Watch) -> Results:
@@ -37,7 +55,7 @@ def run(options: AgreeOptions, _watch: Watch) -> Results:
     Two sources that are runs of the same judges are compared judge by judge.
     """
     choose_coefficients(options.coefficients)  # refuses an unknown one
-    refuse_taken("agree", options.out or "", places_of(options))
+    refuse_taken("agree", options.out or "", _places_of(options))
     if len(options.sources) == 2 and options.human is None:
         old, new = (split_name(source)[1] for source in options.sources)
         columns = split_columns(options.columns)
@@ -49,91 +67,238 @@ def run(options: AgreeOptions, _watch: Watch) -> Results:
     return _compare_raters(options)
 
 
-def _compare_runs(options: AgreeOptions, old: str, new: str, both: Any) -> Results:
+def _compare_runs(
+    options: AgreeOptions, old: str, new: str, both: tuple[Judgments, Judgments]
+) -> Results:
     if options.runs or options.relevant:
         raise OptionError(
             f"{old} and {new} are of the same judges: leave out --runs and --relevant, which are "
             "for labels of two raters"
         )
-    found = measure_changes(old, new, both)
-    tables = {"figures": figures_table(found.figures)}
-    if found.rows:
-        tables["changes"] = table_of(found.rows, Change)
+    figures, rows, notes = measure_changes(old, new, both)
+    judges = [row for row in figures if row.of != PANEL]
+    changed = [*dict.fromkeys(row.of for row in judges if row.p < ALPHA)]
+    needed = queries_needed(sum(row.p == row.p for row in judges))
     return finish(
         "agree",
         options,
-        tables,
+        {"figures": figures_table(figures)} | ({"changes": table_of(rows, Change)} if rows else {}),
         build_report,
-        complete=found.complete,
-        is_worse=bool(found.changed) and options.fail_on_change,
+        complete=not notes and min(row.queries for row in figures) >= needed,
+        is_worse=bool(changed) and options.fail_on_change,
         compares="runs",
-        changed=found.changed,
-        needed=found.needed,
-        notes=found.notes,
-        missing=[],
+        changed=changed,
+        needed=needed,
+        notes=notes,
     )
 
 
 def _compare_raters(options: AgreeOptions) -> Results:
-    judgments = read_judgments(options)
+    judgments = _read_judgments(options)
     figures, confused = measure_grades(judgments, options)
-    people = compare_with_people(judgments, options)
     voting, notes = measure_votes(judgments, options)
     orders = measure_orders(judgments, options)
-    figures += [*people.figures, *voting, *orders.figures]
+    figures += [*compare_with_people(judgments, options), *voting, *orders.figures]
+    figures += consensus_of_grades(judgments, options)
     if not any(row.items for row in figures):
         raise InputError("one judge has nobody to agree with: name more judges, or --human")
-    rows: Mapping[str, tuple[list[Any], type]] = {
+    rows: dict[str, tuple[list[Any], type]] = {
+        "figures": (figures, Figure),
         "confusion": (confused, ConfusionCell),
-        "differences": (people.differences, Difference),
-        "consensus": ([*people.consensus, *consensus_of_grades(judgments, options)], Consensus),
         "effects": (orders.effects, Effect),
         "differing": (orders.differing, DifferingDocument),
     }
-    tables = {name: table_of(some, record) for name, (some, record) in rows.items() if some}
+    tables = {
+        "grades of judges": judgments.grades,
+        "votes of judges": judgments.votes,
+        "grades of people": judgments.human,
+        "votes of people": judgments.human_votes,
+    }
     missing = [*_missing(judgments, figures), *orders.missing]
     return finish(
         "agree",
         options,
-        {"figures": figures_table(figures), **tables},
+        {name: table_of(some, kind) for name, (some, kind) in rows.items() if some},
         build_report,
         complete=not missing,
         compares="raters",
         judges=judgments.judges,
         panel=judgments.panel,
         voters=judgments.voters,
-        counts=_counts(judgments),
+        counts={name: len(each) for name, each in tables.items() if len(each)},
         relevant=orders.compared,
         notes=[*judgments.notes, *notes, *orders.notes],
         missing=missing,
     )
 
 
-def _counts(judgments: AllJudgments) -> dict[str, dict[str, int]]:
-    tables: dict[str, pa.Table] = {
-        "grades of judges": judgments.grades,
-        "votes of judges": judgments.votes,
-        "grades of people": judgments.human,
-        "votes of people": judgments.human_votes,
-    }
-    return {
-        name: {"judgments": len(table), "queries": len(pc.unique(table["query_id"]))}
-        for name, table in tables.items()
-        if len(table)
-    }
-
-
 def _missing(judgments: AllJudgments, figures: list[Figure]) -> list[str]:
     """Say what could not be measured."""
-    beside = [row for row in figures if row.against == HUMAN and not row.items]
-    voted = [row.of for row in beside if row.scale == SINGLE_VOTES]
-    graded = [
-        row.of for row in beside if row.of in judgments.judges and row.scale not in PAIR_SCALES
-    ]
-    said = [f"{judge} and {HUMAN} judged no document in common" for judge in dict.fromkeys(graded)]
-    said += [f"{judge} and {HUMAN} judged no pair in common" for judge in dict.fromkeys(voted)]
+    said = dict[str, None]()
+    for row in (row for row in figures if row.against == HUMAN and not row.items):
+        if row.scale == SINGLE_VOTES:
+            said[f"{row.of} and {HUMAN} judged no pair in common"] = None
+        elif row.of in judgments.judges and row.scale not in PAIR_SCALES:
+            said[f"{row.of} and {HUMAN} judged no document in common"] = None
     if len(judgments.human_votes) and not len(judgments.votes):
-        said.append(f"{HUMAN} voted on pairs, but no judge did")
+        said[f"{HUMAN} voted on pairs, but no judge did"] = None
     if len(judgments.votes) and len(judgments.human) and not len(judgments.human_votes):
-        said.append(f"judges voted, but {HUMAN} graded both documents of each pair alike")
-    return said
+        said[f"judges voted, but {HUMAN} graded both documents of each pair alike"] = None
+    return [*said]
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def _read_judgments(options: AgreeOptions) -> AllJudgments:
+    """Read all judgments, with notes on what a reader should know of them."""
+    columns, criterion = split_columns(options.columns), options.criterion
+    settings = options.model_dump(include={"levels", "clip", "human", "people"})
+    with TemporaryDirectory() as folder:
+        sources = [*_without_own_protocols(options.sources, folder)]
+        if criterion:
+            if "grade" in columns:
+                raise OptionError(
+                    "--columns grade=NAME and --criterion both name the grade; give one"
+                )
+            columns = Columns({**columns, "grade": criterion})
+            sources = [
+                _by_criterion(source, criterion, f"{folder}/{n}")
+                for n, source in enumerate(sources)
+            ]
+            if options.human:
+                settings["human"] = _by_criterion(options.human, criterion, f"{folder}/human")
+        scales = parse_scales(options.scale)
+        judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
+        for run in options.runs:  # which are read later, and may have the columns
+            open_source(split_name(run)[1], columns)
+        columns.refuse_unused()
+    judgments = _leave_out_examples(judgments, options)
+    notes = [
+        *judgments.notes,
+        *note_public(_places_of(options)),
+        *([_WEIGHTED] if judgments.weights else []),
+        *_note_seen_labels(judgments, options),
+    ]
+    return replace(judgments, notes=tuple(dict.fromkeys(notes)))
+
+
+def _places_of(options: AgreeOptions) -> list[str]:
+    """Return all places of judgments and runs that the options name."""
+    sources = [split_name(source)[1] for source in options.sources]
+    return [*sources, *([options.human] if options.human else []), *options.runs]
+
+
+def _without_own_protocols(sources: Iterable[str], folder: str) -> Iterator[str]:
+    """Yield the sources; of runs by the user's own protocols, files of their grades or votes."""
+    for number, source in enumerate(sources):
+        url = split_name(source)[1].rstrip("/")
+        record = read_record(f"{url}/{RUN}") if RUN in (list_directory(url) or ()) else {}
+        if not is_own_protocol(str((record.get("options") or {}).get("protocol", ""))):
+            yield source
+            continue
+        refuse_unfinished(url)
+        protocol, has_any = protocol_of_record(record), False
+        for name, kind in protocol.counted.items():
+            if convert := kind.as_votes or kind.as_grades:
+                rows = parquet_table(f"{url}/{name}.parquet", [*kind.fields])
+                pq.write_table(convert(rows), place := f"{folder}/{number}-{name}.parquet")
+                has_any = True
+                yield place
+        if not has_any:
+            what = "produces neither grades nor votes, so agree cannot measure it"
+            raise InputError(f"{url}: protocol {protocol.name} {what}")
+
+
+def _by_criterion(source: str, criterion: str, place: str) -> str:
+    """Return a source with a column of the criterion's name, written to ``place`` if need be.
+
+    A run of ``graded --criteria`` has the grades in a table of its own; any other table has them in
+    such a column, or in rows whose column ``criterion`` names it.
+    """
+    name, url = split_name(source)
+    if "criteria.parquet" in (list_directory(url) or ()):
+        names = ["query_id", "doc_id", "judge", "criterion", "grade"]
+        rows = parquet_table(f"{url.rstrip('/')}/criteria.parquet", names)
+    else:
+        table = open_source(url)
+        if criterion in table.names:
+            return source
+        if "criterion" not in table.names:
+            near = did_you_mean(criterion, table.names)
+            lacks = f"has no column {criterion} of grades by that criterion, and no column"
+            raise InputError(f"{url}: {lacks} criterion{near}")
+        rows = pa.Table.from_pylist([row for _, row in table.rows()])
+    chosen = rows.filter(pc.equal(rows["criterion"], criterion))
+    if not len(chosen):
+        names = [str(each) for each in pc.unique(rows["criterion"]).to_pylist()]
+        near = did_you_mean(criterion, names)
+        raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
+    renamed = chosen.drop_columns(["criterion"]).rename_columns({"grade": criterion})
+    pq.write_table(renamed, place := f"{place}-{criterion}.parquet")
+    return f"{name}={place}" if name else place
+
+
+def _options_of_runs(options: AgreeOptions) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sources that are runs, or files of one, and the options of these."""
+    for source in options.sources:
+        place = run_directory(split_name(source)[1])
+        run = read_record(f"{place}/{RUN}") if RUN in (list_directory(place) or ()) else {}
+        if isinstance(run_options := run.get("options"), dict):
+            yield source, run_options
+
+
+def _leave_out_examples(judgments: AllJudgments, options: AgreeOptions) -> AllJudgments:
+    """Leave out people's judgments on queries of a run's worked examples, with a note.
+
+    Without ``--human`` it is unknown which sources are people: then there is only a note, if a
+    source is not a run.
+    """
+    tables, what = (
+        (judgments.human, judgments.human_votes),
+        "on which people's judgments are left out",
+    )
+    if options.human is None:
+        tables = (judgments.grades, judgments.votes)
+        what = "which is measured here: if another source is people, name it by --human"
+    measured = {query_id for table in tables for query_id in table["query_id"].to_pylist()}
+    seen, notes, runs = set[str](), list(judgments.notes), [*_options_of_runs(options)]
+    for source, run_options in runs if options.human or len(runs) < len(options.sources) else ():
+        with contextlib.suppress(OptionError):
+            for query_id in sorted(measured & shown_example_queries(run_options)):
+                seen.add(query_id)
+                place = run_directory(split_name(source)[1])
+                notes.append(f"{place}: its worked examples are of query {query_id!r}, {what}")
+    judgments = replace(judgments, notes=tuple(notes))
+    if not (options.human and seen):
+        return judgments
+    if seen == measured:
+        raise InputError(f"{notes[-1]}, and {options.human} has no others")
+    ids = pa.array([*seen], pa.string())
+    human, votes = (table.filter(pc.invert(pc.is_in(table["query_id"], ids))) for table in tables)
+    return replace(judgments, human=human, human_votes=votes)
+
+
+def _note_seen_labels(judgments: AllJudgments, options: AgreeOptions) -> Iterator[str]:
+    """Yield a note on each run that was calibrated by labels by which it is measured now."""
+    measured = {*ids_in_table(judgments.human)} if options.human and len(judgments.human) else set()
+    for source, run_options in _options_of_runs(options) if measured else ():
+        (name, url), labels = split_name(source), str(run_options.get("human") or "")
+        place = run_directory(url)
+        try:
+            seen = measured.intersection(ids_in_table(read_labels(labels).rows)) if labels else ()
+        except InputError:
+            yield (
+                f"{place}: its --human {labels} cannot be read, so it is not known whether it was "
+                f"calibrated by {options.human}"
+            )
+            continue
+        if seen:
+            result = "its judges' own grades have not seen them, its scores have"
+            if url.rstrip("/").rpartition("/")[2] == RESULTS:  # the scores, which are measured
+                result = f"{name or url} agrees too well with people here"
+            yield (
+                f"{place}: {counted(len(seen), 'document')} of {options.human} calibrated that "
+                f"run (--human {labels}): {result}; measure with labels that it has not seen "
+                "(docs/agree.md#held-out)"
+            )

@@ -50,6 +50,7 @@ def build_report(results: Results, query: str = "") -> Report:
         find_warnings=lambda: find_warnings(results),
         notes=[*summary["notes"], *_notes(results)],
         made=_made(results),
+        names=[*results.record["judges"]],
     )
 
 

@@ -22,12 +22,6 @@ from zelo_ray.records import Comparison
 TRUTH = "truth"
 """Stands for the judges of a truth that does not name its judges."""
 Names = frozenset[str]
-_CONFIRMED_BY = {
-    "better": ("better", "not worse"),
-    "not worse": ("better", "not worse"),
-    "worse": ("worse",),
-}
-"""By the verdict of all judges, the verdicts of the remaining judges that confirm it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +86,7 @@ class Guard:
     """
 
     def __init__(
-        self,
-        measured: Measured,
-        families: Families,
-        run: TruthRun | None,
-        options: BakeoffOptions,
+        self, measured: Measured, families: Families, run: TruthRun | None, options: BakeoffOptions
     ) -> None:
         self._all, self._families, self._run = measured, families, run
         compared = tuple(map(str, measured.compared))
@@ -118,7 +108,7 @@ class Guard:
         """Return a decision; open if only judges of a ranker's own family lead to it."""
         if row.estimate != "panel" or row.verdict == "not enough data":
             return row
-        confirmed = _CONFIRMED_BY[row.verdict]
+        confirmed = ("worse",) if row.verdict == "worse" else ("better", "not worse")
         families = self._only_by(
             *(row.run, row.baseline), lambda judges: self._gates(judges).get(row.run) in confirmed
         )
@@ -165,9 +155,8 @@ class Guard:
 
     def _decide(self, judges: Names) -> dict[str, str]:
         found = self._measured(judges)
-        if isinstance(found, str):
-            return {}
         try:
-            return {row.run: row.verdict for row in decide_gates(found, None, self._options)}
+            rows = [] if isinstance(found, str) else decide_gates(found, None, self._options)
         except Stopped:
-            return {}
+            rows = []
+        return {row.run: row.verdict for row in rows}

@@ -58,10 +58,15 @@ class Measured:
         return str(self.measures[0])
 
     @property
+    def leading_means(self) -> list[Mean]:
+        """Return the means by the leading measure, best first; ties by name, NaN last."""
+        rows = [row for row in self.means if row.measure == self.leading]
+        return sorted(rows, key=lambda row: (inf if isnan(row.mean) else -row.mean, row.run))
+
+    @property
     def leaderboard(self) -> list[str]:
         """Return the rankers, best first by the leading measure; ties by name, no mean last."""
-        means = {row.run: row.mean for row in self.means if row.measure == self.leading}
-        return sorted(means, key=lambda run: (inf if isnan(means[run]) else -means[run], run))
+        return [row.run for row in self.leading_means]
 
 
 def measure(truth: Truth, runs: Mapping[str, pa.Table], options: BakeoffOptions) -> Measured:

@@ -1,6 +1,7 @@
 """Find parts of the queries: slices with their means, and those where two rankers differ most."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import nan
 from textwrap import shorten
 
@@ -8,7 +9,6 @@ import numpy as np
 
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.measure import Measured
-from zelo_ray.commands.bakeoff.rows import Contrast, Slice
 from zelo_ray.evaluation.measures import Measure, Truth, default_measures
 from zelo_ray.evaluation.significance import mean_metrics
 from zelo_ray.files.pools import Line
@@ -22,15 +22,46 @@ _RELEVANT = {"0": 0, "1": 1, "2-5": 5, "6+": np.inf}
 _RIVALS, _QUERIES, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The mean of a measure over some of the queries, with its interval."""
+
+    slice: str
+    value: str
+    run: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A document of a query where the best ranker, A, and another differ most.
+
+    ``relevance`` is NaN where the truth does not know it, and a rank 0 where a ranker lacks it.
+    """
+
+    query_id: str
+    query: str
+    run_a: str
+    run_b: str
+    value_a: float
+    value_b: float
+    doc_id: str
+    text: str
+    relevance: float
+    rank_a: int
+    rank_b: int
+
+
 def compute_slices(
     measured: Measured, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Slice]:
     """Yield means by each field of ``options.slices``, by relevant documents and by difficulty.
 
-    Args:
-        measured: all rankers.
-        options: of the bake-off.
-        fields: by query id, its fields and their values.
+    ``fields`` are those of the queries with their values, by query id.
     """
     ids = measured.truth.query_ids
     groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
@@ -77,8 +108,8 @@ def _difficulty(measured: Measured) -> list[str]:
     values = np.where(measured.answered, measured.values[measured.leading], np.nan)
     counts = (~np.isnan(values)).sum(axis=0)
     queries = np.flatnonzero(counts)
-    means_of = np.nansum(values, axis=0)[queries] / counts[queries]
-    thirds = np.argsort(np.argsort(means_of, kind="stable"), kind="stable") * 3 // len(queries)
+    means = np.nansum(values, axis=0)[queries] / counts[queries]
+    thirds = np.argsort(np.argsort(means, kind="stable"), kind="stable") * 3 // len(queries)
     labels = [""] * len(counts)
     for query, third in zip(queries, thirds, strict=True):
         labels[query] = _DIFFICULTY[third]
@@ -103,25 +134,24 @@ def find_contrasts(measured: Measured, lines: Iterable[Line]) -> list[Contrast]:
     for line in lines if wanted else ():
         if line.pool and line.pool.query_id in wanted:
             pools.setdefault(line.pool.query_id, line.pool)
-    return [
-        row for rival, q in chosen for row in _describe_contrast(measured, best, rival, q, pools)
-    ]
+    rows = list[Contrast]()
+    for rival, q in chosen:
+        pool = pools.get(measured.truth.query_ids[q])
+        rows += _describe_contrast(measured, (best, rival), q, pool)
+    return rows
 
 
 def _describe_contrast(
-    measured: Measured, run_a: str, run_b: str, q: int, pools: Mapping[str, Pool]
+    measured: Measured, runs: tuple[str, str], q: int, pool: Pool | None
 ) -> Iterator[Contrast]:
-    """Yield the first documents of two rankers for a query, with the texts that pools have."""
-    query_id, values = measured.truth.query_ids[q], measured.values[measured.leading]
-    pool, relevance = pools.get(query_id), measured.truth.labels(q)
+    """Yield the first documents of two rankers for a query, with the texts that its pool has."""
+    values, relevance = measured.values[measured.leading], measured.truth.labels(q)
     texts = {document.id: document.content for document in pool.documents} if pool else {}
-    sides = [measured.rankings[run].documents(q) for run in (run_a, run_b)]
+    sides = [measured.rankings[run].documents(q) for run in runs]
     places = [{doc_id: n for n, doc_id in enumerate(side, start=1)} for side in sides]
-    a, b = (float(values[measured.names.index(run), q]) for run in (run_a, run_b))
+    query = measured.truth.query_ids[q], pool.query if pool else ""
+    a, b = (float(values[measured.names.index(run), q]) for run in runs)
     for doc_id in dict.fromkeys(doc_id for side in sides for doc_id in side[:_SHOWN]):
         text = shorten(texts.get(doc_id, ""), _SNIPPET, placeholder=" …")
-        yield Contrast(
-            *(query_id, pool.query if pool else "", run_a, run_b, a, b, doc_id, text),
-            relevance.get(doc_id, nan),
-            *(place.get(doc_id, 0) for place in places),
-        )
+        label, ranks = relevance.get(doc_id, nan), [place.get(doc_id, 0) for place in places]
+        yield Contrast(*query, *runs, a, b, doc_id, text, label, *ranks)

@@ -247,8 +247,12 @@ def correct_by_people(
             estimate=estimate,
         )
     ]
-    rows = [row for row in comparisons if (row.estimate, row.measure) == ("corrected", first)]
-    about["leader"] = _leader(measured.names, rows)
+    above = dict.fromkeys(measured.names, 0.0)  # the sum of differences to the others
+    for row in comparisons:
+        if (row.estimate, row.measure) == ("corrected", first) and row.queries:
+            above[row.run_a] += row.difference
+            above[row.run_b] -= row.difference
+    about["leader"] = max(above, key=lambda ranker: above[ranker])
     means = [*_means(measured.names, values)]
     return Corrected(about, values["corrected"][first], deciding[first], means, comparisons)
 
@@ -300,13 +304,3 @@ def _means(rankers: Sequence[str], values: _Values) -> Iterator[Mean]:
             for ranker, row in zip(rankers, table, strict=True):
                 mean = float(row.mean())
                 yield Mean(ranker, name, mean, np.nan, np.nan, len(row), estimate)
-
-
-def _leader(rankers: Sequence[str], rows: Sequence[Comparison]) -> str:
-    """Return the ranker with the largest sum of differences to the others."""
-    above = dict.fromkeys(rankers, 0.0)
-    for row in rows:
-        if row.queries:
-            above[row.run_a] += row.difference
-            above[row.run_b] -= row.difference
-    return max(above, key=lambda ranker: above[ranker])

@@ -1,33 +1,37 @@
 """Show what people's labels change in a bake-off."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
+from math import inf
+from statistics import NormalDist
 from typing import Any
 
-from zelo_ray.commands.bakeoff.rows import (
+from zelo_ray.commands.bakeoff.comparisons import (
     FOREST,
     against,
     both_ways,
+    compare_leader,
+    comparison_table,
     comparisons_of,
+    difference,
     forest,
     means_of,
-    rankers_of,
 )
-from zelo_ray.evaluation.significance import significance_of
+from zelo_ray.evaluation.significance import ALPHA, significance_of
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
-from zelo_ray.report.model import Cell, Part, Section, Value, chart, estimate, table
+from zelo_ray.report.figures import best_first, pick
+from zelo_ray.report.model import Part, Section, chart, table
 from zelo_ray.report.results import Results
-from zelo_ray.report.significance import compare_leader, significance_cell
 
 _PANEL = "panel alone"
+_MOST = 100_000  # labels
 _DESIGNS = {
     "drawn": "drawn at random, with known probabilities",
     "complete": "which are all that distinguish the rankers",
     "queries": "all that distinguish the rankers in {:,} queries, which are taken as a random "
     "sample",
 }
-_difference = estimate("difference", "+z.3f")
 
 
 def people_lead(results: Results) -> str:
@@ -91,41 +95,55 @@ def _remarks(people: Mapping[str, Any]) -> Iterator[str]:
 
 def _means(results: Results, measure: str) -> Part:
     """List the rankers by the corrected measure, beside what the panel alone says."""
-    corrected = means_of(results, "corrected")[measure]
-    panel = (means_of(results) | means_of(results, "graded"))[measure]
-    columns: dict[str, Callable[[str], Value]] = {
+    rows = pick(means_of(results, "corrected"), what=measure)
+    panel = pick([*means_of(results), *means_of(results, "graded")], what=measure)
+    by_panel, corrected = ({row["of"]: row["value"] for row in each} for each in (panel, rows))
+    columns: dict[str, Any] = {
         "ranker": lambda name: name,
-        f"{measure}, corrected by people": lambda name: corrected[name].mean,
-        _PANEL: lambda name: panel[name].mean,
+        f"{measure}, corrected by people": corrected.get,
+        _PANEL: by_panel.get,
     }
-    rankers = sorted(rankers_of(results), key=lambda name: -corrected[name].mean)
-    return table(rankers, columns, file="means.parquet")
+    return table(best_first(rows), columns, file="means.parquet")
 
 
 def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Part:
     """List every corrected comparison beside those of the panel and of people alone."""
-    rows, leader = list[Comparison](), results.record["people"]["leader"]
+    people = results.record["people"]
+    leader, is_drawn = people["leader"], people["design"] == "drawn"
+    rows = list[Comparison]()
     for each in found.values():
         rows += against(leader, each)
         rows += [row for row in each if leader not in (row.run_a, row.run_b)]
-    panel = both_ways(_every(comparisons_of(results) | comparisons_of(results, "graded")))
-    people = both_ways(_every(comparisons_of(results, "people")))
-    columns: dict[str, str | Callable[[Comparison], Value]] = {
-        "A": "run_a",
-        "B": "run_b",
-        "significance": significance_cell,
-        "A minus B": _difference,
-        _PANEL: lambda row: _difference(panel[row.measure, row.run_a, row.run_b]),
-        "people alone": lambda row: _difference(people[row.measure, row.run_a, row.run_b]),
-        "p (Holm)": lambda row: Cell(row.p_holm, ".3g"),
+    panel, alone = (
+        both_ways(chain.from_iterable(side.values()))
+        for side in (
+            comparisons_of(results) | comparisons_of(results, "graded"),
+            comparisons_of(results, "people"),
+        )
+    )
+
+    def labels(row: Comparison) -> str:
+        if significance_of(row).is_significant or leader not in (row.run_a, row.run_b):
+            return ""
+        normal = NormalDist()
+        strictest = normal.inv_cdf(1 - ALPHA / 2 / len(found[row.measure]))
+        ratio = strictest / normal.inv_cdf(1 - row.p / 2) if row.p < 1 else inf
+        more = people["labels"] * (ratio**2 - 1)
+        return f"at least {max(more, 1):,.0f}" if more < _MOST else ""
+
+    columns: dict[str, Any] = {
+        _PANEL: lambda row: difference(panel[row.measure, row.run_a, row.run_b]),
+        "people alone": lambda row: difference(alone[row.measure, row.run_a, row.run_b]),
+        **({"more labels": labels} if is_drawn else {}),
         **({"measure": "measure"} if len(found) > 1 else {}),
     }
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; Oosterhuis "
         "et al. 2024)."
     )
-    return table(rows, columns, caption, file="comparisons.parquet", open_rows=30)
-
-
-def _every(found: Mapping[str, list[Comparison]]) -> Iterator[Comparison]:
-    return chain.from_iterable(found.values())
+    if is_drawn:
+        caption += (
+            " More labels: how many would make a difference to the leader significant if it stays "
+            "as large and queries do not differ; more, as they do (zelo-ray label --more)."
+        )
+    return comparison_table(rows, columns, caption)

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import fsum, isnan
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.commands.bakeoff.rows import Unranked
 from zelo_ray.commands.where import JobSize, executor_of
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import Count, InputCount
@@ -28,9 +28,20 @@ from zelo_ray.files.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import find_protocol
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Judge, Pool, Ranked
+from zelo_ray.records import Judge, Pool, Ranked, Status
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
 from zelo_ray.rerankers.ranking import QueryCost, rank_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """One query that a ranker did not answer, and why; ``missing``: a run file does not hold it."""
+
+    run: str
+    query_id: str
+    status: Status | Literal["missing"]
+    reason: str
+    attempts: int
 
 
 @dataclass(slots=True)

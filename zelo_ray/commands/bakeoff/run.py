@@ -1,30 +1,29 @@
 """Run a bake-off: rank, measure, compare, guard, correct, decide, write."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.commands.bakeoff.families import Guard, find_families
+from zelo_ray.commands.bakeoff.families import Families, Guard, find_families
 from zelo_ray.commands.bakeoff.gate import decide_gates
-from zelo_ray.commands.bakeoff.inputs import (
-    check_names,
+from zelo_ray.commands.bakeoff.measure import Measured, measure
+from zelo_ray.commands.bakeoff.parts import Contrast, Slice, compute_slices, find_contrasts
+from zelo_ray.commands.bakeoff.people import correct_by_people
+from zelo_ray.commands.bakeoff.pools import (
     count_pools,
     with_pools_of_truth,
     without_own,
     write_annotated,
 )
-from zelo_ray.commands.bakeoff.measure import Measured, measure
-from zelo_ray.commands.bakeoff.parts import compute_slices, find_contrasts
-from zelo_ray.commands.bakeoff.people import correct_by_people
-from zelo_ray.commands.bakeoff.rank import Asked, Rankers
+from zelo_ray.commands.bakeoff.rank import Asked, Rankers, Unranked
 from zelo_ray.commands.bakeoff.report import build_report
-from zelo_ray.commands.bakeoff.rows import Contrast, Slice
-from zelo_ray.commands.bakeoff.tables import tables_of
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
@@ -38,7 +37,7 @@ from zelo_ray.engine.job import (
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.refit import find_truth_run
-from zelo_ray.errors import Stopped
+from zelo_ray.errors import OptionError, Stopped
 from zelo_ray.evaluation.gate import GateDecision
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.files.candidates import explain_mismatch, find_doubts
@@ -48,12 +47,47 @@ from zelo_ray.files.labels import read_labels
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.run_record import RUN, last_record, record_start
 from zelo_ray.files.schema import split_columns
-from zelo_ray.files.tables import table_of
+from zelo_ray.files.tables import schema_of, table_of
+from zelo_ray.names import did_you_mean
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.records import Comparison, Mean
+from zelo_ray.records import Comparison, Mean, Metric, Ranked
 from zelo_ray.report.command_lines import command_from_options, command_of, sibling_path
 from zelo_ray.report.results import Results, finish
-from zelo_ray.rerankers.ranking import sum_costs
+from zelo_ray.rerankers.ranking import QueryCost, sum_costs
+
+_UNJUDGED_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A ranker on the leaderboard; those that ranked nothing come last, without a mean.
+
+    ``families`` are those that it shares with the ``judges`` of the truth, ``unpriced`` counts
+    answers without a known price, and ``note`` says why it was asked no more.
+    """
+
+    run: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    ranked: int
+    missing: int
+    dollars: float
+    unpriced: int
+    note: str
+    families: tuple[str, ...]
+    judges: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """An unjudged document among the first of a run."""
+
+    run: str
+    query_id: str
+    doc_id: str
+    rank: int
 
 
 def run(options: BakeoffOptions, watch: Watch) -> Results:
@@ -80,11 +114,7 @@ def run(options: BakeoffOptions, watch: Watch) -> Results:
 
 
 def _run(
-    rankers: Rankers,
-    columns: Any,
-    given: BakeoffOptions,
-    about: dict[str, Any],
-    watch: Watch,
+    rankers: Rankers, columns: Any, given: BakeoffOptions, about: dict[str, Any], watch: Watch
 ) -> Results:
     """Run a bake-off in its output; ``about`` goes into the record."""
     options = rankers.options
@@ -92,7 +122,7 @@ def _run(
     labels = read_labels(options.human, columns) if options.human else None
     files = read_runs(options.runs, columns)
     columns.refuse_unused()
-    check_names(rankers.by_name, files, options.baseline)
+    _check_names(rankers.by_name, files, options.baseline)
     made_by = find_truth_run(options.truth)
     judges = made_by.judges if made_by else ()
     families = find_families(judges, rankers.models | {n: n for n in files}, options.families)
@@ -104,30 +134,66 @@ def _run(
         start = {"kind": "bakeoff", "options": options.model_dump(mode="json"), **about}
         record_start(options.out, RUN, start | {"queries": pools.count.pools})
         asked = rankers.ask(JobLines(pools.shards, pools.count.held), pools.count, watch)
-    runs = asked.runs | files
-    truth, runs, doubts = without_own(truth, runs, pools, given)
+    truth, runs, doubts = without_own(truth, asked.runs | files, pools, given)
     _refuse_strangers(runs, asked, truth, options.truth)
     measured = measure(Truth(truth), runs, options)
-    people = correct_by_people(measured, labels, options) if labels else None
     guard = Guard(measured, families, made_by, options)
     means: list[Mean] = [*measured.means, *sum_costs(asked.costs)]
     comparisons = [*map(guard.check, measured.comparisons)]
+    people = correct_by_people(measured, labels, options) if labels else None
     gate = decide_gates(measured, people, options) if options.baseline else []
-    tables = tables_of(measured, asked, families)
+    gate = [*map(guard.check_gate, gate)]
     if people:
         means, comparisons = [*means, *people.means], [*comparisons, *people.comparisons]
         about["people"] = people.about
-    tables |= {
+    tables = _tables_of(measured, asked, families) | {
         "means": table_of(means, Mean),
         "comparisons": table_of(comparisons, Comparison),
-        "gate": table_of([*map(guard.check_gate, gate)], GateDecision),
+        "gate": table_of(gate, GateDecision),
         "slices": table_of([*compute_slices(measured, options, pools.fields)], Slice),
         "contrasts": table_of(find_contrasts(measured, pools.lines()), Contrast),
     }
     if options.write_annotated:
         write_annotated(options.out, pools.ranked_lines(), runs)
     about |= {"not_refitted": guard.not_refitted(), "doubts": [*_find_doubts(measured), *doubts]}
-    return _finish(measured, asked, tables, about, (given, options))
+    summary = {
+        "queries": len(measured.truth.query_ids),
+        "documents": len(measured.truth.relevance),
+        "label_draws": measured.label_draws,
+        "dollars": sum(tables["leaderboard"]["dollars"].to_pylist()),
+        "maybe_dollars": sum_possibly_billed(options.ledger_dir),
+        "damaged": asked.damaged,
+    }
+    is_whole = len(measured.names) == len(runs) and bool(measured.answered.all())
+    return finish(
+        "bakeoff",
+        options,
+        {name: table for name, table in tables.items() if len(table)},
+        build_report,
+        complete=is_whole and not any(row.reason for row in gate),
+        is_worse=any(row.verdict == "worse" for row in gate),
+        next_command=_next_command(given, failed=bool(asked.failures)),
+        summary=summary,
+        measures=[str(each) for each in measured.measures],
+        uncounted=dict(sum_uncounted(options.ledger_dir)),
+        judges={name: asdict(tally) for name, tally in asked.tallies.items()},
+        prices=table_version(options.prices),
+        **about,
+    )
+
+
+def _check_names(rankers: Collection[str], runs: Collection[str], baseline: str | None) -> None:
+    """Raise `OptionError` if two rankers have one name, or the baseline is none of several."""
+    names = [*rankers, *runs]
+    if twins := {*rankers} & {*runs}:
+        do = "--runs NAME=FILE"
+        raise OptionError(f"two rankers are named {min(twins)}; name one of them, as {do}")
+    if baseline and baseline not in names:
+        near = did_you_mean(baseline, names)
+        there = f"there are {', '.join(names)} (--runs NAME=FILE adds one)"
+        raise OptionError(f"--baseline: {baseline} is no ranker{near}; {there}")
+    if baseline and len(names) == 1:
+        raise OptionError(f"--baseline: {baseline} is the only ranker; name --runs or --rerankers")
 
 
 def _describe_truth(truth: pa.Table, options: BakeoffOptions) -> dict[str, Any]:
@@ -163,46 +229,55 @@ def _find_doubts(measured: Measured) -> Iterator[dict[str, Any]]:
             yield {"code": code, "run": name, "queries": some, "of_queries": every}
 
 
-def _finish(
-    measured: Measured,
-    asked: Asked,
-    tables: Mapping[str, pa.Table],
-    about: dict[str, Any],
-    options: tuple[BakeoffOptions, BakeoffOptions],
-) -> Results:
-    """Write tables and record; ``options`` are those given, and those with absolute places."""
-    given, full = options
-    truth, gate = measured.truth, tables["gate"].to_pylist()
-    summary = {
-        "queries": len(truth.query_ids),
-        "documents": len(truth.relevance),
-        "label_draws": measured.label_draws,
-        "dollars": sum(tables["leaderboard"]["dollars"].to_pylist()),
-        "maybe_dollars": sum_possibly_billed(full.ledger_dir),
-        "damaged": asked.damaged,
+def _tables_of(measured: Measured, asked: Asked, families: Families) -> dict[str, pa.Table]:
+    """Return the tables of rankers, and of what each ranked, missed and took."""
+    queries, means = measured.truth.query_ids, {row.run: row for row in measured.leading_means}
+    failures, places = [*asked.failures], list[Place]()
+    for name in [*measured.leaderboard, *sorted({*measured.runs} - {*measured.names})]:
+        answered = np.zeros(len(queries), bool)
+        if name in measured.names:
+            answered = measured.rankings[name].answered
+        known = {each.query_id for each in failures if each.run == name}
+        lost = [queries[q] for q in np.flatnonzero(~answered) if queries[q] not in known]
+        failures += [Unranked(name, q, "missing", "it is not in the run", 0) for q in lost]
+        mean, ranked = means.get(name, Mean("", "", nan, nan, nan, 0)), int(answered.sum())
+        places.append(
+            Place(
+                *(name, measured.leading, mean.mean, mean.low, mean.high),
+                *(ranked, len(queries) - ranked, *asked.paid(name), asked.notes.get(name, "")),
+                families=tuple(sorted(families.shared(name))),
+                judges=tuple(sorted(families.judges_like(name))),
+            )
+        )
+    columns, rankers = schema_of(Ranked).names, measured.names
+    runs = [
+        table.select(columns).add_column(0, "run", pa.array([name] * len(table), pa.string()))
+        for name, table in measured.runs.items()
+    ]
+    unjudged = [
+        Unjudged(name, *each)
+        for name, ranking in measured.rankings.items()
+        for each in ranking.unjudged(_UNJUDGED_DEPTH)
+    ]
+    metrics = {
+        "run": np.tile(np.repeat(rankers, len(queries)), len(measured.values)),
+        "query_id": np.tile(queries, len(measured.values) * len(rankers)),
+        "measure": np.repeat([*measured.values], len(rankers) * len(queries)),
+        "value": np.concatenate([values.ravel() for values in measured.values.values()]),
     }
-    is_whole = len(measured.names) == len(measured.runs) and bool(measured.answered.all())
-    failed = any(status != "missing" for status in tables["failures"]["status"].to_pylist())
-    return finish(
-        "bakeoff",
-        full,
-        {name: table for name, table in tables.items() if len(table)},
-        build_report,
-        complete=is_whole and not any(row["reason"] for row in gate),
-        is_worse=any(row["verdict"] == "worse" for row in gate),
-        next_command=_next_command(given, failed=failed),
-        summary=summary,
-        measures=[str(each) for each in measured.measures],
-        uncounted=dict(sum_uncounted(full.ledger_dir)),
-        judges={name: asdict(tally) for name, tally in asked.tallies.items()},
-        prices=table_version(full.prices),
-        **about,
-    )
+    return {
+        "leaderboard": table_of(places, Place),
+        "metrics": pa.table(metrics, schema=schema_of(Metric)),
+        "runs": pa.concat_tables(runs),
+        "failures": table_of(failures, Unranked),
+        "unjudged": table_of(unjudged, Unjudged),
+        "times": table_of(asked.costs, QueryCost),
+    }
 
 
 def _next_command(options: BakeoffOptions, *, failed: bool) -> str:
     """Return how to retry failed requests; else how to let people label what decides."""
-    if failed and not options.retry_failures:  # what a run file lacks, nobody can be asked for
+    if failed and not options.retry_failures:
         return command_from_options(options.model_copy(update={"retry_failures": True}))
     if options.human and open_source(options.human).kind == "labels":
         return command_of("label", "--out", options.human, "--more", "100")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from math import inf, isfinite
 from statistics import NormalDist
 
-from zelo_ray.commands.bakeoff.rows import Place, Unjudged, against, comparisons_of, rankers_of
+from zelo_ray.commands.bakeoff.comparisons import against, comparisons_of, rankers_of
 from zelo_ray.evaluation.significance import (
     ALPHA,
     FEWEST,
@@ -36,7 +36,14 @@ def find_warnings(results: Results) -> Iterator[Warn]:
     """Yield a warning for everything that speaks against a decision by the leaderboard."""
     yield from _doubts(results)
     yield from _unsure_lead(results)
-    yield from _not_ranked(results)
+    for row in results.rows("leaderboard"):
+        if row["missing"]:
+            queries = counted(row["ranked"] + row["missing"], "query", "queries")
+            can_ask = row["run"] in results.record["judges"]
+            advice = "Run the same command again" if can_ask else "Rank the others as well"
+            text = f"{row['run']} ranked {row['ranked']:,} of {queries}"
+            severity: Severity = "doubtful" if row["ranked"] else "wrong"
+            yield Warn("not_ranked", severity, text, advice, "failures")
     yield from _unjudged(results)
     yield from warn_of_demonstration(results.record["truth"]["judges"], "leaderboard")
 
@@ -73,15 +80,15 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
     found, people = comparisons_of(results), results.record.get("people") or {}
     best, section = rankers[0], "differences"
     if people.get("design"):
-        own = comparisons_of(results, "corrected")
-        rows = against(people["leader"], own[people["measures"][0]])
+        own, name = comparisons_of(results, "corrected"), people["measures"][0]
+        rows = against(people["leader"], own[name])
         few = [row for row in rows if significance_of(row) is Significance.TOO_FEW_LABELS]
         if few:
             text = f"Too few of people's labels bear on the difference to {_names(few)}"
             advice = "Label more documents: zelo-ray label --out LABELS --more N"
             yield Warn("few_labels", "doubtful", text, advice, "people")
         if len(few) < len(rows):
-            best, measure, found, section = people["leader"], people["measures"][0], own, "people"
+            best, measure, found, section = people["leader"], name, own, "people"
     rivals: dict[Significance, list[Comparison]] = {}
     for row in against(best, found.get(measure, ())):
         rivals.setdefault(significance_of(row), []).append(row)
@@ -130,21 +137,9 @@ def _needed_queries(rivals: Sequence[Comparison], tested: int, confidence: float
     )
 
 
-def _not_ranked(results: Results) -> Iterator[Warn]:
-    """Warn of queries that a ranker did not rank."""
-    for row in results.records("leaderboard", Place):
-        if row.missing:
-            queries = counted(row.ranked + row.missing, "query", "queries")
-            can_ask = row.run in results.record["judges"]
-            advice = "Run the same command again" if can_ask else "Rank the others as well"
-            severity: Severity = "doubtful" if row.ranked else "wrong"
-            text = f"{row.run} ranked {row.ranked:,} of {queries}"
-            yield Warn("not_ranked", severity, text, advice, "failures")
-
-
 def _unjudged(results: Results) -> Iterator[Warn]:
     """Warn of rankers with many unjudged documents among their first."""
-    missing = Counter(row.run for row in results.records("unjudged", Unjudged))
+    missing = Counter(row["run"] for row in results.rows("unjudged"))
     found = results.part("runs", None).group_by(["run", "query_id"]).aggregate([([], "count_all")])
     totals = Counter[str]()
     for run, count in iter_rows(found, "run", "count_all"):
@@ -158,4 +153,4 @@ def _unjudged(results: Results) -> Iterator[Warn]:
         names = name_some([f"{n} {shares[n]:.2f}" for n in sorted(shares, key=shares.__getitem__)])
         text = f"Many of the first {DEPTH} documents are unjudged (share judged: {names})"
         advice = "They count as not relevant: judge what zelo-ray convert unjudged --all writes"
-        yield Warn("unjudged", "doubtful", text, advice, "unjudged")
+        yield Warn("unjudged", "doubtful", text, advice, "leaderboard")

@@ -81,21 +81,20 @@ def describe_misjudged(
         if (line.pool.query_id, document.id) in found
     }
     said = {way: read_statements(plan.out, plan.protocol, found) for way, plan in plans.items()}
-    for rank, ((query_id, doc_id), counts) in enumerate(found.items(), 1):
-        query, document = texts[query_id, doc_id]
-        human = describe_people(people, part.items, (query_id, doc_id))
+    for rank, (place, counts) in enumerate(found.items(), 1):
+        (query_id, doc_id), (query, document) = place, texts[place]
+        about = (rank, query_id, query, doc_id, document, _describe_people(people, part, place))
         for way, statements in said.items():
-            for judge, statement in statements.get((query_id, doc_id), ()):
-                about = (rank, query_id, query, doc_id, document, human)
+            for judge, statement in statements.get(place, ()):
                 yield Misjudged(*about, *counts, way, judge, statement)
 
 
-def describe_people(people: People, items: Iterable[Item], place: Place) -> str:
+def _describe_people(people: People, part: Part, place: Place) -> str:
     """Say what people think of a document: their grade, or in how many pairs they preferred it."""
     query_id, doc_id = place
     if (grade := people.judgments.get(query_id, {}).get((doc_id,))) is not None:
         return f"grade {grade:g}"
-    own = [i for i in items if i.query_id == query_id and doc_id in (i.doc_id_a, i.doc_id_b)]
+    own = [i for i in part.items if i.query_id == query_id and doc_id in (i.doc_id_a, i.doc_id_b)]
     won = sum(i.verdict == (A_BETTER if doc_id == i.doc_id_a else B_BETTER) for i in own)
     return f"preferred in {won} of {len(own)} pairs"
 

@@ -48,17 +48,18 @@ _WORDS = {A_BETTER: "A", TIE: "tie", B_BETTER: "B", -1: None}
 
 @dataclass(slots=True)
 class Judged:
-    """The ways, what they are to judge, and their verdicts by part of the labelled queries."""
+    """The ways, what they are to judge, and their verdicts by part of the labelled queries.
+
+    Plans and summaries are by way and part; ``chosen`` is the way that agrees most with people.
+    """
 
     options: CompareOptions
     ways: Sequence[Way]
     labelled: Labelled
     plans: dict[tuple[str, str], AnnotateOptions] = field(default_factory=dict)
-    """by way and part, as are the summaries"""
     summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
     verdicts: dict[str, dict[str, Ints]] = field(default_factory=dict)
     chosen: str = ""
-    """the way that agrees most with people"""
 
 
 def run(options: CompareOptions, watch: Watch) -> Results:
@@ -69,7 +70,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
         Stopped: while asking; nothing that was paid for is lost.
     """
     if options.dry_run:
-        with plan_ways(options, watch) as plans:
+        with _plans_for_estimate(options, watch) as plans:
             return estimate_jobs(plans, options)
     given, options = options, with_absolute_places(options)
     ways, notes = make_ways(options)
@@ -79,11 +80,14 @@ def run(options: CompareOptions, watch: Watch) -> Results:
             labelled = collect_items(options, options.out, watch, _examples(options, ways))
             judged = Judged(options, ways, labelled)
             for way in ways:
-                for part in labelled.parts:
-                    _plan(judged, way, part)
-            watch.say(f"Ways: {', '.join(way.name for way in ways)}")
-            for note in notes:
-                watch.say(note)
+                for name, part in labelled.parts.items():
+                    folder = f"{options.out.rstrip('/')}/ways/{way.folder}"
+                    folder += f"/{name}" * (name != ALL)
+                    plan = plan_way(options, way, (part.pools,), folder)
+                    refuse_other_options(plan, panel_of(plan, os.environ))
+                    judged.plans[way.name, name] = plan
+            for line in (f"Ways: {', '.join(way.name for way in ways)}", *notes):
+                watch.say(line)
             started = {"kind": KIND, "options": options.model_dump(mode="json")}
             record_start(options.out, RUN, started)
         with on_one_ray(options):
@@ -93,8 +97,10 @@ def run(options: CompareOptions, watch: Watch) -> Results:
 
 
 @contextmanager
-def plan_ways(options: CompareOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
-    """Yield the options of each way's run, for an estimate; their pools exist until it ends.
+def _plans_for_estimate(
+    options: CompareOptions, watch: Watch
+) -> Iterator[dict[str, AnnotateOptions]]:
+    """Yield the options of each way's run; their pools exist until it ends.
 
     With halves, the way that will be chosen is not known: all but the first have one half alone.
     """
@@ -115,23 +121,13 @@ def _examples(options: CompareOptions, ways: Sequence[Way]) -> frozenset[str]:
     return frozenset().union(*(shown_example_queries(dict(plan)) for plan in plans))
 
 
-def _plan(judged: Judged, way: Way, part: str) -> None:
-    """Plan a way's run on a part; raise if it cannot be, or other results lie there."""
-    options = judged.options
-    folder = f"{options.out.rstrip('/')}/ways/{way.folder}" + f"/{part}" * (part != ALL)
-    plan = plan_way(options, way, (judged.labelled.parts[part].pools,), folder)
-    refuse_other_options(plan, panel_of(plan, os.environ))
-    judged.plans[way.name, part] = plan
-
-
 def _judge(judged: Judged, watch: Watch) -> None:
     """Let all ways judge, and find the one that agrees most; with halves let that one be tested."""
-    first, options = next(iter(judged.labelled.parts)), judged.options
+    (first, part), options = next(iter(judged.labelled.parts.items())), judged.options
     names = [way.name for way in judged.ways]
     for name in names:
         _judge_part(judged, name, first, watch)
-    pairs = judged.labelled.parts[first].pairs
-    judged.chosen = choose(pairs, judged.verdicts[first], options.measure)
+    judged.chosen = choose(part.pairs, judged.verdicts[first], options.measure)
     for name in dict.fromkeys((names[0], judged.chosen)) if options.halves else ():
         _judge_part(judged, name, TEST, watch)
 
@@ -159,17 +155,28 @@ def _next_command(options: CompareOptions) -> str:
 def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     """Measure the ways; write tables, the options of the chosen one, and the record."""
     options, labelled, ways, chosen = judged.options, judged.labelled, judged.ways, judged.chosen
-    figures, cost = _agreement_and_costs(judged)
+    ledger, costs = Ledger(options.ledger_dir), cost_requests(read_rows(options.ledger_dir))
+    figures = list[Figure]()
+    for part, by_way in judged.verdicts.items():
+        pairs = labelled.parts[part].pairs
+        for way, verdicts in by_way.items():
+            plan = judged.plans[way, part]
+            asked = find_requests(plan, panel_of(plan, os.environ), ledger)
+            figures += measure.agreement_figures(way, part, pairs, verdicts)
+            by_query = cost_queries(asked, costs)
+            figures += measure.cost_figures(way, part, pairs, verdicts, by_query)
+    paid = [sum(each) for each in zip(*costs.values(), strict=True)] or [0.0] * len(COST)
     gains = _gains(judged)
     compared = 0 if options.halves else sum(not isnan(gain.low) for _, gain in gains)
     figures += [measure.gain_figure(gain, part, compared) for part, gain in gains]
-    first, part = next(iter(labelled.parts.items()))
+    tested = [asdict(gain) for _, gain in gains if not isnan(gain.p)]
+    first, part_ = next(iter(labelled.parts.items()))
     shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
-    rows = describe_misjudged(part, labelled.people, judged.verdicts[first].values(), shown)
+    rows = describe_misjudged(part_, labelled.people, judged.verdicts[first].values(), shown)
     best = next(way for way in ways if way.name == chosen)
-    plan = plan_way(options, best, options.inputs, options.out)
-    write_text(options.out, CHOSEN, options_as_yaml(plan))
-    tested = [gain for _, gain in gains if not isnan(gain.p)]
+    write_text(
+        options.out, CHOSEN, options_as_yaml(plan_way(options, best, options.inputs, options.out))
+    )
     return finish(
         KIND,
         options,
@@ -190,27 +197,10 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
         ],
         parts={n: {"queries": p.queries, "items": len(p.items)} for n, p in labelled.parts.items()},
         labels=labelled.judgments,
-        tested=asdict(tested[0]) if tested else None,
-        cost=cost,
+        tested=tested[0] if tested else None,
+        cost=dict(zip(COST, map(float, paid), strict=True)),
         notes=[*notes, *_gaps(judged), *labelled.notes],
     )
-
-
-def _agreement_and_costs(judged: Judged) -> tuple[list[Figure], dict[str, float]]:
-    """Return the figures of each way, and what the whole ledger cost."""
-    ledger = Ledger(judged.options.ledger_dir)
-    costs = cost_requests(read_rows(judged.options.ledger_dir))
-    figures = list[Figure]()
-    for part, by_way in judged.verdicts.items():
-        pairs = judged.labelled.parts[part].pairs
-        for way, verdicts in by_way.items():
-            plan = judged.plans[way, part]
-            asked = find_requests(plan, panel_of(plan, os.environ), ledger)
-            by_query = cost_queries(asked, costs)
-            figures += measure.agreement_figures(way, part, pairs, verdicts)
-            figures += measure.cost_figures(way, part, pairs, verdicts, by_query)
-    paid = [sum(each) for each in zip(*costs.values(), strict=True)] or [0.0] * len(COST)
-    return figures, dict(zip(COST, map(float, paid), strict=True))
 
 
 def _gains(judged: Judged) -> list[tuple[str, Gain]]:

@@ -1,11 +1,9 @@
 """Change documents in ways that leave their relevance as it is, and write pools with the copies.
 
-A judge that is asked about a document and about its changed copy should judge both alike. A new
-probe is a row of `PROBES`.
-
-With graded, a query's pool has the drawn documents and their changed copies, under the query's own
-id: so the originals are asked about exactly as `annotate` does, and a shared ledger pays for them
-once. With zelo, every pair is a pool of its own.
+A judge that is asked about a document and about its changed copy should judge both alike. With
+graded, a query's pool has the drawn documents and their changed copies, under the query's own id:
+so the originals are asked about exactly as `annotate` does, and a shared ledger pays for them once.
+With zelo, every pair is a pool of its own.
 """
 
 import re
@@ -13,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import NamedTuple
 
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.errors import InputError
@@ -58,8 +57,7 @@ def _stuff(text: str, query: str, rng: Random) -> str:
     return f"{text[:at]}{' '.join(query.split())} {text[at:]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """What is changed, what a judge does that is moved by it, and what helps.
 
     ``change`` takes a document's text, a query and a seeded source. Without it, two documents are
@@ -69,11 +67,6 @@ class Probe:
     change: Callable[[str, str, Random], str] | None
     habit: str
     advice: str
-
-    def describe(self, shift: float) -> str:
-        """Return what a judge does with such a shift, after its name."""
-        words = ("more", "less") if self.change else ("first", "second")
-        return self.habit.format(words[shift < 0])
 
 
 PROBES = {
@@ -111,8 +104,7 @@ PROBES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProbedPair:
+class ProbedPair(NamedTuple):
     """A document and its changed copy; for the probe `order`, another document.
 
     ``pool_id`` is the id of the query in the pools that are judged.
@@ -127,16 +119,17 @@ class ProbedPair:
 
 @dataclass(slots=True)
 class Sample:
-    """The pairs to judge, the file of their pools, and what was left out of them."""
+    """The pairs to judge, the file of their pools, and what was left out of them.
+
+    ``left_out`` counts documents by probe and reason, and ``rejected`` the invalid or repeated
+    lines of the input; ``pool_ids`` are all that are taken.
+    """
 
     place: str
     pairs: list[ProbedPair] = field(default_factory=list)
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """how many documents by probe and reason"""
     pool_ids: set[str] = field(default_factory=set)
-    """all that are taken"""
     rejected: int = 0
-    """invalid or repeated lines of the input"""
 
     @property
     def notes(self) -> list[str]:
@@ -157,19 +150,18 @@ def draw_sample(
     Raises:
         InputError: the input holds no document, or none can be changed.
     """
-    counts, rejected = dict[str, int](), 0
-    for pool in (line.pool for shard in shards for line in read_lines(shard, LineLimits())):
+    sample, counts = Sample(f"{folder.rstrip('/')}/pools.jsonl"), dict[str, int]()
+    for pool in _read_pools(shards):
         if pool is None or pool.query_id in counts:
-            rejected += 1
+            sample.rejected += 1
         else:
             counts[pool.query_id] = len(pool.documents[: options.document_limit])
     chosen = draw_documents(counts, options.documents, options.seed)
     if not chosen:
         raise InputError("the input holds no pool with documents")
-    sample = Sample(f"{folder.rstrip('/')}/pools.jsonl", rejected=rejected)
     sample.pool_ids, unread = {*counts}, {*chosen}
     with open_for_writing(sample.place) as file:
-        for pool in (line.pool for shard in shards for line in read_lines(shard, LineLimits())):
+        for pool in _read_pools(shards):
             if pool and pool.query_id in unread:
                 unread.remove(pool.query_id)
                 for changed in _change_pool(options, probes, pool, chosen[pool.query_id], sample):
@@ -179,16 +171,15 @@ def draw_sample(
     return sample
 
 
+def _read_pools(shards: Sequence[str]) -> Iterator[Pool | None]:
+    return (line.pool for shard in shards for line in read_lines(shard, LineLimits()))
+
+
 def draw_documents(counts: Mapping[str, int], documents: int, seed: int) -> dict[str, list[int]]:
     """Draw documents over all queries: one of each query, then a second one, and so on.
 
-    Args:
-        counts: by query id, how many documents it has.
-        documents: how many to draw.
-        seed: of the draw.
-
-    Returns:
-        By query id, the places of its drawn documents; those that come first are drawn first.
+    ``counts`` is how many documents each query has. Returned are the places of those drawn, by
+    query id, the first ones first.
     """
     queries = sorted(query_id for query_id, count in counts.items() if count)
     Random(f"{seed}:probe").shuffle(queries)
@@ -227,8 +218,7 @@ def _change_pool(
             else:
                 pool_id = _unused(sample.pool_ids, pool.query_id, probe, document.id)
                 yield replace(pool, query_id=pool_id, documents=(document, changed))
-            names = (probe, pool.query_id, document.id, pool_id, changed.id)
-            sample.pairs.append(ProbedPair(*names))
+            sample.pairs.append(ProbedPair(probe, pool.query_id, document.id, pool_id, changed.id))
     if documents:
         yield replace(pool, documents=(*documents.values(),))
 

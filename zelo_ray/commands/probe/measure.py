@@ -1,7 +1,7 @@
 """Measure how far judgments move, over queries: shifts with intervals, tests and their power."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import nan
@@ -11,9 +11,11 @@ import numpy as np
 
 from zelo_ray.commands.probe.changes import PROBES, ProbedPair
 from zelo_ray.evaluation.significance import ALPHA, TIE, detectable_shift, holm, paired_test
-from zelo_ray.files.tables import read_table
+from zelo_ray.files.tables import iter_rows, read_table
 from zelo_ray.records import Grade, Vote
 from zelo_ray.report.figures import Figure
+
+_FIRST = ""  # stands for what is shown first
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,85 +37,48 @@ class ShiftedJudgment:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeShift:
-    """Mean shift of a judge's judgments under a probe.
+def measure_shifts(judgments: Iterable[ShiftedJudgment]) -> list[Figure]:
+    """Measure how far each judge's judgments move under each probe, by judge and probe.
 
     ``shift`` is the mean over queries of the means over their documents, with a 95% interval over
     queries, and p of a paired t-test over queries, corrected over all judges and probes (Holm).
-    ``up`` and ``down`` are the shares of documents that moved, and ``at_top`` that of originals
-    that cannot move up. ``detectable`` is the shift that would be found with a chance of 80%; NaN
-    if nothing moved, or with too few queries.
-    """
-
-    judge: str
-    probe: str
-    shift: float
-    low: float
-    high: float
-    p: float
-    up: float
-    down: float
-    at_top: float
-    detectable: float
-    documents: int
-    queries: int
-
-    @property
-    def moved(self) -> bool:
-        """Return whether the shift is significant, in either direction."""
-        return self.p < ALPHA
-
-    def fails(self, margin: float) -> bool:
-        """Return whether a harmful shift is significant and surely larger than a margin."""
-        is_either = PROBES[self.probe].change is None
-        return self.moved and (self.low > margin or (is_either and self.high < -margin))
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield it as rows of ``figures.parquet``, against its probe."""
-        for what in ("shift", "up", "down", "at top", "detectable"):
-            value = getattr(self, what.replace(" ", "_"))
-            more = (self.low, self.high, self.p) if what == "shift" else (nan, nan, nan)
-            sizes = (self.documents, self.queries)
-            yield Figure(self.judge, self.probe, what, "", value, *more, *sizes)
-
-
-def measure_shifts(judgments: Sequence[ShiftedJudgment], *, top: float) -> list[ProbeShift]:
-    """Measure the shift of each judge under each probe, by judge and probe.
-
-    ``top`` is the highest judgment; originals that have it cannot move up.
+    ``up`` and ``down`` are the shares of documents that moved. ``detectable`` is the shift that
+    would be found with a chance of 80%; NaN if nothing moved, or with too few queries.
     """
 
     def place(row: ShiftedJudgment) -> tuple[str, str]:
         return row.judge, row.probe
 
     groups = [[*rows] for _, rows in groupby(sorted(judgments, key=place), key=place)]
-    shifts = [_measure(rows, len(groups), top) for rows in groups]
-    corrected = holm(np.array([shift.p for shift in shifts])).tolist()
-    return [replace(shift, p=p) for shift, p in zip(shifts, corrected, strict=True)]
+    found = [_measure(rows, len(groups)) for rows in groups]
+    corrected = holm(np.array([shift.p for shift, *_ in found])).tolist()
+    shifts = [replace(each[0], p=p) for each, p in zip(found, corrected, strict=True)]
+    return [row for shift, each in zip(shifts, found, strict=True) for row in (shift, *each[1:])]
 
 
-def _measure(rows: Sequence[ShiftedJudgment], tests: int, top: float) -> ProbeShift:
+def _measure(rows: Sequence[ShiftedJudgment], tests: int) -> list[Figure]:
     by_query = defaultdict[str, list[float]](list)
     for row in rows:
         by_query[row.query_id].append(row.shift)
     means = np.array([np.mean(by_query[query_id]) for query_id in sorted(by_query)])
-    test = paired_test(means[np.newaxis], 0.95)
-    every = np.array([row.shift for row in rows])
-    return ProbeShift(
-        judge=rows[0].judge,
-        probe=rows[0].probe,
-        shift=float(test.mean[0]),
-        low=float(test.low[0]),
-        high=float(test.high[0]),
-        p=float(test.p[0]),
-        up=float((every > TIE).mean()),
-        down=float((every < -TIE).mean()),
-        at_top=float(np.mean([row.original >= top for row in rows])),
-        detectable=detectable_shift(means, tests),
-        documents=len(rows),
-        queries=len(means),
-    )
+    test, every = paired_test(means[np.newaxis], 0.95), np.array([row.shift for row in rows])
+    shift, low, high, p = (float(each[0]) for each in (test.mean, test.low, test.high, test.p))
+    others = {
+        "up": float((every > TIE).mean()),
+        "down": float((every < -TIE).mean()),
+        "detectable": detectable_shift(means, tests),
+    }
+    where, sizes = (rows[0].judge, rows[0].probe), (len(rows), len(means))
+    return [
+        Figure(*where, "shift", "", shift, low, high, p, *sizes),
+        *(Figure(*where, name, "", each, nan, nan, nan, *sizes) for name, each in others.items()),
+    ]
+
+
+def is_harmful(shift: Figure, margin: float) -> bool:
+    """Return whether a shift is significant, in the direction of a fault, and surely larger."""
+    is_either = PROBES[shift.against].change is None
+    return shift.p < ALPHA and (shift.low > margin or (is_either and shift.high < -margin))
 
 
 def read_judgments(
@@ -123,57 +88,36 @@ def read_judgments(
 
     Repeated grades count with their mean; a pair of votes counts if it was judged in both orders.
     """
-    find = _grades_of(out) if protocol == "graded" else _votes_of(out)
+    values, orders = defaultdict[Any, Any](list), defaultdict[Any, set[bool]](set)
+    is_graded = protocol == "graded"
+    name, record = ("grades", Grade) if is_graded else ("votes", Vote)
+    both = ("doc_id", "grade") if is_graded else ("doc_id_a", "doc_id_b", "preference", "swapped")
+    names = ("judge", "query_id", "key", *both)
+    for judge, pool_id, key, *said in iter_rows(read_table(out, name, names, record), *names):
+        places = {said[0]: said[1]}
+        if not is_graded:
+            a, b, preference, swapped = said
+            places = {a: -preference, b: preference, _FIRST: preference if swapped else -preference}
+            orders[judge, pool_id].add(swapped)
+        for place, value in places.items():
+            values[judge, pool_id, place].append((value, key))
     judgments, missing = list[ShiftedJudgment](), Counter[str]()
     for judge in judges:
         for pair in pairs:
-            original, changed, keys = find(judge, pair)
-            if not (original and changed):
+            place = pair.changed_id if PROBES[pair.probe].change else _FIRST
+            changed = values[judge, pair.pool_id, place]
+            original = values[judge, pair.pool_id, pair.doc_id]
+            if not is_graded:
+                original = []
+                changed = changed if len(orders[judge, pair.pool_id]) == 2 else []
+            if not changed or (is_graded and not original):
                 missing[judge] += 1
                 continue
-            first, second = float(np.mean(original)), float(np.mean(changed))
+            first, second = (
+                float(np.mean([value for value, _ in rows] or [0.0]))
+                for rows in (original, changed)
+            )
+            keys = tuple(key for _, key in (*original, *changed))
             about = (judge, pair.probe, pair.query_id, pair.doc_id)
-            judgments.append(ShiftedJudgment(*about, first, second, second - first, tuple(keys)))
+            judgments.append(ShiftedJudgment(*about, first, second, second - first, keys))
     return judgments, dict(missing)
-
-
-Find = Callable[[str, ProbedPair], tuple[list[float], list[float], list[str]]]
-"""Returns a judge's judgments of an original and of its copy, and the keys of its replies."""
-
-
-def _grades_of(out: str) -> Find:
-    columns, by_item = ("judge", "query_id", "doc_id", "grade", "key"), defaultdict[Any, Any](list)
-    for *place, grade, key in _rows(out, "grades", columns, Grade):
-        by_item[*place].append((grade, key))
-
-    def find(judge: str, pair: ProbedPair) -> tuple[list[float], list[float], list[str]]:
-        both = [by_item[judge, pair.pool_id, doc] for doc in (pair.doc_id, pair.changed_id)]
-        first, second = ([grade for grade, _ in item] for item in both)
-        return first, second, [key for item in both for _, key in item]
-
-    return find
-
-
-def _votes_of(out: str) -> Find:
-    columns = ("judge", "query_id", "doc_id_a", "preference", "swapped", "key")
-    by_pool = defaultdict[Any, Any](list)
-    for judge, pool_id, *vote in _rows(out, "votes", columns, Vote):
-        by_pool[judge, pool_id].append(vote)
-
-    def find(judge: str, pair: ProbedPair) -> tuple[list[float], list[float], list[str]]:
-        votes = by_pool[judge, pair.pool_id]
-        if {swapped for _, _, swapped, _ in votes} != {False, True}:
-            return [], [], []
-        is_order = PROBES[pair.probe].change is None
-        toward = [
-            preference if (swapped if is_order else a != pair.changed_id) else -preference
-            for a, preference, swapped, _ in votes
-        ]
-        return [0.0], toward, [key for *_, key in votes]
-
-    return find
-
-
-def _rows(out: str, name: str, columns: Sequence[str], record: type) -> Iterator[Any]:
-    table = read_table(out, name, columns, record).select(list(columns))
-    yield from zip(*(column.to_pylist() for column in table.columns), strict=True)

@@ -11,13 +11,19 @@ from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.dry_run import estimate_jobs
 from zelo_ray.commands.probe.changes import PROBES, Sample, draw_sample
-from zelo_ray.commands.probe.measure import ShiftedJudgment, measure_shifts, read_judgments
+from zelo_ray.commands.probe.measure import (
+    ShiftedJudgment,
+    is_harmful,
+    measure_shifts,
+    read_judgments,
+)
 from zelo_ray.commands.probe.report import build_report
 from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.preflight import files_to_judge
 from zelo_ray.engine.replacement import refuse_other_options
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.significance import queries_needed
 from zelo_ray.files.inputs import resolve_inputs
@@ -38,8 +44,6 @@ from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "probe"
-_TOP = {"graded": 3.0, "zelo": 1.0}
-"""The highest judgment of a document, by protocol."""
 _OWN = {
     *("blocks", "dry_run", "inputs", "ledger", "out", "protocol"),
     *("corpus", "queries", "columns", "document_limit"),
@@ -62,11 +66,11 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
         Stopped: while asking; nothing that was paid for is lost.
     """
     if options.dry_run:
-        with plan_probe(options, watch) as plan:
+        with _plan_for_estimate(options, watch) as plan:
             return estimate_jobs({"probe": plan}, options)
     given, options = options, with_absolute_places(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
-        panel = panel_to_probe(options)
+        panel = _panel_to_probe(options)
         probes, notes = choose_probes(options)
         with fresh_display(watch), claim_output(options, watch, KIND):
             salt_of(options.ledger_dir)
@@ -78,54 +82,70 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
         with fresh_display(watch):
             summary = judge_pools(plan, watch)
         with fresh_display(watch), claim_output(options, watch, KIND):
-            names = [judge.name for judge in panel]
-            judgments, missing = read_judgments(plan.out, plan.protocol, sample.pairs, names)
-            if not judgments:
-                raise InputError(f"no answer can be used: see {plan.out}/failures.parquet")
-            shifts = measure_shifts(judgments, top=_TOP[plan.protocol])
-            failing = [[s.judge, s.probe] for s in shifts if s.fails(options.fail_above)]
-            needed = queries_needed(len(shifts))
-            enough = all(shift.queries >= needed for shift in shifts)
             notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
-            notes += [
-                f"{judge} did not judge {count:,} of {counted(len(sample.pairs), 'pair')}: see "
-                f"{summary.out}/failures.parquet."
-                for judge, count in missing.items()
-            ]
-            return finish(
-                KIND,
-                options,
-                {
-                    "figures": figures_table([row for shift in shifts for row in shift.figures()]),
-                    "shifted": table_of(judgments, ShiftedJudgment),
-                },
-                build_report,
-                complete=enough and summary.complete and not sample.rejected and not missing,
-                is_worse=bool(failing),
-                next_command=_next_command(given, fails=bool(failing)),
-                prices=table_version(options.prices),
-                failing=failing,
-                needed=needed,
-                judges=names,
-                summary={
-                    "queries": len({pair.query_id for pair in sample.pairs}),
-                    "documents": len({(pair.query_id, pair.doc_id) for pair in sample.pairs}),
-                    "failures": summary.failures,
-                    "dollars_in_all": summary.dollars_in_all,
-                    "unpriced": summary.unpriced,
-                },
-                notes=notes,
-            )
+            results = _finish(options, plan, sample, summary, notes)
+    if results.record["failing"] and not given.instructions:
+        update = {"instructions": _ONLY_WHAT_IT_SAYS, "out": sibling_path(given.out, "instructed")}
+        results.next_command = command_from_options(given.model_copy(update=update))
+    return results
+
+
+def _finish(
+    options: ProbeOptions,
+    plan: AnnotateOptions,
+    sample: Sample,
+    summary: Summary,
+    notes: list[str],
+) -> Results:
+    """Measure judges, and write."""
+    names = [judge.name for judge in panel_of(plan, os.environ)]
+    judgments, missing = read_judgments(plan.out, plan.protocol, sample.pairs, names)
+    if not judgments:
+        raise InputError(f"no answer can be used: see {plan.out}/failures.parquet")
+    figures = measure_shifts(judgments)
+    shifts = [row for row in figures if row.what == "shift"]
+    failing = [[row.of, row.against] for row in shifts if is_harmful(row, options.fail_above)]
+    notes += [
+        f"{judge} did not judge {count:,} of {counted(len(sample.pairs), 'pair')}: see "
+        f"{summary.out}/failures.parquet."
+        for judge, count in missing.items()
+    ]
+    needed, fewest = queries_needed(len(shifts)), dict[str, int]()
+    for row in shifts:
+        fewest[row.against] = min(row.queries, fewest.get(row.against, row.queries))
+    few = [f"{count:,} ({probe})" for probe, count in fewest.items() if count < needed]
+    if few:
+        notes.append(
+            f"Too few queries: {', '.join(few)}; the shift of a probe cannot be significant with "
+            f"fewer than {needed:,}."
+        )
+    return finish(
+        KIND,
+        options,
+        {
+            "figures": figures_table(figures),
+            "shifted": table_of(judgments, ShiftedJudgment),
+        },
+        build_report,
+        complete=not few and summary.complete and not sample.rejected and not missing,
+        is_worse=bool(failing),
+        prices=table_version(options.prices),
+        failing=failing,
+        judges=names,
+        summary={
+            "queries": len({pair.query_id for pair in sample.pairs}),
+            "documents": len({(pair.query_id, pair.doc_id) for pair in sample.pairs}),
+            "dollars_in_all": summary.dollars_in_all,
+            "unpriced": summary.unpriced,
+        },
+        notes=notes,
+    )
 
 
 @contextmanager
-def plan_probe(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]:
-    """Yield the options of the run that judges the pools, for an estimate; they exist until then.
-
-    Raises:
-        InputError, OptionError, PanelError: as `run` would.
-    """
-    panel_to_probe(options, keys=False)
+def _plan_for_estimate(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]:
+    """Yield the options of the run that judges the pools; these exist until then."""
+    _panel_to_probe(options, keys=False)
     probes, notes = choose_probes(options)
     for note in notes:
         watch.say(note)
@@ -154,13 +174,8 @@ def choose_probes(options: ProbeOptions) -> tuple[list[str], list[str]]:
     return probes, notes
 
 
-def panel_to_probe(options: ProbeOptions, *, keys: bool = True) -> tuple[Judge, ...]:
-    """Return the judges; ``keys`` is whether those of their providers have to be there.
-
-    Raises:
-        PanelError: there is no such judge.
-        OptionError: a judge only replays what was recorded, and of copies nothing was.
-    """
+def _panel_to_probe(options: ProbeOptions, *, keys: bool = True) -> tuple[Judge, ...]:
+    """Return the judges; refuse one that only replays what was recorded: of copies nothing was."""
     panel = panel_of(options, os.environ, keys=keys)
     if name := next((judge.name for judge in panel if RECORDING in judge.options), ""):
         raise OptionError(
@@ -200,17 +215,3 @@ def _draw(
     copies = counted(len(sample.pairs), "changed copy", "changed copies")
     watch.say(f"{copies} of documents: {', '.join(probes)}")
     return sample, notes
-
-
-def _next_command(options: ProbeOptions, *, fails: bool) -> str:
-    """Return how to probe with instructions; else how to judge the input with these judges."""
-    if fails and not options.instructions:
-        update = {"instructions": _ONLY_WHAT_IT_SAYS, "dry_run": False}
-        out = sibling_path(options.out, "instructed")
-        return command_from_options(options.model_copy(update={**update, "out": out}))
-    given = options.model_fields_set & AnnotateOptions.model_fields.keys()
-    given -= {"ledger", "max_usd", "out", "replace"}
-    values = {name: getattr(options, name) for name in given}
-    values |= {"protocol": options.protocol, "dry_run": True}
-    out = sibling_path(options.out, "judged")
-    return command_from_options(AnnotateOptions.model_construct(**values, out=out))

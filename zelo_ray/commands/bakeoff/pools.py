@@ -1,7 +1,7 @@
-"""Read what a bake-off takes: truth, runs, and the pools of the truth's queries."""
+"""Read the pools of the truth's queries, and write them with the rankers' scores."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,6 @@ from zelo_ray.files.pools import Line, LineLimits, annotate_line, read_lines
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import find_shards, open_for_writing
 from zelo_ray.files.wording import counted
-from zelo_ray.names import did_you_mean
 from zelo_ray.rerankers.ranking import query_fields
 
 _ODD = re.compile(r"[^\w.+-]+")
@@ -68,20 +67,6 @@ def _needs_pools(options: BakeoffOptions) -> bool:
     return bool(options.rerankers or options.pools or options.slices or options.write_annotated)
 
 
-def check_names(rankers: Collection[str], runs: Collection[str], baseline: str | None) -> None:
-    """Raise `OptionError` if two rankers have one name, or the baseline is none of several."""
-    names = [*rankers, *runs]
-    if twins := {*rankers} & {*runs}:
-        do = "--runs NAME=FILE"
-        raise OptionError(f"two rankers are named {min(twins)}; name one of them, as {do}")
-    if baseline and baseline not in names:
-        near = did_you_mean(baseline, names)
-        there = f"there are {', '.join(names)} (--runs NAME=FILE adds one)"
-        raise OptionError(f"--baseline: {baseline} is no ranker{near}; {there}")
-    if baseline and len(names) == 1:
-        raise OptionError(f"--baseline: {baseline} is the only ranker; name --runs or --rerankers")
-
-
 def count_pools(
     truth: pa.Table, counts: Mapping[str, Count], options: BakeoffOptions, watch: Watch
 ) -> tuple[Pools, pa.Table]:
@@ -117,14 +102,13 @@ def count_pools(
         raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
     requests = ", ".join(f"{name} {n:,}" for name, n in count.planned.items()) or "none"
     sizes = f"{counted(count.pools, 'query', 'queries')}, {counted(count.documents, 'document')}"
-    says = [f"{sizes}; requests: {requests}", *count.reports, *count.own]
+    for line in (f"{sizes}; requests: {requests}", *count.reports, *count.own):
+        watch.say(line)
     if count.rejected:
         bad = counted(count.rejected, "invalid input line")
-        says.append(f"Rejected {bad}; see rejected.parquet.")
+        watch.say(f"Rejected {bad}; see rejected.parquet.")
     if (lost := len(query_ids) - count.pools) > 0:
-        says.append(f"{lost:,} queries of the truth have no pool, and are left out")
-    for line in says:
-        watch.say(line)
+        watch.say(f"{lost:,} queries of the truth have no pool, and are left out")
     ids = pa.array([query_id for *_, query_id in count.places], pa.string())
     return pools, truth.filter(pc.is_in(truth["query_id"], ids))
 

@@ -1,0 +1,60 @@
+"""Names of judges are short where people read them, and whole in files and for programs."""
+
+from pathlib import Path
+
+from markupsafe import Markup
+
+from tests.builders import agreement_of, write_lines
+from zelo_ray.report.model import Report, Section, Warn, chart, table
+from zelo_ray.report.names import short_names, with_short_names
+
+LONG = "openai:Qwen/Qwen3-32B@http://localhost:8000/v1"
+
+
+def test_a_name_lacks_folders_and_the_url_where_it_is_still_one():
+    names = [
+        LONG,
+        "openai:gpt-6-luna",
+        "recorded:/a/b/reader.jsonl",
+        "listwise:openai:x@https://h/v1",
+    ]
+    assert short_names(names) == {
+        LONG: "openai:Qwen3-32B",
+        "recorded:/a/b/reader.jsonl": "recorded:reader.jsonl",
+        "listwise:openai:x@https://h/v1": "listwise:openai:x",
+    }
+    assert short_names(["recorded:a/x.jsonl", "recorded:b/x.jsonl"]) == {}
+    assert short_names(["openai:m", "openai:m@http://h/v1"]) == {}
+
+
+def test_a_report_is_short_everywhere_and_says_it_once():
+    advice = f"Ask --judges {LONG}"
+    picture = chart(Markup("<text>{}</text>").format(LONG), "Of judges")
+    rows = table([{"of": LONG}], {"judge": "of"})
+    report = Report(
+        "A title",
+        lead=[f"{LONG} is best."],
+        sections=[Section("a", "A", [picture, rows, rows])],
+        find_warnings=lambda: [Warn("place", "note", f"{LONG} sways", advice)],
+        names=[LONG, "openai:gpt-6-luna"],
+    )
+    shown = with_short_names(report)
+    [warn], (section,) = shown.warnings, shown.sections
+    assert (shown.lead, warn.text) == (["openai:Qwen3-32B is best."], "openai:Qwen3-32B sways")
+    assert warn.advice == advice, "it can be typed"
+    assert section.parts[0].pictures[()] == "<text>openai:Qwen3-32B</text>"
+    assert [part.rows for part in section.parts[1:]] == [[["openai:Qwen3-32B"]]] * 2
+    assert [LONG in part.caption for part in section.parts[1:]] == [True, False]
+    assert report.sections[0].parts[1].rows == [[LONG]]
+
+
+def test_files_and_json_have_the_whole_name(tmp_path):
+    rows = [{"query_id": "q", "doc_id": f"d{n}", "grade": n % 4} for n in range(8)]
+    votes = write_lines(tmp_path / "j.jsonl", [{**row, "judge": LONG} for row in rows])
+    human = write_lines(tmp_path / "h.jsonl", rows)
+    results = agreement_of(votes, "--human", human, "--out", tmp_path / "out")
+    assert LONG in {row["of"] for row in results.figures}
+    document = results.to_document("agree", "")
+    assert LONG in str(document["sections"])
+    assert "openai:Qwen3-32B agrees most" in results.to_text()
+    assert "openai:Qwen3-32B" in Path(results.write_report()).read_text()
