@@ -91,6 +91,7 @@ def figures_section(
     who: str = "judge",
     against: str = "against",
     scale: str = "scale",
+    items: str = "items",
     matrix: bool = False,
     file: str = "figures.parquet",
     more: Sequence[Any] = (),
@@ -107,6 +108,7 @@ def figures_section(
         who: what has figures, as the heading of its column.
         against: the same of whom they are measured against.
         scale: the same of scales.
+        items: the same of what each figure rests on.
         matrix: whether the chart has a cell for every two, or a line for each.
         file: with all rows.
         more: further parts.
@@ -120,7 +122,7 @@ def figures_section(
             groups.setdefault((what, row["scale"]), []).append(row)
     draw = _matrix if matrix else _intervals
     pictures = {key: draw(group, shown[key[0]]) for key, group in groups.items()}
-    headings = who, against, scale
+    headings = who, against, scale, items
     parts = [_chart(pictures, caption, scale), _table(found, shown, headings, file), *more]
     return [Section(name, title, parts)]
 
@@ -163,7 +165,7 @@ def _matrix(rows: Sequence[Row], how: Shown) -> Markup:
 
 
 def _table(
-    rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str], file: str
+    rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str, str], file: str
 ) -> Table:
     """Return a row for each of whom, against whom and on which scale, a column for each figure."""
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -178,7 +180,7 @@ def _table(
         if what in tested:
             p = "p" if len(tested) == 1 else f"p of {what}"
             columns[p] = lambda key, what=what: Cell(lines[key].get(what, {"p": nan})["p"], ".2g")
-    columns["items"] = lambda key: max(row["items"] for row in lines[key].values())
+    columns[headings[3]] = lambda key: max(row["items"] for row in lines[key].values())
     return table(lines, columns, file=file)
 
 

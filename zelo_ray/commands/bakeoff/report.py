@@ -169,6 +169,7 @@ def _leaderboard(results: Results, alone: str) -> list[Section]:
         "Each ranker's mean over queries, with its interval. Two intervals may overlap and the "
         "difference be significant: see below.",
         who="ranker",
+        items="queries",
         file="means.parquet",
         more=[*_share_of_pairs(results), _explain_means(results, queries)],
     )
