@@ -26,7 +26,7 @@ from urllib.request import urlopen
 from benchmarks.online import MODEL, requests_of
 from tests import crash
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.providers.openai.connection import build_body
+from zelo_ray.providers.openai import build_body
 
 LIMITS = (("600 rpm", ("--rpm", "600")), ("6,000 rpm", ("--rpm", "6000")))
 TOKENS = (("400,000 tpm", ("--rpm", "6000", "--tpm", "400000")),)

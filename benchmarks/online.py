@@ -25,7 +25,7 @@ from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import find_protocol
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import build_panel
-from zelo_ray.providers.openai.connection import build_body
+from zelo_ray.providers.openai import build_body
 from zelo_ray.records import Request
 
 MODEL = "gpt-6-luna"

@@ -146,7 +146,8 @@ def test_bedrock_is_a_server_at_a_url(cloud, tmp_path):
     judge = f"openai:{clouds.BEDROCK_MODEL}@{cloud.url}/bedrock/openai/v1"
     environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
     refused = ask([pool_of()], tmp_path / "1", environ, **by_url(judge, *environ))
-    assert "set response_format: json_object, or none" in why_stopped(refused)
+    assert statuses(refused) == {"failed": 6}
+    assert "set response_format: json_object, or none" in refused.books[0].reason
     options = by_url(judge, *environ, response_format="none")
     asker = ask([pool_of()], tmp_path / "2", environ, **options)
     assert statuses(asker) == {"ok": 6}

@@ -16,13 +16,13 @@ from zelo_ray.providers.dotenv import DotenvFile
 
 OF_SHELL, OF_FILE = "the-key-of-the-shell", "the-key-of-the-file"
 _PROVIDERS = {
-    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "zelo_ray.providers.openai.chat"),
+    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "zelo_ray.providers.openai"),
     "anthropic": (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_BASE_URL",
-        "zelo_ray.providers.anthropic.messages",
+        "zelo_ray.providers.anthropic",
     ),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "zelo_ray.providers.gemini.generate"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "zelo_ray.providers.gemini"),
 }
 _RERANKERS = {
     "cohere": ("CO_API_KEY", "CO_API_URL"),
@@ -80,7 +80,7 @@ def findings(**options):
 def own_address(fakes, monkeypatch):
     """The fakes stand where the providers themselves are: no shell names an address."""
     for name, (_, variable, module) in _PROVIDERS.items():
-        monkeypatch.setattr(f"{module}.BASE_URL", fakes.urls[name])
+        monkeypatch.setattr(f"{module}.DIALECT.base_url", fakes.urls[name])
         monkeypatch.delenv(variable)
     return fakes
 

@@ -14,9 +14,9 @@ from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel, refuse_unlimited, server_chooses_sampling
-from zelo_ray.providers.anthropic.connection import build_body as messages
-from zelo_ray.providers.anthropic.connection import read_answer as messages_read
-from zelo_ray.providers.gemini.connection import read_answer as generated_read
+from zelo_ray.providers.anthropic import build_body as messages
+from zelo_ray.providers.anthropic import read_answer as messages_read
+from zelo_ray.providers.gemini import read_answer as generated_read
 from zelo_ray.providers.pricing import find_unpriced, highest_price, price
 from zelo_ray.records import Request, Usage
 

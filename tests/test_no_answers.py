@@ -23,7 +23,7 @@ from tests.provider_calls import (
     rerank_outcome,
 )
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
-from zelo_ray.providers.endings import classify_ending
+from zelo_ray.providers.reading import classify_ending
 from zelo_ray.records import Answer, Usage
 
 FAILED = ["error", "ERROR", "failed", "network_error", "abort", "insufficient_system_resource"]

@@ -9,10 +9,7 @@ from genai_prices.data import providers as listed
 
 from tests.builders import THREE
 from zelo_ray.options import Price
-from zelo_ray.providers import load_provider
-from zelo_ray.providers.anthropic import connection as anthropic
-from zelo_ray.providers.gemini import connection as gemini
-from zelo_ray.providers.openai import connection as openai
+from zelo_ray.providers import anthropic, gemini, load_provider, openai
 from zelo_ray.providers.pricing import find_unpriced, highest_price, price, table_version
 from zelo_ray.records import Judge, Usage
 

@@ -14,14 +14,20 @@ from tests.builders import THREE
 from tests.fakes import Fakes, Fault
 from tests.provider_calls import KEY, SECRET, Verdict, check_discreet, request_for, send
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider, outcome
-from zelo_ray.providers.anthropic import connection as anthropic_connection
-from zelo_ray.providers.anthropic import messages
-from zelo_ray.providers.gemini import connection as gemini_connection
-from zelo_ray.providers.headers import duration, server_delay
-from zelo_ray.providers.openai import chat
-from zelo_ray.providers.openai import connection as openai_connection
-from zelo_ray.providers.outcome import Caller, Reading, attempt_call
+from zelo_ray.providers import (
+    Fatal,
+    Refused,
+    Retry,
+    RetryKind,
+    Settings,
+    anthropic,
+    faults,
+    gemini,
+    load_provider,
+    openai,
+)
+from zelo_ray.providers.outcome import Caller, attempt_call
+from zelo_ray.providers.reading import duration, server_delay
 from zelo_ray.records import Answer, Judge, Request, Usage
 
 VARIABLES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")
@@ -227,11 +233,11 @@ def openai_headers(limit, remaining, reset, tokens=None):
     ],
 )
 def test_limits_in_openais_headers(headers, told):
-    assert chat.rates(headers) == told
+    assert openai.rates(headers) == told
 
 
 def test_limits_in_anthropics_headers():
-    rates, start = messages.rates, "anthropic-ratelimit"
+    rates, start = anthropic.rates, "anthropic-ratelimit"
     every = {
         f"{start}-requests-limit": "4000",
         f"{start}-tokens-limit": "480000",
@@ -387,7 +393,7 @@ def test_characters_of_all_kinds(fakes, provider):
     [
         (lambda _: None, r"unexpected RuntimeError at test_providers\.py:\d+"),
         (lambda error: error.details, r"unexpected AttributeError at test_providers\.py:\d+"),
-        (lambda error: outcome.Fault(400, str(error), [KEY, SECRET, 7, None]), "400"),
+        (lambda error: faults.Fault(400, str(error), [KEY, SECRET, 7, None]), "400"),
     ],
 )
 def test_an_unexpected_error_is_refused_without_its_text(fault, words):
@@ -396,7 +402,7 @@ def test_an_unexpected_error_is_refused_without_its_text(fault, words):
 
     async def run():
         caller = Caller("openai:m", Settings(KEY), ("K",), fault, (SECRET,))
-        await attempt_call(call(), caller, Reading(dict, dict))
+        await attempt_call(call(), caller, dict, dict)
 
     with pytest.raises(Refused, match=words) as caught:
         asyncio.run(run())
@@ -448,15 +454,15 @@ def test_gemini_options(fakes):
 
 
 def test_readings_that_the_fakes_do_not_give():
-    def openai(message, **more):
-        return openai_connection.read_answer({"choices": [{"message": message}], **more})
+    def read_openai(message, **more):
+        return openai.read_answer({"choices": [{"message": message}], **more})
 
-    assert openai({"content": "{}"}) == Answer("ok", "{}", Usage())  # many compatible servers
-    assert openai({"content": None}).text == ""
+    assert read_openai({"content": "{}"}) == Answer("ok", "{}", Usage())  # many compatible servers
+    assert read_openai({"content": None}).text == ""
     with pytest.raises(TypeError):
-        openai({"content": [{"type": "text"}]})
+        read_openai({"content": [{"type": "text"}]})
     parts = [{"text": "hm", "thought": True}, {"text": "{"}, {"text": "}"}]
-    answer = gemini_connection.read_answer(
+    answer = gemini.read_answer(
         {
             "candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}],
             "usageMetadata": {"promptTokenCount": 7, "thoughtsTokenCount": 5},
@@ -467,7 +473,7 @@ def test_readings_that_the_fakes_do_not_give():
     usage["cache_creation_input_tokens"] = 100
     blocks = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "{}"}]
     full = "model_context_window_exceeded"
-    answer = anthropic_connection.read_answer(
+    answer = anthropic.read_answer(
         {"model": "m", "content": blocks, "stop_reason": full, "usage": usage}
     )
     assert answer == Answer("truncated", "{}", Usage(111, 3, 10, 100), "m", f"stop_reason: {full}")

@@ -17,7 +17,7 @@ from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.zelo import LetterVote
 from zelo_ray.providers import build_panel, panel_of
-from zelo_ray.providers.choices import letter_probabilities
+from zelo_ray.providers.reading import letter_probabilities
 from zelo_ray.records import CODE_PLACEHOLDER, Vote, read_response
 
 POOL, TOKEN, ZELO = pool_of(range(6)), {"answer": "token"}, load_protocol("zelo")

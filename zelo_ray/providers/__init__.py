@@ -7,26 +7,19 @@ installed package declares in ``zelo_ray.providers``. So is a provider of rerank
 of three errors; `zelo_ray.engine.calling` decides what to do about each.
 """
 
-import hashlib
-import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
-
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-
-from zelo_ray.errors import PanelError, format_error
-from zelo_ray.names import did_you_mean
-from zelo_ray.options import AnnotateOptions, JudgingOptions
-from zelo_ray.providers.addresses import find_url_error, lacks_scheme
-from zelo_ray.providers.extra_body import (
-    TIERS,
-    find_costly_field,
-    refuse_reserved,
-    sets_temperature,
+from zelo_ray.providers.panel import (
+    build_panel,
+    connect,
+    find_key,
+    fingerprint,
+    panel_of,
+    refuse_unconnected,
+    refuse_unknown_names,
+    refuse_unlimited,
+    refuse_without_probabilities,
+    server_chooses_sampling,
+    with_options,
 )
-from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.providers.provider import (
     Batch,
     Batches,
@@ -41,7 +34,6 @@ from zelo_ray.providers.provider import (
     Settings,
 )
 from zelo_ray.providers.registry import (
-    ENCODERS,
     PROVIDERS,
     RERANKERS,
     is_own_provider,
@@ -50,7 +42,6 @@ from zelo_ray.providers.registry import (
     load_provider,
     parse_judge,
 )
-from zelo_ray.records import Judge, first_error
 
 __all__ = [
     "PROVIDERS",
@@ -83,321 +74,3 @@ __all__ = [
     "server_chooses_sampling",
     "with_options",
 ]
-
-_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex")
-"""Providers whose options are checked here; the others check their own."""
-_MOST_TOKENS = 10_000_000
-_Words = Annotated[str, Field(min_length=1)]
-
-
-def connect(judge: Judge, settings: Settings) -> Connection:
-    """Open a connection to a judge.
-
-    Raises:
-        PanelError: it cannot be opened.
-    """
-    try:
-        return load_provider(judge.provider).connect(settings)
-    except (Fatal, PanelError) as error:
-        raise PanelError(str(error)) from None
-    except (Exception, SystemExit) as error:
-        if not is_own_provider(judge.provider):
-            raise
-        raise PanelError(f"{judge.name}: cannot be connected: {format_error(error)}") from None
-
-
-def refuse_unconnected(judge: Judge, key: str) -> None:
-    """Refuse a judge that cannot be connected, where more than a key may be lacking.
-
-    A provider with a key and models of its own is not tried: its SDK takes long to import.
-
-    Raises:
-        PanelError: it cannot be connected.
-    """
-    provider = load_provider(judge.provider)
-    if not (provider.key_variables and provider.models):
-        connect(judge, Settings(key, judge.base_url))
-
-
-def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Return a judge's key from the variable that ``variables`` names, else its provider's.
-
-    A provider's key is never sent to a server named by its URL; without a key of its own that
-    server gets "none", which such servers ignore.
-
-    Raises:
-        PanelError: no variable holds one.
-    """
-    names = load_provider(judge.provider).key_variables
-    if judge.name in variables:
-        names = (variables[judge.name],)
-    elif judge.base_url or not names:
-        return "none"
-    for name in names:
-        if environ.get(name):
-            return environ[name]
-    raise PanelError(f"{judge.name}: set {' or '.join(names)} in the environment or in .env")
-
-
-def fingerprint(key: str) -> str:
-    """Return a short hash that tells keys apart without revealing them."""
-    return hashlib.sha256(key.encode()).hexdigest()[:8]
-
-
-def build_panel(
-    names: Sequence[str],
-    options: Mapping[str, Mapping[str, Any]],
-    environ: Mapping[str, str] = os.environ,
-) -> tuple[Judge, ...]:
-    """Build the judges of a panel by name, each with all its options.
-
-    Without names: the default model of every provider whose key is set.
-
-    Raises:
-        PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
-    """
-    judges = [parse_judge(name) for name in names] or _judges_with_keys(environ)
-    if not judges:
-        raise PanelError(
-            "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY "
-            "(or GOOGLE_API_KEY), or try it without any key: --judges offline"
-        )
-    panel: dict[str, Judge] = {}
-    for judge in judges:
-        if is_reranker(judge.provider) and judge.provider not in ENCODERS:
-            raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
-        provider = load_provider(judge.provider)
-        if judge.provider in ENCODERS and not judge.model:
-            raise PanelError(f"{judge.provider}: name a model: {judge.provider}:FOLDER")
-        models = [judge.model] if judge.model else provider.models
-        models = tuple(provider.judges_in(judge.model)) if provider.judges_in else models
-        if not models:
-            raise PanelError(f"{judge.provider}: name a model: {judge.provider}:MODEL")
-        for member in (replace(judge, model=model) for model in models):
-            if member.name in panel:
-                raise PanelError(f"judge {member.name} is named twice")
-            panel[member.name] = _with_fingerprint(
-                with_options(member, options.get(member.name, {})), provider
-            )
-    refuse_unknown_names("judge", list(panel), {"judge_options": options})
-    return tuple(panel.values())
-
-
-def _with_fingerprint(judge: Judge, provider: Provider) -> Judge:
-    """Return a judge whose version says which local model it is, if the user does not say it.
-
-    Raises:
-        PanelError: there is no such model.
-    """
-    if provider.fingerprint is None or judge.options["version"] is not None:
-        return judge
-    return replace(judge, options={**judge.options, "version": provider.fingerprint(judge)})
-
-
-def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
-    """Return the judge with all its options: its own, then its provider's defaults.
-
-    Raises:
-        PanelError: its URL, its model or an option is wrong.
-    """
-    provider = load_provider(judge.provider)
-    _check_url(judge, provider)
-    if provider.closed and judge.model not in provider.models:
-        near = did_you_mean(judge.model, provider.models)
-        raise PanelError(
-            f"unknown judge {judge.name}{near}; there are {', '.join(provider.models)}"
-        )
-    if unknown := set(own) - set(provider.options):
-        what = f"unknown option {min(unknown)!r}{did_you_mean(min(unknown), provider.options)}"
-        allowed = ", ".join(sorted(provider.options)) or "none"
-        raise PanelError(f"{judge.name}: {what}; known: {allowed}")
-    options, transport = (
-        {**provider.options, **own, **_fixed_options(judge, provider)},
-        dict(provider.transport),
-    )
-    for name in (
-        option for option, usual in provider.options.items() if isinstance(usual, Mapping)
-    ):
-        options[name] = {} if options[name] is None else options[name]
-        if not isinstance(options[name], Mapping):
-            raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
-    refuse_wrong_options(judge, options)
-    if body := options.get("extra_body"):
-        hint = "; there is the option response_format" if "response_format" in options else ""
-        if not is_reranker(judge.provider):
-            refuse_reserved(judge.name, body, form=hint)
-        fields = {name: value for name, value in body.items() if name not in TIERS}
-        transport |= {"extra_body": fields} if fields != body else {}
-    return replace(judge, options=options, transport=transport)
-
-
-def panel_of(
-    options: JudgingOptions, environ: Mapping[str, str], *, keys: bool = True
-) -> tuple[Judge, ...]:
-    """Return the panel that a job's options ask for, checked as far as possible without a call.
-
-    Args:
-        options: the job's.
-        environ: the environment variables that hold keys.
-        keys: whether each judge must have its key, and be ready for calls.
-
-    Raises:
-        PanelError: a judge or one of its options is unknown, has no key, or no price for a budget;
-            or an option is for a judge that is not on the panel.
-    """
-    panel = build_panel(options.judges, options.judge_options, environ)
-    by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
-    refuse_unknown_names("judge", [judge.name for judge in panel], by_judge)
-    for judge in panel if keys else ():
-        key = find_key(judge, options.api_key_env, environ)
-        refuse_unconnected(judge, key)
-    if isinstance(options, AnnotateOptions):  # others have one of these for each way of judging
-        refuse_without_probabilities(panel, options)
-    if options.max_usd is not None and (unknown := find_unpriced(panel, options.prices)):
-        raise PanelError(
-            f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
-            f"prices: {{'{unknown[0]}': {{input: X, output: X}}}}, dollars for a million tokens"
-        )
-    for judge in panel if options.max_usd is not None else ():
-        refuse_unlimited(judge, judge.name)
-    return panel
-
-
-def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOptions) -> None:
-    """Refuse judges that give no probabilities of letters, where votes rest on them.
-
-    Args:
-        panel: the judges.
-        options: of the run; whether it takes votes of one token says ``answer``, if it has that.
-
-    Raises:
-        PanelError: a judge's API has none, or is asked in batches, from which none are read.
-    """
-    for judge in panel if getattr(options, "answer", "") == "token" else ():
-        provider = load_provider(judge.provider)
-        if not provider.gives_probabilities:
-            raise PanelError(
-                f"{judge.name} gives no log-probabilities, and --answer token takes its votes from "
-                "them: leave it out, or ask with --answer reasoned (openai, and servers that speak "
-                "its protocol, have log-probabilities)"
-            )
-        if options.mode == "batch" and provider.batch and not judge.base_url:
-            raise PanelError(
-                f"{judge.name}: --answer token is not asked in batches; leave out --mode batch"
-            )
-
-
-def refuse_unlimited(judge: Judge, name: str) -> None:
-    """Refuse a judge whose cost per answer has no upper bound, which a budget needs.
-
-    Raises:
-        PanelError: the judge has no output limit, or additional fields that may raise the cost.
-    """
-    if judge.options.get("max_output_tokens", 1) is None:
-        raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
-    if dearer := find_costly_field(judge.options.get("extra_body", {})):
-        raise PanelError(
-            f"{name}: --max-usd cannot be kept with {dearer} in extra_body; leave it out (how long "
-            "answers may be says max_output_tokens)"
-        )
-
-
-def server_chooses_sampling(judge: Judge) -> bool:
-    """Return whether no temperature is set for a server named by its URL, so that it chooses."""
-    unset = "temperature" in judge.options and judge.options["temperature"] is None
-    return (
-        bool(judge.base_url) and unset and not sets_temperature(judge.options.get("extra_body", {}))
-    )
-
-
-def refuse_unknown_names(
-    what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Refuse options for judges that are not on the panel, since the name may be mistyped.
-
-    Args:
-        what: "judge" or "reranker", for the message.
-        names: of the judges or rerankers of the run.
-        options: by option, the values by judge.
-
-    Raises:
-        PanelError: an option is for another name.
-    """
-    where = " on the panel" if what == "judge" else ""
-    for option, by_judge in options.items():
-        for stranger in (name for name in by_judge if name not in names):
-            group = [name for name in names if name.startswith(f"{stranger}:")]
-            near = "" if group else did_you_mean(stranger, names)
-            suggestion = near or f"; there are {', '.join(group or names) or 'none'}"
-            raise PanelError(f"{option}: no {what} {stranger!r}{where}{suggestion}")
-
-
-def _check_url(judge: Judge, provider: Provider) -> None:
-    url, name = urlsplit(judge.base_url or "http://none"), f"{judge.provider}:{judge.model}"
-    if url.username or url.password:
-        raise PanelError(f"{name}: no key in a URL; use api_key_env")
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if provider.key_variables and not judge.base_url and lacks_scheme(judge.model):
-        raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if judge.base_url and provider.url_variable and not provider.key_variables:
-        raise PanelError(f"{name}: takes no URL; its address is in {provider.url_variable}")
-    if judge.base_url and judge.provider in PROVIDERS and not provider.key_variables:
-        raise PanelError(
-            f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
-            "protocol is openai:MODEL@URL"
-        )
-    if wrong := find_url_error(judge.base_url or ""):
-        raise PanelError(f"{name}: {wrong}")
-
-
-def _fixed_options(judge: Judge, provider: Provider) -> Mapping[str, Any]:
-    """Return the options of a judge that its provider sets, such as the digest of a recording."""
-    if provider.judges_in is None:
-        return {}
-    judges = provider.judges_in(judge.model)
-    if judge.model not in judges:
-        names = ", ".join(f"{judge.provider}:{name}" for name in judges)
-        raise PanelError(f"{judge.name} stands for {len(judges)} judges; name one: {names}")
-    return judges[judge.model]
-
-
-def _judges_with_keys(environ: Mapping[str, str]) -> list[Judge]:
-    judges = []
-    for name in PROVIDERS:
-        provider = load_provider(name)
-        if provider.models and any(environ.get(name) for name in provider.key_variables):
-            judges.append(Judge(name, provider.models[0]))
-    return judges
-
-
-class _OptionValues(BaseModel):
-    """The values of all options of built-in judges; each module's PROVIDER lists its own."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    max_output_tokens: Annotated[int, Field(ge=1, le=_MOST_TOKENS)] | None = None
-    temperature: Annotated[float, Field(ge=0, le=100)] | None = None
-    reasoning_effort: _Words | None = None
-    effort: _Words | None = None
-    thinking_level: _Words | None = None
-    response_format: Literal["json_schema", "json_object", "none"] = "none"
-    token_limit_field: Annotated[str, Field(pattern=r"^(max|num|n)_[a-z_]+$")] = "max_tokens"  # noqa: S105 - of output
-    extra_body: dict[str, JsonValue] = {}
-
-
-def refuse_wrong_options(judge: Judge, options: Mapping[str, Any]) -> None:
-    """Check the values of a built-in judge's options: a server or a budget would misread them.
-
-    Args:
-        judge: the judge, for the error.
-        options: all its options.
-
-    Raises:
-        PanelError: an option has a wrong value; the message names the judge and the option.
-    """
-    try:
-        if judge.provider in _CHECKED:
-            _OptionValues.model_validate(dict(options))
-    except ValidationError as error:
-        raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None

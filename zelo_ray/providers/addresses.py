@@ -7,13 +7,14 @@ digest of the key from the same file, so that no other key is ever sent there.
 import re
 from collections.abc import Mapping
 from hashlib import sha256
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
 
-_KEPT_APART = "ZELO_DOTENV_"
-_OF_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_WITH_DIGEST = "ZELO_DOTENV_"
+_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 _ENDPOINT = re.compile(r"/((chat/)?completions|responses|messages|rerank)/?$")
 _NO_SCHEME = re.compile(r"@(localhost(?![\w.-])|[\w.-]+:\d+(?=/|$))")
 SERVERS = {
@@ -21,6 +22,7 @@ SERVERS = {
     "lmstudio": "http://localhost:1234/v1",
     "llamacpp": "http://localhost:8080/v1",
     "sglang": "http://localhost:30000/v1",
+    "vllm": "http://localhost:8000/v1",
     "openrouter": "https://openrouter.ai/api/v1",
     "azureopenai": "https://RESOURCE.openai.azure.com/openai/v1",
     "bedrock": "https://bedrock-runtime.REGION.amazonaws.com/openai/v1",
@@ -39,7 +41,7 @@ def find_url_error(url: str) -> str:
     """
     place = urlsplit(url)
     host = place.hostname or ""
-    azure = host.endswith(_OF_AZURE) and place.path.rstrip("/") != "/openai/v1"
+    azure = host.endswith(_AZURE_HOSTS) and place.path.rstrip("/") != "/openai/v1"
     if azure or "api-version" in place.query.lower():
         resource = host if azure else "RESOURCE.openai.azure.com"
         return (
@@ -59,9 +61,24 @@ def lacks_scheme(model: str) -> bool:
     return bool(_NO_SCHEME.search(model))
 
 
+def is_local(url: str | None) -> bool:
+    """Return whether a server is on this machine or in a private network."""
+    host = urlsplit(url or "").hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+
+
+def public_address(address: str) -> str:
+    """Return an address without what may be secret in it: a password, a query."""
+    url = urlsplit(address)
+    return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
 def store_url_for_key(variable: str, url: str, key: str) -> tuple[str, str]:
     """Return the variable and its value that store a base URL for one key only."""
-    return _KEPT_APART + variable, f"{_digest(key)} {url}"
+    return _WITH_DIGEST + variable, f"{_digest(key)} {url}"
 
 
 def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
@@ -72,26 +89,14 @@ def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
         key: the key that is sent there.
         environ: the environment variables.
     """
-    digest, _, url = environ.get(_KEPT_APART + variable, "").partition(" ")
+    digest, _, url = environ.get(_WITH_DIGEST + variable, "").partition(" ")
     return environ.get(variable) or (url if digest == _digest(key) else "")
-
-
-def key_variable(
-    judge: Judge, provider: Provider, variables: Mapping[str, str], environ: Mapping[str, str]
-) -> str:
-    """Return the variable that holds a judge's key; empty if it needs none, or has none."""
-    if judge.name in variables:
-        return variables[judge.name]
-    names = () if judge.base_url else provider.key_variables
-    return next((name for name in names if environ.get(name)), "")
 
 
 def foreign_address(judge: Judge, provider: Provider, key: str, environ: Mapping[str, str]) -> str:
     """Return the address that a judge's key is sent to; empty for the provider's own."""
     variable = provider.url_variable
-    address = judge.base_url or (url_for(variable, key, environ) if variable else "")
-    url = urlsplit(address)
-    return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    return public_address(judge.base_url or (url_for(variable, key, environ) if variable else ""))
 
 
 def _digest(key: str) -> str:

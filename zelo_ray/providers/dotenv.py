@@ -16,8 +16,8 @@ from dotenv import dotenv_values
 
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import CommandOptions
-from zelo_ray.providers.addresses import foreign_address, key_variable, store_url_for_key
-from zelo_ray.providers.provider import Provider
+from zelo_ray.providers.addresses import foreign_address, store_url_for_key
+from zelo_ray.providers.panel import key_names
 from zelo_ray.providers.registry import (
     PROMPTLESS_PROVIDERS,
     PROVIDERS,
@@ -82,38 +82,53 @@ class DotenvFile:
         Raises:
             OptionError: a base URL stands there without its key.
         """
-        if not self._values:
-            return
-        names = [name for name in (*PROVIDERS, *RERANKERS) if name not in _WITHOUT_KEY]
-        providers = [load_provider(name) for name in names]
+        names = (*PROVIDERS, *RERANKERS) if self._values else ()
+        providers = [load_provider(name) for name in names if name not in _WITHOUT_KEY]
         for variable in {provider.url_variable for provider in providers} & self._values.keys():
-            users = [provider for provider in providers if provider.url_variable == variable]
-            if not any(name in self._values for user in users for name in user.key_variables):
+            keys = {
+                name
+                for provider in providers
+                for name in provider.key_variables
+                if provider.url_variable == variable
+            }
+            if not keys & self._values.keys():
                 raise OptionError(
                     f"{variable} stands in .env without its key: write the key there, too, or "
                     "export the URL"
                 )
-        self.take_names(name for provider in providers for name in provider.key_variables)
         for provider in providers:
-            self._take_url(provider)
+            self.take_names(provider.key_variables)
+        for provider in providers:
+            variable, url = provider.url_variable, self._values.get(provider.url_variable, "")
+            used = next((name for name in provider.key_variables if self._environ.get(name)), "")
+            # only where the key that will be used is from this file
+            if url and used in self.taken and not self._environ.get(variable):
+                stored_as, value = store_url_for_key(variable, url, self._values[used])
+                self._environ[stored_as] = value
+                self.taken.add(variable)
 
     def take_named(self, options: CommandOptions) -> None:
         """Take the keys that a command's options or their user-defined providers name."""
         variables: Mapping[str, str] = getattr(options, "api_key_env", {})
         self.take_names(variables.values())
-        judges: Iterable[str] = (*getattr(options, "judges", ()), *_judges_in(options))
-        for name in judges if self._values else ():
+        for name in _judges_named_in(options) if self._values else ():
             with contextlib.suppress(PanelError):
                 provider = parse_judge(name).provider
                 if is_own_provider(provider):
                     self.take_names(load_provider(provider).key_variables)
 
+    def take_names(self, names: Iterable[str]) -> None:
+        """Take the named variables that are in the file and not set yet."""
+        for name in names:
+            value = self._values.get(name, "")
+            if value and self._environ.setdefault(name, value) == value:
+                self.taken.add(name)
+
     def describe_skipped(self) -> Iterator[str]:
         """Yield lines on the variables that were not taken, by name and without values."""
         if self.refused:
             yield self.refused
-        names = [name for name in self._values if name not in self.taken]
-        if names:
+        if names := [name for name in self._values if name not in self.taken]:
             yield (
                 f"not taken: {', '.join(names)}; only keys are, and a base URL beside its own "
                 "key: set others in the shell"
@@ -123,26 +138,10 @@ class DotenvFile:
         """Return whether a variable has this value in the file."""
         return self._values.get(name) == value
 
-    def take_names(self, names: Iterable[str]) -> None:
-        """Take the named variables that are in the file and not set yet."""
-        for name in names:
-            value = self._values.get(name, "")
-            if value and self._environ.setdefault(name, value) == value:
-                self.taken.add(name)
 
-    def _take_url(self, provider: Provider) -> None:
-        """Take a base URL, if the key that will be used is from this file."""
-        variable, keys = provider.url_variable, provider.key_variables
-        url = self._values.get(variable, "")
-        used = next((name for name in keys if self._environ.get(name)), "")
-        if url and used in self.taken and not self._environ.get(variable):
-            apart, value = store_url_for_key(variable, url, self._values[used])
-            self._environ[apart] = value
-            self.taken.add(variable)
-
-
-def _judges_in(options: CommandOptions) -> Iterator[str]:
-    """Yield the judges of ways to try, and in names of rerankers, such as ``listwise:JUDGE``."""
+def _judges_named_in(options: CommandOptions) -> Iterator[str]:
+    """Yield the judges of a panel, of ways to try, and of rerankers, as ``listwise:JUDGE``."""
+    yield from getattr(options, "judges", ())
     tried = (word.partition("=") for word in getattr(options, "try_", ()))
     yield from (value for name, _, value in tried if name == "judges")
     for changes in getattr(options, "candidates", {}).values():
@@ -173,13 +172,12 @@ def describe_keys(
         return []
     from_file, lines = dict[str, None](), dict[str, None]()
     for name, judge in judges.items():
-        provider = load_provider(judge.provider)
         by_judge = {judge.name: variables[name]} if name in variables else {}
-        variable = key_variable(judge, provider, by_judge, environ)
+        variable = next((v for v in key_names(judge, by_judge) if environ.get(v)), "")
         key = environ.get(variable, "")
         if key and file.has_value(variable, key):
             from_file[variable] = None
-        if key and (url := foreign_address(judge, provider, key, environ)):
+        if key and (url := foreign_address(judge, load_provider(judge.provider), key, environ)):
             lines[f"{variable} goes to {url}"] = None
     read = [f"{file.path}: {', '.join(from_file)} read from it"] if from_file else []
     return [*read, *lines]
@@ -207,8 +205,7 @@ def _read(path: Path) -> tuple[str | None, str]:
         if status.st_mode & stat.S_IWOTH:
             return None, "not read: it is writable by everyone; chmod 600 .env"
         try:
-            data = file.read(_MOST)
-            text = data.decode("utf-8-sig")
+            text = file.read(_MOST).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise OptionError(f".env: cannot be read ({error})") from None
     if "\0" in text:

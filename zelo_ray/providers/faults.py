@@ -9,12 +9,12 @@ import contextlib
 import html
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Any
 
-from zelo_ray.providers.headers import server_delay
+from zelo_ray.providers.addresses import public_address
+from zelo_ray.providers.reading import server_delay
 from zelo_ray.records import Status
 
 _DEEPEST = 6
@@ -26,19 +26,6 @@ _NO_CODES = {"error", "0", "200", "ok", "success", "none", "null", "false"}
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _HTTP = range(300, 600)
 _REDIRECTS = range(300, 400)
-
-# An output limit may be too large for one prompt only, which is no reason to stop.
-_LIMITS = {"max_tokens", "max_completion_tokens", "maxOutputTokens"}
-_REFUSING = re.compile(
-    r"unsupported|not (currently )?support|unrecogni[sz]ed|unknown|unexpected|extra_|extra inputs|"
-    r"additional propert|not (permitted|allowed|available|enabled|accepted|recogni[sz]ed)|"
-    r"forbidden|deprecated|no longer|cannot find|supports at most|maximum allowed number of output",
-    re.IGNORECASE,
-)
-_REFUSING_OR_WRONG = re.compile(
-    rf"{_REFUSING.pattern}|must be|should be|invalid|only (the )?default|incompatible",
-    re.IGNORECASE,
-)
 
 # Words as HTTP statuses, compared without case and punctuation; the first match counts.
 _STATUS_WORDS = {
@@ -60,10 +47,7 @@ _STATUS_WORDS = {
     504: "timeout timedout deadline",
     500: "servererror internalerror apierror upstream",
 }
-_OF_CONTEXT = _STATUS_WORDS[400].split()
-
-
-Flaw = Literal["extra", "missing", "value"]
+_CONTEXT_WORDS = _STATUS_WORDS[400].split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +55,15 @@ class Fault:
     """An unsuccessful call, independent of any SDK. Status 0: unknown.
 
     ``codes`` are the error's machine-readable words, the most specific first; ``delay`` is the wait
-    that the server asks for, in seconds. ``place`` is the path to the field of the request that
-    caused the error, and ``flaw`` what is wrong with it. ``page`` tells that the response is an
-    HTML page, whose title is the message. ``ends`` is how the request ends if no further attempt
-    helps. ``redirects_to`` is the address that a redirect names, without its query.
+    that the server asks for, in seconds. ``page`` tells that the response is an HTML page, whose
+    title is the message. ``ends`` is how the request ends if no further attempt helps.
+    ``redirects_to`` is the address that a redirect names, without its query.
     """
 
     http_status: int
     message: str = ""
     codes: tuple[str, ...] = ()
     delay: float | None = None
-    place: tuple[str, ...] = ()
-    flaw: Flaw = "value"
     page: bool = False
     ends: Status = "failed"
     redirects_to: str = ""
@@ -96,6 +77,7 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
         status: of HTTP; 0: the one in the body counts.
         headers: of the response.
     """
+    headers = headers or {}
     if isinstance(body, str) and body.lstrip().startswith('"'):
         with contextlib.suppress(ValueError):
             body = json.loads(body)
@@ -111,23 +93,14 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
         message = html.unescape(title.group(1)) if title else ""
     status = status or next((int(code) for code in codes if _is_status(code)), 0)
     delays = [delay for level in levels if (delay := _delay(level)) is not None]
-    place, flaw = _place(levels)
     return Fault(
         http_status=status,
         message=message,
         codes=tuple(code for code in codes if code != str(status)),
-        delay=delays[0] if delays else server_delay(headers or {}),
-        place=place,
-        flaw=flaw,
+        delay=delays[0] if delays else server_delay(headers),
         page=page,
-        redirects_to=_place_of((headers or {}).get("location", "")) if status in _REDIRECTS else "",
+        redirects_to=public_address(headers.get("location", "")) if status in _REDIRECTS else "",
     )
-
-
-def _place_of(location: str) -> str:
-    """Return an address without what may be secret in it: a password, a query."""
-    place = urlsplit(location)
-    return place._replace(netloc=place.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def fault_in(body: Any) -> Fault | None:
@@ -152,33 +125,7 @@ def find_status(words: Iterable[str]) -> int:
 def is_context_error(words: Iterable[str]) -> bool:
     """Return whether some words say that a prompt is longer than the model can read."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
-    return any(word in phrase for word in _OF_CONTEXT for phrase in squeezed)
-
-
-def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
-    """Return the field of the requests that a server does not accept; empty if there is none.
-
-    Args:
-        fault: the error, which may name the field by structure.
-        text: its message, empty if it may quote a prompt.
-        fields: of all requests: a refused one would be refused in the next request as well.
-    """
-    words = [*map(str, fault.codes), text]
-    if is_context_error(words):
-        return ""
-    if fault.flaw != "value":
-        return fault.place[0]
-    plain = {_plain(name): name for name in fields}
-    by_place = [plain[name] for name in map(_plain, fault.place) if name in plain]
-    by_text = [plain[name] for name in map(_plain, re.findall(r"\w+", text)) if name in plain]
-    name = next(iter(by_place + by_text), "")
-    sayings = _REFUSING if name in _LIMITS else _REFUSING_OR_WRONG
-    return name if sayings.search(" ".join(words)) or (by_place and name not in _LIMITS) else ""
-
-
-def _plain(name: str) -> str:
-    """Return a name in lower case without underscores: servers accept camel and snake case."""
-    return name.replace("_", "").lower()
+    return any(word in phrase for word in _CONTEXT_WORDS for phrase in squeezed)
 
 
 def _is_error(error: Any) -> bool:
@@ -236,20 +183,3 @@ def _delay(level: Mapping[str, Any]) -> float | None:
     if not isinstance(copied, dict):
         return None
     return server_delay({str(name).lower(): str(value) for name, value in copied.items()})
-
-
-def _place(levels: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], Flaw]:
-    """Return the field that an error names by structure: FastAPI's ``loc``, OpenAI's ``param``.
-
-    Returns:
-        The path to it, and what is wrong with it.
-    """
-    for level in levels:
-        place, kind = level.get("loc"), str(level.get("type"))
-        if isinstance(place, list) and place:
-            path = tuple(str(name) for name in place if name != "body")
-            if len(path) == 1 and "missing" in kind:
-                return path, "missing"
-            return path, "extra" if len(path) == 1 and "extra" in kind else "value"
-    params = [level["param"] for level in levels if isinstance(level.get("param"), str)]
-    return (tuple(re.split(r"[.\[\]]+", params[0])) if params else ()), "value"

@@ -9,10 +9,11 @@ import os
 import socket
 import ssl
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
+
+from zelo_ray.providers.addresses import is_local
 
 CONNECT_SECONDS = 10.0
 """Timeout of making a connection. The call's own timeout begins afterwards."""
@@ -29,21 +30,11 @@ _BY_NUMBER = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MissingResponse:
+class MissingResponse(NamedTuple):
     """The reason for a missing response; ``unreached`` if no connection was made."""
 
     reason: str
     unreached: bool
-
-
-def is_local(url: str | None) -> bool:
-    """Return whether a server is on this machine or in a private network."""
-    host = urlsplit(url or "").hostname or ""
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
 
 
 def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
@@ -63,6 +54,15 @@ def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
                 shown = address.netloc.rpartition("@")[2]  # without a password
                 return f"{address.scheme or 'http'}://{shown} ({variable})"
     return ""
+
+
+def proxy_note(url: str, variables: Collection[str], *, always: bool = False) -> str:
+    """Return a note on the proxy that a call goes through; by default only for a local server."""
+    local, proxy = is_local(url), proxy_of(url, variables)
+    if not proxy or not (local or always):
+        return ""
+    route = f", through the proxy {proxy}"
+    return f"{route}; set no_proxy={urlsplit(url).hostname}" if local else route
 
 
 def explain_no_response(error: BaseException, seconds: float) -> MissingResponse | None:
@@ -89,10 +89,9 @@ def explain_no_response(error: BaseException, seconds: float) -> MissingResponse
             return MissingResponse(reason, unreached)
     if any(isinstance(link, TimeoutError) for link in chain):
         return MissingResponse(f"no answer within {seconds:g} s", unreached)
-    about = (OSError, aiohttp.ClientError, httpx2.HTTPError)
-    if not any(isinstance(link, about) for link in chain):
-        return None
-    return MissingResponse(f"no answer ({type(chain[-1]).__name__})", unreached)
+    if any(isinstance(link, OSError | aiohttp.ClientError | httpx2.HTTPError) for link in chain):
+        return MissingResponse(f"no answer ({type(chain[-1]).__name__})", unreached)
+    return None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -114,8 +113,7 @@ def _reason(error: BaseException) -> str:
         case ssl.SSLCertVerificationError():
             reason = f"certificate not valid ({error.verify_message})"
         case ssl.SSLError():
-            detail = (error.reason or "?").replace("_", " ").lower()
-            reason = f"no TLS connection ({detail})"
+            reason = f"no TLS connection ({(error.reason or '?').replace('_', ' ').lower()})"
         case aiohttp.ServerFingerprintMismatch():
             reason = "certificate not valid"
         case aiohttp.ConnectionTimeoutError():

@@ -1,85 +1,41 @@
 """Turn one call of a provider into an answer or one of the three errors.
 
 An SDK's exception may contain the key and the prompt, and some cannot be pickled. So none leaves
-this
-module: a new error with one line of text is raised, outside of any exception handler.
+this module: a new error with one line of text is raised, outside of any exception handler.
 """
 
 import asyncio
 import contextlib
 import json
-import os
 import re
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from zelo_ray.providers import Fatal, Outcome, Refused, Retry, RetryKind, Settings
-from zelo_ray.providers.addresses import find_url_error, url_for
-from zelo_ray.providers.faults import (
-    Fault,
-    fault_in,
-    find_status,
-    is_context_error,
-    read_fault,
-    refused_field,
-)
-from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.no_response import PROXIES, explain_no_response, is_local, proxy_of
+from zelo_ray.providers.faults import Fault, fault_in, find_status, is_context_error, read_fault
+from zelo_ray.providers.no_response import PROXIES, explain_no_response, proxy_note
+from zelo_ray.providers.provider import Fatal, Outcome, Refused, Retry, RetryKind, Settings
+from zelo_ray.providers.reading import server_delay
 from zelo_ray.records import Answer, Usage
 
 T = TypeVar("T")
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading a response that does not have the documented form."""
+GONE = "its results are gone; the provider keeps them for some time only"
 
 _KEY = "the key was refused; set {variables} to a valid one"
 _NO_KEY = (
     "the server requires a key, and none was sent; name the variable that holds it: api_key_env"
 )
 _UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
-_NO_ANSWER = "a response without an answer in it"
-_CHECK_URL = "check the base URL"
-_EVENTS = ("data:", "event:", "id:", "retry:")  # how a stream of server-sent events begins
-_OF_PIECES = frozenset({"choices", "candidates", "object", "type"})
 _STREAMED = (
     "the answer came as a stream of pieces, for which it was not asked; turn streaming off at the "
     "server, or leave stream out of extra_body"
 )
-_FIREWALL = (
-    "a firewall or a login page answered, and not the API; let this machine through, or check the "
-    "base URL and the proxy"
-)
-_QUESTION = {"model", "messages", "system", "contents"}
-_FIELD = "leave it out of extra_body, or name another server"
 _OPTION = "the model does not accept an option of this judge; change its judge_options"
-
-_STATUS_ADVICE = {
-    401: _KEY,
-    402: _UNPAID,
-    403: "the key may not do this; grant it access, or choose another model",
-}
-_ABSENT = "no such model or address; check the judge's name and base URL"
-_ABSENT_BATCH = (
-    "no such batch; it was deleted, or sent with a key of another account, or to another base URL"
-)
-_RETRY = {408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
-_KINDS = {
-    429: RetryKind.THROTTLED,
-    502: RetryKind.UNAVAILABLE,
-    503: RetryKind.UNAVAILABLE,
-    529: RetryKind.UNAVAILABLE,
-}
-"""Statuses that say why to retry; a 500 or a 504 may also be caused by the request."""
-_REFUSED = {400, 413, 422}
-_PROXY_LOGIN = 407
-_BETWEEN = {401, 403, 404, _PROXY_LOGIN}
-"""Statuses that a proxy or firewall in front of the server may answer with, too."""
-_OF_FIELDS = {0, 400, 422, 501}
-
-# Advice by error code, for errors that neither waiting nor another prompt resolves. Messages are
+# Errors that neither waiting nor another prompt resolves, by a word in their codes. Messages are
 # not searched: Gemini's mention quota and billing in every 429.
 _CODE_ADVICE = {
     "insufficient_quota": _UNPAID,
@@ -92,12 +48,52 @@ _CODE_ADVICE = {
     "unsupported_value": _OPTION,
     "unknown_parameter": _OPTION,
 }
+_STATUS_ADVICE = {
+    401: _KEY,
+    402: _UNPAID,
+    403: "the key may not do this; grant it access, or choose another model",
+    404: "no such model or address; check the judge's name and base URL",
+}
+_BATCH_ADVICE = _STATUS_ADVICE | {
+    404: "no such batch; it was deleted, or sent with a key of another account, or to another "
+    "base URL"
+}
+_PAGE_ADVICE = (
+    "a firewall or a login page answered, and not the API; let this machine through, or check the "
+    "base URL and the proxy"
+)
+_PROXY_LOGIN = 407
+# Fields that older servers do not take, with the option that helps: the request is refused all the
+# same, and the judge stops when all of its first ones are.
+_FIELD_HINTS = {
+    field: f"; in judge_options, {hint}"
+    for field, hint in {
+        "max_completion_tokens": "set token_limit_field: max_tokens",
+        "max_tokens": "set a smaller max_output_tokens",
+        "response_format": "set response_format: json_object, or none",
+        "temperature": "leave temperature out",
+        "reasoning_effort": "leave reasoning_effort out",
+        "logprobs": "set reasoning_effort: none; or ask with --answer reasoned",
+    }.items()
+}
+_HINTED = {400, 403, 422}
+_RETRY = {0, 408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
+_KINDS = {
+    429: RetryKind.THROTTLED,
+    502: RetryKind.UNAVAILABLE,
+    503: RetryKind.UNAVAILABLE,
+    529: RetryKind.UNAVAILABLE,
+}
+"""Statuses that say why to retry; a 500 or a 504 may also be caused by the request."""
+_REFUSED = {400, 413, 422}
 _FILTERED = ("content_filter", "content_policy", "invalid_prompt")
 _CODE = re.compile(r"[\w.\-\[\]]{1,100}")
 _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
 _KEY_START = 6  # first characters of a key that servers may show
 _STARRED = re.compile(r"\S*\*{3,}\S*")  # another way in which servers show a key
+_EVENTS = ("data:", "event:", "id:", "retry:")  # how a stream of server-sent events begins
+_PIECE_FIELDS = frozenset({"choices", "candidates", "object", "type"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,69 +113,14 @@ class Caller:
     server are left out"""
     is_existing_batch: bool = False
     """whether the call is about existing batches, so that no error means a refused request"""
-    gone_messages: Mapping[int, str] = field(default_factory=dict)
-    """statuses that mean that the resource no longer exists, with the message"""
+    gone_statuses: Collection[int] = ()
+    """statuses that mean that the results no longer exist"""
     retry_statuses: Collection[int] = ()
     """further statuses after which to retry, for this kind of server"""
     filter_statuses: Collection[int] = ()
     """statuses that mean that a content filter refused the text"""
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """fields of all its requests, each with advice if a server does not accept it"""
     proxies: Collection[str] = PROXIES
     """environment variables of a proxy that its HTTP library uses"""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Two functions that read a response's JSON; both raise on what they cannot read."""
-
-    answer: Callable[[Any], Answer | Fault]
-    usage: Callable[[Any], Usage]
-
-
-def merge_fields(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge more fields into those of a request, nested fields included."""
-    body = dict(fields)
-    for name, value in more.items():
-        current = body.get(name)
-        nested = isinstance(current, Mapping) and isinstance(value, Mapping)
-        body[name] = merge_fields(current, value) if nested else value  # type: ignore[arg-type] # they are
-    return body
-
-
-def advise_fields(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the fields of a request besides the question, with advice for each if refused.
-
-    Args:
-        body: the request.
-        fields: advice for the fields that the provider sets; the others are the user's.
-    """
-    return {name: fields.get(name, _FIELD) for name in body if name not in _QUESTION}
-
-
-def resolve_settings(
-    settings: Settings, provider: str, variables: Sequence[str], base_url: str, variable: str
-) -> Settings:
-    """Complete the settings: a base URL, and a key that can be sent.
-
-    The base URL is that of the settings, else that of ``variable``, which the SDK reads, or of the
-    file ``.env`` that the key is from, else the provider's.
-
-    Raises:
-        Fatal: there is no key although the base URL is the provider's own, or the key or the base
-            URL is malformed.
-    """
-    key = settings.key.strip()
-    url = settings.base_url or url_for(variable, key, os.environ) or base_url
-    names = settings.variable or " or ".join(variables)
-    if wrong := find_url_error(url):
-        raise Fatal(f"{variable}: {wrong}", name=provider)
-    if not key and url == base_url:
-        raise Fatal(f"no key; set {names}", name=provider)
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        what = f"the key contains characters that no key has; check {names}"
-        raise Fatal(what, name=provider)
-    return replace(settings, key=key, base_url=url)
 
 
 async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
@@ -212,7 +153,8 @@ async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None =
 async def attempt_call(
     call: Awaitable[tuple[str, Mapping[str, str]]],
     caller: Caller,
-    reading: Reading,
+    read_answer: Callable[[Any], Answer | Fault],
+    read_usage: Callable[[Any], Usage],
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None,
 ) -> Answer:
     """Await one call's response and read the answer in it.
@@ -220,14 +162,15 @@ async def attempt_call(
     Args:
         call: the SDK's call; it returns the raw JSON text and the response's headers.
         caller: for the errors.
-        reading: functions that read the JSON.
+        read_answer: reads a response's JSON; it raises an error on what it cannot read.
+        read_usage: the same of the tokens that were used.
         rates: reads the account's limits from the headers.
 
     Raises:
         Retry, Refused, Fatal: as `guard_call`; Retry also if the response has no answer.
     """
     text, headers = await guard_call(call, caller)
-    outcome = read_response(text, caller, reading, headers)
+    outcome = read_response(text, caller, read_answer, read_usage, headers)
     if not isinstance(outcome, Answer):
         raise outcome
     limits = rates(headers) if rates else None
@@ -235,21 +178,18 @@ async def attempt_call(
 
 
 def read_response(
-    response: Any, caller: Caller, reading: Reading, headers: Mapping[str, str] | None = None
+    response: Any,
+    caller: Caller,
+    read_answer: Callable[[Any], Answer | Fault],
+    read_usage: Callable[[Any], Usage],
+    headers: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Read the answer in a successful response, or the error that it contains instead.
-
-    Args:
-        response: its body, as JSON text or decoded.
-        caller: for the errors, which are returned and not raised.
-        reading: functions that read the JSON.
-        headers: of the response.
-    """
+    """Read the answer in a successful response, as JSON text or decoded, or the error in it."""
     body, usage = response, Usage()
     with contextlib.suppress(ValueError):
         body = json.loads(response) if isinstance(response, str) else response
     with contextlib.suppress(*MALFORMED):
-        usage = reading.usage(body)
+        usage = read_usage(body)
     if pieces := _pieces_of_stream(body):
         if fault := next(filter(None, map(fault_in, pieces)), None):
             return classify_fault(fault, caller)
@@ -258,7 +198,7 @@ def read_response(
     read: Answer | Fault | None = refused
     if refused is None:
         with contextlib.suppress(*MALFORMED):
-            read = reading.answer(body)
+            read = read_answer(body)
     if isinstance(read, Answer):
         return read
     fault = read or read_fault(body)
@@ -278,7 +218,7 @@ def read_response(
 def _pieces_of_stream(body: Any) -> list[Any]:
     """Return the pieces of a body that came as events, as lines of JSON or as a list; else none."""
     if isinstance(body, list):  # rerankers answer by a list, too
-        are_pieces = all(isinstance(piece, dict) and _OF_PIECES & piece.keys() for piece in body)
+        are_pieces = all(isinstance(piece, dict) and _PIECE_FIELDS & piece.keys() for piece in body)
         return body if are_pieces and fault_in(body) is None else []
     if not isinstance(body, str):
         return []
@@ -308,46 +248,35 @@ def classify_fault(
     Returns:
         One of the three errors, not raised.
     """
-    name, keys = caller.name, (caller.settings.key,)
+    name, keys, quoted = caller.name, (caller.settings.key,), caller.prompts or ()
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    marks, status, text = codes.lower(), fault.http_status or find_status(words), ""
-    of_key = "api_key" in marks or (status == 401 and not fault.page)
-    if caller.prompts is not None and not of_key:
-        text = redact(fault.message, caller.prompts, keys)
+    status, text, lower_codes = fault.http_status or find_status(words), "", codes.lower()
+    is_key_error = "api_key" in lower_codes or (status == 401 and not fault.page)
+    if caller.prompts is not None and not is_key_error:  # it may contain part of the key
+        text = redact(fault.message, quoted, keys)
     status = status or find_status([text])
     if status >= 500 and is_context_error([*words, text]):
         status = 400
-    if status == 401 and not fault.page:  # such messages may contain part of the key
+    if status == 401 and not fault.page:
         text = ""
-    detail = _detail(fault, redact(codes, caller.prompts or (), keys), text)
-    if not detail and caller.prompts is None:  # its message may quote a prompt, and is left out
-        detail = "an error without a code"
-    detail += _proxy_note(caller, always=fault.page or status == _PROXY_LOGIN)
+    detail = _describe(fault, redact(codes, quoted, keys), text, caller)
+    if status in _HINTED and not is_context_error([*words, text]):
+        detail += next((_FIELD_HINTS[w] for w in re.findall(r"\w+", text) if w in _FIELD_HINTS), "")
     if lacking:
-        detail = f"{_NO_ANSWER}{detail and ': '}{detail}"
-    if status in caller.gone_messages:
-        return Refused(f"{caller.gone_messages[status]} ({detail})", name=name)
-    filtered = status in caller.filter_statuses or any(code in marks for code in _FILTERED)
+        detail = ": ".join(filter(None, ("a response without an answer in it", detail)))
+    if status in caller.gone_statuses:
+        return Refused(f"{GONE} ({detail})", name=name)
+    filtered = status in caller.filter_statuses or any(code in lower_codes for code in _FILTERED)
     if filtered and status == 403 and not caller.is_existing_batch:
         return Refused(detail, "filtered", name=name)
-    place = redact(fault.redirects_to, caller.prompts or (), keys)
-    if advice := (
-        f"the server redirects to {place}, where no key or prompt is sent; {_CHECK_URL}"
-        if place
-        else _advice(fault, caller, status, marks, text)
-    ):
+    if advice := _find_advice(fault, caller, status, lower_codes):
         return Fatal(f"{advice} ({detail})", name=name)
-    if status == 0 or status in _RETRY or status in caller.retry_statuses or status >= 500:
+    if status in _RETRY or status in caller.retry_statuses or status >= 500:
         if not (fault.http_status or lacking):
             detail = f"no answer ({detail})" if detail else "no answer"
-        return Retry(
-            detail,
-            fault.delay,
-            name=name,
-            kind=_KINDS.get(status, RetryKind.OTHER),
-            status=fault.ends,
-        )
+        kind = _KINDS.get(status, RetryKind.OTHER)
+        return Retry(detail, fault.delay, name=name, kind=kind, status=fault.ends)
     refused = status in _REFUSED or status in caller.filter_statuses
     if not refused:
         detail = f"this does not look like a response of the API; check the base URL ({detail})"
@@ -356,44 +285,33 @@ def classify_fault(
     return Refused(detail, "filtered" if filtered else "failed", name=name)
 
 
-def _detail(fault: Fault, codes: str, text: str) -> str:
+def _describe(fault: Fault, codes: str, text: str, caller: Caller) -> str:
     """Return the details of a fault: status, codes, and a sentence or the title of a page."""
     if fault.page:
         text = f"an HTML page and not the API's answer{text and ', '}{text}"
     start = " ".join(word for word in (str(fault.http_status or ""), codes) if word)
-    return ": ".join(part for part in (start, text) if part)
+    detail = ": ".join(part for part in (start, text) if part)
+    if not detail and caller.prompts is None:  # its message may quote a prompt, and is left out
+        detail = "an error without a code"
+    by_proxy = fault.page or fault.http_status == _PROXY_LOGIN
+    return detail + proxy_note(caller.settings.base_url or "", caller.proxies, always=by_proxy)
 
 
-def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) -> str:
+def _find_advice(fault: Fault, caller: Caller, status: int, codes: str) -> str:
     """Return what a person has to do about a fault; empty if nothing."""
-    settings = caller.settings
-    if status in _BETWEEN and is_local(settings.base_url) and _proxy_note(caller):
-        return "a proxy answered in place of the server"
-    if fault.page and status in _BETWEEN - {404}:
-        return _FIREWALL
-    of_fields = status in _OF_FIELDS or (status == 403 and "logprobs" in caller.fields)
-    if of_fields and (name := refused_field(fault, text, caller.fields)):
-        if fault.flaw == "missing":
-            return (
-                f"the server requires the field {name}, which belongs to another API; {_CHECK_URL}"
-            )
-        return f"the server does not accept the field {name}; {caller.fields.get(name, _FIELD)}"
-    candidates = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
-    absent = _ABSENT_BATCH if caller.is_existing_batch else _ABSENT
-    advice = next(candidates, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
-    if advice is _KEY and not settings.key:
+    if fault.redirects_to:
+        place = redact(fault.redirects_to, caller.prompts or (), (caller.settings.key,))
+        return (
+            f"the server redirects to {place}, where no key or prompt is sent; check the base URL"
+        )
+    if status == _PROXY_LOGIN or (fault.page and status in (401, 403)):
+        return _PAGE_ADVICE
+    by_status = (_BATCH_ADVICE if caller.is_existing_batch else _STATUS_ADVICE).get(status, "")
+    by_code = (advice for code, advice in _CODE_ADVICE.items() if code in codes and status < 500)
+    advice = next(by_code, by_status)
+    if advice is _KEY and not caller.settings.key:
         return _NO_KEY
-    return advice.format(variables=settings.variable or " or ".join(caller.variables))
-
-
-def _proxy_note(caller: Caller, *, always: bool = False) -> str:
-    """Return a note on the proxy that a call goes through; by default only for a local server."""
-    url = caller.settings.base_url or ""
-    local, proxy = is_local(url), proxy_of(url, caller.proxies)
-    if not proxy or not (local or always):
-        return ""
-    route = f", through the proxy {proxy}"
-    return f"{route}; set no_proxy={urlsplit(url).hostname}" if local else route
+    return advice.format(variables=caller.settings.variable or " or ".join(caller.variables))
 
 
 def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
@@ -401,14 +319,14 @@ def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refuse
         if fault := caller.fault(error):
             return classify_fault(fault, caller)
         if why := explain_no_response(error, seconds):
-            detail = f"{why.reason}{_proxy_note(caller, always=True)}"
+            note = proxy_note(caller.settings.base_url or "", caller.proxies, always=True)
             kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
-            return Retry(detail, name=caller.name, kind=kind, unsettled=not why.unreached)
+            unsettled = not why.unreached
+            return Retry(f"{why.reason}{note}", name=caller.name, kind=kind, unsettled=unsettled)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
         error = another
     at = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(at.filename).name}:{at.lineno}"
-    detail = f"unexpected {type(error).__name__} at {place}"
+    detail = f"unexpected {type(error).__name__} at {Path(at.filename).name}:{at.lineno}"
     return (Fatal if caller.is_existing_batch else Refused)(detail, name=caller.name)
 
 

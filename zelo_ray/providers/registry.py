@@ -17,11 +17,11 @@ from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
 
 PROVIDERS = {
-    "openai": "zelo_ray.providers.openai.chat",
-    "anthropic": "zelo_ray.providers.anthropic.messages",
-    "gemini": "zelo_ray.providers.gemini.generate",
-    "vertex": "zelo_ray.providers.gemini.vertex",
-    "azure": "zelo_ray.providers.openai.azure",
+    "openai": "zelo_ray.providers.openai",
+    "anthropic": "zelo_ray.providers.anthropic",
+    "gemini": "zelo_ray.providers.gemini",
+    "vertex": "zelo_ray.providers.vertex",
+    "azure": "zelo_ray.providers.azure",
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
     "recorded": "zelo_ray.providers.recorded",

@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zelo_ray.providers import Provider, Settings
+from zelo_ray.providers.dialect import resolve_settings
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.no_response import CONNECT_SECONDS
-from zelo_ray.providers.outcome import Caller, Reading, attempt_call, resolve_settings
+from zelo_ray.providers.outcome import Caller, attempt_call
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, nested_object, parse_count
 from zelo_ray.rerankers.answers import answer_of
 
@@ -106,10 +107,10 @@ class Hosted:
         query, documents = payload["query"], payload["documents"]
         about = (request.judge.name, self._settings, self._shape.keys, _fault, (query, *documents))
         caller = Caller(*about, retry_statuses=_PASSING, filter_statuses=_FILTERED, proxies=())
-        reading = Reading(partial(_read, len(documents)), _read_usage)
+        read = partial(_read, len(documents))
         session, begun = self._open_session(), time.perf_counter()  # the first imports aiohttp
         posting = self._post(session, self._body(request.judge, query, documents))
-        answer = await attempt_call(posting, caller, reading)
+        answer = await attempt_call(posting, caller, read, _read_usage)
         return replace(answer, timing=CallTiming(time.perf_counter() - begun))
 
     async def aclose(self) -> None:

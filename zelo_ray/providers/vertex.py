@@ -8,18 +8,15 @@ of the file in ``GOOGLE_APPLICATION_CREDENTIALS``, or of the machine's own accou
 import os
 from dataclasses import replace
 
-from zelo_ray.providers import Fatal, Settings
+from zelo_ray.providers import Fatal, Settings, gemini
 from zelo_ray.providers.addresses import url_for
-from zelo_ray.providers.gemini.connection import Client
-from zelo_ray.providers.gemini.generate import PROVIDER as GEMINI
-from zelo_ray.providers.gemini.generate import GenerateContent
+from zelo_ray.providers.dialect import DialectConnection
 
 _URL_VARIABLE = "GOOGLE_VERTEX_BASE_URL"
-_CREDENTIALS = ("GOOGLE_APPLICATION_CREDENTIALS", "the application default credentials")
 
 
-def _connect(settings: Settings) -> GenerateContent:
-    """Connect to the project that the environment names.
+def _open(settings: Settings, seconds: float) -> gemini.GeminiClient:
+    """Open a client for the project that the environment names.
 
     Raises:
         Fatal: it names none.
@@ -27,13 +24,19 @@ def _connect(settings: Settings) -> GenerateContent:
     project = os.environ.get("GOOGLE_CLOUD_PROJECT")
     if not project:
         raise Fatal("no project; set GOOGLE_CLOUD_PROJECT", name="vertex")
-    place = (project, os.environ.get("GOOGLE_CLOUD_LOCATION") or "global")
-    settings = replace(settings, base_url=url_for(_URL_VARIABLE, "", os.environ) or None)
-    return GenerateContent(settings, Client(settings, settings.timeout, place), _CREDENTIALS)
+    location = os.environ.get("GOOGLE_CLOUD_LOCATION") or "global"
+    return gemini.GeminiClient(settings, seconds, (project, location))
 
 
+def _connect(settings: Settings) -> DialectConnection:
+    url = url_for(_URL_VARIABLE, "", os.environ) or None
+    return DialectConnection(DIALECT, replace(settings, base_url=url))
+
+
+_CREDENTIALS = ("GOOGLE_APPLICATION_CREDENTIALS", "the application default credentials")
+DIALECT = replace(gemini.DIALECT, name="vertex", key_variables=_CREDENTIALS, open=_open, batch=None)
 PROVIDER = replace(
-    GEMINI,
+    gemini.PROVIDER,
     connect=_connect,
     key_variables=(),
     url_variable=_URL_VARIABLE,

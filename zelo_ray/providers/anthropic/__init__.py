@@ -1,1 +1,0 @@
-"""Anthropic: calls of its Messages API, and its batches."""

@@ -1,0 +1,209 @@
+"""Ask judges by HTTP: one class of connections for all providers, each of which has a dialect.
+
+A provider's own SDK carries the calls. It is imported when a judge of that provider is first asked;
+its retries are off, and its typed methods are not used, as these walk every message by its
+annotations for a third of a call's CPU.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from zelo_ray.providers.addresses import find_url_error, url_for
+from zelo_ray.providers.faults import Fault, read_fault
+from zelo_ray.providers.no_response import CONNECT_SECONDS, PROXIES
+from zelo_ray.providers.outcome import Caller, attempt_call
+from zelo_ray.providers.provider import Fatal, Settings
+from zelo_ray.records import Answer, Request, Usage
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+
+    from zelo_ray.providers.batches import BatchDialect
+
+
+class Client(Protocol):
+    """An SDK's client, without its retries, that returns raw responses and follows no redirect."""
+
+    async def ask(self, model: str, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
+        """Post a request to a model; return the response's text and headers."""
+
+    async def get(self, path: str, query: Mapping[str, Any]) -> str:
+        """Return the text of a response."""
+
+    async def post(self, path: str, body: dict[str, Any]) -> str:
+        """Post JSON; return the response's text."""
+
+    def find_fault(self, error: Exception) -> Fault | None:
+        """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
+
+    async def aclose(self) -> None:
+        """Close the sockets."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Dialect:
+    """What sets a provider's protocol apart.
+
+    Args:
+        name: of the provider, for errors.
+        key_variables: environment variables, any of which may hold the key.
+        base_url: the provider's own.
+        url_variable: the environment variable with another one, as for the SDK.
+        open: opens the SDK's client, with a timeout in seconds without any byte.
+        body: builds the request's body.
+        read_answer: reads the answer to a request in a response's JSON, or the fault that it tells;
+            it raises one of `MALFORMED` if that has another form.
+        read_usage: reads its usage, likewise.
+        rates: reads the account's limits a minute in a response's headers; None: none has them.
+        proxies: environment variables of a proxy that the HTTP library uses.
+        batch: of its batch API; None if it has none.
+    """
+
+    name: str
+    key_variables: tuple[str, ...]
+    base_url: str
+    url_variable: str
+    open: Callable[[Settings, float], Client]
+    body: Callable[[Request, Settings], dict[str, Any]]
+    read_answer: Callable[[Any, Request | None], Answer | Fault]
+    read_usage: Callable[[Any], Usage]
+    rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None
+    proxies: tuple[str, ...] = PROXIES
+    batch: "BatchDialect | None" = None
+
+    def resolve(self, settings: Settings) -> Settings:
+        """Complete the settings; see `resolve_settings`."""
+        return resolve_settings(
+            settings, self.name, self.key_variables, self.base_url, self.url_variable
+        )
+
+
+class DialectConnection:
+    """A connection that asks one call at a time.
+
+    Args:
+        dialect: of the provider.
+        settings: complete ones.
+    """
+
+    def __init__(self, dialect: Dialect, settings: Settings) -> None:
+        self._dialect, self._settings = dialect, settings
+        self._client = dialect.open(settings, settings.timeout)
+
+    async def send(self, request: Request) -> Answer:
+        """Ask a judge."""
+        dialect = self._dialect
+        caller = Caller(
+            *(request.judge.name, self._settings, dialect.key_variables, self._client.find_fault),
+            prompts=(request.system, request.user),
+            proxies=dialect.proxies,
+        )
+        return await attempt_call(
+            self._client.ask(request.judge.model, dialect.body(request, self._settings)),
+            caller,
+            lambda body: dialect.read_answer(body, request),
+            dialect.read_usage,
+            dialect.rates,
+        )
+
+    async def aclose(self) -> None:
+        """Close the sockets."""
+        await self._client.aclose()
+
+
+class StainlessClient:
+    """The client of OpenAI's or of Anthropic's SDK, which one generator makes.
+
+    Args:
+        sdk: the client.
+        error: the SDK's error about a response's status.
+        path: of calls.
+        add_codes: adds the codes that only this provider's errors have.
+    """
+
+    def __init__(
+        self,
+        sdk: "openai.AsyncOpenAI | anthropic.AsyncAnthropic",
+        error: type["openai.APIStatusError | anthropic.APIStatusError"],
+        path: str,
+        add_codes: Callable[[Fault], Fault] = lambda fault: fault,
+    ) -> None:
+        import httpx2  # noqa: PLC0415 - paid where it is used
+
+        self.sdk, self.response = sdk, httpx2.Response
+        self._error, self._path, self._add_codes = error, path, add_codes
+
+    async def ask(self, model: str, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
+        """Post a request, whose body names the model."""
+        del model
+        response = await self.sdk.post(self._path, cast_to=self.response, body=body)
+        return response.text, response.headers
+
+    async def get(self, path: str, query: Mapping[str, Any]) -> str:
+        """Return the text of a response."""
+        options: Any = {"params": query}
+        return (await self.sdk.get(path, cast_to=self.response, options=options)).text
+
+    async def post(self, path: str, body: dict[str, Any]) -> str:
+        """Post JSON; return the response's text."""
+        return (await self.sdk.post(path, cast_to=self.response, body=body)).text
+
+    def find_fault(self, error: Exception) -> Fault | None:
+        """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
+        if not isinstance(error, self._error):
+            return None
+        return self._add_codes(read_fault(error.body, error.status_code, error.response.headers))
+
+    async def aclose(self) -> None:
+        """Close the sockets."""
+        await self.sdk.close()
+
+
+def sdk_options(settings: Settings, seconds: float) -> dict[str, Any]:
+    """Return the options of such an SDK's client: no retries, and no key but ours."""
+    import httpx2  # noqa: PLC0415 - paid where it is used
+
+    return {
+        "api_key": settings.key or "none",  # never empty: the SDK would look for another
+        "base_url": settings.base_url,
+        "timeout": httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
+        "max_retries": 0,
+    }
+
+
+def resolve_settings(
+    settings: Settings, provider: str, variables: tuple[str, ...], base_url: str, variable: str
+) -> Settings:
+    """Complete the settings: a base URL, and a key that can be sent.
+
+    The base URL is that of the settings, else that of ``variable``, which the SDK reads, or of the
+    file ``.env`` that the key is from, else the provider's.
+
+    Raises:
+        Fatal: there is no key although the base URL is the provider's own, or the key or the base
+            URL is malformed.
+    """
+    key = settings.key.strip()
+    url = settings.base_url or url_for(variable, key, os.environ) or base_url
+    names = settings.variable or " or ".join(variables)
+    if wrong := find_url_error(url):
+        raise Fatal(f"{variable}: {wrong}", name=provider)
+    if not key and url == base_url:
+        raise Fatal(f"no key; set {names}", name=provider)
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        what = f"the key contains characters that no key has; check {names}"
+        raise Fatal(what, name=provider)
+    return replace(settings, key=key, base_url=url)
+
+
+def merge_fields(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge more fields into those of a request, nested fields included."""
+    body = dict(fields)
+    for name, value in more.items():
+        current = body.get(name)
+        nested = isinstance(current, Mapping) and isinstance(value, Mapping)
+        body[name] = merge_fields(current, value) if nested else value  # type: ignore[arg-type] # they are
+    return body

@@ -1,1 +1,0 @@
-"""Gemini: single calls and batches."""

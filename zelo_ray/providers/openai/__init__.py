@@ -1,1 +1,0 @@
-"""OpenAI and servers that speak its protocol: chat completions and batches."""
