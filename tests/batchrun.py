@@ -109,7 +109,7 @@ async def _go(pools, out, judge):
     run_id = f"run-{os.getpid()}"
     ledger = Ledger(out, run_id, ("failed",))
     given = {"ledger": ledger, "environ": os.environ, "run_id": run_id}
-    batcher = BatchClient(options, panel, panel, clock=Clock(speed=120.0), **given)
+    batcher = BatchClient(options, panel, panel[0], clock=Clock(speed=120.0), **given)
     await batcher.run(lambda: iter(held))
     ledger.close()
     return batcher.stopped

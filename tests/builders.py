@@ -397,9 +397,10 @@ def send_away(
     clock=HURRIED,
     **fields,
 ):
-    """Let a `Batcher` for each provider fill the ledger of ``out``; return them by provider.
+    """Let a `BatchClient` for each judge, each of another provider, fill the ledger of ``out``.
 
-    What the ledger holds after it is in ``.books`` of each, and ``.job`` is panel and options.
+    They are returned by provider. What the ledger holds after it is in ``.books`` of each, and
+    ``.job`` is panel and options.
     """
     fields = {"batch_poll": 5.0, **fields}
     options = options_of(out=str(out), judges=judges, mode="batch", **fields)
@@ -408,11 +409,10 @@ def send_away(
 
     async def run():
         present = _present(panel, disabled)
-        for provider in dict.fromkeys(judge.provider for judge in present):
+        for judge in present:
             ledger = Ledger(options.out, run_id)
-            judges = [judge for judge in present if judge.provider == provider]
-            batchers[provider] = BatchClient(
-                *(options, panel, judges),
+            batchers[judge.provider] = BatchClient(
+                *(options, panel, judge),
                 ledger=ledger,
                 environ=environ,
                 run_id=run_id,

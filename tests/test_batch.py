@@ -12,13 +12,10 @@ from tests.crash import URLS
 from tests.fakes import Fakes, Fault
 from tests.fakes.parts import spoil
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.batch.harvest import Harvester
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.protocols import advance, load_protocol, zelo
-from zelo_ray.protocols.grading import CriteriaGrading, grading_by
-from zelo_ray.protocols.rankers import order_of
+from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Grade
@@ -211,15 +208,6 @@ def test_answers_are_checked_by_the_model_of_their_own_requests(
     assert {row.status for row in away.books} == {"invalid"}
     assert {row.final for row in away.books} == {True, False}, "each was asked again"
     assert all(part.verdict.startswith(recorded) for part in Parts(str(tmp_path)))
-
-
-def test_a_part_of_an_earlier_version_names_the_base_of_its_model(tmp_path):
-    ledger = Ledger(str(tmp_path), "run")
-    harvester = Harvester(None, ledger, load_protocol("zelo"))
-    ledger.close()
-    assert harvester._model_named("CriteriaGrading") is CriteriaGrading
-    assert harvester._model_named("CriteriaGrading:a,b") is grading_by(("a", "b"))
-    assert harvester._model_named("Order:3") is order_of(3)
 
 
 def test_talk_around_an_answer_counts_for_nothing_where_prompts_have_gone(

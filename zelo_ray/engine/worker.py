@@ -186,11 +186,11 @@ async def ask_in_batches(
         environ: where its key is found.
         pools: gives all pools anew at each call.
     """
-    name, judges = uuid.uuid4().hex, (judge,)
+    name = uuid.uuid4().hex
     try:
-        ledger = open_ledger(job.options, judges, job.run_id)
+        ledger = open_ledger(job.options, (judge,), job.run_id)
         batcher = BatchClient(
-            *(job.options, job.panel, judges),
+            *(job.options, job.panel, judge),
             ledger=ledger,
             environ=environ,
             run_id=job.run_id,

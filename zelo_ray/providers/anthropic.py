@@ -206,8 +206,8 @@ def _find_results(body: Any, batch: Batch) -> Iterator[str]:
 
 @asynccontextmanager
 async def _download(client: StainlessClient, batch_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
-    batches: Any = client.sdk.messages.batches
-    async with batches.with_streaming_response.results(batch_id) as response:
+    sdk: Any = client.sdk
+    async with sdk.messages.batches.with_streaming_response.results(batch_id) as response:
         yield aiter(response.iter_bytes())
 
 

@@ -212,8 +212,8 @@ def _build_line(request: Request, settings: Settings) -> Mapping[str, Any]:
 async def _upload(client: StainlessClient, lines: Path) -> str:
     with lines.open("rb") as file:  # a handle is read piece by piece, a path at once
         upload: Any = ("batch.jsonl", file, "application/jsonl")
-        files: Any = client.sdk.files
-        response = await files.with_raw_response.create(file=upload, purpose="batch")
+        sdk: Any = client.sdk
+        response = await sdk.files.with_raw_response.create(file=upload, purpose="batch")
     return str(response.text)
 
 
@@ -255,8 +255,8 @@ def _find_results(body: Any, batch: Batch) -> Iterator[str]:
 
 @asynccontextmanager
 async def _download(client: StainlessClient, file: str) -> AsyncIterator[AsyncIterator[bytes]]:
-    files: Any = client.sdk.files
-    async with files.with_streaming_response.content(file) as response:
+    sdk: Any = client.sdk
+    async with sdk.files.with_streaming_response.content(file) as response:
         yield aiter(response.iter_bytes())
 
 

@@ -28,12 +28,10 @@ class BatchPart:
     ``size`` the bytes of the prompts, ``intended_at`` seconds since 1970.
     ``candidates`` are batches that may be this one, where a provider keeps no mark;
     ``key_variable`` is where the judge's key is found, if not in its provider's usual variable.
-    ``opening`` is what their prompts begin with (0: they differ), ``limit`` how many tokens each
-    answer may have (0: as the judge's options say), ``bound`` how many the prompts take together at
-    most; ``lost`` are dollars that may have been billed for answers that cannot be had any more;
-    ``cancelled``: this program was told to cancel it.
-    ``characters`` are the lengths of the prompts in the order of ``keys``, empty in records of
-    earlier versions.
+    ``limit`` is how many tokens each answer may have, ``bound`` how many the prompts take together
+    at most; ``lost`` are dollars that may have been billed for answers that cannot be had any more;
+    ``cancelled``: this program was told to cancel it. ``characters`` are the lengths of the prompts
+    in the order of ``keys``.
     """
 
     mark: str
@@ -49,7 +47,6 @@ class BatchPart:
     candidates: list[str] = field(default_factory=list)
     key_variable: str = ""
     requests: int = 0
-    opening: int = 0
     limit: int = 0
     bound: int = 0
     lost: float = 0.0
