@@ -32,7 +32,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Fatal, Refused, Retry
-from zelo_ray.providers.batches import DialectBatches
+from zelo_ray.providers.batches import Batches
 from zelo_ray.reasons import StopReason
 from zelo_ray.records import Answer, Document, Pool, Usage
 
@@ -505,7 +505,7 @@ def test_two_answers_to_one_request_are_none(fakes, environ, tmp_path, monkeypat
 def test_answers_that_came_before_results_broke_off_are_kept(
     fakes, environ, tmp_path, monkeypatch, error
 ):
-    whole, fetches = DialectBatches.results, Counter()
+    whole, fetches = Batches.results, Counter()
 
     async def results(self, batch_id):
         fetches[batch_id] += 1
@@ -516,7 +516,7 @@ def test_answers_that_came_before_results_broke_off_are_kept(
             came += 1
             yield result
 
-    monkeypatch.setattr(DialectBatches, "results", results)
+    monkeypatch.setattr(Batches, "results", results)
     away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
     assert not away.disabled
     assert len({row.key for row in away.books}) == len(away.books) == 6

@@ -7,70 +7,32 @@ installed package declares in ``zelo_ray.providers``. So is a provider of rerank
 of three errors; `zelo_ray.engine.calling` decides what to do about each.
 """
 
-from zelo_ray.providers.panel import (
-    build_panel,
-    connect,
-    find_key,
-    fingerprint,
-    panel_of,
-    refuse_unconnected,
-    refuse_unknown_names,
-    refuse_unlimited,
-    refuse_without_probabilities,
-    server_chooses_sampling,
-    with_options,
-)
-from zelo_ray.providers.provider import (
-    Batch,
-    Batches,
-    BatchLimits,
-    Connection,
-    Fatal,
-    Outcome,
-    Provider,
-    Refused,
-    Retry,
-    RetryKind,
-    Settings,
-)
-from zelo_ray.providers.registry import (
-    PROVIDERS,
-    RERANKERS,
-    is_own_provider,
-    is_provider_of_judges,
-    is_reranker,
-    load_provider,
-    parse_judge,
-)
-
-__all__ = [
-    "PROVIDERS",
-    "RERANKERS",
-    "Batch",
-    "BatchLimits",
-    "Batches",
-    "Connection",
-    "Fatal",
-    "Outcome",
-    "Provider",
-    "Refused",
-    "Retry",
-    "RetryKind",
-    "Settings",
-    "build_panel",
-    "connect",
-    "find_key",
-    "fingerprint",
-    "is_own_provider",
-    "is_provider_of_judges",
-    "is_reranker",
-    "load_provider",
-    "panel_of",
-    "parse_judge",
-    "refuse_unconnected",
-    "refuse_unknown_names",
-    "refuse_unlimited",
-    "refuse_without_probabilities",
-    "server_chooses_sampling",
-    "with_options",
-]
+from zelo_ray.providers.batches import Batches as Batches
+from zelo_ray.providers.panel import build_panel as build_panel
+from zelo_ray.providers.panel import connect as connect
+from zelo_ray.providers.panel import find_key as find_key
+from zelo_ray.providers.panel import fingerprint as fingerprint
+from zelo_ray.providers.panel import panel_of as panel_of
+from zelo_ray.providers.panel import refuse_unconnected as refuse_unconnected
+from zelo_ray.providers.panel import refuse_unknown_names as refuse_unknown_names
+from zelo_ray.providers.panel import refuse_unlimited as refuse_unlimited
+from zelo_ray.providers.panel import refuse_without_probabilities as refuse_without_probabilities
+from zelo_ray.providers.panel import server_chooses_sampling as server_chooses_sampling
+from zelo_ray.providers.panel import with_options as with_options
+from zelo_ray.providers.provider import Batch as Batch
+from zelo_ray.providers.provider import BatchLimits as BatchLimits
+from zelo_ray.providers.provider import Connection as Connection
+from zelo_ray.providers.provider import Fatal as Fatal
+from zelo_ray.providers.provider import Outcome as Outcome
+from zelo_ray.providers.provider import Provider as Provider
+from zelo_ray.providers.provider import Refused as Refused
+from zelo_ray.providers.provider import Retry as Retry
+from zelo_ray.providers.provider import RetryKind as RetryKind
+from zelo_ray.providers.provider import Settings as Settings
+from zelo_ray.providers.registry import PROVIDERS as PROVIDERS
+from zelo_ray.providers.registry import RERANKERS as RERANKERS
+from zelo_ray.providers.registry import is_own_provider as is_own_provider
+from zelo_ray.providers.registry import is_provider_of_judges as is_provider_of_judges
+from zelo_ray.providers.registry import is_reranker as is_reranker
+from zelo_ray.providers.registry import load_provider as load_provider
+from zelo_ray.providers.registry import parse_judge as parse_judge

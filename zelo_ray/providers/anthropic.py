@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Refused, Retry, Settings
-from zelo_ray.providers.batches import BatchDialect, DialectBatches, parse_time
+from zelo_ray.providers.batches import BatchDialect, Batches, parse_time
 from zelo_ray.providers.dialect import (
     Dialect,
     DialectConnection,
@@ -283,6 +283,6 @@ PROVIDER = Provider(
     least_cached_tokens=_least_cached_tokens,
     # A batch may have 256 MB. A fifth of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=100_000, bytes=50_000_000),
-    connect_batches=lambda settings: DialectBatches(DIALECT, DIALECT.resolve(settings)),
+    connect_batches=lambda settings: Batches(DIALECT, DIALECT.resolve(settings)),
 )
 """Anthropic, or a gateway at the base URL, which ends before ``/v1``."""

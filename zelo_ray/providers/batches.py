@@ -80,7 +80,7 @@ class BatchDialect:
     read_line: Callable[[Any, Caller], tuple[str, Outcome]]
 
 
-class DialectBatches:
+class Batches:
     """The batch API of one key.
 
     Args:

@@ -57,28 +57,19 @@ def thinking_budget(options: Mapping[str, Any]) -> int:
     return budget if isinstance(budget, int) else 0
 
 
-def refuse_reserved(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
-    """Refuse added fields that set the question, the model or the form of the answer.
-
-    Args:
-        name: of the judge, for the error.
-        body: the fields.
-        form: a hint on how to set the form of the answer, if there is a way.
+def refuse_reserved(name: str, body: Mapping[str, Any]) -> None:
+    """Refuse fields that set the question, the model or the form of a judge's answer.
 
     Raises:
         PanelError: a field is set by this package.
     """
     for field, value in _two_deep(body):
         plain = _plain(field)
-        if plain in _QUESTION:
+        if plain in _QUESTION | _FORM:
             raise PanelError(
-                f"{name}: extra_body cannot hold {field}, which is the question itself; leave it "
-                "out (another model is another judge, words of your own are --instructions)"
-            )
-        if plain in _FORM:
-            raise PanelError(
-                f"{name}: extra_body cannot hold {field}: the form of the answer follows from what "
-                f"is asked; leave it out{form}"
+                f"{name}: extra_body cannot hold {field}, which follows from what is asked; leave "
+                "it out (another model is another judge, words of your own are --instructions, the "
+                "form of an answer is response_format, where a judge has that option)"
             )
         spelled = _PARTS.get(plain, field)
         if plain in _PARTS and not (field == spelled and isinstance(value, Mapping)):

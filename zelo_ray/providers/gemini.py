@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Retry, Settings
-from zelo_ray.providers.batches import BatchDialect, DialectBatches, failure_reason, parse_time
+from zelo_ray.providers.batches import BatchDialect, Batches, failure_reason, parse_time
 from zelo_ray.providers.dialect import Dialect, DialectConnection, merge_fields
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
@@ -398,6 +398,6 @@ PROVIDER = Provider(
     # A file may have 2 GB, and no number of requests is documented. This much uploads in reasonable
     # time and risks less: a batch that expires has no results at all.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),
-    connect_batches=lambda settings: DialectBatches(DIALECT, DIALECT.resolve(settings)),
+    connect_batches=lambda settings: Batches(DIALECT, DIALECT.resolve(settings)),
 )
 """Gemini, or a gateway at the base URL, which ends before the version."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Retry, Settings
-from zelo_ray.providers.batches import BatchDialect, DialectBatches, failure_reason
+from zelo_ray.providers.batches import BatchDialect, Batches, failure_reason
 from zelo_ray.providers.dialect import (
     Dialect,
     DialectConnection,
@@ -331,6 +331,6 @@ PROVIDER = Provider(
     gives_probabilities=True,
     # A batch may have 200 MB. A quarter of that uploads in reasonable time and risks less.
     batch=BatchLimits(requests=50_000, bytes=50_000_000),
-    connect_batches=lambda settings: DialectBatches(DIALECT, DIALECT.resolve(settings)),
+    connect_batches=lambda settings: Batches(DIALECT, DIALECT.resolve(settings)),
 )
 """OpenAI, or a compatible server at the base URL, where any key may do."""

@@ -132,9 +132,8 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     except ValidationError as error:
         raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None
     if body := options.get("extra_body"):
-        hint = "; there is the option response_format" if "response_format" in options else ""
         if not is_reranker(judge.provider):
-            refuse_reserved(judge.name, body, form=hint)
+            refuse_reserved(judge.name, body)
         fields = {name: value for name, value in body.items() if name not in TIERS}
         transport |= {"extra_body": fields} if fields != body else {}
     return replace(judge, options=options, transport=transport)

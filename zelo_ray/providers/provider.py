@@ -1,12 +1,14 @@
 """Define providers, their connections and batches, and the three errors that they raise."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
+
+if TYPE_CHECKING:
+    from zelo_ray.providers.batches import Batches
 
 
 class CallError(Exception):
@@ -74,6 +76,10 @@ class Fatal(CallError):  # noqa: N818 - as Retry
     """No request of this judge will succeed until a person acts: a wrong key, an unknown model."""
 
 
+Outcome = Answer | Retry | Refused | Fatal
+"""The result of one request in a batch: an answer, or one of the three errors, not raised."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """A connection's key, URL and timeout, which change no answer; the repr hides the key."""
@@ -109,59 +115,24 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch's state, as its provider reports it."""
+    """A batch's state, as its provider reports it; figures are 0 where it reports none.
+
+    ``state`` is in the provider's own words, and ``ended`` when no more results will come. ``mark``
+    is the label that it was created with, if the provider keeps one; ``done`` counts requests that
+    have ended; ``created_at`` is in seconds since 1970; ``reason`` says why it failed as a whole,
+    and ``full`` that waiting helps, as too many tokens were enqueued. ``cancelled``: by somebody.
+    """
 
     id: str
     state: str
-    """in the provider's own words"""
     ended: bool
-    """whether no more results will come"""
     mark: str = ""
-    """the label that it was created with; empty if the provider keeps none"""
     requests: int = 0
-    """number of requests; 0 if unknown"""
     done: int = 0
-    """number of requests that have ended, as far as the provider reports it"""
     created_at: float = 0.0
-    """seconds since 1970"""
     reason: str = ""
-    """why it failed as a whole"""
     cancelled: bool = False
-    """whether somebody has cancelled it"""
     full: bool = False
-    """whether it failed because too many tokens were enqueued, so that waiting helps"""
-
-
-Outcome = Answer | Retry | Refused | Fatal
-"""The result of one request in a batch: an answer, or one of the three errors, not raised."""
-
-
-class Batches(Protocol):
-    """A provider's batch API. Every method may raise Retry, Refused or Fatal, and nothing else."""
-
-    KEEPS_MARKS: bool
-    """True if the batches that `find` returns have the mark that they were created with."""
-
-    def line(self, request: Request) -> bytes:
-        """Return the request as one line of a batch file, with its key and its end of line."""
-
-    async def create(self, lines: Path, model: str, mark: str) -> Batch:
-        """Submit a file of such lines for one model. It must not be retried blindly."""
-
-    async def find(self, since: float) -> list[Batch]:
-        """Return all batches of the account created since then, in seconds since 1970."""
-
-    async def look(self, batch_id: str) -> Batch:
-        """Return a batch's current state."""
-
-    def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
-        """Yield each result of an ended batch, by key, good and bad, in any order."""
-
-    async def cancel(self, batch_id: str) -> None:
-        """Ask the provider to stop a batch; its answers so far are billed and stay available."""
-
-    async def aclose(self) -> None:
-        """Close the sockets."""
 
 
 def all_tokens(usage: Usage) -> Mapping[str, float]:
@@ -224,7 +195,7 @@ class Provider:
     limit_tokens: Callable[[Usage], Mapping[str, float]] = all_tokens
     least_cached_tokens: Callable[[str], int] | None = None
     batch: BatchLimits | None = None
-    connect_batches: Callable[[Settings], Batches] | None = None
+    connect_batches: Callable[[Settings], "Batches"] | None = None
     build_body: Callable[[Request], Mapping[str, Any]] | None = None
     gives_probabilities: bool = False
     fingerprint: Callable[[Judge], str | None] | None = None
