@@ -148,7 +148,7 @@ def small(port: int) -> Iterator[Cluster]:
 
 def test_the_job_runs_under_ray_job_submit(small: Cluster, tmp_path: Path) -> None:
     given = ["--submission-id", "job", "--working-dir", str(crash.ROOT), "--"]
-    job = ["python", "jobs/annotate.py", str(SAMPLE), "--out", str(tmp_path / "out")]
+    job = ["python", "jobs/run.py", "annotate", str(SAMPLE), "--out", str(tmp_path / "out")]
     said = small.job("submit", *given, *job, "--judges", "offline")
     assert small.status("job") == "SUCCEEDED", said
     assert "documents scored 329 · comparisons 3,948" in said, said

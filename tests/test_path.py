@@ -118,8 +118,8 @@ def test_a_job_script_imports_none_from_its_folder_nor_from_where_it_starts(fold
     plant(jobs, folder)
     for name in ("annotate", "zelo_ray"):
         (jobs / f"{name}.py").write_text(_LOUD.format(folder=str(folder)))
-    shutil.copy(crash.ROOT / "jobs/annotate.py", jobs)
-    run([sys.executable, jobs / "annotate.py", *ON_RAY[1:]], folder, environment())
+    shutil.copy(crash.ROOT / "jobs/run.py", jobs)
+    run([sys.executable, jobs / "run.py", *ON_RAY], folder, environment())
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""Write the page of a large run: ``ray job submit ... -- python jobs/report.py URL``."""
+"""Run a command on a cluster: ``ray job submit ... -- python jobs/run.py annotate INPUT ...``."""
 
 import sys
 
@@ -7,4 +7,4 @@ if (here := __file__.rpartition("/")[0]) in sys.path:
 
 from zelo_ray.cli import main
 
-sys.exit(main(["report", *sys.argv[1:]]))
+sys.exit(main(sys.argv[1:]))
