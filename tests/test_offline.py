@@ -74,7 +74,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("model", MODELS)
 def test_words_are_found_in_scripts_without_blanks_and_with_vowel_signs(model):
-    score = offline._JUDGES[model][0]
+    score = offline._JUDGES[model].score
     for name in ("bm25-zh", "bm25-hi"):
         for query, documents, relevant in cases_of(name):
             scores = dict(zip(documents, score(query, [*documents.values()]), strict=True))

@@ -24,7 +24,7 @@ from zelo_ray.evaluation.significance import detectable_shift, queries_needed
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
-from zelo_ray.providers.simulated_biases import FEATURES
+from zelo_ray.providers.simulated import BIASES
 
 JUDGE, QUERY = "simulated:judge", "how do I reset it?"
 CHANGING = [name for name in PROBES if name != "order"]
@@ -43,8 +43,7 @@ def test_a_change_adds_one_bias_and_takes_no_word(text, seed):
         assert changed == again != text
         assert not Counter(text.split()) - Counter(changed.split())
         moved = {
-            bias: feature(QUERY, changed) - feature(QUERY, text)
-            for bias, feature in FEATURES.items()
+            bias: feature(QUERY, changed) - feature(QUERY, text) for bias, feature in BIASES.items()
         }
         length = moved.pop("length")
         assert moved == {bias: float(bias == name) for bias in moved}

@@ -16,10 +16,11 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 from unicodedata import normalize
 
 from zelo_ray.protocols.passages import find_terms
-from zelo_ray.providers import Connection, Provider, Refused, Settings
+from zelo_ray.providers import Provider, Refused
 from zelo_ray.records import (
     Answer,
     CallTiming,
@@ -35,14 +36,8 @@ _TYPICAL_LENGTH = 100
 """Words of a typical document, for the rarity of a word."""
 
 
-def _connect(settings: Settings) -> Connection:
-    """Return the scorers of this process; there is nothing to connect to."""
-    del settings
-    return Offline()
-
-
 class Offline:
-    """A connection to the scorers, which answer from the request's own material."""
+    """A connection to the scorers of this process, which answer from the request's own material."""
 
     def __init__(self) -> None:
         self._ready = set[str]()
@@ -50,51 +45,38 @@ class Offline:
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
         judge, texts = request.judge.model, [document.content for document in request.documents]
-        loading, begun = self._load(judge), time.perf_counter()
+        begun = time.perf_counter()
+        if judge not in self._ready:  # imports what a scorer needs, and reads its tables
+            _JUDGES[judge].score("some words", ["a document of some words", "another document"])
+            self._ready.add(judge)
+        loaded = time.perf_counter()
         try:  # not in a thread: the stemmer is not thread-safe
             features = _features(judge, request.query, texts)
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - loaded
             text = synthesize_answer(request, features)
         except ValueError:
             raise Refused(
                 "offline judges compare, grade or score documents, and cannot argue"
             ) from None
-        timing = CallTiming(seconds, loading, in_flight=1)
+        timing = CallTiming(seconds, loaded - begun, in_flight=1)
         return Answer("ok", text, Usage(), model=judge, timing=timing)
 
     async def aclose(self) -> None:
         """Do nothing, as no resource is held."""
 
-    def _load(self, judge: str) -> float:
-        """Import what a scorer needs and read its tables, once; return the seconds it took."""
-        if judge in self._ready:
-            return 0.0
-        begun = time.perf_counter()
-        _JUDGES[judge][0]("some words", ["a document of some words", "another document"])
-        self._ready.add(judge)
-        return time.perf_counter() - begun
-
 
 def _features(judge: str, query: str, texts: Sequence[str]) -> SyntheticFeatures:
     """Return the features of documents: of one its grade, of two the preference, and scores."""
-    if not texts:
-        return SyntheticFeatures()
-    score, slope = _JUDGES[judge]
-    scores = tuple(score(query, texts))
-    match texts:
-        case [document]:
-            return _graded(judge, query, document, scores)
-        case [_, _]:
-            a, b = scores
-            words = f"{judge} scores A {a:.3f} and B {b:.3f}"
-            return SyntheticFeatures(
-                pair_preference=round(math.tanh((b - a) * slope), 4), scores=scores, words=words
-            )
-    return SyntheticFeatures(scores=scores)
-
-
-def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) -> SyntheticFeatures:
-    share, stems = _SHARES[judge](query, document), set(_stems(document))
+    scorer = _JUDGES[judge]
+    scores = tuple(scorer.score(query, texts)) if texts else ()
+    if len(texts) == 2:
+        a, b = scores
+        preference = round(math.tanh((b - a) * scorer.slope), 4)
+        words = f"{judge} scores A {a:.3f} and B {b:.3f}"
+        return SyntheticFeatures(pair_preference=preference, scores=scores, words=words)
+    if len(texts) != 1:
+        return SyntheticFeatures(scores=scores)
+    share, stems = scorer.share(query, texts[0]), set(_stems(texts[0]))
     telling = set(_telling(query))
     facets = [(word, stem in stems) for stem, word in _query_words(query) if word in telling]
     return SyntheticFeatures(
@@ -155,14 +137,6 @@ def _chargram_cosine(query: str, document: str) -> float:
     return products / lengths if lengths else 0.0
 
 
-_JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = {
-    "bm25": (bm25, 0.1),
-    "chargram": (chargram, 5.0),
-    "likelihood": (likelihood, 0.5),
-}
-"""Each scorer with the slope that turns a difference of its scores into a preference."""
-
-
 def bm25_share(query: str, document: str) -> float:
     """Return the share of the query's words, weighted by rarity, that the document has."""
     stems, words = set(_stems(document)), _query_words(query)
@@ -182,10 +156,20 @@ def likelihood_share(query: str, document: str) -> float:
     return min(1.0, max(0.0, (score - floor) / (ceiling - floor))) if ceiling > floor else 0.0
 
 
-_SHARES: dict[str, Callable[[str, str], float]] = {
-    "bm25": bm25_share,
-    "chargram": chargram_share,
-    "likelihood": likelihood_share,
+class _Scorer(NamedTuple):
+    """A scorer of documents."""
+
+    score: Callable[[str, Sequence[str]], list[float]]
+    slope: float
+    """turns a difference of scores into a preference"""
+    share: Callable[[str, str], float]
+    """how much of a query a document covers"""
+
+
+_JUDGES = {
+    "bm25": _Scorer(bm25, 0.1, bm25_share),
+    "chargram": _Scorer(chargram, 5.0, chargram_share),
+    "likelihood": _Scorer(likelihood, 0.5, likelihood_share),
 }
 _STEPS = (0.4, 0.6, 0.8)
 """Shares of the query from which a document is marginal, relevant, highly relevant."""
@@ -265,7 +249,7 @@ def _gram_counts(text: str) -> Counter[str]:
 
 
 PROVIDER = Provider(
-    connect=_connect,
+    connect=lambda _: Offline(),
     models=tuple(_JUDGES),
     closed=True,
     concurrency=64,

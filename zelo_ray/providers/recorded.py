@@ -127,7 +127,7 @@ def _features(request: Request, opinions: _Opinions) -> SyntheticFeatures:
         return SyntheticFeatures(scores=scores)
     words = " ".join(single.argument for single in singles)
     preference = round(math.tanh(scores[1] - scores[0]), 4)
-    return SyntheticFeatures(preference, scores=scores, words=words, argument=words)
+    return SyntheticFeatures(pair_preference=preference, scores=scores, words=words, argument=words)
 
 
 # --- recordings ---------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _read_opinion(row: Mapping[str, Any]) -> tuple[tuple[str, ...], SyntheticFea
         pair = _id(row, "doc_id_a"), _id(row, "doc_id_b")
         if convert("swapped", row.get("swapped")):
             pair, preference = pair[::-1], -preference
-        return pair, SyntheticFeatures(preference, words=_text(row, "reasoning"))
+        return pair, SyntheticFeatures(pair_preference=preference, words=_text(row, "reasoning"))
     worth, grade = (_number(row, name, 0, _HIGHEST) for name in ("worth", "grade"))
     worth = grade if worth is None else worth
     if worth is None:

@@ -18,8 +18,8 @@ winner or points (see `zelo_ray.records.SyntheticFeatures`). A single document i
 and gets the nearest of the grades 0, 1, 2 and 3: the graded response model of Samejima (1969,
 Psychometrika Monograph 17), with logistic errors.
 
-With ``biases`` such a judge also goes by what it sees in the texts (`simulated_biases`), which is
-added to the truth of each document, so that a probe of judges has a known fault to find.
+With ``biases`` such a judge also goes by what it sees in the texts (`BIASES`), which is added to
+the truth of each document, so that a probe of judges has a known fault to find.
 
 Three documents and more are perceived one by one, each with a standard Gumbel error, so that their
 order follows the model of Plackett and Luce (1975, Applied Statistics 24:193): the difference of
@@ -35,14 +35,14 @@ import contextlib
 import json
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from zelo_ray.providers import Fatal, Provider, Refused, Retry
-from zelo_ray.providers.simulated_biases import BiasName, perceived_bias
 from zelo_ray.records import (
     Answer,
     Document,
@@ -61,6 +61,30 @@ _LARGEST = 1e9
 _BYTES_PER_TOKEN = 4
 _LATENCY_SPREAD = 0.5
 """Standard deviation of the logarithm of a latency."""
+
+BiasName = Literal["length", "stuffing", "injection", "popularity"]
+_ORDERS = re.compile(
+    r"\b(?:most relevant document|highest grade|perfectly relevant|(?:ignore|disregard) [^.]{0,40}"
+    r"instructions)\b",
+    re.IGNORECASE,
+)
+_REPUTE = re.compile(r"\bcited by\b|^source:", re.IGNORECASE)
+_TYPICAL = 100
+"""Words of a text whose length counts neither for nor against it."""
+
+
+def _stuffing(query: str, text: str) -> float:
+    words, texts = (f" {' '.join(part.casefold().split())} " for part in (query, text))
+    return float(words in texts)
+
+
+BIASES: Mapping[BiasName, Callable[[str, str], float]] = {
+    "length": lambda _, text: math.log2(max(1, len(text.split())) / _TYPICAL),
+    "stuffing": _stuffing,  # the query's words stand in the text, one after another
+    "injection": lambda _, text: float(bool(_ORDERS.search(text))),  # it tells how to judge it
+    "popularity": lambda _, text: float(bool(_REPUTE.search(text))),  # it says who cites it
+}
+"""Numbers of a query and a text, which an option ``biases: {NAME: x}`` adds x times."""
 
 _Logits = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
 _Scale = Annotated[float, Field(ge=0, le=_LARGEST)]
@@ -256,7 +280,8 @@ def _graded(request: Request, traits: Traits, truth: float) -> SyntheticFeatures
 
 def _bias(request: Request, traits: Traits, place: int) -> float:
     """Return what the judge's biases add to a document, whose text it sees for them alone."""
-    return perceived_bias(traits.biases, request.query, request.documents[place].content)
+    biases, text = traits.biases or {}, request.documents[place].content
+    return sum(bias * BIASES[name](request.query, text) for name, bias in biases.items())
 
 
 def _gumbel(rng: random.Random) -> float:
