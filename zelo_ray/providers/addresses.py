@@ -82,13 +82,7 @@ def store_url_for_key(variable: str, url: str, key: str) -> tuple[str, str]:
 
 
 def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
-    """Return the base URL to use with a key; empty for the provider's own.
-
-    Args:
-        variable: the one that the provider's SDK reads.
-        key: the key that is sent there.
-        environ: the environment variables.
-    """
+    """Return the base URL of a variable to use with a key; empty for the provider's own."""
     digest, _, url = environ.get(_WITH_DIGEST + variable, "").partition(" ")
     return environ.get(variable) or (url if digest == _digest(key) else "")
 

@@ -39,27 +39,15 @@ def _read_list(page: Any) -> tuple[list[Any], str]:
 class BatchDialect:
     """What sets a provider's batch API apart.
 
-    Args:
-        keeps_marks: whether batches have the mark that they were created with.
-        line: builds a line's fields.
-        upload: uploads a file of lines; the response names it. None where requests go along with
-            the creation.
-        read_upload: reads that name.
-        submit: creates a batch of a file of lines, or of the name of the uploaded one, for a model
-            and with a mark.
-        read: reads a batch; given the key, which must not be in its reason.
-        list_path: of the list of batches, newest first.
-        list_size: the name of the number of batches in a page.
-        list_after: the name of the place where a page begins.
-        read_list: reads a page: its batches, and where the next begins; "" for none.
-        place: the path of one batch, with braces for its id.
-        cancel: what follows that path to cancel it.
-        find_results: yields the places of a batch's results, or results that are given at once;
-            raises Retry if they are not available yet, Refused if they are gone.
-        download: opens the stream of the bytes of such a place.
-        gone_statuses: statuses that mean that the results are gone.
-        read_line: reads a line of results: the request's key, and a response's JSON or an error of
-            it.
+    * A file of lines (``line``) goes up (``upload``, None where the requests go along with the
+      creation), and a batch is created of it for a model and with a mark (``submit``);
+      ``keeps_marks`` tells whether it will show that mark.
+    * ``list_path`` has the batches, newest first, in pages of ``list_size``, from ``list_after``
+      on. ``place`` is the path of one, with braces for its id, and ``cancel`` what follows to
+      cancel it. ``read`` is given the key, which must not be in a reason.
+    * ``find_results`` yields the places of results, for ``download``, or results that are given at
+      once. It raises Retry if there are none yet, Refused if they are gone; so do
+      ``gone_statuses``.
     """
 
     keeps_marks: bool
@@ -81,12 +69,7 @@ class BatchDialect:
 
 
 class Batches:
-    """The batch API of one key.
-
-    Args:
-        dialect: of a provider that has one.
-        settings: complete ones.
-    """
+    """The batch API of one key. All methods may raise Retry, Refused or Fatal, and nothing else."""
 
     def __init__(self, dialect: Dialect, settings: Settings) -> None:
         assert dialect.batch is not None  # noqa: S101 - who has none gives no way to come here

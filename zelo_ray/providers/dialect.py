@@ -47,19 +47,10 @@ class Client(Protocol):
 class Dialect:
     """What sets a provider's protocol apart.
 
-    Args:
-        name: of the provider, for errors.
-        key_variables: environment variables, any of which may hold the key.
-        base_url: the provider's own.
-        url_variable: the environment variable with another one, as for the SDK.
-        open: opens the SDK's client, with a timeout in seconds without any byte.
-        body: builds the request's body.
-        read_answer: reads the answer to a request in a response's JSON, or the fault that it tells;
-            it raises one of `MALFORMED` if that has another form.
-        read_usage: reads its usage, likewise.
-        rates: reads the account's limits a minute in a response's headers; None: none has them.
-        proxies: environment variables of a proxy that the HTTP library uses.
-        batch: of its batch API; None if it has none.
+    ``open`` opens the SDK's client, with a timeout in seconds without any byte. ``read_answer``
+    reads the answer to a request, or a fault, in a response's JSON, and ``read_usage`` the tokens;
+    both raise one of `MALFORMED` on what they cannot read. ``rates`` reads the account's limits a
+    minute in headers; ``proxies`` are environment variables that the HTTP library heeds.
     """
 
     name: str
@@ -76,18 +67,12 @@ class Dialect:
 
     def resolve(self, settings: Settings) -> Settings:
         """Complete the settings; see `resolve_settings`."""
-        return resolve_settings(
-            settings, self.name, self.key_variables, self.base_url, self.url_variable
-        )
+        words = (self.name, self.key_variables, self.base_url, self.url_variable)
+        return resolve_settings(settings, *words)
 
 
 class DialectConnection:
-    """A connection that asks one call at a time.
-
-    Args:
-        dialect: of the provider.
-        settings: complete ones.
-    """
+    """A connection that asks one call at a time; its settings are complete."""
 
     def __init__(self, dialect: Dialect, settings: Settings) -> None:
         self._dialect, self._settings = dialect, settings
@@ -117,11 +102,8 @@ class DialectConnection:
 class StainlessClient:
     """The client of OpenAI's or of Anthropic's SDK, which one generator makes.
 
-    Args:
-        sdk: the client.
-        error: the SDK's error about a response's status.
-        path: of calls.
-        add_codes: adds the codes that only this provider's errors have.
+    ``error`` is the SDK's about a response's status; ``add_codes`` adds the codes that only this
+    provider's errors have.
     """
 
     def __init__(

@@ -49,15 +49,10 @@ def take_keys(options: CommandOptions, environ: MutableMapping[str, str]) -> lis
 
 
 class DotenvFile:
-    """The file ``.env`` of the working directory.
+    """The file ``.env`` of the working directory, from which ``environ`` takes what it lacks.
 
-    Args:
-        environ: receives the variables that are not set yet.
-
-    Attributes:
-        path: of the file; empty if there is none, or it must not be read.
-        refused: one line on why it was not read; else empty.
-        taken: the names of the variables taken from it.
+    ``path`` is empty if there is none, or it must not be read, and ``refused`` says why; ``taken``
+    are the names of the variables taken from it.
 
     Raises:
         OptionError: it cannot be read, or is not text.
@@ -161,10 +156,7 @@ def describe_keys(
 ) -> list[str]:
     """List the keys from ``.env``, and those sent to another address than their provider's.
 
-    Args:
-        judges: the judges of the run, by the names that users give them.
-        variables: the variable of a judge's key, by the same names; see `find_key`.
-        environ: the environment variables that hold keys.
+    Judges, and the variables of their keys (see `find_key`), are by the names that users give them.
     """
     try:
         file = DotenvFile(environ)

@@ -70,13 +70,7 @@ class Fault:
 
 
 def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = None) -> Fault:
-    """Read an error's body, as JSON, decoded, or as plain text.
-
-    Args:
-        body: of the response.
-        status: of HTTP; 0: the one in the body counts.
-        headers: of the response.
-    """
+    """Read an error's body, as JSON, decoded, or as plain text; status 0: the one in it counts."""
     headers = headers or {}
     if isinstance(body, str) and body.lstrip().startswith('"'):
         with contextlib.suppress(ValueError):

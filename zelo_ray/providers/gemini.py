@@ -114,24 +114,15 @@ class GeminiClient:
 
     The SDK carries single calls and uploads. About batches the session is asked: the SDK drops
     their errors and counts, and fails on an inline result with an error's details, which would hide
-    all batches of the account.
-
-    Args:
-        settings: the base URL and the key.
-        seconds: the timeout of one HTTP request.
-        project: project and location of Vertex AI; None for the Gemini API.
+    all batches of the account. ``project`` is a project and a location of Vertex AI.
     """
 
     def __init__(
         self, settings: Settings, seconds: float, project: tuple[str, str] | None = None
     ) -> None:
-        import aiohttp  # noqa: PLC0415 - paid where it is used
         from google import genai  # noqa: PLC0415 - a second of import, paid where it is used
-        from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415 - as above
 
-        self._aiohttp, self._sdk = aiohttp, genai
-        self._auth_error, self._transport_error = GoogleAuthError, TransportError
-        self._settings, self._seconds, self._project = settings, seconds, project
+        self._sdk, self._settings, self._seconds, self._project = genai, settings, seconds, project
         self._session: aiohttp.ClientSession | None = None
         self._client: genai.Client | None = None
         usual = "v1beta1" if project else "v1"  # as in the SDK
@@ -174,20 +165,29 @@ class GeminiClient:
     ) -> AsyncIterator["aiohttp.ClientResponse"]:
         url = f"{(self._settings.base_url or '').rstrip('/')}/{self._version}/{path}"
         headers = {"x-goog-api-key": self._settings.key or "none"}
-        async with self.session.request(method, url, headers=headers, **more) as response:
+        async with self._open_session().request(method, url, headers=headers, **more) as response:
             await self._sdk.errors.APIError.raise_for_async_response(response)
             yield response
 
-    @property
-    def session(self) -> "aiohttp.ClientSession":
+    def _open_session(self) -> "aiohttp.ClientSession":
         """Return the session, opened in the event loop that runs at the first call."""
+        import aiohttp  # noqa: PLC0415 - paid where it is used
+
+        async def refuse_redirect(_session: object, _context: object, params: Any) -> None:
+            """Raise an error in place of a redirect, with which aiohttp would send the key."""
+            got = params.response
+            raise aiohttp.ClientResponseError(
+                got.request_info, (), status=got.status, headers=got.headers
+            )
+
         if self._session is None:
-            connector = self._aiohttp.TCPConnector(limit=0)
-            timeout = self._aiohttp.ClientTimeout(total=self._seconds)
-            trace = self._aiohttp.TraceConfig()
-            trace.on_request_redirect.append(self._refuse_redirect)
-            self._session = self._aiohttp.ClientSession(
-                connector=connector, timeout=timeout, trust_env=True, trace_configs=[trace]
+            trace = aiohttp.TraceConfig()
+            trace.on_request_redirect.append(refuse_redirect)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=self._seconds),
+                trust_env=True,
+                trace_configs=[trace],
             )
         return self._session
 
@@ -195,37 +195,30 @@ class GeminiClient:
     def client(self) -> "genai.Client":
         """Return the SDK's client, opened at the first call."""
         if self._client is None:
+            who: dict[str, Any] = {"vertexai": bool(self._project)}  # whatever the environment says
+            if self._project:
+                who["project"], who["location"] = self._project
+            else:
+                who["api_key"] = self._settings.key or "none"
             options = self._sdk.types.HttpOptions(
                 base_url=self._settings.base_url,
                 api_version=self._version,
                 timeout=int(self._seconds * 1000),
                 retry_options=self._sdk.types.HttpRetryOptions(attempts=1),
-                aiohttp_client=self.session,
+                aiohttp_client=self._open_session(),
             )
-            if self._project:
-                project, location = self._project
-                self._client = self._sdk.Client(
-                    vertexai=True, project=project, location=location, http_options=options
-                )
-            else:  # never Vertex AI and its credentials, whatever the environment says
-                self._client = self._sdk.Client(
-                    api_key=self._settings.key or "none", vertexai=False, http_options=options
-                )
+            self._client = self._sdk.Client(**who, http_options=options)
         return self._client
-
-    async def _refuse_redirect(self, _session: object, _context: object, params: Any) -> None:
-        """Raise an error in place of a redirect, with which aiohttp would send the key along."""
-        response = params.response
-        raise self._aiohttp.ClientResponseError(
-            response.request_info, (), status=response.status, headers=response.headers
-        )
 
     def find_fault(self, error: Exception) -> Fault | None:
         """Turn an exception about a response's status into a `Fault`; None for others."""
-        if isinstance(error, self._aiohttp.ClientResponseError) and 300 <= error.status < 400:
+        import aiohttp  # noqa: PLC0415 - paid where it is used
+        from google.auth import exceptions  # noqa: PLC0415 - as above
+
+        if isinstance(error, aiohttp.ClientResponseError) and 300 <= error.status < 400:
             return read_fault(None, error.status, error.headers)
-        if isinstance(error, self._auth_error):  # of Vertex AI's credentials, with no status
-            passes = error.retryable or isinstance(error, self._transport_error)
+        if isinstance(error, exceptions.GoogleAuthError):  # of Vertex AI's credentials
+            passes = error.retryable or isinstance(error, exceptions.TransportError)
             return Fault(503 if passes else 401, codes=(type(error).__name__,))
         if isinstance(error, self._sdk.errors.APIError):
             fault = read_fault(error.details, error.code, error.response.headers)

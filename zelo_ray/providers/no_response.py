@@ -38,12 +38,7 @@ class MissingResponse(NamedTuple):
 
 
 def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
-    """Return the proxy that a call goes through, and the variable that sets it; empty for none.
-
-    Args:
-        url: of the call.
-        variables: those that the HTTP library uses.
-    """
+    """Return the proxy that a call goes through, and the variable that sets it; empty for none."""
     place = urlsplit(url)
     if not place.hostname or proxy_bypass(place.netloc.rpartition("@")[2]):
         return ""
@@ -66,12 +61,7 @@ def proxy_note(url: str, variables: Collection[str], *, always: bool = False) ->
 
 
 def explain_no_response(error: BaseException, seconds: float) -> MissingResponse | None:
-    """Return why a call got no response; None if the error is about something else.
-
-    Args:
-        error: the exception.
-        seconds: the timeout of the call.
-    """
+    """Return why a call, with this timeout, got no response; None if the error is about others."""
     import aiohttp  # noqa: PLC0415 - paid where it is used
     import httpx2  # noqa: PLC0415 - paid where it is used
 

@@ -126,15 +126,10 @@ class Caller:
 async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
     """Await an SDK's call, and turn whatever it raises into one of the three errors.
 
-    Args:
-        call: the SDK's call.
-        caller: for the errors.
-        seconds: the timeout; None: that of the settings.
+    The timeout is by default that of the settings.
 
     Raises:
-        Retry: the call may succeed later.
-        Refused: this call will not succeed, others may.
-        Fatal: a person has to act.
+        Retry, Refused, Fatal: and nothing else.
     """
     failure: Retry | Refused | Fatal
     seconds = seconds or caller.settings.timeout
@@ -157,14 +152,7 @@ async def attempt_call(
     read_usage: Callable[[Any], Usage],
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None,
 ) -> Answer:
-    """Await one call's response and read the answer in it.
-
-    Args:
-        call: the SDK's call; it returns the raw JSON text and the response's headers.
-        caller: for the errors.
-        read_answer: reads a response's JSON; it raises an error on what it cannot read.
-        read_usage: the same of the tokens that were used.
-        rates: reads the account's limits from the headers.
+    """Await one call's response, as text and headers, and read the answer in it.
 
     Raises:
         Retry, Refused, Fatal: as `guard_call`; Retry also if the response has no answer.
@@ -240,13 +228,7 @@ def classify_fault(
 ) -> Retry | Refused | Fatal:
     """Decide whether to retry after a fault, to give up the request, or to stop the judge.
 
-    Args:
-        fault: the error.
-        caller: the caller.
-        lacking: whether the response was successful, but had no answer.
-
-    Returns:
-        One of the three errors, not raised.
+    The error is not raised. ``lacking``: the response was successful, but had no answer.
     """
     name, keys, quoted = caller.name, (caller.settings.key,), caller.prompts or ()
     words = [str(code) for code in fault.codes if code]

@@ -175,10 +175,7 @@ def panel_of(
 ) -> tuple[Judge, ...]:
     """Return the panel that a job's options ask for, checked as far as possible without a call.
 
-    Args:
-        options: the job's.
-        environ: the environment variables that hold keys.
-        keys: whether each judge must have its key, and be ready for calls.
+    With ``keys`` each judge must have its key, and be ready for calls.
 
     Raises:
         PanelError: a judge or one of its options is unknown, has no key, or no price for a budget;
@@ -240,12 +237,9 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
 def refuse_unknown_names(
     what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Refuse options for judges that are not on the panel, since the name may be mistyped.
+    """Refuse options for judges that are not among the names, since one may be mistyped.
 
-    Args:
-        what: "judge" or "reranker", for the message.
-        names: of the judges or rerankers of the run.
-        options: by option, the values by judge.
+    ``what`` is "judge" or "reranker", ``options`` has the values by option and judge.
 
     Raises:
         PanelError: an option is for another name.

@@ -55,12 +55,8 @@ def letter_probabilities(tokens: Iterable[tuple[str, float]], choices: Sequence[
     """Return the probability of each letter as a JSON object, in the order of the choices.
 
     Tokens that are the same letter, with or without a space before it, large or small, count
-    together. A letter that is not among the tokens has none.
-
-    Args:
-        tokens: the most likely first tokens of the answer, with their natural logarithms of
-            probabilities.
-        choices: the letters.
+    together. A letter that is not among the tokens has none. Tokens are the most likely first ones
+    of the answer, with the natural logarithms of their probabilities.
 
     Raises:
         ValueError: a logarithm is not a number, or is larger than that of 1.

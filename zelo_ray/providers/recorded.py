@@ -251,7 +251,7 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 def _texts(row: Mapping[str, Any], *names: str) -> Sequence[str]:
     """Return the texts of the first of these fields that there is."""
     values: Iterator[Any] = (row[name] for name in names if row.get(name) is not None)
-    found = next(values, [])
+    found: Any = next(values, [])
     if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
         raise ValueError(f"{names[0]} is {found!r}; write a list of texts")
     return found
