@@ -88,13 +88,6 @@ def test_batches_give_what_calls_give_at_half_the_price(fakes, environ, tmp_path
     assert set(carried(fakes).values()) == {1}
 
 
-def test_three_providers_side_by_side(fakes, environ, tmp_path):
-    batchers = send_away(POOLS, tmp_path, environ)
-    assert list(batchers) == list(THREE)
-    found, failures = votes(batchers["openai"].job, tmp_path)
-    assert (len(found), failures) == (3 * REQUESTS, [])
-
-
 @pytest.mark.parametrize("provider", THREE)
 def test_parts_are_split_by_requests_bytes_and_enqueued_tokens(
     fakes, environ, tmp_path, provider, monkeypatch
@@ -284,16 +277,6 @@ def test_batches_that_always_fail_stop_the_judge(fakes, environ, tmp_path):
     away = send_away(POOLS, tmp_path, key_for(environ, "openai"))["openai"]
     assert "The file is damaged" in away.stopped
     assert len(fakes.store.batches) == 3
-
-
-def test_records_are_read_as_they_were_written(tmp_path):
-    part = BatchPart("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
-    parts = Parts(str(tmp_path))
-    parts.keep(part)
-    assert list(parts) == [part]
-    part.state, part.batch = "submitted", "batch_1"
-    parts.keep(part)
-    assert [p.batch for p in parts] == ["batch_1"]
 
 
 def test_records_in_an_object_store(s3):

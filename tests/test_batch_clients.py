@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from aiohttp import web
 
 from tests.builders import THREE
 from tests.fakes import Fakes, Fault
@@ -20,7 +19,6 @@ from tests.provider_calls import (
     SECRET,
     Canned,
     canned,
-    check_discreet,
     lines_of,
     openai_batch,
     request_for,
@@ -106,19 +104,6 @@ def test_answers_are_those_of_calls(fakes, provider, tmp_path):
         if provider == "gemini":  # the schema is written in another form
             online, answer = (replace(each, usage=Usage()) for each in (online, answer))
         assert answer == online
-
-
-@pytest.mark.parametrize("provider", THREE)
-def test_usage_is_what_was_billed(fakes, provider, tmp_path):
-    requests = requests_for(provider, 3)
-    _, found = through(provider, fakes, tmp_path, requests)
-    for entry in (entry for entry in fakes.journal if entry["endpoint"] == "line"):
-        usage = found[entry["custom_id"]].usage
-        names = ("input", "output", "cached", "cache_write")
-        assert [getattr(usage, f"{name}_tokens") for name in names] == [
-            entry["usage"][name] for name in names
-        ]
-        assert usage.cached_tokens + usage.cache_write_tokens > 0
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
@@ -251,28 +236,6 @@ def test_a_gemini_batch_that_fails(fakes, tmp_path):
     assert batch.reason == "13: Could not read ..."
 
 
-def test_an_anthropic_batch_fails_line_by_line(fakes, tmp_path):
-    fakes.faults = [Fault("batch_failed")]
-    batch, found = through("anthropic", fakes, tmp_path, requests_for("anthropic"))
-    assert batch.state == "ended"
-    assert {type(each) for each in found.values()} == {Retry}
-    assert len(found) == 6
-
-
-def test_too_many_enqueued_tokens(tmp_path):
-    with serving(enqueued_tokens=10) as fakes:
-        batch, found = through("openai", fakes, tmp_path, requests_for("openai"))
-        assert (batch.ended, batch.full, found) == (True, True, {})
-        assert "Enqueued token limit" in batch.reason
-
-        async def work(client):
-            await submit(client, requests_for("gemini"), tmp_path)
-
-        error = run("gemini", fakes, work)
-        assert isinstance(error, Retry)
-        assert error.kind is RetryKind.THROTTLED
-
-
 def test_reasons_in_one_short_line():
     assert failure_reason(None, None, KEY) == ""
     assert failure_reason("code", None, "") == "code"
@@ -333,23 +296,6 @@ def test_a_batch_that_cannot_be_created(
 
 
 @pytest.mark.parametrize("provider", THREE)
-def test_a_batch_whose_creation_was_not_answered_is_found(fakes, provider, tmp_path):
-    fakes.faults = [Fault("create_lost")]
-
-    async def work(client):
-        began = time.time()
-        with pytest.raises(Retry) as caught:
-            await submit(client, requests_for(provider), tmp_path, "lost")
-        check_discreet(caught.value)
-        (batch,) = await client.find(began)
-        assert batch.mark == ("" if provider == "anthropic" else "lost")
-        assert batch.requests == 6 or batch.mark  # then the mark will do
-        return await results(client, (await end(client, batch.id)).id)
-
-    assert len(run(provider, fakes, work)) == 6
-
-
-@pytest.mark.parametrize("provider", THREE)
 def test_a_wrong_key(fakes, provider, tmp_path):
     async def create(client):
         await submit(client, requests_for(provider), tmp_path)
@@ -363,12 +309,6 @@ def test_a_wrong_key(fakes, provider, tmp_path):
         assert isinstance(error, Fatal)
         assert "sk-a-wrong-key" not in repr(error)
         assert all(name in str(error) for name in load_provider(provider).key_variables)
-
-
-@pytest.mark.parametrize("provider", THREE)
-def test_no_key(provider):
-    with pytest.raises(Fatal, match=load_provider(provider).key_variables[0]):
-        load_provider(provider).connect_batches(Settings(""))
 
 
 # Finding, looking, cancelling
@@ -430,19 +370,6 @@ def test_cancelling_what_has_ended_is_no_error(fakes, provider, tmp_path):
     assert {each.status for each in found.values()} == {"ok"}
 
 
-@pytest.mark.parametrize("provider", THREE)
-def test_cancelling_fails(provider, tmp_path):
-    faults = [Fault("500", endpoint="cancel", message=f"{SECRET} {KEY}")]
-    with serving(batch_seconds=60, faults=faults) as fakes:
-
-        async def work(client):
-            await client.cancel((await submit(client, requests_for(provider), tmp_path)).id)
-
-        error = run(provider, fakes, work)
-        assert isinstance(error, Retry)
-        assert "500" in str(error)
-
-
 TROUBLES = {
     "429": (Retry, "429"),
     "500": (Retry, "500"),
@@ -489,40 +416,6 @@ def test_no_such_batch(fakes, provider):
 
 
 @pytest.mark.parametrize("provider", THREE)
-def test_results_that_break_off(fakes, provider, tmp_path):
-    fakes.faults = [Fault("results_cut")]
-    requests = requests_for(provider, 40)
-
-    async def work(client):
-        batch = await end(client, (await submit(client, requests, tmp_path)).id)
-        first, broken = [], None
-        try:
-            async for result in client.results(batch.id):
-                first.append(result)  # noqa: PERF401 - those before the break count
-        except Retry as error:
-            broken = error
-        check_discreet(broken)
-        return first, await results(client, batch.id)
-
-    first, second = run(provider, fakes, work)
-    assert len(first) < 40
-    assert all(second[key] == outcome for key, outcome in first)
-    assert sorted(second) == sorted(request.key for request in requests)
-
-
-@pytest.mark.parametrize("provider", THREE)
-@pytest.mark.parametrize("fault", ["500", "429", "drop"])
-def test_results_fail(fakes, provider, fault, tmp_path):
-    fakes.faults = [Fault(fault, endpoint="results")]
-
-    async def work(client):
-        batch = await end(client, (await submit(client, requests_for(provider), tmp_path)).id)
-        return await results(client, batch.id)
-
-    assert isinstance(run(provider, fakes, work), Retry)
-
-
-@pytest.mark.parametrize("provider", THREE)
 def test_results_that_are_gone(fakes, provider, tmp_path):
     async def work(client):
         batch = await end(client, (await submit(client, requests_for(provider), tmp_path)).id)
@@ -533,19 +426,6 @@ def test_results_that_are_gone(fakes, provider, tmp_path):
     error = run(provider, fakes, work)
     assert isinstance(error, Refused)
     assert "gone" in str(error)
-
-
-@pytest.mark.parametrize("provider", THREE)
-def test_nobody_needs_to_read_to_the_end(fakes, provider, tmp_path):
-    async def work(client):
-        requests = requests_for(provider, 40)
-        batch = await end(client, (await submit(client, requests, tmp_path)).id)
-        async for _ in (reading := client.results(batch.id)):
-            break
-        await reading.aclose()
-        return await results(client, batch.id)
-
-    assert len(run(provider, fakes, work)) == 40
 
 
 # Forms that the fakes do not give
@@ -586,12 +466,6 @@ def test_odd_lines_of_openai():
     assert str(found["d"]) == "openai: no answer (an error without a code)"
     assert str(found["g"]) == "openai: 400"
     assert str(found["h"]) == "openai: 400 top_k"
-
-
-@pytest.mark.parametrize("ids", [{}, {"output_file_id": None, "error_file_id": None}])
-def test_an_openai_batch_without_files(ids):
-    batch, found = canned("openai", openai_batch(status="failed", **ids))
-    assert (batch.ended, batch.reason, found) == (True, "", {})
 
 
 def test_openai_results_that_are_not_there_yet():
@@ -716,15 +590,6 @@ def test_inline_results_of_gemini():
     with Canned({"/v1/batches": {"operations": [gemini_batch(response=output)]}}) as server:
         (found,) = run("gemini", server.url, lambda client: client.find(0.0))
     assert found == batch
-
-
-def test_a_key_does_not_follow_to_another_host():
-    with Canned({"/v1/batches": {}}) as other:
-        moved = web.Response(status=307, headers={"location": f"{other.url}/v1/batches"})
-        with Canned({"/v1/batches": moved}) as server:
-            error = run("gemini", server.url, lambda client: client.find(0.0))
-        assert isinstance(error, Retry | Fatal)
-        assert other.asked == []
 
 
 def test_gemini_results_that_are_not_there_yet():

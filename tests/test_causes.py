@@ -66,11 +66,6 @@ def test_a_page_that_may_pass_is_asked_again(provider, status, title):
     assert (error.kind is RetryKind.THROTTLED, error.delay) == (status == 429, 3.0)
 
 
-def test_a_key_that_may_not_is_told_as_ever():
-    error = one("openai", (403, {}, {"error": {"message": "Project has no access"}}))
-    assert "the key may not do this" in str(error)
-
-
 # A proxy.
 
 
