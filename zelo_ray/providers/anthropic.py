@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Refused, Retry, Settings
-from zelo_ray.providers.batches import BatchDialect, Batches, parse_time
+from zelo_ray.providers.batches import Batches, parse_time
 from zelo_ray.providers.dialect import (
+    BatchDialect,
     Dialect,
     DialectConnection,
     StainlessClient,

@@ -6,9 +6,9 @@ What differs is a `BatchDialect`.
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,44 +28,6 @@ _PAGE = 50  # batches in a page of their list
 _LINE_ENDS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085"))
 _QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`")
 _REASON_LENGTH = 200
-
-
-def _read_list(page: Any) -> tuple[list[Any], str]:
-    rows = page["data"]
-    return rows, rows[-1]["id"] if rows and page.get("has_more") else ""
-
-
-@dataclass(slots=True, kw_only=True)
-class BatchDialect:
-    """What sets a provider's batch API apart.
-
-    * A file of lines (``line``) goes up (``upload``, None where the requests go along with the
-      creation), and a batch is created of it for a model and with a mark (``submit``);
-      ``keeps_marks`` tells whether it will show that mark.
-    * ``list_path`` has the batches, newest first, in pages of ``list_size``, from ``list_after``
-      on. ``place`` is the path of one, with braces for its id, and ``cancel`` what follows to
-      cancel it. ``read`` is given the key, which must not be in a reason.
-    * ``find_results`` yields the places of results, for ``download``, or results that are given at
-      once. It raises Retry if there are none yet, Refused if they are gone; so do
-      ``gone_statuses``.
-    """
-
-    keeps_marks: bool
-    line: Callable[[Request, Settings], Mapping[str, Any]]
-    upload: Callable[[Any, Path], Awaitable[str]] | None = None
-    read_upload: Callable[[Any], str] = lambda file: str(file["id"])
-    submit: Callable[[Any, Path, str, str, str], Awaitable[str]]
-    read: Callable[[Any, str], Batch]
-    list_path: str
-    list_size: str = "limit"
-    list_after: str
-    read_list: Callable[[Any], tuple[list[Any], str]] = _read_list
-    place: str
-    cancel: str = "/cancel"
-    find_results: Callable[[Any, Batch], Iterable[str | Mapping[str, Any]]]
-    download: Callable[[Any, str], AbstractAsyncContextManager[AsyncIterator[bytes]]]
-    gone_statuses: tuple[int, ...] = (404, 410)
-    read_line: Callable[[Any, Caller], tuple[str, Outcome]]
 
 
 class Batches:

@@ -6,22 +6,22 @@ annotations for a third of a call's CPU.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zelo_ray.providers.addresses import find_url_error, url_for
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.no_response import CONNECT_SECONDS, PROXIES
 from zelo_ray.providers.outcome import Caller, attempt_call
-from zelo_ray.providers.provider import Fatal, Settings
+from zelo_ray.providers.provider import Batch, Fatal, Outcome, Settings
 from zelo_ray.records import Answer, Request, Usage
 
 if TYPE_CHECKING:
     import anthropic
     import openai
-
-    from zelo_ray.providers.batches import BatchDialect
 
 
 class Client(Protocol):
@@ -41,6 +41,44 @@ class Client(Protocol):
 
     async def aclose(self) -> None:
         """Close the sockets."""
+
+
+def _read_list(page: Any) -> tuple[list[Any], str]:
+    rows = page["data"]
+    return rows, rows[-1]["id"] if rows and page.get("has_more") else ""
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchDialect:
+    """What sets a provider's batch API apart.
+
+    * A file of lines (``line``) goes up (``upload``, None where the requests go along with the
+      creation), and a batch is created of it for a model and with a mark (``submit``);
+      ``keeps_marks`` tells whether it will show that mark.
+    * ``list_path`` has the batches, newest first, in pages of ``list_size``, from ``list_after``
+      on. ``place`` is the path of one, with braces for its id, and ``cancel`` what follows to
+      cancel it. ``read`` is given the key, which must not be in a reason.
+    * ``find_results`` yields the places of results, for ``download``, or results that are given at
+      once. It raises Retry if there are none yet, Refused if they are gone; so do
+      ``gone_statuses``.
+    """
+
+    keeps_marks: bool
+    line: Callable[[Request, Settings], Mapping[str, Any]]
+    upload: Callable[[Any, Path], Awaitable[str]] | None = None
+    read_upload: Callable[[Any], str] = lambda file: str(file["id"])
+    submit: Callable[[Any, Path, str, str, str], Awaitable[str]]
+    read: Callable[[Any, str], Batch]
+    list_path: str
+    list_size: str = "limit"
+    list_after: str
+    read_list: Callable[[Any], tuple[list[Any], str]] = _read_list
+    place: str
+    cancel: str = "/cancel"
+    find_results: Callable[[Any, Batch], Iterable[str | Mapping[str, Any]]]
+    download: Callable[[Any, str], AbstractAsyncContextManager[AsyncIterator[bytes]]]
+    gone_statuses: tuple[int, ...] = (404, 410)
+    read_line: Callable[[Any, Caller], tuple[str, Outcome]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +101,7 @@ class Dialect:
     read_usage: Callable[[Any], Usage]
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None
     proxies: tuple[str, ...] = PROXIES
-    batch: "BatchDialect | None" = None
+    batch: BatchDialect | None = None
 
     def resolve(self, settings: Settings) -> Settings:
         """Complete the settings; see `resolve_settings`."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Retry, Settings
-from zelo_ray.providers.batches import BatchDialect, Batches, failure_reason, parse_time
-from zelo_ray.providers.dialect import Dialect, DialectConnection, merge_fields
+from zelo_ray.providers.batches import Batches, failure_reason, parse_time
+from zelo_ray.providers.dialect import BatchDialect, Dialect, DialectConnection, merge_fields
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
 from zelo_ray.providers.reading import classify_ending, server_delay

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Retry, Settings
-from zelo_ray.providers.batches import BatchDialect, Batches, failure_reason
+from zelo_ray.providers.batches import Batches, failure_reason
 from zelo_ray.providers.dialect import (
+    BatchDialect,
     Dialect,
     DialectConnection,
     StainlessClient,

@@ -3,12 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
-
-if TYPE_CHECKING:
-    from zelo_ray.providers.batches import Batches
 
 
 class CallError(Exception):
@@ -163,7 +160,7 @@ class Provider:
             provider's cache keeps; None without a cache, or where the order of requests does not
             matter.
         batch: the limits of its batch API; None if it has none.
-        connect_batches: opens the batch API for a key; only with ``batch``.
+        connect_batches: opens the `Batches` of a key; only with ``batch``.
         build_body: returns the body of the HTTP request that a request becomes; None where there is
             none.
         gives_probabilities: whether it answers requests with `choices` (`zelo_ray.records.Request`)
@@ -195,7 +192,7 @@ class Provider:
     limit_tokens: Callable[[Usage], Mapping[str, float]] = all_tokens
     least_cached_tokens: Callable[[str], int] | None = None
     batch: BatchLimits | None = None
-    connect_batches: Callable[[Settings], "Batches"] | None = None
+    connect_batches: Callable[[Settings], Any] | None = None
     build_body: Callable[[Request], Mapping[str, Any]] | None = None
     gives_probabilities: bool = False
     fingerprint: Callable[[Judge], str | None] | None = None

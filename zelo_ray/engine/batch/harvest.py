@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from zelo_ray.engine.batch.parts import BatchPart
+from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.bookkeeping import (
     CUT_OFF,
     check_answer,
@@ -26,9 +26,6 @@ from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, Usage, response_model_name
 
-if TYPE_CHECKING:
-    from zelo_ray.engine.batch.client import BatchClient
-
 _FIRST_POLL = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
 _FULL_TRIES, _LONGEST_FULL = 2, 600.0  # refusals at one size, and seconds between them
@@ -43,7 +40,7 @@ _FRUITLESS = 3  # batches in a row without any result: a fourth would have none 
 class Harvester:
     """Watches the open batches of a judge."""
 
-    def __init__(self, client: "BatchClient") -> None:
+    def __init__(self, client: JudgeInBatches) -> None:
         self._client = client
         # A batch that it adopts may be of any of them.
         protocols = [*map(find_protocol, (*RANKERS, *PROTOCOLS)), client.protocol]
