@@ -185,9 +185,7 @@ def _check_packages() -> Iterator[Finding]:
 def _check_keys(options: DoctorOptions, environ: dict[str, str]) -> Iterator[Finding]:
     """Check whether each provider has a key, and take those of ``.env``; none is shown."""
     dotenv = DotenvFile(environ)
-    dotenv.take_all()
-    dotenv.take_named(options)
-    for line in dotenv.describe_skipped():
+    for line in dotenv.take(options):
         yield Finding(".env", "warn", line, "remove it from .env, or set it in the shell")
     providers = {name: load_provider(name) for name in PROVIDERS}
     keyed = {name: provider for name, provider in providers.items() if provider.key_variables}

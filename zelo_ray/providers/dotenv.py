@@ -42,10 +42,7 @@ def take_keys(options: CommandOptions, environ: MutableMapping[str, str]) -> lis
     Raises:
         OptionError: the file cannot be read, or holds a base URL without its key.
     """
-    file = DotenvFile(environ)
-    file.take_all()
-    file.take_named(options)
-    return [*file.describe_skipped()]
+    return DotenvFile(environ).take(options)
 
 
 class DotenvFile:
@@ -71,8 +68,11 @@ class DotenvFile:
             self.path = str(path)
             self._values = {name: value for name, value in values.items() if value}
 
-    def take_all(self) -> None:
-        """Take the keys of all providers, and the base URLs that stand beside them.
+    def take(self, options: CommandOptions) -> list[str]:
+        """Take the keys of all providers, the base URLs beside them, and keys that options name.
+
+        Returns:
+            Lines on the variables that were not taken, by name and without values.
 
         Raises:
             OptionError: a base URL stands there without its key.
@@ -102,15 +102,17 @@ class DotenvFile:
                 self._environ[stored_as] = value
                 self.taken.add(variable)
 
-    def take_named(self, options: CommandOptions) -> None:
-        """Take the keys that a command's options or their user-defined providers name."""
         variables: Mapping[str, str] = getattr(options, "api_key_env", {})
         self.take_names(variables.values())
         for name in _judges_named_in(options) if self._values else ():
             with contextlib.suppress(PanelError):
-                provider = parse_judge(name).provider
-                if is_own_provider(provider):
-                    self.take_names(load_provider(provider).key_variables)
+                own = parse_judge(name).provider
+                if is_own_provider(own):
+                    self.take_names(load_provider(own).key_variables)
+        skipped = [name for name in self._values if name not in self.taken]
+        what = "only keys are, and a base URL beside its own key: set others in the shell"
+        lines = [f"not taken: {', '.join(skipped)}; {what}"] if skipped else []
+        return [*filter(None, [self.refused]), *lines]
 
     def take_names(self, names: Iterable[str]) -> None:
         """Take the named variables that are in the file and not set yet."""
@@ -118,16 +120,6 @@ class DotenvFile:
             value = self._values.get(name, "")
             if value and self._environ.setdefault(name, value) == value:
                 self.taken.add(name)
-
-    def describe_skipped(self) -> Iterator[str]:
-        """Yield lines on the variables that were not taken, by name and without values."""
-        if self.refused:
-            yield self.refused
-        if names := [name for name in self._values if name not in self.taken]:
-            yield (
-                f"not taken: {', '.join(names)}; only keys are, and a base URL beside its own "
-                "key: set others in the shell"
-            )
 
     def has_value(self, name: str, value: str) -> bool:
         """Return whether a variable has this value in the file."""

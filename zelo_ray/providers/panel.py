@@ -120,7 +120,11 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         what = f"unknown option {min(unknown)!r}{did_you_mean(min(unknown), provider.options)}"
         allowed = ", ".join(sorted(provider.options)) or "none"
         raise PanelError(f"{judge.name}: {what}; known: {allowed}")
-    options = {**provider.options, **own, **_options_of_recording(judge, provider)}
+    recorded = provider.judges_in(judge.model) if provider.judges_in else {judge.model: {}}
+    if judge.model not in recorded:
+        names = ", ".join(f"{judge.provider}:{name}" for name in recorded)
+        raise PanelError(f"{judge.name} stands for {len(recorded)} judges; name one: {names}")
+    options = {**provider.options, **own, **recorded[judge.model]}
     transport = dict(provider.transport)
     for name in (name for name, usual in provider.options.items() if isinstance(usual, Mapping)):
         options[name] = {} if options[name] is None else options[name]
@@ -137,17 +141,6 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         fields = {name: value for name, value in body.items() if name not in TIERS}
         transport |= {"extra_body": fields} if fields != body else {}
     return replace(judge, options=options, transport=transport)
-
-
-def _options_of_recording(judge: Judge, provider: Provider) -> Mapping[str, Any]:
-    """Return the options of a judge that its provider sets, such as the digest of a recording."""
-    if provider.judges_in is None:
-        return {}
-    judges = provider.judges_in(judge.model)
-    if judge.model not in judges:
-        names = ", ".join(f"{judge.provider}:{name}" for name in judges)
-        raise PanelError(f"{judge.name} stands for {len(judges)} judges; name one: {names}")
-    return judges[judge.model]
 
 
 def _refuse_wrong_url(judge: Judge, provider: Provider) -> None:

@@ -59,15 +59,9 @@ def price(
 
     Judges of a free provider cost nothing. Without an entry in ``prices``, the price of a server
     named by its URL is what it reports of the call, or else unknown; and so is that of a service
-    tier that the table lacks. The tier is the one that served, else the one asked for. Hidden
-    thinking is part of the output. At least one search is charged where searches have a price.
-
-    Args:
-        judge: the judge that was asked.
-        usage: of the call, in inclusive totals.
-        prices: the user's own, by judge, which take precedence.
-        batch: whether the call was part of a batch.
-        at: the time of the call, in seconds since 1970, for prices that change; None: now.
+    tier that the table lacks. The tier is the one that served, else the one asked for. Usage is in
+    inclusive totals: hidden thinking is part of the output. At least one search is charged where
+    searches have a price. ``at``, in seconds since 1970, is for prices that change; None: now.
     """
     user_price = prices.get(judge.name)
     if user_price is None and load_provider(judge.provider).free:
@@ -75,10 +69,11 @@ def price(
     plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
     if plain < 0:  # impossible counts
         return None
+    dollars = _RERANKERS.get(judge.provider, {}).get(judge.model)
     if user_price is not None:
         rates = _own(user_price, _WRITES.get(judge.provider, 1.0), batch=batch)
-    elif listed := _reranker(judge):
-        rates = listed
+    elif dollars is not None and not judge.base_url:
+        rates = _Rates(-1, dollars / 1e6, 0.0, dollars / 1e6, dollars / 1e6)
     elif judge.base_url or judge.provider not in _PROVIDER_IDS:
         return usage.reported_dollars
     else:
@@ -133,21 +128,12 @@ def _own(price: Price, writes: float, *, batch: bool) -> _Rates:
     return _Rates(-1, *tokens, search=price.search / 1000)
 
 
-def _reranker(judge: Judge) -> _Rates | None:
-    dollars = _RERANKERS.get(judge.provider, {}).get(judge.model)
-    if dollars is None or judge.base_url:
-        return None
-    return _Rates(-1, dollars / 1e6, 0.0, dollars / 1e6, dollars / 1e6)
-
-
 @lru_cache(1024)
 def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ...]:
     """Return the table's rates for a span of time, longest prompts first; empty if unknown.
 
-    ``tier`` is "batch", a service tier, or empty for the standard one.
-
-    The package computes a price in 45 to 95 µs, this module in 2: it looks a model up every quarter
-    of an hour and multiplies by itself.
+    ``tier`` is "batch", a service tier, or empty for the standard one. The package computes a price
+    in 45 to 95 µs, this module in 2: it looks a model up every quarter of an hour.
     """
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415 - half a second, paid when needed
     from genai_prices import calc_price  # noqa: PLC0415 - paid where it is used

@@ -6,12 +6,7 @@ from importlib import import_module
 
 from zelo_ray.errors import PanelError
 from zelo_ray.names import did_you_mean
-from zelo_ray.plugins import (
-    find_installed,
-    is_plugin_name,
-    load_installed,
-    load_plugin,
-)
+from zelo_ray.plugins import find_installed, is_plugin_name, load_installed, load_plugin
 from zelo_ray.providers.addresses import SERVERS
 from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
@@ -78,32 +73,26 @@ def parse_judge(text: str) -> Judge:
 
 
 def load_provider(name: str) -> Provider:
-    """Load a provider of judges or of rerankers by its name, or a plug-in.
-
-    It is imported when it is first used.
+    """Import a provider of judges or of rerankers by its name, or a plug-in.
 
     Raises:
         PanelError: nothing has that name, or it is not a provider.
     """
     provider: Provider
-    if name in PROVIDERS:
-        provider = import_module(PROVIDERS[name]).PROVIDER
+    if name in PROVIDERS or name in RERANKERS:
+        module = import_module(PROVIDERS.get(name) or RERANKERS[name])
+        provider = module.PROVIDER if name in PROVIDERS else module.PROVIDERS[name]
         return provider
-    if name in RERANKERS:
-        provider = import_module(RERANKERS[name]).PROVIDERS[name]
-        return provider
-    installed = load_installed("providers", name, Provider, PanelError)
-    if installed or (installed := load_installed("rerankers", name, Provider, PanelError)):
-        return installed
-    where, names = (
-        name.partition(":")[0],
-        [*dict.fromkeys((*PROVIDERS, *find_installed("providers")))],
-    )
-    server = SERVERS.get(re.sub(r"[-._]", "", where.lower()))
-    near = "" if server else did_you_mean(where, names)
+    for group in ("providers", "rerankers"):
+        if installed := load_installed(group, name, Provider, PanelError):
+            return installed
+    place = name.partition(":")[0]
+    names = [*dict.fromkeys((*PROVIDERS, *find_installed("providers")))]
+    server = SERVERS.get(re.sub(r"[-._]", "", place.lower()))
+    near = "" if server else did_you_mean(place, names)
     such = f" (here openai:MODEL@{server})" if server else ""
     unknown = (
-        f"unknown provider {where!r}{near}; there are {', '.join(names)}, openai:MODEL@URL for "
+        f"unknown provider {place!r}{near}; there are {', '.join(names)}, openai:MODEL@URL for "
         f"a server that speaks OpenAI's protocol{such}, and your own as my_module:PROVIDER"
     )
     if not is_plugin_name(name):
