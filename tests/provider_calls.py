@@ -197,7 +197,7 @@ def one(provider, said):
     """What one call makes of what a server says: an answer that was checked, or an error."""
     with Scripted(said) as server:
         url = server.url + ("/v1" if provider == "openai" else "")
-        outcome = send(request_for(provider), Settings(KEY, url, 5.0))
+        outcome = send(request_for(provider), Settings(KEY, url, 30.0))
     if not isinstance(outcome, Answer):
         return outcome
     try:
@@ -211,4 +211,4 @@ def rerank_outcome(said):
     judge = judge_of("cohere:m", **known.options)
     (request,) = next(find_protocol("rerank").rounds(pool_of(), (judge,), options_of()))
     with Scripted(said) as server:
-        return send(request, Settings(KEY, server.url, 5.0))
+        return send(request, Settings(KEY, server.url, 30.0))

@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import THREE
 from tests.fakes import Fakes, Fault
-from tests.provider_calls import KEY, SECRET, Verdict, check_discreet, request_for, send
+from tests.provider_calls import KEY, SECRET, Verdict, check_discreet, one, request_for, send
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import (
     Fatal,
@@ -54,7 +54,7 @@ def fakes(server):
     return server
 
 
-def ask(fakes, provider, *faults, timeout=5.0, key=KEY):
+def ask(fakes, provider, *faults, timeout=30.0, key=KEY):
     fakes.faults = faults
     result = send(request_for(provider), Settings(key, fakes.urls[provider], timeout))
     assert len(fakes.journal) == 1
@@ -139,6 +139,40 @@ def test_every_fault(fakes, provider, fault, expected):
         assert (result.kind is RetryKind.THROTTLED) == (word == "429")
     if fault not in ("drop", "malformed", "not_json"):
         assert provider in str(result)
+
+
+SPENT = {"type": "rate_limit_error", "details": {"error_code": "enforced_spend_limit_reached"}}
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "39.5s"}
+PER_DAY = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}
+NEVER = {"violations": [{"quotaId": "Requests", "quotaValue": "0"}]}
+THROTTLED = {  # status, headers, body; the wait that is asked for, or words of a fatal error
+    "plain": (429, {}, {"error": {"message": "slow down"}}, None),
+    "empty": (429, {}, "", None),
+    "text": (429, {}, "slow down", None),
+    "a page": (429, {"retry-after": "2"}, "<html><title>Too many</title></html>", 2),
+    "seconds": (429, {"retry-after": "7"}, {"error": {"code": "rate_limit_exceeded"}}, 7),
+    "milliseconds": (429, {"retry-after-ms": "250", "retry-after": "1"}, {"error": {}}, 0.25),
+    "in details": (429, {}, {"error": {"code": 429, "details": [RETRY_INFO]}}, 39.5),
+    "in a 200": (200, {"retry-after": "4"}, {"error": {"code": 429, "message": "x"}}, 4),
+    "unpaid": (429, {}, {"error": {"code": "insufficient_quota"}}, "spending limit"),
+    "spent": (429, {"retry-after": "3"}, {"error": SPENT}, "spending limit"),
+    "per day": (429, {}, {"error": {"code": 429, "details": [PER_DAY, RETRY_INFO]}}, "tomorrow"),
+    "never": (429, {}, {"error": {"code": 429, "details": [NEVER]}}, "no quota"),
+}
+
+
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize("kind", THROTTLED)
+def test_throttled_calls_wait_as_told_or_stop_where_waiting_does_not_help(provider, kind):
+    *said, expected = THROTTLED[kind]
+    error = one(provider, tuple(said))
+    if isinstance(expected, str) and (provider == "gemini" or kind in ("unpaid", "spent")):
+        assert isinstance(error, Fatal)
+        assert expected in str(error)
+    else:
+        assert isinstance(error, Retry)
+        assert error.kind is RetryKind.THROTTLED
+        assert isinstance(expected, str) or error.delay == expected
 
 
 @pytest.mark.parametrize("provider", THREE)

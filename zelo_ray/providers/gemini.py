@@ -1,5 +1,6 @@
 """Google's Gemini, through the Gemini Developer API; Vertex AI is another provider."""
 
+import contextlib
 import json
 import os
 import time
@@ -109,6 +110,12 @@ def _add_codes(fault: Fault, body: Any) -> Fault:
     return replace(fault, codes=(*codes, *fault.codes), delay=delay)
 
 
+class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `find_fault`
+    def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(status)
+        self.status, self.text, self.headers = status, text, headers
+
+
 class GeminiClient:
     """The SDK's client with a session of ours: the SDK's own is of a class that aiohttp warns of.
 
@@ -129,7 +136,7 @@ class GeminiClient:
         self._version = os.environ.get("GOOGLE_GENAI_API_VERSION") or usual
 
     async def ask(self, model: str, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
-        """Post a request to a model; no header reports limits."""
+        """Post a request to a model; return the response's text and headers."""
         types = self._sdk.types
         response = await self.client.aio.models.generate_content(
             model=model,
@@ -140,8 +147,9 @@ class GeminiClient:
                 should_return_http_response=True,
             ),
         )
-        raw = response.sdk_http_response
-        return (raw.body if raw else None) or "", {}
+        raw = response.sdk_http_response or types.HttpResponse()
+        headers = {name.lower(): value for name, value in (raw.headers or {}).items()}
+        return raw.body or "", headers
 
     async def get(self, path: str, query: Mapping[str, Any]) -> str:
         """Return the text of a response."""
@@ -166,23 +174,22 @@ class GeminiClient:
         url = f"{(self._settings.base_url or '').rstrip('/')}/{self._version}/{path}"
         headers = {"x-goog-api-key": self._settings.key or "none"}
         async with self._open_session().request(method, url, headers=headers, **more) as response:
-            await self._sdk.errors.APIError.raise_for_async_response(response)
             yield response
 
     def _open_session(self) -> "aiohttp.ClientSession":
         """Return the session, opened in the event loop that runs at the first call."""
         import aiohttp  # noqa: PLC0415 - paid where it is used
 
-        async def refuse_redirect(_session: object, _context: object, params: Any) -> None:
-            """Raise an error in place of a redirect, with which aiohttp would send the key."""
+        async def check(_session: object, _context: object, params: Any) -> None:
+            """Raise an error before a redirect gets the key, and the SDK reads what is no JSON."""
             got = params.response
-            raise aiohttp.ClientResponseError(
-                got.request_info, (), status=got.status, headers=got.headers
-            )
+            if got.status >= 300:
+                raise _Unsuccessful(got.status, await got.text(errors="replace"), got.headers)
 
         if self._session is None:
             trace = aiohttp.TraceConfig()
-            trace.on_request_redirect.append(refuse_redirect)
+            trace.on_request_redirect.append(check)
+            trace.on_request_end.append(check)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=self._seconds),
@@ -212,18 +219,17 @@ class GeminiClient:
 
     def find_fault(self, error: Exception) -> Fault | None:
         """Turn an exception about a response's status into a `Fault`; None for others."""
-        import aiohttp  # noqa: PLC0415 - paid where it is used
-        from google.auth import exceptions  # noqa: PLC0415 - as above
+        from google.auth import exceptions  # noqa: PLC0415 - paid where it is used
 
-        if isinstance(error, aiohttp.ClientResponseError) and 300 <= error.status < 400:
-            return read_fault(None, error.status, error.headers)
         if isinstance(error, exceptions.GoogleAuthError):  # of Vertex AI's credentials
             passes = error.retryable or isinstance(error, exceptions.TransportError)
             return Fault(503 if passes else 401, codes=(type(error).__name__,))
-        if isinstance(error, self._sdk.errors.APIError):
-            fault = read_fault(error.details, error.code, error.response.headers)
-            return _add_codes(fault, error.details)
-        return None
+        if not isinstance(error, _Unsuccessful):
+            return None
+        body = None
+        with contextlib.suppress(ValueError):
+            body = json.loads(error.text)
+        return _add_codes(read_fault(error.text, error.status, error.headers), body)
 
     async def aclose(self) -> None:
         """Close the sockets."""
