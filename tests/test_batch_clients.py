@@ -28,7 +28,6 @@ from tests.provider_calls import (
 )
 from zelo_ray.protocols import samre
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
-from zelo_ray.providers.batches import failure_reason
 from zelo_ray.records import Answer, Usage
 
 MODELS = {name: load_provider(name).models[0] for name in THREE}
@@ -234,17 +233,6 @@ def test_a_gemini_batch_that_fails(fakes, tmp_path):
     batch, found = through("gemini", fakes, tmp_path, requests_for("gemini"))
     assert (batch.state, batch.full, found) == ("BATCH_STATE_FAILED", False, {})
     assert batch.reason == "13: Could not read ..."
-
-
-def test_reasons_in_one_short_line():
-    assert failure_reason(None, None, KEY) == ""
-    assert failure_reason("code", None, "") == "code"
-    assert failure_reason("code", "can't, won't", "") == "code: can't, won't"
-    assert (
-        failure_reason("c", f"\"{SECRET}\"\n'{SECRET}' `{SECRET}` {KEY}", KEY)
-        == "c: ... ... ... [key]"
-    )
-    assert len(failure_reason("code", "x" * 1000, "")) == 200
 
 
 # Creating
@@ -530,11 +518,6 @@ def test_odd_lines_of_anthropic():
     assert found["c"].billed is None
     assert str(found["f"]) == "anthropic: no answer (a_new_error)"
     assert str(found["g"]) == "anthropic: 400 invalid_request_error body_too_deep"
-
-
-def test_an_anthropic_batch_that_is_archived():
-    error = canned("anthropic", anthropic_batch(results_url=None), "msgbatch_b")
-    assert isinstance(error, Refused)
 
 
 def gemini_batch(**fields):

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tests.builders import ask, request_of, stored
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols import advance, baseline_strong, best_of, samre, zelo
+from zelo_ray.protocols import advance, best_of, zelo
 from zelo_ray.protocols import find_protocol as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
@@ -112,14 +112,6 @@ def test_an_error_that_is_shared_is_the_same_for_all_judges():
     assert logits([pair_of(1, 1, 7, wider)]) == pytest.approx(2 * seen[7:8])
 
 
-def test_judges_correlate_as_much_as_they_share():
-    for shared, correlation in ((0.0, 0.0), (2.0, 4 / (4 + math.pi**2 / 3))):
-        panel = [judge_of(f"simulated:{name}", shared_noise=shared) for name in "ab"]
-        seen = [logits(pair_of(1, 1, i, judge) for i in range(3000)) for judge in panel]
-        found = np.corrcoef(seen)[0, 1]
-        assert found == pytest.approx(correlation, abs=4.5 / math.sqrt(3000))
-
-
 def test_a_shared_error_is_about_the_documents_not_their_order_or_ids():
     judge = judge_of(noise=0, shared_noise=1.0)
     requests = [pair_of(1, 1, i, judge) for i in range(20)]
@@ -187,21 +179,6 @@ def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
     expected = [1 / (1 + math.exp(-abs(step))) for step in steps]
     assert [duel.confidence for duel in duels] == pytest.approx(expected)
     assert all(duel.reasoning and duel.verdict for duel in duels)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "low", "high"), [(samre.RoundScores, 1, 20), (baseline_strong.Tagged, 1, 10)]
-)
-def test_points_are_split_by_what_is_seen(verdict, low, high):
-    judge, steps, splits = judge_of(noise=0), (-1000, -3, -0.2, 0, 0.2, 3, 1000), []
-    for found in said([pair_of(1, 1 + step, judge=judge) for step in steps], verdict):
-        part = getattr(found, next(iter(verdict.model_fields)))
-        part = part if hasattr(part, "answer_1") else found
-        assert low < part.answer_1 < high
-        assert abs(part.answer_1 + part.answer_2 - low - high) <= 1
-        splits.append(part.answer_2 - part.answer_1)
-    assert splits == sorted(splits) == [-each for each in splits[::-1]]
-    assert splits[0] < splits[1] < 0 == splits[3]
 
 
 def test_pairs_and_grades_are_answered_as_they_always_were():

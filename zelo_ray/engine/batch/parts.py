@@ -5,10 +5,11 @@ The records are JSON objects in the folder ``batches`` of an output directory or
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 import fsspec
 import orjson
+from pydantic import TypeAdapter
 
 from zelo_ray.engine.durable import write_durably
 from zelo_ray.engine.exposure import sum_exposure
@@ -63,13 +64,7 @@ class BatchPart:
         return self.state in ("intended", "submitted")
 
 
-_NUMBER = (int, float)
-_KINDS = {
-    **dict.fromkeys(("mark", "judge", "verdict", "state", "batch", "key_variable"), (str,)),
-    **dict.fromkeys(("keys", "candidates", "characters"), (list,)),
-    **dict.fromkeys(("size", "tokens", "dollars", "intended_at", "requests"), _NUMBER),
-}
-"""What the fields of a record are."""
+_RECORD = TypeAdapter(BatchPart)
 
 
 class Parts:
@@ -103,17 +98,12 @@ class Parts:
 
 def _part(name: str, data: bytes) -> BatchPart:
     try:
-        part = BatchPart(**orjson.loads(data))
-        kinds = {name: type(value) for name, value in asdict(part).items()}
-        wrong = any(kinds[name] not in kind for name, kind in _KINDS.items())
-    except (ValueError, TypeError):
-        wrong = True
-    if wrong or part.state not in get_args(State):
+        return _RECORD.validate_json(data, strict=True)
+    except ValueError:
         raise LedgerError(
             f"{name}: this record of a batch is damaged, and the batch is paid for: restore the "
             "record from a copy, or remove it to ask all of the batch again"
-        )
-    return part
+        ) from None
 
 
 def sum_possibly_billed(ledger_dir: str) -> float:
