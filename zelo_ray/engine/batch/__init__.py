@@ -15,13 +15,13 @@ from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
+from zelo_ray.engine.health import has_judged
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
-from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find_protocol

@@ -18,8 +18,8 @@ from zelo_ray.engine.bookkeeping import (
 )
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
+from zelo_ray.engine.health import gives_no_judgment
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.trial import gives_no_judgment
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find_protocol
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
@@ -148,7 +148,7 @@ class Harvester:
         del self._state.recorded_parts[batch.id]
         reason = Disabled(StopReason.FATAL, fatal) if fatal else None
         if not (reason or channel.proven):
-            reason = gives_no_judgment(channel.judge, channel.fruitless)
+            reason = gives_no_judgment(channel.fruitless)
         if not reason:
             lost = 0 if part.cancelled or not batch.cancelled else part.requests - answers
             reason = _of_server(

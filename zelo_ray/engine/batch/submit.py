@@ -11,9 +11,9 @@ from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import BatchedJudge, BatchState, Spool
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.coordinator import CallCost
+from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request, prompt_characters
-from zelo_ray.engine.trial import FIRST
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason
