@@ -192,7 +192,7 @@ class Grants:
         wants = [call.dollars for call in request.calls]
         self.asked.append((request.charged, request.reserved, wants))
         count, over = self.grants.pop(0)
-        return Lease((0.0,) * count, 0.2, "budget", {}, over=over)
+        return Lease((0.0,) * count, 0.2, "budget", {}, exhausted=over)
 
 
 def test_without_a_cap_nobody_is_asked_for_money():
@@ -225,7 +225,7 @@ def test_when_the_budget_is_over_everyone_is_sent_away():
         client = PermitClient(Account("a"), Grants((1, False), (0, True)))
         taken = await asyncio.gather(*(pay(client, 0.1) for _ in range(3)))
         assert taken == [True, False, False]
-        assert client.over
+        assert client.exhausted
 
     asyncio.run(run())
 

@@ -239,7 +239,7 @@ class JudgeOnline:
                 if not await self.permits.acquire(permit.cost):
                     if self.permits.spent_day:
                         self._disable(_SPENT_DAY)
-                    elif self.permits.over:  # this is no fault, and no stop
+                    elif self.permits.exhausted:  # this is no fault, and no stop
                         self._disable(budget_used_up(self._options.max_usd or 0.0))
                     break
                 is_open = self.permits.spent_day or not self._is_closed

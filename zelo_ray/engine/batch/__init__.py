@@ -97,12 +97,12 @@ class BatchClient(BatchState):
         self._panel = self._protocol.judges_in_scope(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        # An actor that Ray restarts counts as the same spender, with all it had reserved as spent.
-        spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
+        # An actor that Ray restarts counts as the same holder, with all it had reserved as spent.
+        holder, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
         coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
         spent = sum_paid(options.ledger_dir).dollars(run_id, names) if coordinator.capped else 0.0
         permits = PermitClient(
-            Account("batches"), coordinator, spender=spender, charged=spent, clock=clock
+            Account("batches"), coordinator, budget_holder=holder, charged=spent, clock=clock
         )
         super().__init__(options, lines, writer, permits, clock)
         self._sender = Sender(self, ledger, run_id)
