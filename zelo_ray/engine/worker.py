@@ -167,7 +167,7 @@ class OnlineWorker:
         """Give up these judges; stop the run, unless it may go on without them."""
         reason = Disabled(code, message)
         if self._job.options.allow_missing_judges:
-            report = WorkerReport("", {}, disabled=dict.fromkeys(self._names, reason))
+            report = WorkerReport(uuid.uuid4().hex, {}, disabled=dict.fromkeys(self._names, reason))
             await self._coordination.report(report)
         else:
             await self._coordination.stop(reason.message_for(*self._names))
