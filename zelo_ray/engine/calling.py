@@ -310,37 +310,33 @@ class JudgeOnline:
         self.tally.in_flight += 1
         result, spent, possibly_billed = CallResult(), None, True  # until its answer is kept
         try:
-            outcome, timing = await self._send(permit)
+            outcome = await self._send(permit)
             result = self._judge(outcome, permit, tries)
             if result.stop:
                 self._disable(result.stop)
+            spent = 0.0
             if answer := result.answer:
-                spent = await self._keep(answer, permit, tries, timing, is_last=result.is_last)
-            else:
-                spent = 0.0
+                spent = await self._keep(answer, permit, tries, is_last=result.is_last)
             possibly_billed = result.possibly_billed or (spent is None and self.permits.capped)
         finally:
             self.tally.in_flight -= 1
-            self._settle(permit.cost, result.answer, spent, possibly_billed=possibly_billed)
+            self._settle(permit, result.answer, spent, possibly_billed=possibly_billed)
             self._tell_change()
-        self._refuse_excess(permit, result.answer, spent)
         return outcome, result
 
-    async def _send(self, permit: Permit) -> tuple[Outcome, CallTiming]:
-        """Send a request; return what came, and how long it took with how many others in flight."""
-        begun, others = self._clock.now(), self.tally.in_flight
+    async def _send(self, permit: Permit) -> Outcome:
+        """Send a request; of an answer it is noted how long it took, with how many in flight."""
+        request, begun, others = permit.request, self._clock.now(), self.tally.in_flight
         self.health.record_call(begun)
-        timing = CallTiming(0.0)
         try:
-            request = permit.request
             answer = await self._connection.send(request)
             timing = answer.timing or CallTiming(self._clock.now() - begun)
             together = timing.in_flight or max(others, self.tally.in_flight)
-            timing = replace(timing, in_flight=together)
+            answer = replace(answer, timing=replace(timing, in_flight=together))
             verdict, is_ours = request.response_model, permit.limit_is_ours
-            return check_answer(verdict, answer, request.user, limit_is_ours=is_ours), timing
+            return check_answer(verdict, answer, request.user, limit_is_ours=is_ours)
         except Exception as error:  # noqa: BLE001 - `judge_outcome` tells what becomes of it
-            return error, timing
+            return error
 
     def _judge(self, outcome: Outcome, permit: Permit, tries: Tries) -> CallResult:
         """Tell all who go by it what came of a call, and return what it came to."""
@@ -362,7 +358,7 @@ class JudgeOnline:
         return result
 
     async def _keep(
-        self, answer: Answer, permit: Permit, tries: Tries, timing: CallTiming, *, is_last: bool
+        self, answer: Answer, permit: Permit, tries: Tries, *, is_last: bool
     ) -> float | None:
         """Keep an answer, and learn from it; return what it cost, None if that is unknown."""
         request = permit.request
@@ -378,7 +374,6 @@ class JudgeOnline:
             attempts=tries.calls,
             final=is_last,
             limit=request.output_limit or 0,
-            timing=timing,
             characters=characters,
         )
         self._server.take(answer.model, answer.usage, characters)
@@ -393,24 +388,25 @@ class JudgeOnline:
         return spent
 
     def _settle(
-        self, cost: CallCost, answer: Answer | None, spent: float | None, *, possibly_billed: bool
+        self, permit: Permit, answer: Answer | None, spent: float | None, *, possibly_billed: bool
     ) -> None:
-        """Give back what was reserved for a call, but for what it has cost, or may have."""
-        usage, dollars = answer.usage if answer else Usage(), cost.dollars
+        """Give back what was reserved for a call, but for what it has cost, or may have.
+
+        A judge that costs more than was reserved is asked nothing more, since no cap can be kept.
+        """
+        usage, reserved = answer.usage if answer else Usage(), permit.cost.dollars
         if possibly_billed:
             is_uncounted = answer is not None and spent is None and not usage.has_tokens
-            self.tally.unsettled += dollars
-            self._exposure.keep_possibly_billed(dollars, self.judge.name if is_uncounted else "")
+            self.tally.unsettled += reserved
+            self._exposure.keep_possibly_billed(reserved, self.judge.name if is_uncounted else "")
         else:
-            self._exposure.remove(dollars)
+            self._exposure.remove(reserved)
+        charged = reserved if possibly_billed or spent is None else spent
         used = self._provider.limit_tokens(usage) if usage.input_tokens else None
-        self.permits.settle(cost, dollars if possibly_billed or spent is None else spent, used)
-
-    def _refuse_excess(self, permit: Permit, answer: Answer | None, spent: float | None) -> None:
-        """Disable a judge that costs more than was reserved, since no cap can be kept then."""
-        reserved, limit = permit.cost.dollars, permit.request.output_limit or 0
-        if self.permits.capped and answer and spent is not None and spent > reserved + NOTHING:
-            what = f"an answer of {answer.usage.output_tokens:,} tokens (limit {limit:,})"
+        self.permits.settle(permit.cost, charged, used)
+        if self.permits.capped and spent is not None and spent > reserved + NOTHING:
+            limit = permit.request.output_limit or 0
+            what = f"an answer of {usage.output_tokens:,} tokens (limit {limit:,})"
             self._disable(overcharged(what, spent, reserved))
 
     async def _back_off(self, trouble: Retry, key: str, calls: int) -> None:

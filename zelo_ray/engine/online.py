@@ -150,9 +150,9 @@ class OnlineClient(RequestRunner[JudgeOnline]):
                 if not requests:
                     break
                 asked_keys.update(request.key for request in requests)
-                openings = PromptCacheScheduler(requests, self.clock)
+                turns = PromptCacheScheduler(requests, self.clock)
                 outcomes = await asyncio.gather(
-                    *(self._ask_once(request, openings) for request in requests)
+                    *(self._ask_once(request, turns) for request in requests)
                 )
                 counts.update(
                     r.judge.name for r, was in zip(requests, outcomes, strict=True) if was
@@ -199,7 +199,7 @@ class OnlineClient(RequestRunner[JudgeOnline]):
             self._pending += len(requests)
             return step, requests
 
-    async def _ask_once(self, request: Request, openings: PromptCacheScheduler) -> bool:
+    async def _ask_once(self, request: Request, turns: PromptCacheScheduler) -> bool:
         """Ask, unless another pool asks or has just asked the same; return whether it asked."""
         try:
             if request.key in self._asked:
@@ -209,9 +209,9 @@ class OnlineClient(RequestRunner[JudgeOnline]):
                 return False
             self._asked[request.key] = asyncio.get_running_loop().create_future()
             try:
-                async with openings.wait_turn(request) as release:
+                async with turns.wait_turn(request) as release:
                     channel = self.channels[request.judge.name]
-                    await channel.call(openings.keep_useful_openings(request), release)
+                    await channel.call(turns.keep_useful_beginnings(request), release)
             finally:
                 self._asked.pop(request.key).set_result(None)
             return True
