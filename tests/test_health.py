@@ -4,7 +4,8 @@ import pytest
 
 from tests.builders import judge_of, options_of, request_of
 from zelo_ray.engine.bookkeeping import CheckedAnswer
-from zelo_ray.engine.calling import Tries, judge_outcome
+from zelo_ray.engine.calling import Permit, Tries, judge_outcome
+from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.health import FIRST, JudgeHealth
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
@@ -266,7 +267,7 @@ def result_of(outcome, *, attempts=1.0, reasks=0, ours=False, given_up=None, jud
     tries = Tries(measure_request(request_of()), None, 1, attempts, reasks)
     health = health_of()
     health.given_up, health.has_judged = given_up, judged
-    return judge_outcome(outcome, tries, OPTIONS, limit_is_ours=ours, health=health)
+    return judge_outcome(outcome, tries, Permit(request_of(), CallCost(), ours), OPTIONS, health)
 
 
 def answer(status, **fields):

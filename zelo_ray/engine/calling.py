@@ -93,12 +93,7 @@ class CallResult:
 
 
 def judge_outcome(
-    outcome: Outcome,
-    tries: Tries,
-    options: AnnotateOptions,
-    *,
-    limit_is_ours: bool,
-    health: JudgeHealth,
+    outcome: Outcome, tries: Tries, permit: Permit, options: AnnotateOptions, health: JudgeHealth
 ) -> CallResult:
     """Decide what becomes of a request after a call.
 
@@ -107,9 +102,8 @@ def judge_outcome(
     match outcome:
         case CheckedAnswer(answer, error):
             fault = "" if health.has_judged else answer.judge_fault
-            is_again = (answer.status == "truncated" and limit_is_ours) or (
-                answer.status == "invalid" and tries.reasks < options.reasks
-            )
+            is_again = answer.status == "truncated" and permit.limit_is_ours
+            is_again |= answer.status == "invalid" and tries.reasks < options.reasks
             stop = Disabled(StopReason.FATAL, fault) if fault else None
             stop = Disabled(StopReason.ERROR, error) if error else stop
             return CallResult(answer, not (fault or is_again), is_answered=True, stop=stop)
@@ -168,7 +162,7 @@ class JudgeOnline:
         self._estimates, self._server = Estimates(judge), ServerFigures()
         self._runner, self._ledger, self._exposure = runner, ledger, exposure
         self._options, self._clock = runner.options, runner.clock
-        self._judge_limit: int | None = judge.options.get("max_output_tokens")
+        self._judge_limit = int(judge.options.get("max_output_tokens") or 0)
         self._slots, self._health_changed = asyncio.Semaphore(concurrency), asyncio.Event()
 
     def close(self) -> None:
@@ -187,8 +181,9 @@ class JudgeOnline:
     def _is_closed(self) -> bool:
         return bool(self._runner.stopped or self.disabled)
 
-    def _disable(self, reason: Disabled) -> None:
-        self._runner.disable_judge(self.judge.name, reason)
+    def _disable(self, reason: Disabled | None) -> None:
+        if reason:
+            self._runner.disable_judge(self.judge.name, reason)
 
     async def call(self, request: Request, release: Callable[[bool], None]) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run.
@@ -197,33 +192,29 @@ class JudgeOnline:
             request: what to ask.
             release: called when a call has ended, with whether it was answered.
         """
-        last = None
+        result = CallResult()
         try:
-            last = await self._call(request.with_codes(self._ledger.salt), release)
+            request = request.with_codes(self._ledger.salt)
+            bound = bound_tokens(request) if self.permits.capped else None
+            tries = Tries(measure_request(request), bound)
+            while not result.is_last:
+                async with self._slots:  # until its reply is kept: so a kill costs no more
+                    if (permit := await self._admit(request, tries)) is None:
+                        break
+                    outcome, result = await self._make_call(permit, tries)
+                release(result.is_answered)
+                if isinstance(outcome, Retry) and not (result.is_last or self.disabled):
+                    await self._back_off(outcome, request.key, tries.calls)
         except LedgerError as error:
             self._runner.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
             self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
         finally:
+            last = result.answer if result.is_last and result.is_answered else None
             in_doubt = self._server.is_in_doubt and not self._options.keep_asking
             self.health.end_request(request.key, last, in_doubt=in_doubt)
             self._tell_change()
-            if self.health.given_up:
-                self._disable(self.health.given_up)
-
-    async def _call(self, request: Request, release: Callable[[bool], None]) -> Answer | None:
-        """Call until there is a last answer; return it, or None where the server gave none."""
-        bound = bound_tokens(request) if self.permits.capped else None
-        tries, result = Tries(measure_request(request), bound), CallResult()
-        while not result.is_last:
-            async with self._slots:  # until its reply is kept: so a kill costs no more
-                if (permit := await self._admit(request, tries)) is None:
-                    return None
-                outcome, result = await self._make_call(permit, tries)
-            release(result.is_answered)
-            if isinstance(outcome, Retry) and not (result.is_last or self.disabled):
-                await self._back_off(outcome, request.key, tries.calls)
-        return result.answer if result.is_answered else None
+            self._disable(self.health.given_up)
 
     async def _admit(self, request: Request, tries: Tries) -> Permit | None:
         """Wait until a call may go; return None where none may any more.
@@ -242,9 +233,9 @@ class JudgeOnline:
                     elif self.permits.exhausted:  # this is no fault, and no stop
                         self._disable(budget_used_up(self._options.max_usd or 0.0))
                     break
-                is_open = self.permits.spent_day or not self._is_closed
+                is_asked = self.permits.spent_day or not self._is_closed
                 try:
-                    if is_open and self.health.may_go(request.key):
+                    if is_asked and self.health.may_go(request.key):
                         await self._exposure.add(permit.cost.dollars)
                         return permit
                 except BaseException:
@@ -276,8 +267,23 @@ class JudgeOnline:
         self._health_changed = asyncio.Event()
 
     def _price(self, request: Request, tries: Tries) -> Permit:
-        """Return the call with the most that it may cost, and the likely amounts of the limits."""
-        limit = self._limit_of(request, tries)
+        """Return the call with the most that it may cost, and the likely amounts of the limits.
+
+        Where money is capped, an answer may have as many tokens as those of its kind keep to, for
+        so much is reserved. One that was cut off is asked again with the judge's own limit, or
+        twice that if it was so then.
+        """
+        limit, kind = self._judge_limit, response_model_name(request.response_model)
+        if request.choices:
+            limit = 1
+        elif not limit:
+            limit = request.output_limit or 0
+        elif not tries.cut:
+            cut_at = self._ledger.cut_at(request.key)
+            capped = self.permits.capped
+            limit = (
+                self._estimates.limit_for(kind, cut_at) if capped else raise_limit(limit, cut_at)
+            )
         if tries.bound and limit:
             usage = self._estimates.tight_upper_bound(tries.size, tries.bound, limit)
         else:
@@ -286,23 +292,8 @@ class JudgeOnline:
         dollars = highest_price(self.judge, usage, self._options.prices)
         if limit and limit != request.output_limit:
             request = replace(request, limit=limit)
-        limit_is_ours = 1 < limit < (self._judge_limit or 0)
+        limit_is_ours = 1 < limit < self._judge_limit
         return Permit(request, CallCost({"rpm": 1, "rpd": 1, **expected}, dollars), limit_is_ours)
-
-    def _limit_of(self, request: Request, tries: Tries) -> int:
-        """Return the number of tokens that an answer may have; 0 where there is no such limit.
-
-        Where money is capped it is what answers of this kind keep to, for so much is reserved. One
-        that was cut off is asked again with the judge's own limit, or twice that if it was so then.
-        """
-        if request.choices:
-            return 1
-        if self._judge_limit is None or tries.cut:
-            return int(self._judge_limit or request.output_limit or 0)
-        cut_at = self._ledger.cut_at(request.key)
-        if self.permits.capped:
-            return self._estimates.limit_for(response_model_name(request.response_model), cut_at)
-        return raise_limit(int(self._judge_limit), cut_at)
 
     async def _make_call(self, permit: Permit, tries: Tries) -> tuple[Outcome, CallResult]:
         """Make one call, keep its answer, and give back what it did not cost."""
@@ -312,8 +303,7 @@ class JudgeOnline:
         try:
             outcome = await self._send(permit)
             result = self._judge(outcome, permit, tries)
-            if result.stop:
-                self._disable(result.stop)
+            self._disable(result.stop)
             spent = 0.0
             if answer := result.answer:
                 spent = await self._keep(answer, permit, tries, is_last=result.is_last)
@@ -348,10 +338,7 @@ class JudgeOnline:
         if isinstance(outcome, Retry):
             now, key = self._clock.now(), permit.request.key
             tries.attempts += self.health.record_failure(outcome, key, now)
-        is_ours = permit.limit_is_ours
-        result = judge_outcome(
-            outcome, tries, self._options, limit_is_ours=is_ours, health=self.health
-        )
+        result = judge_outcome(outcome, tries, permit, self._options, self.health)
         if isinstance(outcome, CheckedAnswer) and not result.is_last:
             tries.reasks += outcome.answer.status == "invalid"
             tries.cut |= outcome.answer.status == "truncated"
@@ -424,7 +411,6 @@ class JudgeOnline:
             self.tally.throttled += 1
             lasting = await self.permits.pause(delay)
             self.health.record_throttling(lasting, self._clock.now())
-            if self.health.given_up:
-                self._disable(self.health.given_up)
+            self._disable(self.health.given_up)
         elif not is_away:
             await self._runner.sleep(delay)
