@@ -12,7 +12,7 @@ from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.limiter import Account, Lease
 from zelo_ray.engine.permits import PermitClient
-from zelo_ray.engine.tokens import Bound, Estimates, bound_tokens, measure_request
+from zelo_ray.engine.tokens import Estimates, bound_tokens, measure_request
 from zelo_ray.records import Document, Judge, Usage
 
 
@@ -322,24 +322,20 @@ PROSE = "The quick brown fox jumps over the lazy dog, and nobody minds. "
 )
 def test_words_take_a_token_for_two_letters_and_all_else_one_for_a_byte(text, most, least):
     request = request_of("", system=text)
-    alone = bound_tokens(request_of("", system="")).tokens
-    share = (bound_tokens(request).tokens - alone) / len(text.encode())
+    alone = bound_tokens(request_of("", system=""))
+    share = (bound_tokens(request) - alone) / len(text.encode())
     assert least <= share <= most
 
 
 def test_prompts_are_counted_before_less_than_a_byte_a_token_is_reserved():
     estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
-    bound, other = Bound(7, 1800, 600), Bound(8, 1800, 600)
-    assert estimates.tight_upper_bound(4000, bound, 200) == Usage(4020, 200)
-    estimates.learn_prompts(7, [1000] * 9, 9 * 2400)  # too few
-    assert estimates.tight_upper_bound(4000, bound, 200) == Usage(4020, 200)
-    estimates.learn_prompts(7, [*range(1000, 1010)], 10 * 2400)
-    assert estimates.tight_upper_bound(4000, bound, 200) == Usage(1620, 200)
-    assert estimates.tight_upper_bound(4000, other, 200) == Usage(2420, 200)
-    estimates.learn_prompts(0, [900] * 10, 10 * 2400)  # of prompts that open in several ways
-    assert estimates.tight_upper_bound(4000, other, 200) == Usage(2420, 200)
-    estimates.learn_prompts(7, [4000] * 10, 10 * 2400)  # a server that counts every byte
-    assert estimates.tight_upper_bound(4000, other, 200) == Usage(4020, 200)
+    assert estimates.tight_upper_bound(4000, 2400, 200) == Usage(4020, 200)
+    estimates.learn_prompts([1000] * 9, 9 * 2400)  # too few
+    assert estimates.tight_upper_bound(4000, 2400, 200) == Usage(4020, 200)
+    estimates.learn_prompts([*range(1000, 1010)], 10 * 2400)
+    assert estimates.tight_upper_bound(4000, 2400, 200) == Usage(2420, 200)
+    estimates.learn_prompts([4000] * 10, 10 * 2400)  # a server that counts every byte
+    assert estimates.tight_upper_bound(4000, 2400, 200) == Usage(4020, 200)
 
 
 def reranking(query, *texts, judge="cohere:m"):

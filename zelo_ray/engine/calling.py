@@ -24,7 +24,6 @@ from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import (
-    Bound,
     Estimates,
     RequestSize,
     bound_tokens,
@@ -52,8 +51,8 @@ class Tries:
     """The calls made for one request so far."""
 
     size: RequestSize
-    bound: Bound | None
-    """of its prompt's tokens, where money is capped"""
+    bound: int
+    """of its prompt's tokens, where money is capped; else 0"""
     calls: int = 0
     attempts: float = 0.0
     """calls that count as attempts, some of them in part"""
@@ -195,7 +194,7 @@ class JudgeOnline:
         result = CallResult()
         try:
             request = request.with_codes(self._ledger.salt)
-            bound = bound_tokens(request) if self.permits.capped else None
+            bound = bound_tokens(request) if self.permits.capped else 0
             tries = Tries(measure_request(request), bound)
             while not result.is_last:
                 async with self._slots:  # until its reply is kept: so a kill costs no more

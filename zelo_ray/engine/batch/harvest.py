@@ -143,7 +143,7 @@ class Harvester:
             channel.barren = 0 if recorded_keys else channel.barren + 1
         spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
         share = len(prompts) / part.requests
-        channel.estimates.learn_prompts(part.opening, prompts, part.bound * share)
+        channel.estimates.learn_prompts(prompts, part.bound * share)
         await self._state.close(channel, part, "harvested", spent)
         del self._state.recorded_parts[batch.id]
         reason = Disabled(StopReason.FATAL, fatal) if fatal else None

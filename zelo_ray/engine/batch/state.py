@@ -29,8 +29,6 @@ class Spool:
     limit: int
     """tokens that each answer may have"""
     file: IO[bytes]
-    opening: int
-    """of all prompts; 0 once they have several"""
     keys: list[str] = field(default_factory=list)
     characters: list[int] = field(default_factory=list)
     bytes: int = 0

@@ -13,7 +13,7 @@ from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request, prompt_characters
+from zelo_ray.engine.tokens import bound_tokens, measure_request, prompt_characters
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason
@@ -49,7 +49,7 @@ class Sender:
         request = replace(request.with_codes(self._ledger.salt), prefix_ends=())
         state, size = self._state, measure_request(request)
         capped = state.permits.capped
-        bound = bound_tokens(request) if capped else Bound(0, 0, 0)
+        bound = bound_tokens(request) if capped else 0
         while True:
             tried = channel.on_trial and channel.open and not channel.proven
             if state.stopped or channel.disabled or tried:
@@ -77,15 +77,14 @@ class Sender:
             await self._submit(channel, full)
         if alike not in channel.spools:
             file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
-            channel.spools[alike] = Spool(*alike, file, bound.opening)
+            channel.spools[alike] = Spool(*alike, file)
         spool = channel.spools[alike]
         spool.file.write(data)
         spool.keys.append(request.key)
         spool.characters.append(prompt_characters(request))
         spool.bytes += len(data)
         spool.size += size
-        spool.bound += bound.tokens
-        spool.opening *= spool.opening == bound.opening
+        spool.bound += bound
         spool.tokens += tokens
         spool.dollars += dollars
         channel.credit -= dollars if capped else 0.0
@@ -174,7 +173,6 @@ class Sender:
             size=spool.size,
             tokens=spool.tokens,
             dollars=spool.dollars,
-            opening=spool.opening,
             limit=spool.limit,
             bound=spool.bound,
             intended_at=0.0,
