@@ -129,12 +129,6 @@ def test_a_guess_that_nobody_waits_for_does_not_grow():
     assert limiter.rates["rpm"] < 320
 
 
-def test_a_lease_tells_of_a_pause():
-    limiter = Limiter(RPM, now=0.0)
-    limiter.pause(5.0, now=1.0)
-    assert limiter.lease([{"rpm": 1}], 2.0).paused == pytest.approx(4.0)
-
-
 def test_a_pause_tells_for_how_long_429s_are_all_that_anybody_got():
     limiter = Limiter(RPM, now=0.0)
     assert limiter.pause(1.0, now=5.0) == 0.0
