@@ -222,8 +222,8 @@ class MachineBudget(Budget):
         super().__init__(cap, 0.0)
         self.most = 0.0
 
-    def reserve(self, spender, charged, reserved, wants, now):
-        grant = super().reserve(spender, charged, reserved, wants, time.monotonic())
+    def reserve(self, name, charged, reserved, wants, now):
+        grant = super().reserve(name, charged, reserved, wants, time.monotonic())
         self.most = max(self.most, self.spent + self.reserved)
         return grant
 

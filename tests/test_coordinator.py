@@ -60,7 +60,7 @@ def test_one_that_was_made_anew_grants_no_money_until_all_is_known():
     for _ in range(2):  # however long the driver takes
         assert granted(coordinator, FIRST, 1, 0.2, charged=0.5, reserved=0.2) == 0
         clock.seconds += 60.0
-    coordinator.read_figures(FIRST, RunMemory(spenders={"spender": (0.1, 0.9), "dead": (0.2, 0)}))
+    coordinator.read_figures(FIRST, RunMemory(holders={"spender": (0.1, 0.9), "dead": (0.2, 0)}))
     assert granted(coordinator, FIRST, 1, 0.02, charged=0.5, reserved=0.2) == 0
     clock.seconds += 2.1
     assert granted(coordinator, FIRST, 9, 0.02, charged=0.5, reserved=0.2) == 5
@@ -77,7 +77,7 @@ def test_what_actors_had_reported_that_are_gone_is_told_to_one_that_was_made_ane
     (tallies, stopped, disabled), again = Coordinator().read_figures(FIRST, memory)
     assert (tallies["openai:m"].answered, stopped, disabled) == (2, "enough", gone)
     assert tallies["openai:m"].in_flight == 0
-    assert again.spenders == memory.spenders
+    assert again.holders == memory.holders
 
 
 def test_what_costs_nothing_goes_also_when_more_than_the_cap_is_spent():

@@ -121,17 +121,6 @@ def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
     asyncio.run(run())
 
 
-def test_what_costs_nothing_is_not_written(tmp_path):
-    async def run():
-        exposure = exposure_in(tmp_path)
-        await exposure.add(0.0)
-        exposure.remove(0.0)
-        await exposure.lower()
-
-    asyncio.run(run())
-    assert not (tmp_path / "exposure").exists()
-
-
 def test_records_are_told_apart_by_where_results_go(tmp_path):
     async def run():
         await exposure_in(tmp_path).add(1.0)
@@ -152,12 +141,6 @@ def test_an_object_store_will_do(s3):
 
     asyncio.run(run())
     assert sum_exposure(f"{s3}/books") == 0.0
-
-
-def test_a_call_is_not_made_when_that_cannot_be_said(tmp_path):
-    (tmp_path / "exposure").write_text("a file where the folder should be")
-    with pytest.raises(LedgerError, match="exposure"):
-        asyncio.run(exposure_in(tmp_path).add(1.0))
 
 
 def test_a_damaged_record_is_named(tmp_path):

@@ -1,6 +1,7 @@
 """The limiter against a server's token buckets, in simulated time."""
 
 import random
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -8,16 +9,16 @@ from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
 from zelo_ray.engine.budget import Budget
-from zelo_ray.engine.coordinator import CallCost, LeaseRequest, Limiters
+from zelo_ray.engine.coordinator import CallCost, CoordinatedRun, Coordinator, LeaseRequest
 from zelo_ray.engine.limiter import Account, Limiter
 
 RPM = Account("a", {"rpm": 600})
 
 
-def request_for(name, calls=1, *, rpm=60, dollars=0.0, spender="a", charged=0.0):
+def request_for(name, calls=1, *, rpm=60, dollars=0.0, holder="a", charged=0.0):
     """A request to lease calls of an account with a limit."""
     costs = [CallCost({"rpm": 1}, dollars)] * calls
-    return LeaseRequest(Account(name, {"rpm": rpm}), costs, {}, {}, False, spender, charged, 0.0)
+    return LeaseRequest(Account(name, {"rpm": rpm}), costs, {}, {}, False, holder, charged, 0.0)
 
 
 def test_calls_go_at_the_rate_and_nothing_is_saved_up():
@@ -128,12 +129,6 @@ def test_a_guess_that_nobody_waits_for_does_not_grow():
     assert limiter.rates["rpm"] < 320
 
 
-def test_a_lease_tells_of_a_pause():
-    limiter = Limiter(RPM, now=0.0)
-    limiter.pause(5.0, now=1.0)
-    assert limiter.lease([{"rpm": 1}], 2.0).paused == pytest.approx(4.0)
-
-
 def test_a_pause_tells_for_how_long_429s_are_all_that_anybody_got():
     limiter = Limiter(RPM, now=0.0)
     assert limiter.pause(1.0, now=5.0) == 0.0
@@ -153,31 +148,29 @@ def test_a_days_requests_can_be_spent_at_once_and_then_none():
 
 
 def test_accounts_do_not_share():
-    limits = Limiters()
-    limits.pause(Account("a", {"rpm": 60}), 100.0)
-    assert limits.lease(request_for("a"), None).delays == ()
-    assert limits.lease(request_for("b"), None).delays != ()
+    coordinator, run = Coordinator(), CoordinatedRun()
+    coordinator.pause(run, Account("a", {"rpm": 60}), 100.0)
+    assert coordinator.lease(run, request_for("a")).delays == ()
+    assert coordinator.lease(run, request_for("b")).delays != ()
+
+
+def capped(spent=0.0):
+    coordinator, run, budget = Coordinator(), CoordinatedRun("run", 1.0), Budget(1.0, spent)
+    coordinator.begin(run, budget)
+    return partial(coordinator.lease, run), budget
 
 
 def test_calls_need_a_place_and_money_and_keep_no_money_without_a_place():
-    limits, budget = Limiters(), Budget(1.0, 0.0)
-    lease = limits.lease(request_for("a", 10, dollars=0.2), budget)
+    take, budget = capped()
+    lease = take(request_for("a", 10, dollars=0.2))
     assert 1 <= len(lease.delays) <= 2  # of one a second, in the second that a lease looks ahead
     assert budget.reserved == pytest.approx(0.2 * len(lease.delays))
     assert lease.binding == "rpm"
-    lease = limits.lease(request_for("b", 10, rpm=6000, dollars=0.5, spender="b"), budget)
+    lease = take(request_for("b", 10, rpm=6000, dollars=0.5, holder="b"))
     assert len(lease.delays) == 1
-    assert (lease.binding, lease.over, lease.again) == ("budget", False, 0.2)
-    budget = Budget(1.0, 0.9)
-    assert limits.lease(request_for("c", 10, rpm=6000, dollars=0.5), budget).over
-
-
-def test_after_a_restart_money_waits_until_all_have_reported():
-    limits, budget = Limiters(), Budget(1.0, 0.0)
-    waiting = limits.lease(request_for("a", 1, dollars=0.4, charged=0.7), budget, wait=True)
-    assert (waiting.delays, waiting.binding, waiting.over) == ((), "budget", False)
-    other = limits.lease(request_for("b", 1, dollars=0.4, spender="b"), budget)
-    assert other.delays == ()  # the first has spent too much for that
+    assert (lease.binding, lease.exhausted, lease.again) == ("budget", False, 0.2)
+    take, _ = capped(0.9)
+    assert take(request_for("c", 10, rpm=6000, dollars=0.5)).exhausted
 
 
 @given(

@@ -66,27 +66,6 @@ def test_scores_recover_the_order_of_the_worth(fakes, environ, tmp_path, provide
     assert {row.run_id for row in asker.books} == {"run"}
 
 
-def test_a_judge_that_favours_the_second_document_harms_little(fakes, environ, tmp_path):
-    """Each pair is seen in a random order, so a lean to one side is noise, not bias."""
-    from functools import partial
-
-    from tests.fakes import knowing
-
-    fakes.judge = partial(knowing.judge, bias=0.6)
-    worths = [i / 2 for i in range(12)]
-    asker = ask([pool_of(worths)], tmp_path, key_for(environ, "openai"))
-    (fit,) = zelo.fit([settled(asker, pool_of(worths), tmp_path).judgments], asker.job[1])
-    scores = {score.doc_id: score.score for score in fit.scores}
-    assert kendalltau([scores[f"d{i}"] for i in range(12)], worths).statistic > 0.8
-
-
-def test_three_providers_answer_side_by_side(fakes, environ, tmp_path):
-    pools = [pool_of(query_id=f"q{i}", query=f"question {i}?") for i in range(5)]
-    asker = ask(pools, tmp_path, environ)
-    assert Counter(entry["provider"] for entry in fakes.journal) == dict.fromkeys(THREE, 30)
-    assert sorted(name.partition(":")[0] for name in asker.tallies) == sorted(THREE)
-
-
 def test_a_run_that_is_repeated_asks_nothing(fakes, environ, tmp_path):
     first = ask([POOL], tmp_path, environ)
     sent = len(fakes.journal)
@@ -123,12 +102,6 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, fields):
     after = {name: sum_over_sweeps(each) for name, each in sweeps.items()}
     assert {name: tally.known for name, tally in after.items()} == before
     assert {name: tally.known + tally.answered for name, tally in after.items()} == planned
-
-
-def test_a_judge_that_joins_is_asked_alone(fakes, environ, tmp_path):
-    ask([POOL], tmp_path, key_for(environ, "openai"))
-    ask([POOL], tmp_path, key_for(environ, "openai", "anthropic"), run_id="again")
-    assert Counter(entry["provider"] for entry in fakes.journal) == {"openai": 6, "anthropic": 6}
 
 
 def test_a_change_of_what_is_asked_is_asked(fakes, environ, tmp_path):
@@ -175,12 +148,6 @@ def test_a_request_that_two_pools_ask_at_once_is_sent_once(fakes, environ, tmp_p
         assert vote.query_id == pool.query_id
 
 
-def test_a_request_that_two_pools_ask_counts_for_both(fakes, environ, tmp_path):
-    """Or else what is done never adds up to what was planned."""
-    (tally,) = ask(twins(), tmp_path, key_for(environ, "openai")).tallies.values()
-    assert (tally.answered, tally.known) == (1, 1)
-
-
 def test_no_more_calls_are_in_flight_than_the_limit(environ, tmp_path, monkeypatch):
     with Fakes(["openai"], latency=0.01) as fakes:
         monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
@@ -196,14 +163,6 @@ def test_a_server_named_by_its_url_is_never_sent_a_providers_key(environ, tmp_pa
         assert {entry["status"] for entry in fakes.journal} == {200}
     assert {(row.judge, row.dollars) for row in asker.books} == {(name, None)}
     assert asker.tallies[name].unpriced == REQUESTS
-
-
-def test_a_server_named_by_its_url_may_have_a_key_of_its_own(environ, tmp_path):
-    with Fakes(["openai"], key="its-own-key") as fakes:
-        name = f"openai:qwen3@{fakes.urls['openai']}"
-        environ = {**environ, "QWEN": "its-own-key"}
-        asker = ask([POOL], tmp_path, environ, judges=(name,), api_key_env={name: "QWEN"})
-    assert len(asker.books) == REQUESTS
 
 
 def test_an_answer_whose_price_cannot_be_reckoned_is_kept(environ, tmp_path, monkeypatch):
@@ -241,13 +200,6 @@ def test_attempts_are_calls(fakes, environ, tmp_path):
     assert not step.judgments
 
 
-def test_waiting_for_ones_turn_is_hardly_an_attempt(fakes, environ, tmp_path):
-    fakes.faults = [Fault("429", times=12, retry_after=0.001)]
-    asker = ask([pool_of((0, 1))], tmp_path, key_for(environ, "openai"), attempts=2)
-    (row,) = asker.books
-    assert (row.status, row.attempts) == ("ok", 13)
-
-
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
 def test_a_wish_to_wait_is_obeyed(fakes, environ, tmp_path, provider):
     fakes.faults = [Fault("429", times=1, retry_after=0.3)]
@@ -269,14 +221,6 @@ def test_a_429_pauses_the_other_calls_of_the_judge(fakes, environ, tmp_path):
     ]
     assert len(fakes.journal) == 49
     assert len(meanwhile) <= 8  # what was on its way already
-
-
-def test_a_wish_to_wait_too_long_ends_the_run_for_now(fakes, environ, tmp_path):
-    fakes.faults = [Fault("429", retry_after=600)]
-    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
-    assert "asks us to wait 10 minutes" in asker.stopped
-    assert asker.books == []
-    assert len(fakes.journal) <= REQUESTS
 
 
 def run_briefly(work):

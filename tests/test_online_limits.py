@@ -151,16 +151,6 @@ def test_a_server_that_knows_no_such_model_or_key_is_asked_once(tmp_path, fault)
     assert asker.books == []
 
 
-def test_the_first_request_to_a_server_named_by_its_url_goes_alone(tmp_path):
-    with Fakes(["openai"], key="none", latency=0.02, faults=[Fault("503", total=2)]) as fakes:
-        judge = f"openai:m@{fakes.urls['openai']}"
-        asker = ask([POOL], tmp_path, {}, judges=(judge,))
-        first, *others = [entry for entry in fakes.journal if entry["status"] == 200]
-        assert all(entry["arrived"] >= first["finished"] for entry in others)
-        assert [entry["status"] for entry in fakes.journal][:3] == [503, 503, 200]
-    assert len(asker.books) == REQUESTS
-
-
 def test_a_provider_that_cannot_be_reached_ends_its_judge_soon(
     dead, tmp_path, monkeypatch, environ
 ):

@@ -141,7 +141,7 @@ def test_only_beginnings_that_are_shared_are_kept():
     openings = PromptCacheScheduler(requests)
     ends = [request.user[: request.prefix_ends[-1]] for request in requests]
     for request, end in zip(requests, ends, strict=True):
-        kept = openings.keep_useful_openings(request)
+        kept = openings.keep_useful_beginnings(request)
         assert (bool(kept.prefix_ends), kept.key) == (ends.count(end) > 1, request.key)
 
 

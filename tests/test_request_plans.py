@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ask, ask_apart, graded_pools, write_graded
+from tests.builders import ask, graded_pools, write_graded
 from zelo_ray.engine import request_plans
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -15,8 +15,6 @@ from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import advance, load_protocol, texts
 from zelo_ray.protocols.progress import PlanError
-from zelo_ray.providers import build_panel
-from zelo_ray.records import PlannedRequest
 
 JUDGES = ("simulated:one", "simulated:two", "simulated:three")
 TROUBLE = {"simulated:one": {"refusals": 0.1}, "simulated:two": {"invalid": 0.1}}
@@ -161,16 +159,6 @@ def test_a_run_goes_on_where_plans_cannot_be_kept(tmp_path):
     assert Run(tmp_path).settle()["missing"].to_pylist() == [0] * 5
 
 
-def test_a_plan_is_kept_once_and_for_what_was_asked(tmp_path):
-    run = Run(tmp_path)
-    first = {path: path.read_bytes() for path in run.plans.glob("*.jsonl")}
-    run.ask(run_id="again")
-    assert {path: path.read_bytes() for path in run.plans.glob("*.jsonl")} == first
-    rows = [*read_rows(str(run.out / FOLDER))]
-    assert sorted(row.judge for row in rows) == sorted(JUDGES * 5)
-    assert {row.dollars for row in rows} == {0.0}
-
-
 def test_what_a_plan_names_and_the_ledger_has_not_is_rendered(tmp_path):
     run = Run(tmp_path)
     whole = run.settle()
@@ -184,72 +172,6 @@ def test_what_a_plan_names_and_the_ledger_has_not_is_rendered(tmp_path):
         advance(rounds, Ledger(str(run.out)))
     segment.write_bytes(b"".join(lines))
     assert rows_of(run.settle()) == rows_of(whole)
-
-
-def test_judges_that_are_asked_apart_leave_plans_of_what_they_were_asked(tmp_path):
-    """A client need not be there when the last answer comes."""
-    run = Run(tmp_path, calls_per_document=4, limits=None)
-    shutil.rmtree(run.out)
-    pools = [line.pool for line in run.lines]
-    ask_apart(pools, run.options, run.panel)
-    first = {row.judge for row in read_rows(str(run.out / FOLDER))}
-    ask_apart(pools, run.options, run.panel, run_id="again", again=True)
-    assert first == {row.judge for row in read_rows(str(run.out / FOLDER))} == {*JUDGES}
-    assert run.settle()["missing"].to_pylist() == [0] * 5
-
-
-def test_what_cannot_be_kept_is_tried_once(tmp_path, monkeypatch):
-    run, opened = Run(tmp_path), []
-
-    def fail(*given):
-        opened.append(given)
-        raise OSError("no space left on device")
-
-    (pool, *_), judges = run.find(), run.panel
-    monkeypatch.setattr(request_plans, "Ledger", fail)
-    for use in (lambda plans: plans.find([pool], judges), lambda plans: write(plans, pool, judges)):
-        opened.clear()
-        plans = RequestPlans(run.options, "again")
-        for _ in range(3):
-            use(plans)
-        assert len(opened) == 1
-
-
-def write(plans, pool, judges):
-    plans.keep(pool, pool.plan, judges)
-    plans.flush()
-
-
-def test_nothing_is_written_after_the_close(tmp_path, monkeypatch):
-    run, appended = Run(tmp_path), []
-    pool, *_ = run.find()
-    shutil.rmtree(run.plans)
-    plans = RequestPlans(run.options, "again")
-    plans.keep(pool, pool.plan, run.panel)
-    plans.close()
-    assert len([*read_rows(str(run.out / FOLDER))]) == len(JUDGES)
-    shutil.rmtree(run.plans)  # so that there is something to write
-    monkeypatch.setattr(Ledger, "append", lambda _, rows: appended.extend(rows))
-    write(plans, replace(pool, query="another"), run.panel)
-    assert not appended
-
-
-def test_a_judge_that_is_asked_nothing_more_leaves_no_plan(tmp_path):
-    run = Run(tmp_path)
-    shutil.rmtree(run.out)
-    disabled = {JUDGES[0]: None}
-    run.ask(disabled=disabled, panel=build_panel(JUDGES, TROUBLE, {}))
-    assert {row.judge for row in read_rows(str(run.out / FOLDER))} == {*JUDGES[1:]}
-
-
-def test_a_request_of_a_plan_has_nothing_to_send(tmp_path):
-    run = Run(tmp_path)
-    (pool, *_) = run.find()
-    name, *item = next(iter(pool.plan))
-    (judge,) = (judge for judge in run.panel if judge.name == name)
-    planned = PlannedRequest.find(pool, judge, *item)
-    assert not hasattr(planned, "with_codes")
-    assert PlannedRequest.find(pool, judge, "another", *item) is None
 
 
 OWN = """

@@ -10,11 +10,10 @@ from ray import exceptions
 
 from tests import crash
 from tests.builders import line_of, pool_of, small_disk
-from zelo_ray import cli
 from zelo_ray.errors import ExitStatus, LedgerError, RayUnavailable
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.ray import session
-from zelo_ray.ray.ray_errors import explain_missing_package, explain_no_cluster, explain_ray_errors
+from zelo_ray.ray.errors import explain_ray_errors
 
 
 @pytest.fixture
@@ -50,31 +49,8 @@ def test_a_cluster_that_is_not_there_is_told_of_at_once(argv, tmp_path, address,
     said = line(argv, tmp_path, RAY_ADDRESS=address)
     assert said.startswith(f"zelo-ray: RAY_ADDRESS={address}: no Ray can be joined there (")
     assert why in said
-    assert "correct it, or unset it" in said
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        exceptions.AuthenticationError("no authentication token was found"),
-        ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379"),
-    ],
-    ids=["no token", "another token, or none sent"],
-)
-def test_a_cluster_that_wants_a_token_is_told_of(error):
-    said = str(explain_no_cluster("10.0.0.1:6379", error))
-    assert said.startswith("RAY_ADDRESS=10.0.0.1:6379: ")
+    assert "correct it; " in said
     assert "RAY_AUTH_TOKEN" in said
-    assert "RAY_AUTH_MODE=token" in said
-    assert "\n" not in said
-
-
-@pytest.mark.parametrize(("found", "has"), [("", "has no zelo_ray"), ("0.0.9", "zelo_ray 0.0.9")])
-def test_a_node_with_another_package_is_told_of(found, has):
-    said = str(explain_missing_package("10.0.0.2", found, "0.2.0"))
-    assert said.startswith("node 10.0.0.2 of the cluster")
-    assert has in said
-    assert "this process is 0.2.0" in said
 
 
 @pytest.fixture
@@ -121,43 +97,21 @@ def test_a_node_that_cannot_import_the_package_is_told_of(two_nodes, options, mo
             session._refuse_unlike_nodes(options.model_copy(update={"out": out}))
 
 
-def test_a_temporary_directory_with_too_long_a_path_is_told_of(argv, tmp_path):
-    place = tmp_path / ("x" * 90)
-    place.mkdir()
-    said = line(argv, tmp_path, TMPDIR=str(place))
-    assert said.startswith(f"zelo-ray: {place}: too long a path")
-    assert "set TMPDIR" in said
-    assert list(place.iterdir()) == []
-
-
-def test_a_temporary_directory_without_room_is_told_of(argv, tmp_path):
-    place = tmp_path / "t"
-    with small_disk(place):
-        said = line(argv, tmp_path, TMPDIR=str(place))
-        assert said.startswith(f"zelo-ray: {place} is full")
-        assert "set TMPDIR" in said
-        assert list(place.iterdir()) == []
-
-
-def test_a_temporary_directory_that_is_none_is_told_of(capsys, argv, monkeypatch, tmp_path):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    assert cli.main(argv) == ExitStatus.FAILED
-    _, _, said = capsys.readouterr().err.splitlines()
-    assert "gone: No such file or directory" in said
-    assert "set TMPDIR" in said
-
-
-def test_a_setting_of_ray_that_makes_no_sense_is_told_of(argv, tmp_path):
-    said = line(argv, tmp_path, RAY_ROTATION_MAX_BYTES="plenty")
-    assert "(ValueError: " in said
-    assert "'plenty')" in said
-    assert "busy" not in said
-
-
-def test_a_home_that_is_none_is_told_of(argv, tmp_path):
-    said = line(argv, tmp_path / "in.jsonl")
-    assert "in.jsonl/.ray: Not a directory" in said
-    assert "set HOME" in said
+def test_what_is_in_the_way_of_a_private_ray_is_told_in_one_line(argv, tmp_path):
+    long, full = tmp_path / ("x" * 90), tmp_path / "t"
+    long.mkdir()
+    said = [line(argv, tmp_path, TMPDIR=str(long))]
+    with small_disk(full):
+        said.append(line(argv, tmp_path, TMPDIR=str(full)))
+        assert [*full.iterdir()] == []
+    said.append(line(argv, tmp_path / "in.jsonl"))
+    said.append(line(argv, tmp_path, RAY_ROTATION_MAX_BYTES="plenty"))
+    reasons = ("AF_UNIX path", "No space left", "in.jsonl/.ray", "'plenty'")
+    for told, reason in zip(said, reasons, strict=True):
+        assert told.startswith("zelo-ray: Ray does not start on this machine (")
+        assert reason in told
+        assert "set TMPDIR" in told
+    assert [*long.iterdir()] == []
 
 
 def test_a_ray_that_is_too_slow_is_told_of_and_leaves_nothing(argv):
@@ -170,7 +124,7 @@ def test_a_ray_that_is_too_slow_is_told_of_and_leaves_nothing(argv):
         *before, said = printed.splitlines()
         assert len(before) == 2, printed
         assert said.startswith("zelo-ray: Ray does not start on this machine (")
-        assert "Try again when less runs here" in said
+        assert "not too busy" in said
         assert not [*Path(place).glob("zelo-*")]
         words = (process.info["cmdline"] or () for process in psutil.process_iter(["cmdline"]))
         assert not [line for line in words if any(place in word for word in line)]

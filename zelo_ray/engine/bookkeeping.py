@@ -77,7 +77,6 @@ class LedgerWriter:
         final: bool,
         batch: str = "",
         limit: int = 0,
-        timing: CallTiming | None = None,
         characters: int = 0,
     ) -> float | None:
         """Write the reply durably; return its price in US dollars, None if it is unknown.
@@ -85,7 +84,7 @@ class LedgerWriter:
         Raises:
             LedgerError: it could not be kept.
         """
-        usage, timed = answer.usage, timing or CallTiming(0.0)
+        usage, timing = answer.usage, answer.timing or CallTiming(0.0)
         dollars: float | None = 0.0
         if usage != Usage() or answer.status not in _UNBILLED:
             dollars = self._price(judge, usage, batch=bool(batch))
@@ -111,16 +110,15 @@ class LedgerWriter:
             batch=batch,
             limit=limit,
             parsed=answer.parsed,
-            seconds=round(timed.seconds, 6),
-            load_seconds=round(timed.load_seconds, 6),
-            device=timed.device,
-            in_flight=timed.in_flight,
+            seconds=round(timing.seconds, 6),
+            load_seconds=round(timing.load_seconds, 6),
+            device=timing.device,
+            in_flight=timing.in_flight,
             prompt_characters=characters,
         )
         receipt = asyncio.get_running_loop().create_future()
         self._waiting.append((reply, receipt))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
+        self._writing = self._writing or asyncio.create_task(self._write())
         await receipt
         tally.input_tokens += usage.input_tokens
         tally.cached_tokens += usage.cached_tokens
@@ -162,16 +160,11 @@ class LedgerWriter:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """An answer that was read.
-
-    Attributes:
-        answer: it is invalid where it does not read as the verdict asked for.
-        error: what went wrong where reading it raised: it was paid for, and is kept as it is for a
-            reader that is mended.
-    """
+    """An answer that was read; it is invalid where it is not the verdict asked for."""
 
     answer: Answer
     error: str = ""
+    """why reading it raised: it was paid for, and is kept for a reader that is mended"""
 
 
 def check_answer(
@@ -183,11 +176,10 @@ def check_answer(
 ) -> CheckedAnswer:
     """Read an answer, which is invalid if it does not read as the verdict asked for.
 
-    So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
-    Where the prompt is not at hand any more (None), so is talk about any object. Servers that keep
-    to a schema may fill an answer with white space up to the limit: an object that was whole before
-    it counts, and one that was not is ``blank``; but where the limit was ours, below the judge's
-    (``limit_is_ours``), it might have gone on, and is truncated.
+    So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given;
+    where the prompt is not at hand any more (None), talk about any. Servers that keep to a schema
+    may fill an answer with white space up to the limit: an object that was whole before it counts,
+    and one that was not is ``blank``, or truncated where the limit was below the judge's own.
 
     Raises:
         Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
@@ -229,10 +221,10 @@ def _without_blanks(verdict: type[BaseModel], answer: Answer, *, limit_is_ours: 
 
 def _is_quoted(text: str, shown: str | None) -> bool:
     """Return whether the object in a text occurs in the prompt shown, ignoring white space."""
-    if shown is None:
-        return True
     inner = unwrap_answer(text)
-    return inner is not None and "".join(inner.text.split()) in "".join(shown.split())
+    if shown is None or inner is None:
+        return shown is None
+    return "".join(inner.text.split()) in "".join(shown.split())
 
 
 def budget_used_up(cap: float) -> Disabled:
@@ -267,12 +259,7 @@ def cuts_prompts(tokens: int) -> Disabled:
 
 
 def describe_possibly_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
-    """Describe the possible cost of calls whose reply never came, or reported no tokens.
-
-    Args:
-        dollars: what all of them may have cost, in US dollars.
-        uncounted: the part of it that is of answers without tokens, by judge.
-    """
+    """Describe what calls may have cost whose reply never came, or (by judge) told no tokens."""
     lines = []
     if (cut_off := dollars - sum(uncounted.values())) > NOTHING:
         lines.append(

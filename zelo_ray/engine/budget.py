@@ -6,32 +6,32 @@ from dataclasses import dataclass
 
 NOTHING = 1e-9  # dollars that rounding may leave
 _SILENT_SECONDS = 30.0
-"""After so long a silence a spender counts as dead, and what it had reserved as spent."""
+"""After so long a silence a holder counts as dead, and what it had reserved as spent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The answer to a spender: how many of the amounts it asked for may be spent.
+    """How many of the amounts that a holder asked for it may spend.
 
-    ``over``: the next one never will be, since nobody holds money that could come back.
+    ``exhausted``: the next one never, since nobody has money reserved that could come back.
     """
 
     count: int
-    over: bool
+    exhausted: bool
 
 
 @dataclass(slots=True)
-class _Spender:
+class _Holder:
     charged: float = 0.0
     reserved: float = 0.0
     heard_at: float = 0.0
 
 
 class Budget:
-    """Budget that all spenders share.
+    """Budget that many holders share.
 
-    Each tells its own figures so far with every call, so nothing is lost when this object is made
-    anew after a crash.
+    Each tells its own figures so far with every message, so nothing is lost when this object is
+    made anew after a crash.
 
     Args:
         cap: US dollars.
@@ -40,56 +40,52 @@ class Budget:
 
     def __init__(self, cap: float, spent: float) -> None:
         self.cap, self._before = cap, spent
-        self._spenders = dict[str, _Spender]()
+        self._holders = dict[str, _Holder]()
 
     @property
     def spent(self) -> float:
         """Return what is spent for certain, in US dollars."""
-        return self._before + sum(account.charged for account in self._spenders.values())
+        return self._before + sum(holder.charged for holder in self._holders.values())
 
     @property
     def reserved(self) -> float:
         """Return what is reserved for calls that have not ended, in US dollars."""
-        return sum(account.reserved for account in self._spenders.values())
+        return sum(holder.reserved for holder in self._holders.values())
 
     @property
-    def spenders(self) -> dict[str, tuple[float, float]]:
-        """Return what each spender was charged and has reserved, in US dollars."""
-        return {name: (who.charged, who.reserved) for name, who in self._spenders.items()}
+    def holders(self) -> dict[str, tuple[float, float]]:
+        """Return what each holder was charged and has reserved, in US dollars."""
+        return {name: (each.charged, each.reserved) for name, each in self._holders.items()}
 
-    def recall(self, spenders: Mapping[str, tuple[float, float]]) -> None:
-        """Count spenders that have not reported, as they were known before: they may have ended."""
-        for name, (charged, reserved) in spenders.items():
-            self._spenders.setdefault(name, _Spender(charged, reserved, -math.inf))
+    def recall(self, holders: Mapping[str, tuple[float, float]]) -> None:
+        """Count holders that have not reported, as they were known before: they may have ended."""
+        for name, (charged, reserved) in holders.items():
+            self._holders.setdefault(name, _Holder(charged, reserved, -math.inf))
 
     def reserve(
-        self, spender: str, charged: float, reserved: float, wants: Sequence[float], now: float
+        self, name: str, charged: float, reserved: float, wants: Sequence[float], now: float
     ) -> Grant:
-        """Reserve as many of the wanted amounts as the budget has room for, in their order.
+        """Reserve as many of the wanted amounts as there is room for, in their order.
 
         Args:
-            spender: who asks.
+            name: of the holder.
             charged: what its ended calls have cost in all.
             reserved: what it has reserved for calls that have not ended.
             wants: what its next calls may cost at most.
             now: seconds of a monotonic clock.
         """
-        account = self._spenders[spender] = _Spender(charged, reserved, now)
-        free = self.cap - self.spent - self.reserved
-        count = 0
+        holder = self._holders[name] = _Holder(charged, reserved, now)
+        free, count = self.cap - self.spent - self.reserved, 0
         for want in wants:
             if want > max(0.0, free) + NOTHING:  # what costs nothing may always go
                 break
             free -= want
-            account.reserved += want
+            holder.reserved += want
             count += 1
-        coming_back = sum(
-            account.reserved
-            for account in self._spenders.values()
-            if now - account.heard_at < _SILENT_SECONDS
-        )
-        return Grant(count, over=bool(wants) and not count and coming_back < NOTHING)
+        heard = (h for h in self._holders.values() if now - h.heard_at < _SILENT_SECONDS)
+        coming_back = sum(each.reserved for each in heard)
+        return Grant(count, exhausted=bool(wants) and not count and coming_back < NOTHING)
 
-    def give_back(self, spender: str, dollars: float) -> None:
+    def give_back(self, name: str, dollars: float) -> None:
         """Take back what was just reserved for calls that may not go yet for another reason."""
-        self._spenders[spender].reserved -= dollars
+        self._holders[name].reserved -= dollars

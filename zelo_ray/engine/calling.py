@@ -1,12 +1,13 @@
-"""Call a judge until a request has its last answer: reserve, call, keep, wait, call again."""
+"""Call a judge until a request has its last answer: admit, send, judge, keep, settle."""
 
+import asyncio
 import random
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from zelo_ray.engine.bookkeeping import (
     CUT_OFF,
-    LedgerWriter,
+    CheckedAnswer,
     budget_used_up,
     check_answer,
     cuts_prompts,
@@ -14,434 +15,401 @@ from zelo_ray.engine.bookkeeping import (
     overcharged,
 )
 from zelo_ray.engine.budget import NOTHING
-from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.exposure import Exposure
+from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.prompt_cache import GoOn
+from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.request_runner import RequestRunner
-from zelo_ray.engine.request_state import NO_BOUND, Channel, RequestState, with_limit
+from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import (
+    Estimates,
+    RequestSize,
     bound_tokens,
     measure_request,
     prompt_characters,
     raise_limit,
 )
-from zelo_ray.engine.trial import FIRST
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
+from zelo_ray.protocols.server_figures import ServerFigures
+from zelo_ray.providers import Connection, Fatal, Refused, Retry, RetryKind, load_provider
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason, strip_name
-from zelo_ray.records import Answer, CallTiming, Request, Usage, response_model_name
+from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_model_name
 
-_LONGEST_WAIT = 120.0
-_THROTTLED_COST = 0.1  # of an attempt: a 429 says nothing against the request
-_DOUBTFUL_COST = 0.1
-"""The same of a probe where few requests wait: it may be about them, or the judge may be away."""
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 _SPENT_DAY = Disabled(
     StopReason.DAY_QUOTA,
     "the requests of the day are used up (limits: rpd); run again tomorrow",
 )
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
-_STARTING_BACKOFF = 4.0  # the longest while a judge was never reached
 
 
-class JudgeCaller(RequestRunner[Channel]):
-    """Client that calls judges until each request has its last answer.
+@dataclass(slots=True)
+class Tries:
+    """The calls made for one request so far."""
+
+    size: RequestSize
+    bound: int
+    """of its prompt's tokens, where money is capped; else 0"""
+    calls: int = 0
+    attempts: float = 0.0
+    """calls that count as attempts, some of them in part"""
+    reasks: int = 0
+    cut: bool = False
+    """whether an answer was cut off at a limit that was lower than the judge's own"""
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """A call that may go: the request with its limit of output, and what is reserved for it."""
+
+    request: Request
+    cost: CallCost
+    limit_is_ours: bool
+    """whether an answer may have fewer tokens than the judge's own limit"""
+
+
+Outcome = CheckedAnswer | Retry | Refused | Fatal | Exception
+"""What came of a call, as a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What a call came to: by this alone an answer is kept, and money given back."""
+
+    answer: Answer | None = None
+    """to keep; None: nothing came, or nothing to keep"""
+    is_last: bool = False
+    """whether the request is asked no more"""
+    is_answered: bool = False
+    """whether the server gave an answer of any kind"""
+    possibly_billed: bool = False
+    """whether it may have been billed although no response confirmed it"""
+    stop: Disabled | None = None
+    """why the judge is to be asked nothing more"""
+
+
+def judge_outcome(
+    outcome: Outcome, tries: Tries, permit: Permit, options: AnnotateOptions, health: JudgeHealth
+) -> CallResult:
+    """Decide what becomes of a request after a call.
+
+    Where a person has to act first, no answer is the last: a later run asks again.
+    """
+    match outcome:
+        case CheckedAnswer(answer, error):
+            fault = "" if health.has_judged else answer.judge_fault
+            is_again = answer.status == "truncated" and permit.limit_is_ours
+            is_again |= answer.status == "invalid" and tries.reasks < options.reasks
+            stop = Disabled(StopReason.FATAL, fault) if fault else None
+            stop = Disabled(StopReason.ERROR, error) if error else stop
+            return CallResult(answer, not (fault or is_again), is_answered=True, stop=stop)
+        case Refused():
+            answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
+            return CallResult(answer, is_last=True, is_answered=True)
+        case Retry(billed=billed):
+            is_last = tries.attempts >= options.attempts
+            status = outcome.status if is_last else "failed"
+            answer = Answer(status, "", billed or Usage(), reason=str(outcome))
+            is_kept = billed is not None or (is_last and not health.given_up)
+            return CallResult(
+                answer if is_kept else None,
+                is_last,
+                is_answered=outcome.status != "failed",
+                possibly_billed=outcome.unsettled,
+                stop=health.given_up,
+            )
+        case Fatal():
+            return CallResult(is_last=True, stop=Disabled(StopReason.FATAL, outcome.detail))
+    stop = Disabled(StopReason.ERROR, f"unexpected {name_error(outcome)}")
+    return CallResult(is_last=True, possibly_billed=True, stop=stop)
+
+
+class JudgeOnline:
+    """One judge that is asked online: its connection, and all that holds its calls back.
 
     Args:
-        options: the job's options.
-        channels: a channel for each judge that it calls.
-        writer: the writer that keeps replies.
-        clock: the time.
+        judge: who is asked.
+        connection: to its server.
+        concurrency: calls that may be in flight.
+        permits: where places in the limits and money are had.
+        health: whether it may be called.
+        runner: who asks, and is told of a stop.
         ledger: open for writing.
         exposure: what calls in flight may cost.
     """
 
     def __init__(
         self,
-        options: AnnotateOptions,
-        channels: Iterable[Channel],
-        writer: LedgerWriter,
-        clock: Clock,
+        judge: Judge,
+        connection: Connection,
+        concurrency: int,
+        permits: PermitClient,
+        health: JudgeHealth,
         *,
+        runner: "RequestRunner[JudgeOnline]",
         ledger: Ledger,
         exposure: Exposure,
     ) -> None:
-        super().__init__(options, channels, writer, clock)
-        self._ledger, self._exposure = ledger, exposure
+        self.judge, self.concurrency, self.health = judge, concurrency, health
+        self.permits, self.tally = permits, Tally()
+        self.disabled: Disabled | None = None
+        """why this judge is asked nothing more; None while it is"""
+        self._connection, self._provider = connection, load_provider(judge.provider)
+        self._estimates, self._server = Estimates(judge), ServerFigures()
+        self._runner, self._ledger, self._exposure = runner, ledger, exposure
+        self._options, self._clock = runner.options, runner.clock
+        self._judge_limit = int(judge.options.get("max_output_tokens") or 0)
+        self._slots, self._health_changed = asyncio.Semaphore(concurrency), asyncio.Event()
 
-    def stop(self, reason: str) -> None:
-        """Make no new call. What is in flight is still kept."""
-        super().stop(reason)
-        for channel in self.channels.values():
-            channel.close()
+    def close(self) -> None:
+        """Release all waiting calls: no call is made after this."""
+        self.permits.close()
+        self.health.close()
+        self._tell_change()
 
-    def disable_judge(self, name: str, reason: Disabled) -> None:
-        """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        super().disable_judge(name, reason)
-        if name in self.disabled:
-            self.channels[name].close()
+    async def recall(self, keys: Sequence[str]) -> None:
+        """Skip the trial if a judgment is recorded among the replies to these requests."""
+        if self.health.on_trial and await asyncio.to_thread(has_judged, self._ledger, keys):
+            self.health.has_judged, self.health.on_trial = True, False
+            self._tell_change()
 
-    async def call(self, request: Request, go_on: GoOn) -> None:
-        """Ask until the last reply is kept; an unforeseen error ends the judge or the run."""
-        channel = self.channels[request.judge.name]
+    @property
+    def _is_closed(self) -> bool:
+        return bool(self._runner.stopped or self.disabled)
+
+    def _disable(self, reason: Disabled | None) -> None:
+        if reason:
+            self._runner.disable_judge(self.judge.name, reason)
+
+    async def call(self, request: Request, release: Callable[[bool], None]) -> None:
+        """Ask until the last reply is kept; an unforeseen error ends the judge or the run.
+
+        Args:
+            request: what to ask.
+            release: called when a call has ended, with whether it was answered.
+        """
+        result = CallResult()
         try:
-            await self._in_turn(request, channel, go_on)
+            request = request.with_codes(self._ledger.salt)
+            bound = bound_tokens(request) if self.permits.capped else 0
+            tries = Tries(measure_request(request), bound)
+            while not result.is_last:
+                async with self._slots:  # until its reply is kept: so a kill costs no more
+                    if (permit := await self._admit(request, tries)) is None:
+                        break
+                    outcome, result = await self._make_call(permit, tries)
+                release(result.is_answered)
+                if isinstance(outcome, Retry) and not (result.is_last or self.disabled):
+                    await self._back_off(outcome, request.key, tries.calls)
         except LedgerError as error:
-            self.stop(str(error))
+            self._runner.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._disable(channel, StopReason.ERROR, f"unexpected {name_error(error)}")
-
-    async def _in_turn(self, request: Request, channel: Channel, go_on: GoOn) -> None:
-        """Call in turn: the first call to a server named by its URL goes alone."""
-        if channel.failure_detector.first_call_alone:
-            async with channel.opening:
-                if channel.failure_detector.first_call_alone:
-                    await self._call(request, channel, go_on)
-                    channel.failure_detector.first_call_alone = False
-                    return
-        await self._call(request, channel, go_on)
-
-    async def _call(self, request: Request, channel: Channel, go_on: GoOn) -> None:
-        """Call until there is a last answer; keep it, and every billed one before it.
-
-        One of the judge's slots is held until it is kept: so a kill costs no more.
-        """
-        await channel.trial.begin()  # without a slot: who has one goes on
-        effort, request = RequestState(), request.with_codes(self._ledger.salt)
-        try:
-            async with channel.slots:
-                while not effort.ended and await self._prepare_call(request, channel, effort):
-                    request = with_limit(request, effort)
-                    channel.tally.in_flight += 1
-                    try:
-                        wait = await self._call_once(request, channel, effort)
-                    finally:
-                        channel.tally.in_flight -= 1
-                    go_on(effort.answered)
-                    if wait:
-                        await self.sleep(wait)
+            self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
         finally:
-            in_doubt = channel.server.is_in_doubt and not self.options.keep_asking
-            self._give_up(channel, channel.trial.end(effort.last_answer, in_doubt=in_doubt))
+            last = result.answer if result.is_last and result.is_answered else None
+            in_doubt = self._server.is_in_doubt and not self._options.keep_asking
+            self.health.end_request(request.key, last, in_doubt=in_doubt)
+            self._tell_change()
+            self._disable(self.health.given_up)
 
-    def _limit_of(self, request: Request, channel: Channel, effort: RequestState) -> int:
-        """Return the number of tokens that an answer may have.
+    async def _admit(self, request: Request, tries: Tries) -> Permit | None:
+        """Wait until a call may go; return None where none may any more.
 
-        Where money is capped it is what answers of this kind keep to, for so much is reserved. One
-        that was cut off is asked again with the judge's own limit, or twice that if it was so then.
+        Asked are, in this order: the judge's health; the limits of its account, and the money, in
+        one lease; and whether it is durable that the call may cost so much.
         """
-        if request.choices:
-            return 1
-        judge_limit = channel.judge.options.get("max_output_tokens")
-        if judge_limit is None:
-            return request.output_limit or 0
-        if effort.cut:
-            return int(judge_limit)
-        cut_at = self._ledger.cut_at(request.key)
-        if channel.permits.capped:
-            return channel.estimates.limit_for(response_model_name(request.response_model), cut_at)
-        return raise_limit(int(judge_limit), cut_at) if cut_at else int(judge_limit)
-
-    async def _prepare_call(self, request: Request, channel: Channel, effort: RequestState) -> bool:
-        """Wait until judge, budget and limits allow a call; return False when none may be made.
-
-        Nothing is reserved while nothing comes back from the judge.
-        """
-        channel.tally.waiting += 1
+        self.tally.waiting += 1
         try:
-            while not (self.stopped or channel.disabled):
-                effort.is_probe = await self._admit(channel)
-                if self.stopped or channel.disabled:
+            while not self._is_closed:
+                await self._wait_for_health(request.key)
+                permit = self._price(request, tries)
+                if not await self.permits.acquire(permit.cost):
+                    if self.permits.spent_day:
+                        self._disable(_SPENT_DAY)
+                    elif self.permits.exhausted:  # this is no fault, and no stop
+                        self._disable(budget_used_up(self._options.max_usd or 0.0))
                     break
-                if not await self._reserve(request, channel, effort):
-                    return False
-                if effort.is_probe or not channel.circuit_breaker.is_open:
-                    await self._exposure.add(effort.reserved.dollars)
-                    return True
-                channel.permits.cancel(effort.reserved)  # it went away meanwhile
-            return False
+                is_asked = self.permits.spent_day or not self._is_closed
+                try:
+                    if is_asked and self.health.may_go(request.key):
+                        await self._exposure.add(permit.cost.dollars)
+                        return permit
+                except BaseException:
+                    self.permits.cancel(permit.cost)
+                    raise
+                self.permits.cancel(permit.cost)  # the judge went away meanwhile
+            return None
         finally:
-            channel.tally.waiting -= 1
+            self.tally.waiting -= 1
 
-    async def _admit(self, channel: Channel) -> bool:
-        """Wait until the circuit breaker lets a call go; return whether it goes as a probe.
+    async def _wait_for_health(self, key: str) -> None:
+        """Wait until the judge's health lets a request go.
 
         The slot is left to others meanwhile: where there is but one, it is still another request
         that goes as the next probe, and no prompt alone decides whether the judge is there.
         """
-        if not channel.circuit_breaker.is_open:
-            return False
-        channel.slots.release()
-        try:
-            return await channel.circuit_breaker.admit()
-        finally:
-            await channel.slots.acquire()
-
-    async def _reserve(self, request: Request, channel: Channel, effort: RequestState) -> bool:
-        """Reserve money and a place in the rate limit; return False when no call may be made."""
-        effort.size = size = effort.size or measure_request(request)
-        effort.limit = self._limit_of(request, channel, effort)
-        if channel.permits.capped and effort.limit:
-            effort.bound = bound_tokens(request) if effort.bound is NO_BOUND else effort.bound
-            usage = channel.estimates.tight_upper_bound(size, effort.bound, effort.limit)
-        else:
-            usage = channel.estimates.upper_bound(size, effort.limit or None)
-        dollars = highest_price(channel.judge, usage, self.options.prices)
-        expected = channel.provider.limit_tokens(channel.estimates.expected(size))
-        effort.reserved = CallCost({"rpm": 1, "rpd": 1, **expected}, dollars)
-        permits = channel.permits
-        if await permits.acquire(effort.reserved):
-            if permits.spent_day or not (self.stopped or channel.disabled):
-                return True
-            permits.cancel(effort.reserved)
-        if permits.spent_day:
-            self.disable_judge(channel.judge.name, _SPENT_DAY)
-        elif permits.over:  # this is no fault, and no stop
-            self.disable_judge(channel.judge.name, budget_used_up(self.options.max_usd or 0.0))
-        return False
-
-    async def _call_once(self, request: Request, channel: Channel, effort: RequestState) -> float:
-        """Make one call; return the seconds to wait before the next, if another is needed."""
-        effort.begin_call()
-        channel.failure_detector.record_call(self.clock.now())
-        wait, billed = 0.0, True
-        spent: float | None = 0.0
-        error = ""
-        try:
-            reply = await self._send(request, channel, effort)
-            effort.answered = True
-            checked = check_answer(
-                *(request.response_model, reply, request.user),
-                limit_is_ours=_is_limit_ours(channel, effort),
-            )
-            answer, error = _without_doubtful_fault(channel, checked.answer), checked.error
-            self._record_reply(channel)
-            self._end_or_ask_again(channel, answer, effort)
-        except Retry as trouble:
-            self._count_failure(request, channel, trouble, effort)
-            status = trouble.status if effort.ended else "failed"
-            answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
-            effort.last_answer = None if status == "failed" else answer
-            billed, effort.possibly_billed = trouble.billed is not None, trouble.unsettled
-            if not (effort.ended or channel.disabled):
-                wait = await self._back_off(request, channel, trouble, effort)
-        except Refused as refusal:
-            effort.ended = effort.answered = True
-            answer = effort.last_answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            self._record_reply(channel)
-        except Fatal as fatal:
-            self._disable(channel, StopReason.FATAL, fatal.detail)
-            answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
-        except Exception:  # whatever it is, the call may have been billed
-            effort.possibly_billed = True
-            self._settle(channel, effort, None)
-            raise
-        try:
-            if billed or (effort.ended and not channel.disabled):
-                spent = await self._keep(request, channel, answer, effort)
-                effort.possibly_billed |= spent is None and channel.permits.capped
-                effort.uncounted = spent is None and not answer.usage.has_tokens
-        except BaseException:  # a billed answer that is not kept still counts as spent
-            effort.possibly_billed = True
-            raise
-        finally:
-            self._settle(channel, effort, spent)
-        self._refuse_excess(request, channel, answer, effort, spent)
-        if error or answer.judge_fault:
-            code = StopReason.ERROR if error else StopReason.FATAL
-            self._disable(channel, code, error or answer.judge_fault)
-        return wait
-
-    async def _send(self, request: Request, channel: Channel, effort: RequestState) -> Answer:
-        """Send a request, and note how long its answer took, with how many others in flight."""
-        begun, others = self.clock.now(), channel.tally.in_flight
-        reply = await channel.connection.send(request)
-        timing = reply.timing or CallTiming(self.clock.now() - begun)
-        together = timing.in_flight or max(others, channel.tally.in_flight)
-        effort.timing = replace(timing, in_flight=together)
-        return reply
-
-    def _end_or_ask_again(self, channel: Channel, answer: Answer, effort: RequestState) -> None:
-        """Decide whether an answer is the last one to its request.
-
-        Where a person has to act first, none is: a later run asks again.
-        """
-        if answer.judge_fault:
+        if not (wait := self.health.seconds_to_wait(key, self._clock.now())):
             return
-        if answer.status == "truncated" and _is_limit_ours(channel, effort):
-            effort.cut = True  # the limit was ours
-        elif answer.status == "invalid" and effort.reasks < self.options.reasks:
-            effort.reasks += 1
-        else:
-            effort.ended, effort.last_answer = True, answer
+        self._slots.release()
+        try:
+            while wait:
+                await self._clock.wait_for(self._health_changed.wait(), wait)
+                wait = self.health.seconds_to_wait(key, self._clock.now())
+        finally:
+            await self._slots.acquire()
 
-    def _count_failure(
-        self, request: Request, channel: Channel, trouble: Retry, effort: RequestState
-    ) -> None:
-        """Count a call that came to nothing, for its request and for its judge.
+    def _tell_change(self) -> None:
+        self._health_changed.set()
+        self._health_changed = asyncio.Event()
 
-        It is no attempt of its request where it says nothing of it: its judge was never reached,
-        or nothing comes back from it, whatever it is asked.
+    def _price(self, request: Request, tries: Tries) -> Permit:
+        """Return the call with the most that it may cost, and the likely amounts of the limits.
+
+        Where money is capped, an answer may have as many tokens as those of its kind keep to, for
+        so much is reserved. One that was cut off is asked again with the judge's own limit, or
+        twice that if it was so then.
         """
-        breaker = channel.circuit_breaker
-        throttled = trouble.kind is RetryKind.THROTTLED
-        if throttled or trouble.status != "failed":  # something came back
-            breaker.record_answer()
-            effort.attempts_used += _THROTTLED_COST if throttled else 1
+        limit, kind = self._judge_limit, response_model_name(request.response_model)
+        if request.choices:
+            limit = 1
+        elif not limit:
+            limit = request.output_limit or 0
+        elif not tries.cut:
+            cut_at = self._ledger.cut_at(request.key)
+            capped = self.permits.capped
+            limit = (
+                self._estimates.limit_for(kind, cut_at) if capped else raise_limit(limit, cut_at)
+            )
+        if tries.bound and limit:
+            usage = self._estimates.tight_upper_bound(tries.size, tries.bound, limit)
         else:
-            if effort.missed_after is None:
-                effort.missed_after = breaker.answers
-            suspect = breaker.answers > effort.missed_after
-            breaker.record_failure(trouble, request.key, is_probe=effort.is_probe, suspect=suspect)
-            effort.attempts_used += self._attempts_lost(channel, trouble, effort, suspect=suspect)
-        effort.ended = effort.attempts_used >= self.options.attempts
-        now = self.clock.now()
-        self._give_up(
-            channel, channel.failure_detector.record_failure(trouble, now, away=breaker.is_open)
-        )
+            usage = self._estimates.upper_bound(tries.size, limit or None)
+        expected = self._provider.limit_tokens(self._estimates.expected(tries.size))
+        dollars = highest_price(self.judge, usage, self._options.prices)
+        if limit and limit != request.output_limit:
+            request = replace(request, limit=limit)
+        limit_is_ours = 1 < limit < self._judge_limit
+        return Permit(request, CallCost({"rpm": 1, "rpd": 1, **expected}, dollars), limit_is_ours)
 
-    def _attempts_lost(
-        self, channel: Channel, trouble: Retry, effort: RequestState, *, suspect: bool
-    ) -> float:
-        """Return how many attempts of its request a failed call counts for.
+    async def _make_call(self, permit: Permit, tries: Tries) -> tuple[Outcome, CallResult]:
+        """Make one call, keep its answer, and give back what it did not cost."""
+        tries.calls += 1
+        self.tally.in_flight += 1
+        result, spent, possibly_billed = CallResult(), None, True  # until its answer is kept
+        try:
+            outcome = await self._send(permit)
+            result = self._judge(outcome, permit, tries)
+            self._disable(result.stop)
+            spent = 0.0
+            if answer := result.answer:
+                spent = await self._keep(answer, permit, tries, is_last=result.is_last)
+            possibly_billed = result.possibly_billed or (spent is None and self.permits.capped)
+        finally:
+            self.tally.in_flight -= 1
+            self._settle(permit, result.answer, spent, possibly_billed=possibly_billed)
+            self._tell_change()
+        return outcome, result
 
-        A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
-        """
-        breaker = channel.circuit_breaker
-        unreached = trouble.kind is RetryKind.UNREACHED
-        away = unreached or (breaker.is_open and not effort.is_probe)
-        if away or channel.failure_detector.is_starting(trouble):
-            return 0.0
-        if suspect or trouble.kind is not RetryKind.UNAVAILABLE:
-            return 1.0
-        if channel.failure_detector.first_call_alone or (breaker.is_open and breaker.is_sure):
-            return 0.0
-        return _DOUBTFUL_COST if breaker.is_open else 1.0
+    async def _send(self, permit: Permit) -> Outcome:
+        """Send a request; of an answer it is noted how long it took, with how many in flight."""
+        request, begun, others = permit.request, self._clock.now(), self.tally.in_flight
+        self.health.record_call(begun)
+        try:
+            answer = await self._connection.send(request)
+            timing = answer.timing or CallTiming(self._clock.now() - begun)
+            together = timing.in_flight or max(others, self.tally.in_flight)
+            answer = replace(answer, timing=replace(timing, in_flight=together))
+            verdict, is_ours = request.response_model, permit.limit_is_ours
+            return check_answer(verdict, answer, request.user, limit_is_ours=is_ours)
+        except Exception as error:  # noqa: BLE001 - `judge_outcome` tells what becomes of it
+            return error
 
-    def _settle(self, channel: Channel, effort: RequestState, spent: float | None) -> None:
-        """Give back what was reserved for a call, but for what it may have cost."""
-        dollars = effort.reserved.dollars
-        if effort.possibly_billed:
-            channel.tally.unsettled += dollars
-            uncounted = channel.judge.name if effort.uncounted else ""
-            self._exposure.keep_possibly_billed(dollars, uncounted)
-        else:
-            self._exposure.remove(dollars)
-        unknown = spent is None or effort.possibly_billed
-        channel.permits.settle(effort.reserved, dollars if unknown else spent or 0.0, effort.used)
-
-    def _refuse_excess(
-        self,
-        request: Request,
-        channel: Channel,
-        answer: Answer,
-        effort: RequestState,
-        spent: float | None,
-    ) -> None:
-        """Disable a judge that costs more than was reserved, since no cap can be kept then."""
-        reserved = effort.reserved.dollars
-        if channel.permits.capped and spent is not None and spent > reserved + NOTHING:
-            tokens, limit = answer.usage.output_tokens, request.output_limit or 0
-            what = f"an answer of {tokens:,} tokens (limit {limit:,})"
-            self.disable_judge(channel.judge.name, overcharged(what, spent, reserved))
+    def _judge(self, outcome: Outcome, permit: Permit, tries: Tries) -> CallResult:
+        """Tell all who go by it what came of a call, and return what it came to."""
+        if isinstance(outcome, CheckedAnswer | Refused):
+            self.health.record_answer()
+            self.permits.record_answer()
+        if isinstance(outcome, CheckedAnswer):
+            self.health.has_judged |= outcome.answer.status == "ok"
+        if isinstance(outcome, Retry):
+            now, key = self._clock.now(), permit.request.key
+            tries.attempts += self.health.record_failure(outcome, key, now)
+        result = judge_outcome(outcome, tries, permit, self._options, self.health)
+        if isinstance(outcome, CheckedAnswer) and not result.is_last:
+            tries.reasks += outcome.answer.status == "invalid"
+            tries.cut |= outcome.answer.status == "truncated"
+        return result
 
     async def _keep(
-        self, request: Request, channel: Channel, answer: Answer, effort: RequestState
+        self, answer: Answer, permit: Permit, tries: Tries, *, is_last: bool
     ) -> float | None:
-        """Keep an answer, and learn from it; return what it cost."""
-        channel.permits.learn_limits(answer.rates)
+        """Keep an answer, and learn from it; return what it cost, None if that is unknown."""
+        request = permit.request
+        self.permits.learn_limits(answer.rates)
         if answer.usage.input_tokens:
-            effort.used = channel.provider.limit_tokens(answer.usage)
             kind, cut = response_model_name(request.response_model), answer.status in CUT_OFF
-            channel.estimates.learn(
-                effort.size or measure_request(request), answer.usage, kind, cut=cut
-            )
-            if effort.bound.tokens:
-                channel.estimates.learn_prompt(answer.usage.input_tokens, effort.bound)
-        spent = await self.writer.keep(
-            *(request.key, channel.judge, answer, channel.tally),
-            attempts=effort.calls,
-            final=effort.ended,
+            self._estimates.learn(tries.size, answer.usage, kind, cut=cut)
+            if tries.bound:
+                self._estimates.learn_prompt(answer.usage.input_tokens, tries.bound)
+        characters = prompt_characters(request)
+        spent = await self._runner.writer.keep(
+            *(request.key, self.judge, answer, self.tally),
+            attempts=tries.calls,
+            final=is_last,
             limit=request.output_limit or 0,
-            timing=effort.timing,
-            characters=(characters := prompt_characters(request)),
+            characters=characters,
         )
-        channel.server.take(answer.model, answer.usage, characters)
-        tokens = 0 if self.options.keep_asking else channel.server.cut_to
-        if tokens and channel.server.prompts <= FIRST:
-            self.disable_judge(channel.judge.name, cuts_prompts(tokens))
-        if effort.ended:
-            reason = strip_name(answer.reason, channel.judge.name)
-            channel.tally.count_ended(answer.status, reason, self.clock.date())
-        if self.writer.storage_full:
-            self.stop(FULL)
+        self._server.take(answer.model, answer.usage, characters)
+        tokens = 0 if self._options.keep_asking else self._server.cut_to
+        if tokens and self._server.prompts <= FIRST:
+            self._disable(cuts_prompts(tokens))
+        if is_last:
+            reason = strip_name(answer.reason, self.judge.name)
+            self.tally.count_ended(answer.status, reason, self._clock.date())
+        if self._runner.writer.storage_full:
+            self._runner.stop(FULL)
         return spent
 
-    def _record_reply(self, channel: Channel) -> None:
-        """Record that a judge replied: its server is up, and its account alive."""
-        channel.failure_detector.record_reply()
-        channel.circuit_breaker.record_answer()
-        channel.permits.record_answer()
+    def _settle(
+        self, permit: Permit, answer: Answer | None, spent: float | None, *, possibly_billed: bool
+    ) -> None:
+        """Give back what was reserved for a call, but for what it has cost, or may have.
 
-    def _disable(self, channel: Channel, code: StopReason, message: str) -> None:
-        """Ask a judge nothing more, for this reason."""
-        self.disable_judge(channel.judge.name, Disabled(code, message))
-
-    def _give_up(self, channel: Channel, reason: Disabled | None) -> None:
-        """Ask a judge nothing more, if there is a reason for it."""
-        if reason:
-            self.disable_judge(channel.judge.name, reason)
-
-    async def _back_off(
-        self, request: Request, channel: Channel, trouble: Retry, effort: RequestState
-    ) -> float:
-        """Return the seconds before the request's next call: the server's delay, or a random one.
-
-        It is 0 where the rate limiter (after a 429) or the circuit breaker (in an outage) holds the
-        call back.
+        A judge that costs more than was reserved is asked nothing more, since no cap can be kept.
         """
-        jitter = random.Random(f"{request.key}:{effort.calls}").random()
-        throttled = trouble.kind is RetryKind.THROTTLED
-        longest_wait = (
-            _LONGEST_WAIT
-            if throttled
-            else max(_LONGEST_WAIT, channel.failure_detector.longest_silence)
-        )
-        if trouble.delay is not None and trouble.delay > longest_wait:
-            wait = f"{trouble.delay / 60:.0f} minutes"
-            what = f"{trouble.detail}; the server asks us to wait {wait}; run again later"
-            self._disable(channel, StopReason.THROTTLED if throttled else StopReason.SILENT, what)
-            return 0.0
-        if channel.circuit_breaker.is_open and not throttled:
-            channel.tally.count_retry(
-                f"{trouble.detail}; its calls wait until it answers", self.clock.date()
-            )
-            return 0.0  # the circuit breaker holds it back
-        channel.tally.count_retry(trouble.detail, self.clock.date())
-        if channel.failure_detector.is_starting(trouble):
-            return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
-        backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
+        usage, reserved = answer.usage if answer else Usage(), permit.cost.dollars
+        if possibly_billed:
+            is_uncounted = answer is not None and spent is None and not usage.has_tokens
+            self.tally.unsettled += reserved
+            self._exposure.keep_possibly_billed(reserved, self.judge.name if is_uncounted else "")
+        else:
+            self._exposure.remove(reserved)
+        charged = reserved if possibly_billed or spent is None else spent
+        used = self._provider.limit_tokens(usage) if usage.input_tokens else None
+        self.permits.settle(permit.cost, charged, used)
+        if self.permits.capped and spent is not None and spent > reserved + NOTHING:
+            limit = permit.request.output_limit or 0
+            what = f"an answer of {usage.output_tokens:,} tokens (limit {limit:,})"
+            self._disable(overcharged(what, spent, reserved))
+
+    async def _back_off(self, trouble: Retry, key: str, calls: int) -> None:
+        """Wait before a request's next call: the server's delay, or a random one.
+
+        After a 429 the rate limiter holds it back, and in an outage the judge's health.
+        """
+        throttled, is_away = trouble.kind is RetryKind.THROTTLED, self.health.is_open
+        waits = "; its calls wait until it answers" if is_away else ""
+        self.tally.count_retry(f"{trouble.detail}{waits}", self._clock.date())
+        jitter = random.Random(f"{key}:{calls}").random()
+        backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
-        if not throttled:
-            return delay
-        channel.tally.throttled += 1
-        lasting = await channel.permits.pause(delay)
-        self._give_up(
-            channel, channel.failure_detector.record_throttling(lasting, self.clock.now())
-        )
-        return 0.0
-
-
-def _is_limit_ours(channel: Channel, effort: RequestState) -> bool:
-    """Return whether the output limit of a call is below that of its judge."""
-    return 1 < effort.limit < (channel.judge.options.get("max_output_tokens") or 0)
-
-
-def _without_doubtful_fault(channel: Channel, answer: Answer) -> Answer:
-    """Return an answer without a fault of its judge that the judge's earlier judgments belie."""
-    channel.has_judged |= answer.status == "ok"
-    return replace(answer, judge_fault="") if answer.judge_fault and channel.has_judged else answer
+        if throttled:
+            self.tally.throttled += 1
+            lasting = await self.permits.pause(delay)
+            self.health.record_throttling(lasting, self._clock.now())
+            self._disable(self.health.given_up)
+        elif not is_away:
+            await self._runner.sleep(delay)

@@ -20,7 +20,7 @@ from zelo_ray.engine.tally import Tally, order_tallies, sum_over_sweeps
 from zelo_ray.reasons import Disabled
 
 _DENIED_SECONDS = 0.2  # before money is asked for again that others may give back
-_REJOINING_SECONDS = 2.0  # in which spenders report anew to a coordinator that knows nothing
+_REJOINING_SECONDS = 2.0  # in which holders report anew to a coordinator that knows nothing
 _REBIRTHS = 4  # starts of a worker in a row without an answer: what kills it will kill it again
 _SILENT_SECONDS = 5.0  # seconds of silence after which a worker is gone
 _FORGOTTEN_SECONDS = 600.0  # of silence: a run that still lives is told anew by its driver
@@ -40,8 +40,8 @@ class LeaseRequest:
 
     ``more`` is what earlier calls used beyond what was reserved for them (negative: less), and
     ``reported_limits`` what the server's headers said last; ``answered``: the account has answered
-    since the last request. ``charged`` and ``reserved`` are the dollars of this ``spender``: for
-    calls that have ended, and for those that have not. ``late`` is the longest that a call went
+    since the last request. ``charged`` and ``reserved`` are the dollars of this ``budget_holder``:
+    for calls that have ended, and for those that have not. ``late`` is the longest that a call went
     after it was due, or a lease came after it was asked for, since the last request, in seconds.
     """
 
@@ -50,54 +50,10 @@ class LeaseRequest:
     more: Mapping[str, float]
     reported_limits: Mapping[str, float]
     answered: bool
-    spender: str
+    budget_holder: str
     charged: float
     reserved: float
     late: float = 0.0
-
-
-class Limiters:
-    """The limiters of all accounts, made when first asked for."""
-
-    def __init__(self, clock: Clock = CLOCK) -> None:
-        self._limiters, self._clock = dict[str, Limiter](), clock
-
-    def lease(self, request: LeaseRequest, budget: Budget | None, *, wait: bool = False) -> Lease:
-        """Reserve for as many calls as limits and budget allow, in their order.
-
-        Args:
-            request: the calls, and what their client reports.
-            budget: theirs; None if there is no cap.
-            wait: whether no money is granted yet, only noted.
-        """
-        now, calls = self._clock.now(), request.calls
-        grant = Grant(len(calls), over=False)
-        if budget is not None:
-            wants = [] if wait else [call.dollars for call in calls]
-            grant = budget.reserve(request.spender, request.charged, request.reserved, wants, now)
-        limiter = self._limiter(request.account, now)
-        limiter.learn(request.account, request.reported_limits)
-        limiter.correct(request.more)
-        limiter.spend_savings(request.late, now)
-        if request.answered:
-            limiter.record_answer()
-        lease = limiter.lease([call.amounts for call in calls[: grant.count]], now)
-        if (count := len(lease.delays)) < grant.count and budget is not None:
-            budget.give_back(request.spender, sum(c.dollars for c in calls[count : grant.count]))
-        if count == grant.count < len(calls):
-            again = max(lease.again, _DENIED_SECONDS)
-            return replace(lease, again=again, binding="budget", over=grant.over)
-        return lease
-
-    def pause(self, account: Account, seconds: float) -> float:
-        """Obey a 429; return the seconds for which no caller was told anything else."""
-        now = self._clock.now()
-        return self._limiter(account, now).pause(seconds, now)
-
-    def _limiter(self, account: Account, now: float) -> Limiter:
-        if account.name not in self._limiters:
-            self._limiters[account.name] = Limiter(account, now)
-        return self._limiters[account.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +87,19 @@ class RunMemory:
 
     reports: Mapping[str, WorkerReport] = field(default_factory=dict)
     """the last one of each worker"""
-    spenders: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """dollars charged and reserved, by spender"""
+    holders: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """dollars charged and reserved, by holder"""
 
 
+Orders = tuple[str, dict[str, Disabled]]
+"""Why all are to stop, and which judges are asked nothing more."""
 RunFigures = tuple[dict[str, Tally], str, dict[str, Disabled]]
-"""Figures by judge, why all are to stop, and which judges are asked nothing more."""
+"""Figures by judge, and the orders."""
 
 
 @dataclass(slots=True)
-class RunState:
-    """The state of one run, as a coordinator holds it; times are by the coordinator's clock."""
+class _RunState:
+    """The state of one run; times are by the coordinator's clock."""
 
     budget: Budget | None
     known_at: float = math.inf
@@ -155,41 +113,18 @@ class RunState:
     heard_at: float = 0.0
     """when its last message came"""
 
-    def take_report(self, report: WorkerReport, came_at: float) -> None:
-        """Note a worker's report, which came at this time."""
-        self.reports[report.worker] = report, came_at
+    def take(self, report: WorkerReport, now: float) -> Orders:
+        self.reports[report.worker] = report, now
         self.disabled |= report.disabled
         self.stopped = self.stopped or report.stopped
-
-    def recall(self, memory: RunMemory, now: float) -> RunMemory:
-        """Learn what the driver knows and this does not; return what is known now."""
-        self.known_at = min(self.known_at, now + _REJOINING_SECONDS)
-        for name in memory.reports.keys() - self.reports.keys():
-            self.take_report(memory.reports[name], -math.inf)
-        if self.budget:
-            self.budget.recall(memory.spenders)
-        reports = {name: report for name, (report, _) in self.reports.items()}
-        return RunMemory(reports, self.budget.spenders if self.budget else {})
-
-    def register_worker(self, judges: Sequence[str], workers: int) -> bool:
-        """Count a new worker of these judges; return false if too many began without an answer."""
-        answered = sum(
-            tally.answered
-            for report, _ in self.reports.values()
-            for name, tally in report.tallies.items()
-            if name in judges
-        )
-        births, before = self.births.get(tuple(judges), (0, answered))
-        births = births + 1 if answered == before else 1
-        self.births[tuple(judges)] = (births, answered)
-        return births <= workers + _REBIRTHS
+        return self.stopped, dict(self.disabled)
 
     def sum_figures(self, now: float) -> dict[str, Tally]:
         """Return figures by judge over all workers."""
         by_judge: dict[str, dict[int, Tally]] = {}
-        for report, came_at in self.reports.values():
+        for report, heard_at in self.reports.values():
             for name, tally in report.tallies.items():
-                if now - came_at > _SILENT_SECONDS:  # it has died or is done
+                if now - heard_at > _SILENT_SECONDS:  # it has died or is done
                     tally.in_flight = tally.waiting = tally.batched = 0
                 sweeps = by_judge.setdefault(name, {})
                 sweeps.setdefault(report.sweep, Tally()).add(tally)
@@ -206,14 +141,16 @@ class Coordinator:
     """
 
     def __init__(self, clock: Clock = CLOCK) -> None:
-        self._runs, self._limiters, self._clock = dict[str, RunState](), Limiters(clock), clock
+        self._clock = clock
+        self._runs, self._limiters = dict[str, _RunState](), dict[str, Limiter]()
 
-    def _state(self, run: CoordinatedRun) -> RunState:
+    def _state(self, run: CoordinatedRun) -> _RunState:
         if run.run_id not in self._runs:
             budget = Budget(run.cap, run.spent) if run.cap is not None else None
-            self._runs[run.run_id] = RunState(budget)
-        self._runs[run.run_id].heard_at = self._clock.now()
-        return self._runs[run.run_id]
+            self._runs[run.run_id] = _RunState(budget)
+        state = self._runs[run.run_id]
+        state.heard_at = self._clock.now()
+        return state
 
     def begin(self, run: CoordinatedRun, budget: Budget | None = None) -> None:
         """Take in a run that begins, so that nothing was spent before this; forget ended ones.
@@ -228,24 +165,54 @@ class Coordinator:
         state.known_at, state.budget = -math.inf, budget or state.budget
 
     def lease(self, run: CoordinatedRun, request: LeaseRequest) -> Lease:
-        """Note what a client reports, and reserve for the first of its calls."""
-        state = self._state(run)
-        wait = self._clock.now() < state.known_at
-        return self._limiters.lease(request, state.budget, wait=wait)
+        """Reserve for as many calls as limits and budget allow, in their order.
 
-    def pause(self, _run: CoordinatedRun, account: Account, seconds: float) -> float:
+        No money is granted until all that was spent is known.
+        """
+        state, now, calls = self._state(run), self._clock.now(), request.calls
+        holder, grant = request.budget_holder, Grant(len(calls), exhausted=False)
+        if state.budget is not None:
+            wants = [call.dollars for call in calls] if now >= state.known_at else []
+            grant = state.budget.reserve(holder, request.charged, request.reserved, wants, now)
+        limiter = self._limiter(request.account)
+        limiter.learn(request.account, request.reported_limits)
+        limiter.correct(request.more)
+        limiter.spend_savings(request.late, now)
+        if request.answered:
+            limiter.record_answer()
+        lease = limiter.lease([call.amounts for call in calls[: grant.count]], now)
+        count = len(lease.delays)
+        if state.budget is not None:
+            unused = sum(call.dollars for call in calls[count : grant.count])
+            state.budget.give_back(holder, unused)
+        if count == grant.count < len(calls):
+            again = max(lease.again, _DENIED_SECONDS)
+            return replace(lease, again=again, binding="budget", exhausted=grant.exhausted)
+        return lease
+
+    def pause(self, run: CoordinatedRun, account: Account, seconds: float) -> float:
         """Obey a 429; return the seconds for which no caller was told anything else."""
-        return self._limiters.pause(account, seconds)
+        self._state(run)
+        return self._limiter(account).pause(seconds, self._clock.now())
 
-    def report(self, run: CoordinatedRun, report: WorkerReport) -> tuple[str, dict[str, Disabled]]:
+    def _limiter(self, account: Account) -> Limiter:
+        if account.name not in self._limiters:
+            self._limiters[account.name] = Limiter(account, self._clock.now())
+        return self._limiters[account.name]
+
+    def report(self, run: CoordinatedRun, report: WorkerReport) -> Orders:
         """Take a worker's figures so far; return why all are to stop, and whom to ask no more."""
-        state = self._state(run)
-        state.take_report(report, self._clock.now())
-        return state.stopped, dict(state.disabled)
+        return self._state(run).take(report, self._clock.now())
 
     def register_worker(self, run: CoordinatedRun, judges: Sequence[str], workers: int) -> bool:
-        """Count a new worker of these judges; return whether it is to begin."""
-        return self._state(run).register_worker(judges, workers)
+        """Count a new worker of these judges; return false if too many began without an answer."""
+        state, name = self._state(run), tuple(judges)
+        tallies = (report.tallies for report, _ in state.reports.values())
+        answered = sum(t[judge].answered for t in tallies for judge in judges if judge in t)
+        births, before = state.births.get(name, (0, answered))
+        births = births + 1 if answered == before else 1
+        state.births[name] = births, answered
+        return births <= workers + _REBIRTHS
 
     def stop(self, run: CoordinatedRun, reason: str) -> None:
         """Let every worker of a run finish what is in flight and start nothing new."""
@@ -260,12 +227,18 @@ class Coordinator:
             memory: what its driver knows; what it is to know comes back, too.
         """
         state, now = self._state(run), self._clock.now()
-        memory = state.recall(memory, now)
-        return (state.sum_figures(now), state.stopped, dict(state.disabled)), memory
+        state.known_at = min(state.known_at, now + _REJOINING_SECONDS)
+        for name in memory.reports.keys() - state.reports.keys():
+            state.take(memory.reports[name], -math.inf)
+        if state.budget:
+            state.budget.recall(memory.holders)
+        figures = state.sum_figures(now), state.stopped, dict(state.disabled)
+        reports = {name: report for name, (report, _) in state.reports.items()}
+        return figures, RunMemory(reports, state.budget.holders if state.budget else {})
 
 
 class Coordination(ABC):
-    """What a worker knows of the coordinator of its run: the messages that it sends."""
+    """What a worker knows of the `Coordinator` of its run: the messages that it sends."""
 
     def __init__(self, run: CoordinatedRun) -> None:
         self.run = run
@@ -276,7 +249,7 @@ class Coordination(ABC):
         return self.run.cap is not None
 
     async def lease(self, request: LeaseRequest) -> Lease:
-        """See `Coordinator`, as of all these."""
+        """Reserve places and money."""
         lease: Lease = await self._send("lease", request)
         return lease
 
@@ -285,9 +258,9 @@ class Coordination(ABC):
         lasting: float = await self._send("pause", account, seconds)
         return lasting
 
-    async def report(self, report: WorkerReport) -> tuple[str, dict[str, Disabled]]:
+    async def report(self, report: WorkerReport) -> Orders:
         """Report figures."""
-        orders: tuple[str, dict[str, Disabled]] = await self._send("report", report)
+        orders: Orders = await self._send("report", report)
         return orders
 
     async def register_worker(self, judges: Sequence[str], workers: int) -> bool:
@@ -319,7 +292,7 @@ class LocalCoordination(Coordination):
         self._coordinator, self._turn = coordinator or Coordinator(), Lock()
         self._coordinator.begin(self.run)
 
-    async def report(self, report: WorkerReport) -> tuple[str, dict[str, Disabled]]:
+    async def report(self, report: WorkerReport) -> Orders:
         """Report figures: a copy, as the worker goes on counting."""
         return await super().report(deepcopy(report))
 

@@ -62,10 +62,6 @@ class Executor(Protocol):
             groups: who is asked.
             planned: requests by judge.
             watch: who is told.
-
-        Returns:
-            Figures by judge, why all were stopped if they were, and the judges that are asked
-            nothing more, with the reason.
         """
 
     def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:

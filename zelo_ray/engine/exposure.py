@@ -39,9 +39,14 @@ class Exposure:
         self._fs, root = fsspec.url_to_fs(ledger_dir)
         self._name = f"{root.rstrip('/')}/{FOLDER}/{run_id}-{uuid.uuid4().hex[:8]}.json"
         self._record = {"out": out, "run_id": run_id}
-        self._calls, self._in_flight, self._lost, self._recorded = 0, 0.0, 0.0, 0.0
-        self._uncounted, self._unwritten = dict[str, float](), False
-        self._writing, self._clock, self._recorded_at = asyncio.Lock(), clock, -math.inf
+        self._calls, self._in_flight, self._possibly_billed = 0, 0.0, 0.0
+        self._uncounted = dict[str, float]()  # by judge, the part of answers without tokens
+        self._recorded, self._recorded_at, self._is_current = 0.0, -math.inf, True
+        self._writing, self._clock = asyncio.Lock(), clock
+
+    @property
+    def _goal(self) -> float:
+        return self._possibly_billed + self._in_flight
 
     async def add(self, dollars: float) -> None:
         """Return when it is durable that a call may cost so much.
@@ -53,16 +58,16 @@ class Exposure:
             return
         self._calls, self._in_flight = self._calls + 1, self._in_flight + dollars
         try:
-            while self._in_flight + self._lost > self._recorded:
+            while self._goal > self._recorded:
                 async with self._writing:
-                    if self._in_flight + self._lost > self._recorded:
-                        await self._write(self._in_flight + self._lost)
-        except LedgerError:
+                    if self._goal > self._recorded:
+                        await self._write(self._goal)
+        except BaseException:
             self.remove(dollars)
             raise
 
     def remove(self, dollars: float) -> None:
-        """Record that a call of this amount has its reply in the ledger, or costs nothing."""
+        """Note that a call of this amount has its reply in the ledger, or costs nothing."""
         if dollars:
             self._calls -= 1
             self._in_flight = self._in_flight - dollars if self._calls else 0.0
@@ -75,29 +80,27 @@ class Exposure:
             uncounted: the judge whose answer came, and reported no tokens; empty if none came.
         """
         self.remove(dollars)
-        self._lost += dollars
+        self._possibly_billed += dollars
         if dollars and uncounted:
             self._uncounted[uncounted] = self._uncounted.get(uncounted, 0.0) + dollars
-            self._unwritten = True
+            self._is_current = False
 
     async def lower(self) -> None:
         """Lower the recorded amount if much less is in flight; to nothing, if nothing is."""
         async with self._writing:
-            goal = self._lost + self._in_flight
-            recent = self._clock.now() - self._recorded_at < _AWHILE
-            if self._unwritten and not self._calls:
-                await self._write(goal)
-            if goal >= self._recorded or (
-                self._calls and (recent or goal > _LESS * self._recorded)
-            ):
+            if not (self._is_current or self._calls):
+                await self._write(self._goal)
+            is_recent = self._clock.now() - self._recorded_at < _AWHILE
+            if self._calls and (is_recent or self._goal > _LESS * self._recorded):
                 return
-            self._recorded = goal  # before it is written: who sends meanwhile has a line of its own
-            await self._write(goal)
+            if (goal := self._goal) < self._recorded:
+                self._recorded = goal  # who sends while it is written has a line of its own
+                await self._write(goal)
 
     async def _write(self, dollars: float) -> None:
         uncounted = {"uncounted": self._uncounted} if self._uncounted else {}
         record = orjson.dumps({**self._record, "dollars": dollars, **uncounted})
-        self._unwritten = False
+        self._is_current = True
         if dollars:
             await asyncio.to_thread(write_durably, self._fs, self._name, record)
         else:
@@ -120,14 +123,7 @@ def sum_exposure(ledger_dir: str, out: str | None = None) -> float:
 
 
 def sum_uncounted(ledger_dir: str) -> dict[str, float]:
-    """Sum, by judge, the part of these dollars that is of answers that reported no tokens.
-
-    Args:
-        ledger_dir: directory or URL of a ledger at which nobody is at work.
-
-    Raises:
-        LedgerError: a record cannot be read.
-    """
+    """Return, by judge, the part of these dollars that is of answers that reported no tokens."""
     sums: dict[str, float] = {}
     for _, _, by_judge in _records(ledger_dir):
         for judge, dollars in by_judge.items():

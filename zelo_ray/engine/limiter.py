@@ -41,7 +41,7 @@ class Lease:
 
     For the others the caller asks anew after ``again`` seconds; ``binding`` is the limit that they
     wait for. ``paused`` is how long nothing may go at all, and ``rates`` are the limits in force.
-    ``over``: there is no money for the next one, and never will be.
+    ``exhausted``: there is no money for the next one, and never will be.
     """
 
     delays: tuple[float, ...]
@@ -49,7 +49,7 @@ class Lease:
     binding: str
     rates: Mapping[str, float]
     paused: float = 0.0
-    over: bool = False
+    exhausted: bool = False
 
 
 class Limiter:
@@ -75,15 +75,17 @@ class Limiter:
     @property
     def rates(self) -> dict[str, float]:
         """Return the limits in force, each a number in its own period."""
-        limits = dict[str, float]()
-        for name, limit in (*self._reported_limits.items(), *self._account.limits.items()):
+        limits = dict(self._reported_limits)
+        for name, limit in self._account.limits.items():
             limits[name] = min(limit, limits.get(name, limit))
-        day = {"rpd": limits.pop("rpd")} if "rpd" in limits else {}
-        rates = {name: limit * self._share * _HEADROOM for name, limit in limits.items()}
+        rates = {
+            name: limit if name == "rpd" else limit * self._share * _HEADROOM
+            for name, limit in limits.items()
+        }
         if self.guessed:
             reach = self._share * self._learned_limits
             rates |= {name: limit * reach for name, limit in self._account.cautious.items()}
-        return rates | day
+        return rates
 
     def learn(self, account: Account, told: Mapping[str, float]) -> None:
         """Take what the user gives, and what the server's headers said last."""
@@ -129,7 +131,7 @@ class Limiter:
                 self._clocks[name] = max(clock, now - max(0.0, _BURST - late))
 
     def record_answer(self) -> None:
-        """Record that the account answered some caller."""
+        """Note that the account answered some caller."""
         self._alike_since = None
 
     def pause(self, seconds: float, now: float) -> float:

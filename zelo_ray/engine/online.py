@@ -1,8 +1,7 @@
 """Ask judges online: many calls in flight, and each reply is in the ledger before it is used.
 
-An `OnlineClient` holds the connections of some judges. It drives each pool's protocol as far as its
-judges can carry it; its calls, of which replies are seen only when they are durable, are in
-`calling`.
+An `OnlineClient` holds the connections of some judges, and drives each pool's protocol as far as
+these judges can carry it; their calls are in `calling`.
 """
 
 import asyncio
@@ -11,20 +10,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zelo_ray.engine.bookkeeping import LedgerWriter
-from zelo_ray.engine.calling import JudgeCaller
-from zelo_ray.engine.circuit_breaker import CircuitBreaker, FailureDetector
+from zelo_ray.engine.calling import JudgeOnline
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
 from zelo_ray.engine.exposure import Exposure
+from zelo_ray.engine.health import JudgeHealth
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
 from zelo_ray.engine.request_plans import RequestPlans
-from zelo_ray.engine.request_state import Channel
+from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.tokens import Estimates
-from zelo_ray.engine.trial import FirstRequests, has_judged
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, Step, find_protocol
@@ -38,7 +35,7 @@ _ROOM = 4  # times what may be in flight: requests that wait, some for others th
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 
 
-class OnlineClient(JudgeCaller):
+class OnlineClient(RequestRunner[JudgeOnline]):
     """Client that asks some of a panel's judges, on the event loop that it was made on.
 
     Args:
@@ -72,13 +69,13 @@ class OnlineClient(JudgeCaller):
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        self._disabled, self._again = disabled or {}, again
-        self._coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
-        self._connections: dict[tuple[str, Settings], Connection] = {}
         writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        channels = [self._connect(judge, options, environ, clock) for judge in judges]
-        exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
-        super().__init__(options, channels, writer, clock, ledger=ledger, exposure=exposure)
+        super().__init__(options, (), writer, clock)
+        self._ledger, self._disabled, self._again = ledger, disabled or {}, again
+        self._coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
+        self._exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
+        self._connections: dict[tuple[str, Settings], Connection] = {}
+        self.channels = {judge.name: self._open(judge, environ) for judge in judges}
         self._protocol = find_protocol(options.protocol)
         self.plans = RequestPlans(options, run_id)
         """what is known of the requests of the pools that were asked about, to be flushed"""
@@ -91,32 +88,32 @@ class OnlineClient(JudgeCaller):
         # Pools on their way, and their requests.
         self._begun_pools, self._pending = set[Progress](), 0
 
-    def _connect(
-        self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
-    ) -> Channel:
-        provider = load_provider(judge.provider)
+    def _open(self, judge: Judge, environ: Mapping[str, str]) -> JudgeOnline:
+        options, provider = self.options, load_provider(judge.provider)
         key = find_key(judge, options.api_key_env, environ)
         seconds = call_timeout(judge.options, options.timeout)
         variable = options.api_key_env.get(judge.name, "")
         settings = Settings(key, judge.base_url, seconds, variable)
-        at = (judge.provider, settings)
-        if at not in self._connections:
-            self._connections[at] = connect(judge, settings)
+        place = (judge.provider, settings)
+        if place not in self._connections:
+            self._connections[place] = connect(judge, settings)
         limit = options.limits.get(judge.name, Limit())
         usual = _COMPATIBLE_CONCURRENCY if judge.base_url else provider.concurrency
-        slots = max(1, (limit.concurrency or usual) // options.actors)
         account = Account(
             f"{judge.name} {fingerprint(key)}",
             limits=limit.rates,
             cautious={} if judge.base_url else provider.rates,
         )
-        return Channel(
-            *(judge, provider, self._connections[at], slots, asyncio.Semaphore(slots)),
-            permits=PermitClient(account, self._coordinator, clock=clock),
-            estimates=Estimates(judge),
-            failure_detector=FailureDetector(judge, options.patience, reached=self._again),
-            circuit_breaker=CircuitBreaker(slots, clock),
-            trial=FirstRequests(judge, passed=options.keep_asking or self._again),
+        on_trial = not (options.keep_asking or self._again)
+        return JudgeOnline(
+            judge,
+            self._connections[place],
+            max(1, (limit.concurrency or usual) // options.actors),
+            PermitClient(account, self._coordinator, clock=self.clock),
+            JudgeHealth(judge, options.patience, reached=self._again, on_trial=on_trial),
+            runner=self,
+            ledger=self._ledger,
+            exposure=self._exposure,
         )
 
     @property
@@ -131,6 +128,14 @@ class OnlineClient(JudgeCaller):
         """Make no new call. What is in flight is still kept."""
         super().stop(reason)
         self._has_room_again.set()
+        for channel in self.channels.values():
+            channel.close()
+
+    def disable_judge(self, name: str, reason: Disabled) -> None:
+        """Ask a judge nothing more. The run stops, unless it may go on without one."""
+        super().disable_judge(name, reason)
+        if name in self.channels:
+            self.channels[name].close()
 
     async def ask_about(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
@@ -145,9 +150,9 @@ class OnlineClient(JudgeCaller):
                 if not requests:
                     break
                 asked_keys.update(request.key for request in requests)
-                openings = PromptCacheScheduler(requests, self.clock)
+                turns = PromptCacheScheduler(requests, self.clock)
                 outcomes = await asyncio.gather(
-                    *(self._ask_once(request, openings) for request in requests)
+                    *(self._ask_once(request, turns) for request in requests)
                 )
                 counts.update(
                     r.judge.name for r, was in zip(requests, outcomes, strict=True) if was
@@ -186,12 +191,7 @@ class OnlineClient(JudgeCaller):
             self._begun_pools.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             for channel in self.channels.values():
-                if channel.trial.passed:
-                    continue
-                keys = progress.answered_keys().get(channel.judge.name, ())
-                if await asyncio.to_thread(has_judged, self._ledger, keys):
-                    channel.has_judged = True
-                    channel.trial.skip()
+                await channel.recall(progress.answered_keys().get(channel.judge.name, ()))
             open_to = {name for name, channel in self.channels.items() if not channel.disabled}
             requests = [
                 r for r in step.missing if r.judge.name in open_to and r.key not in asked_keys
@@ -199,7 +199,7 @@ class OnlineClient(JudgeCaller):
             self._pending += len(requests)
             return step, requests
 
-    async def _ask_once(self, request: Request, openings: PromptCacheScheduler) -> bool:
+    async def _ask_once(self, request: Request, turns: PromptCacheScheduler) -> bool:
         """Ask, unless another pool asks or has just asked the same; return whether it asked."""
         try:
             if request.key in self._asked:
@@ -209,8 +209,9 @@ class OnlineClient(JudgeCaller):
                 return False
             self._asked[request.key] = asyncio.get_running_loop().create_future()
             try:
-                async with openings.wait_turn(request) as go_on:
-                    await self.call(openings.keep_useful_openings(request), go_on)
+                async with turns.wait_turn(request) as release:
+                    channel = self.channels[request.judge.name]
+                    await channel.call(turns.keep_useful_beginnings(request), release)
             finally:
                 self._asked.pop(request.key).set_result(None)
             return True

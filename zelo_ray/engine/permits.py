@@ -1,13 +1,9 @@
 """Let calls go: each waits here for a place in the rate limits and for its money.
 
 Calls that come while the coordinator is asked are asked for together next. Near a limit each is
-told its own moment.
-
-Calls that may go very soon do so one in a turn of the event loop, so that replies are read in
-between. To begin a call takes the SDK a millisecond. Replies are kept in groups, so hundreds of
-calls may wait in one turn. If all began in the next, no reply would be read meanwhile; all would be
-found at its end, and kept together again. So calls would go out in pulses, and between them the
-processor would wait for a whole latency.
+told its own moment. Calls that may go very soon do so one in a turn of the event loop: to begin one
+takes the SDK a millisecond, and hundreds may wait. If all began in one turn, no reply would be read
+meanwhile, calls would go out in pulses, and the processor would wait between them.
 """
 
 import asyncio
@@ -23,11 +19,10 @@ from zelo_ray.engine.limiter import Account, Lease
 
 _MOST = 200  # calls in one lease
 _SOON = 0.02  # seconds of a delay; on longer ones the lease of the next calls does not wait
-_TELL_SECONDS = 1.0  # between two reports that an account answers
+_ANSWERS_SECONDS = 1.0  # between two reports that an account answers
 
-_Waiting = tuple[CallCost, asyncio.Future[bool]]
 _Granted = tuple[CallCost, asyncio.Future[bool], float]
-"""a call, who waits for it, and when it may go, by the client's clock"""
+"""A call, who waits for it, and when it may go, by the client's clock."""
 
 
 class PermitClient:
@@ -36,8 +31,8 @@ class PermitClient:
     Args:
         account: whose limits hold.
         coordinator: who shares out limits and money.
-        spender: the name under which money is reserved; empty: one of its own.
-        charged: US dollars that this spender was charged before.
+        budget_holder: the name under which money is reserved; empty: one of its own.
+        charged: US dollars that this holder was charged before.
         clock: the time, the same as the coordinator's.
     """
 
@@ -46,28 +41,30 @@ class PermitClient:
         account: Account,
         coordinator: Coordination,
         *,
-        spender: str = "",
+        budget_holder: str = "",
         charged: float = 0.0,
         clock: Clock = CLOCK,
     ) -> None:
         self._account, self._coordinator, self._clock = account, coordinator, clock
-        self._spender, self._charged, self._reserved = spender or uuid.uuid4().hex, charged, 0.0
-        self._queue = deque[_Waiting]()
+        self._holder = budget_holder or uuid.uuid4().hex
+        self._charged, self._reserved = charged, 0.0
+        self._queue = deque[tuple[CallCost, asyncio.Future[bool]]]()
         self._delayed = set[asyncio.Future[bool]]()  # granted, and not yet due
         self._more, self._reported_limits = dict[str, float](), dict[str, float]()
         self._granting: asyncio.Task[None] | None = None
         self._reporting: asyncio.Task[object] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self._limited = bool(account.limits or account.cautious)
-        self._open_at, self._told_at, self._closed = 0.0, -math.inf, False
-        self._answered, self._late = False, 0.0  # since the last lease
+        self._open_at, self._closed = 0.0, False
+        self._answered, self._reported_at = False, -math.inf
+        self._late = 0.0  # since the last lease
         self.capped = coordinator.capped
         """whether there is a cap on dollars"""
         self.lease: Lease | None = None
         """the last one, which tells the limits in force"""
         self.spent_day = False
         """whether the requests of the day are used up"""
-        self.over = False
+        self.exhausted = False
         """whether there is no money left for what was asked for last"""
 
     async def acquire(self, cost: CallCost) -> bool:
@@ -122,15 +119,14 @@ class PermitClient:
 
     def learn_limits(self, reported: Mapping[str, float]) -> None:
         """Take in limits that a response reported."""
-        if reported:
-            self._reported_limits.update(reported)
-            self._limited = True
+        self._reported_limits.update(reported)
+        self._limited |= bool(reported)
 
     def record_answer(self) -> None:
         """Tell all who share the account that it answers, soon and not too often."""
         self._answered = True
-        if self._clock.now() >= self._told_at + _TELL_SECONDS:
-            self._told_at = self._clock.now()
+        if self._clock.now() >= self._reported_at + _ANSWERS_SECONDS:
+            self._reported_at = self._clock.now()
             self._reporting = asyncio.create_task(self._lease(()))
 
     async def pause(self, seconds: float) -> float:
@@ -146,13 +142,16 @@ class PermitClient:
     def close(self) -> None:
         """Refuse all calls from now on; nobody waits any more."""
         self._closed = True
-        for waiting in self._delayed:
-            _release(waiting, passed=True)  # it finds out that this is closed
+        self._release_granted()  # they find out that this is closed
         self._refuse_waiting()
+
+    def _release_granted(self) -> None:
+        for waiting in self._delayed:
+            _release(waiting, may_go=True)
 
     def _refuse_waiting(self) -> None:
         for _, waiting in self._queue:
-            _release(waiting, passed=False)
+            _release(waiting, may_go=False)
         self._queue.clear()
 
     async def _grant(self) -> None:
@@ -170,14 +169,12 @@ class PermitClient:
                 await self._let_go(soon)
                 if len(lease.delays) == len(calls):
                     continue
-                if lease.over:
-                    self.over = True
+                if lease.exhausted:
+                    self.exhausted = True
                     self._refuse_waiting()
                 elif lease.binding == "rpd":
                     self.spent_day = True
-                    # the last ones of the day go before all others give up
-                    for waiting in self._delayed:
-                        _release(waiting, passed=True)
+                    self._release_granted()  # the last of the day go before all others give up
                     self._refuse_waiting()
                 elif self._queue:
                     await self._clock.sleep(lease.again)
@@ -192,28 +189,18 @@ class PermitClient:
     async def _lease(self, calls: Sequence[CallCost]) -> tuple[Lease, list[_Granted]]:
         """Report, and lease for the first calls of the queue; return those that may go soon."""
         async with self._asking:
-            more, answered, late = self._more, self._answered, self._late
-            self._more, self._answered, self._late = {}, False, 0.0
-            asked_at = self._clock.now()
-            lease = await self._coordinator.lease(
-                LeaseRequest(
-                    self._account,
-                    calls,
-                    more,
-                    self._reported_limits,
-                    answered,
-                    self._spender,
-                    self._charged,
-                    self._reserved,
-                    late,
-                )
+            asked_at, answered = self._clock.now(), self._answered
+            request = LeaseRequest(
+                *(self._account, calls, self._more, self._reported_limits, answered),
+                *(self._holder, self._charged, self._reserved, self._late),
             )
-            self.lease = lease
-            self._late = max(self._late, self._clock.now() - asked_at)
-            if answered:
-                self._told_at = self._clock.now()
-            self._open_at = max(self._open_at, self._clock.now() + lease.paused)
-            loop, now, soon = asyncio.get_running_loop(), self._clock.now(), list[_Granted]()
+            self._more, self._answered, self._late = {}, False, 0.0
+            self.lease = lease = await self._coordinator.lease(request)
+            now = self._clock.now()
+            self._late = max(self._late, now - asked_at)
+            self._reported_at = now if answered else self._reported_at
+            self._open_at = max(self._open_at, now + lease.paused)
+            loop, soon = asyncio.get_running_loop(), list[_Granted]()
             for delay in lease.delays[: len(self._queue)]:
                 cost, waiting = self._queue.popleft()
                 self._reserved += cost.dollars if self.capped else 0.0
@@ -241,10 +228,10 @@ class PermitClient:
         A process that the machine has stopped for a while sends all that was due meanwhile at once.
         """
         self._late = max(self._late, self._clock.now() - due_at)
-        _release(waiting, passed=True)
+        _release(waiting, may_go=True)
 
 
-def _release(waiting: asyncio.Future[bool], *, passed: bool) -> None:
+def _release(waiting: asyncio.Future[bool], *, may_go: bool) -> None:
     """Tell a waiting call whether it may go, if it still waits."""
     if not waiting.done():
-        waiting.set_result(passed)
+        waiting.set_result(may_go)

@@ -4,7 +4,6 @@ Imports little, as the process of the coordinator has nothing else to do and sta
 """
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -64,13 +63,7 @@ class Tally:
     """why it is asked nothing more, as the coordinator knows; None while it is asked"""
 
     def count_ended(self, status: str, reason: str = "", at: float = 0.0) -> None:
-        """Count a request that came to its end.
-
-        Args:
-            status: how its answer ended.
-            reason: why it ended so, without the judge's name.
-            at: when, in seconds since 1970.
-        """
+        """Count a request that came to its end, at a time in seconds since 1970."""
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if status != "ok":
@@ -99,18 +92,19 @@ class Tally:
     def add(self, other: "Tally") -> None:
         """Add another's figures."""
         for figure in dataclasses.fields(self):
-            current, theirs = getattr(self, figure.name), getattr(other, figure.name)
-            if figure.name == "statuses":
-                summed = dict(Counter(current) + Counter(theirs))
-            elif figure.name == "limits":
-                summed = current | theirs
-            elif figure.name == "trouble":
-                summed = max(current, theirs)
-            elif figure.name == "disabled":
-                summed = current or theirs
-            else:
-                summed = current + theirs
-            setattr(self, figure.name, summed)
+            ours, theirs = getattr(self, figure.name), getattr(other, figure.name)
+            match figure.name:
+                case "statuses":
+                    ours = {n: ours.get(n, 0) + theirs.get(n, 0) for n in {**ours, **theirs}}
+                case "limits":
+                    ours = ours | theirs
+                case "trouble":
+                    ours = max(ours, theirs)
+                case "disabled":
+                    ours = ours or theirs
+                case _:
+                    ours = ours + theirs
+            setattr(self, figure.name, ours)
 
 
 def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:

@@ -2,7 +2,6 @@
 
 import math
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,24 +48,6 @@ class _Kind:
     longest: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most tokens that a prompt takes in any tokenizer in use.
-
-    ``shared`` are of what it has in common with all prompts of the same ``opening``, ``own`` of the
-    rest.
-    """
-
-    opening: int
-    shared: int
-    own: int
-
-    @property
-    def tokens(self) -> int:
-        """Return the bound of the whole prompt."""
-        return self.shared + self.own
-
-
 class Estimates:
     """Tokens of one judge's calls before they are made, learned from those that were.
 
@@ -84,8 +65,7 @@ class Estimates:
         self._output = min(_FIRST_OUTPUT, self._limit)
         self._kinds = defaultdict[str, _Kind](_Kind)
         self._beyond: float | None = None
-        self._least = dict[int, int]()  # by opening, tokens of the shortest prompt
-        self._prompts = list[tuple[int, Bound]]()
+        self._prompts = list[tuple[int, int]]()
 
     def expected(self, size: float) -> Usage:
         """Return the expected usage of a call of so many bytes, as far as is known."""
@@ -96,19 +76,11 @@ class Estimates:
         searches = size.searches if isinstance(size, RequestSize) else 0
         return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
-    def tight_upper_bound(self, size: float, bound: Bound, limit: int) -> Usage:
-        """Return the bound of `most`, tighter once prompts have been counted.
-
-        Args:
-            size: of the request in bytes.
-            bound: of its tokens; see `bound_tokens`.
-            limit: tokens that the answer may have.
-        """
+    def tight_upper_bound(self, size: float, bound: int, limit: int) -> Usage:
+        """Return such a usage, lower once prompts have been counted; see `bound_tokens`."""
         if self._beyond is None:
             return self.upper_bound(size, limit)
-        dearer = max(1.0, _DEARER * self._beyond)
-        shared = min(dearer * bound.shared, self._least.get(bound.opening, math.inf))
-        tokens = min(size, math.ceil(shared + dearer * bound.own))
+        tokens = min(size, math.ceil(max(1.0, _DEARER * self._beyond) * bound))
         return Usage(math.ceil(tokens) + OVERHEAD, limit)
 
     def limit_for(self, kind: str, cut_at: int = 0) -> int:
@@ -135,26 +107,18 @@ class Estimates:
             tally.answers, tally.cut = tally.answers + 1, tally.cut + cut
             tally.longest = max(tally.longest, usage.output_tokens)
 
-    def learn_prompt(self, tokens: int, bound: Bound) -> None:
+    def learn_prompt(self, tokens: int, bound: int) -> None:
         """Take in how many tokens one prompt took; a few of them are learned from together."""
         self._prompts.append((tokens, bound))
         if len(self._prompts) >= _FEW:
-            prompts, self._prompts = self._prompts, []
-            total = sum(bound.tokens for _, bound in prompts)
-            self.learn_prompts(0, [count for count, _ in prompts], total)
+            counts, bounds = zip(*self._prompts, strict=True)
+            self._prompts = []
+            self.learn_prompts(counts, sum(bounds))
 
-    def learn_prompts(self, opening: int, tokens: Sequence[int], bound: float) -> None:
-        """Take in how many tokens prompts took, which together may be so many at most.
-
-        Args:
-            opening: that all of them have; 0 if they have several.
-            tokens: of each.
-            bound: of all together; see `bound_tokens`.
-        """
+    def learn_prompts(self, tokens: Sequence[int], bound: float) -> None:
+        """Take in how many tokens prompts took, which together may be so many at most."""
         if len(tokens) >= _FEW and all(tokens) and bound:
             self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)
-            if opening:
-                self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
 
 
 def raise_limit(limit: int, cut_at: int) -> int:
@@ -162,16 +126,16 @@ def raise_limit(limit: int, cut_at: int) -> int:
     return limit if cut_at < limit else 2 * cut_at
 
 
-def bound_tokens(request: Request) -> Bound:
-    """Bound the tokens of a request's prompt, which opens with system prompt and schema."""
-    return Bound(*_opening(request.system, request.response_model), _tokens_at_most(request.user))
+def bound_tokens(request: Request) -> int:
+    """Return the most tokens that a request's prompt takes in any tokenizer in use."""
+    instructions = _instruction_tokens(request.system, request.response_model)
+    return instructions + _tokens_at_most(request.user)
 
 
 @lru_cache(64)
-def _opening(system: str, verdict: type[BaseModel]) -> tuple[int, int]:
+def _instruction_tokens(system: str, verdict: type[BaseModel]) -> int:
     schema = orjson.dumps(response_schema(verdict)).decode()
-    known_by = zlib.crc32(f"{system}\0{schema}".encode(errors="replace"))
-    return known_by, _tokens_at_most(system) + _tokens_at_most(schema)
+    return _tokens_at_most(system) + _tokens_at_most(schema)
 
 
 def _tokens_at_most(text: str) -> int:

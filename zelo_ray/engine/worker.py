@@ -31,9 +31,9 @@ class EventLoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine on the loop to its end, and wait for it."""
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def run(self, work: Coroutine[Any, Any, None], seconds: float | None = None) -> None:
+        """Run a coroutine on the loop, and wait for its end, for so long."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 
     def cancel_tasks(self, tasks: Collection[asyncio.Task[None]] | None = None) -> None:
         """Cancel some tasks of the loop, by default all; of one that has ended there are none."""
@@ -51,15 +51,42 @@ class EventLoopThread:
             return
         with contextlib.suppress(TimeoutError):  # a user's code may block the loop for ever
             if closing:
-                self._submit(closing())
-            self._submit(self._loop.shutdown_default_executor())
+                self.run(closing(), _CLOSING_SECONDS)
+            self.run(self._loop.shutdown_default_executor(), _CLOSING_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSING_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
 
-    def _submit(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_CLOSING_SECONDS)
+
+class _Reporter:
+    """Reports a client's figures to the coordinator, and has the client obey what it answers."""
+
+    def __init__(
+        self, job: Job, coordination: Coordination, client: OnlineClient | BatchClient
+    ) -> None:
+        self._job, self._coordination, self._client = job, coordination, client
+        self._name = uuid.uuid4().hex
+
+    async def report(self) -> None:
+        """Report once."""
+        client, display_name = self._client, self._job.display_name
+        await client.report_spending()
+        tallies = {display_name(judge): tally for judge, tally in client.tallies.items()}
+        reasons = {display_name(judge): why for judge, why in client.disabled.items()}
+        report = WorkerReport(self._name, tallies, client.stopped, reasons, self._job.sweep)
+        stop, disabled = await self._coordination.report(report)
+        if stop:
+            client.stop(stop)
+        for judge in client.tallies:
+            if reason := disabled.get(display_name(judge)):
+                client.disable_judge(judge, reason)
+
+    async def keep_reporting(self) -> None:
+        """Report again and again, until cancelled."""
+        while True:
+            await self.report()
+            await asyncio.sleep(_REPORT_SECONDS)
 
 
 class OnlineWorker:
@@ -83,7 +110,7 @@ class OnlineWorker:
         environ: Mapping[str, str],
     ) -> None:
         self._job, self._judges, self._coordination = job, judges, coordination
-        self._name, self._environ = uuid.uuid4().hex, environ
+        self._environ, self._names = environ, [job.display_name(judge.name) for judge in judges]
         self._loop, self._asking = EventLoopThread(), set[asyncio.Task[None]]()
         self._client: OnlineClient | None = None
         self._abandoned = False
@@ -110,14 +137,14 @@ class OnlineWorker:
             await asyncio.to_thread(self._ledger.close)
 
     async def _open(self) -> None:
-        job = self._job
-        if not await self._coordination.register_worker(self._names(), job.options.actors):
+        job, judges = self._job, self._judges
+        if not await self._coordination.register_worker(self._names, job.options.actors):
             await self._give_up(StopReason.ERROR, "its process died again and again")
             return
         try:
-            self._ledger = open_ledger(job.options, self._judges, job.run_id)
+            self._ledger = open_ledger(job.options, judges, job.run_id)
             self._client = OnlineClient(
-                *(job.options, job.panel, self._judges),
+                *(job.options, job.panel, judges),
                 ledger=self._ledger,
                 environ=self._environ,
                 run_id=job.run_id,
@@ -128,46 +155,43 @@ class OnlineWorker:
         except LedgerError as error:
             await self._coordination.stop(str(error))
         except PanelError as error:
-            names = (name for judge in self._judges for name in (judge.name, judge.provider))
+            names = (name for judge in judges for name in (judge.name, judge.provider))
             await self._give_up(StopReason.FATAL, strip_name(str(error), *names))
         except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
             await self._give_up(StopReason.ERROR, f"unexpected {name_error(error)}")
         else:
-            self._reporting = asyncio.create_task(
-                _keep_exchanging(self._coordination, self._name, self._client, job)
-            )
-
-    def _names(self) -> list[str]:
-        return [self._job.display_name(judge.name) for judge in self._judges]
+            self._reporter = _Reporter(job, self._coordination, self._client)
+            self._reporting = asyncio.create_task(self._reporter.keep_reporting())
 
     async def _give_up(self, code: StopReason, message: str) -> None:
         """Give up these judges; stop the run, unless it may go on without them."""
-        names, reason = self._names(), Disabled(code, message)
+        reason = Disabled(code, message)
         if self._job.options.allow_missing_judges:
-            disabled = dict.fromkeys(names, reason)
-            await self._coordination.report(WorkerReport(self._name, {}, disabled=disabled))
+            report = WorkerReport(uuid.uuid4().hex, {}, disabled=dict.fromkeys(self._names, reason))
+            await self._coordination.report(report)
         else:
-            await self._coordination.stop(reason.message_for(*names))
+            await self._coordination.stop(reason.message_for(*self._names))
 
     async def _ask(self, pools: Sequence[Pool]) -> None:
-        if self._client is None or self._abandoned:
+        client = self._client
+        if client is None or self._abandoned:
             return
         asking = list[asyncio.Task[None]]()
         try:
             await asyncio.to_thread(self._ledger.refresh)
-            asking = [asyncio.create_task(self._client.ask_about(pool)) for pool in pools]
+            asking = [asyncio.create_task(client.ask_about(pool)) for pool in pools]
             self._asking.update(asking)
             await asyncio.gather(*asking)
         except LedgerError as error:
-            self._client.stop(str(error))
+            client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
+            reason = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
             for judge in self._judges:
-                reason = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
-                self._client.disable_judge(judge.name, reason)
+                client.disable_judge(judge.name, reason)
         await asyncio.gather(*asking, return_exceptions=True)  # calls in flight are still answered
         self._asking.difference_update(asking)
-        await asyncio.to_thread(self._client.plans.flush)
-        await _exchange(self._coordination, self._name, self._client, self._job)
+        await asyncio.to_thread(client.plans.flush)
+        await self._reporter.report()
 
 
 async def ask_in_batches(
@@ -186,9 +210,9 @@ async def ask_in_batches(
         environ: where its key is found.
         pools: gives all pools anew at each call.
     """
-    name = uuid.uuid4().hex
+    judges = (judge,)
     try:
-        ledger = open_ledger(job.options, (judge,), job.run_id)
+        ledger = open_ledger(job.options, judges, job.run_id)
         batcher = BatchClient(
             *(job.options, job.panel, judge),
             ledger=ledger,
@@ -200,36 +224,13 @@ async def ask_in_batches(
     except (LedgerError, PanelError) as error:
         await coordination.stop(str(error))
         return
-    reporting = asyncio.create_task(_keep_exchanging(coordination, name, batcher, job))
+    reporter = _Reporter(job, coordination, batcher)
+    reporting = asyncio.create_task(reporter.keep_reporting())
     try:
         await batcher.run(pools)
     except Exception as error:  # noqa: BLE001 - its text may hold a prompt
         batcher.stop(f"unexpected {name_error(error)}")
     finally:
         reporting.cancel()
-        await _exchange(coordination, name, batcher, job)
+        await reporter.report()
         ledger.close()
-
-
-async def _keep_exchanging(
-    coordination: Coordination, name: str, client: OnlineClient | BatchClient, job: Job
-) -> None:
-    while True:
-        await _exchange(coordination, name, client, job)
-        await asyncio.sleep(_REPORT_SECONDS)
-
-
-async def _exchange(
-    coordination: Coordination, name: str, client: OnlineClient | BatchClient, job: Job
-) -> None:
-    """Report a worker's figures to the coordinator, and obey what it answers."""
-    await client.report_spending()
-    tallies = {job.display_name(judge): tally for judge, tally in client.tallies.items()}
-    reasons = {job.display_name(judge): why for judge, why in client.disabled.items()}
-    report = WorkerReport(name, tallies, client.stopped, reasons, job.sweep)
-    reason, disabled = await coordination.report(report)
-    if reason:
-        client.stop(reason)
-    for judge in client.tallies:
-        if job.display_name(judge) in disabled:
-            client.disable_judge(judge, disabled[job.display_name(judge)])

@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import ray
+from ray.data import ActorPoolStrategy, DataContext, from_items
 
 from zelo_ray.engine.coordinator import CoordinatedRun, RunFigures
 from zelo_ray.engine.executor import AskedJudges, Builder
@@ -56,13 +57,13 @@ class RayExecutor:
         self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
     ) -> RunFigures:
         """Ask all groups side by side."""
-        in_batches = [group for group in groups if group.in_batches]
         online = [group for group in groups if not group.in_batches]
-        with watched(self._control, planned, watch, batches=bool(in_batches)):
-            waiting = [self._ask_in_batches(group) for group in in_batches]
+        with watched(self._control, planned, watch, batches=len(online) < len(groups)):
+            waiting = [self._ask_in_batches(group) for group in groups if group.in_batches]
             if online:
                 first, *others = map(self._ask_online, online)
-                _run(first.union(*others) if others else first)
+                for _ in _blocks(first.union(*others) if others else first):
+                    pass
             while waiting:
                 ended, waiting = ray.wait(waiting, timeout=0.5)
                 ray.get(ended)
@@ -79,7 +80,7 @@ class RayExecutor:
             batch_format="pyarrow",
             num_gpus=group.gpus,
             **asking_actor_options(),
-            compute=_actor_pool(
+            compute=ActorPoolStrategy(
                 size=group.job.options.actors,
                 max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,
                 enable_true_multi_threading=True,
@@ -100,9 +101,9 @@ class RayExecutor:
             batch_size=POOLS_AT_ONCE,
             batch_format="pyarrow",
             num_cpus=0,
-            compute=_actor_pool(min_size=1, max_size=_BUILDING_ACTORS),
+            compute=ActorPoolStrategy(min_size=1, max_size=_BUILDING_ACTORS),
         )
-        yield from dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+        yield from _blocks(dataset)
 
 
 class _OnlineActor:
@@ -154,22 +155,17 @@ class _BuildingActor:
         return self._builder.build(_parse_lines(block))
 
 
-def _actor_pool(**sizes: Any) -> Any:
-    from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
-
-    return ActorPoolStrategy(**sizes)
-
-
-def _run(dataset: Any) -> None:
-    for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
-        pass
+def _blocks(dataset: Any) -> Iterator[pa.Table]:
+    tables: Iterator[pa.Table] = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+    return tables
 
 
-def _lines_dataset(job: Job, shards: Sequence[str]) -> Any:
+def _lines_dataset(job: Job, places: Sequence[str]) -> Any:
     """Return the lines that a job is to judge: columns file, number, raw."""
-    rows = [{"file": shard} for shard in shards]
-    data: Any = _set_up_ray_data(verbose=job.options.verbose)
-    return data.from_items(rows, override_num_blocks=min(len(rows), 256)).map_batches(
+    rows = [{"file": shard} for shard in places]
+    _set_up_ray_data(verbose=job.options.verbose)
+    shards: Any = from_items(rows, override_num_blocks=min(len(rows), 256))
+    return shards.map_batches(
         _read_shards,
         batch_size=None,
         batch_format="pyarrow",
@@ -180,20 +176,14 @@ def _lines_dataset(job: Job, shards: Sequence[str]) -> Any:
 
 def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
     """Read the chosen lines of some shards, in tables of about 2 MB."""
-    rows: list[tuple[str, int, bytes]] = []
-    size = 0
+    rows, size = list[dict[str, Any]](), 0
     for line in JobLines(block["file"].to_pylist()).chosen(job):
-        rows.append((line.file, line.number, line.raw))
+        rows.append({"file": line.file, "number": line.number, "raw": line.raw})
         size += len(line.raw)
         if size > _BLOCK_BYTES:
-            yield _lines_table(rows)
+            yield pa.Table.from_pylist(rows, _LINES_SCHEMA)
             rows, size = [], 0
-    yield _lines_table(rows)
-
-
-def _lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ([], [], [])
-    return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
+    yield pa.Table.from_pylist(rows, _LINES_SCHEMA)
 
 
 def _parse_lines(block: pa.Table) -> list[Line]:
@@ -203,11 +193,9 @@ def _parse_lines(block: pa.Table) -> list[Line]:
     ]
 
 
-def _set_up_ray_data(*, verbose: bool) -> Any:
+def _set_up_ray_data(*, verbose: bool) -> None:
     """Set up Ray Data to keep rows in order and, unless verbose, to print nothing."""
-    import ray.data  # noqa: PLC0415 - two seconds, paid where it is used
-
-    context = ray.data.DataContext.get_current()
+    context = DataContext.get_current()
     context.execution_options.preserve_order = True
     context.execution_options.verbose_progress = False
     context.execution_no_progress_timeout_s = -1  # a judge may well think for half an hour
@@ -218,4 +206,3 @@ def _set_up_ray_data(*, verbose: bool) -> Any:
         for handler in logging.getLogger("ray.data").handlers:
             if type(handler).__name__ == "PlainRayHandler":
                 handler.setLevel(logging.ERROR)
-    return ray.data

@@ -21,21 +21,20 @@ from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import zelo_ray
-from zelo_ray.errors import LedgerError
+from zelo_ray.errors import LedgerError, RayUnavailable
 from zelo_ray.options import AskingOptions
-from zelo_ray.ray.placement import nodes_alive
-from zelo_ray.ray.ray_errors import (
+from zelo_ray.ray.errors import (
     check_cluster_answers,
     explain_failed_start,
-    explain_missing_package,
     explain_no_cluster,
     explain_ray_errors,
 )
+from zelo_ray.ray.placement import nodes_alive
 
 _OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
 _OBJECT_STORE_BYTES = 512 * 2**20
 _GONE = (NodeDiedError, TaskUnschedulableError, WorkerCrashedError)
-"""errors of a task that Ray sent to a node that had died"""
+"""Errors of a task that Ray sent to a node that had died."""
 
 
 @contextlib.contextmanager
@@ -52,30 +51,33 @@ def ray_session(options: AskingOptions) -> Iterator[None]:
     with contextlib.ExitStack() as ending:
         ending.enter_context(explain_ray_errors(verbose=options.verbose))
         if not ray.is_initialized():
-            if address := os.environ.get("RAY_ADDRESS"):
-                ending.callback(ray.shutdown)
-                _join(address, options)
-            else:
-                ending.enter_context(_private(options))
+            address = os.environ.get("RAY_ADDRESS")
+            ending.enter_context(_joined(address, options) if address else _private(options))
         _refuse_unlike_nodes(options)
         yield
 
 
-def _join(address: str, options: AskingOptions) -> None:
+@contextlib.contextmanager
+def _joined(address: str, options: AskingOptions) -> Iterator[None]:
     check_cluster_answers(address)
     # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
-    try:
-        _init(options)
-    except Exception as error:
-        raise explain_no_cluster(address, error) from error
+    with contextlib.ExitStack() as ending:
+        ending.callback(ray.shutdown)
+        try:
+            _init(options)
+        except Exception as error:
+            raise explain_no_cluster(address, error) from error
+        yield
 
 
 @contextlib.contextmanager
 def _private(options: AskingOptions) -> Iterator[None]:
     """Start a Ray on this machine alone, in a folder of its own, and end it.
 
-    Ray opens its folder to all users, so it lies inside one that is open to this user only.
+    Ray opens its folder to all users, so it lies inside one that is open to this user only. Its
+    processes ignore hang-ups, which a closing terminal sends to all: what they mean this process
+    decides, and without them calls in flight would be lost.
     """
     with contextlib.ExitStack() as ending:
         try:
@@ -85,7 +87,10 @@ def _private(options: AskingOptions) -> Iterator[None]:
             atexit.register(ending.callback(_remove_folder, folder), folder)
             ending.callback(ray.shutdown)
             os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
-            with _ignore_hangups():
+            with contextlib.ExitStack() as starting:
+                if threading.current_thread() is threading.main_thread():
+                    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+                    starting.callback(signal.signal, signal.SIGHUP, before)
                 _init(
                     options,
                     address="local",
@@ -108,34 +113,19 @@ def _remove_folder(folder: str) -> None:
         time.sleep(0.1)
 
 
-@contextlib.contextmanager
-def _ignore_hangups() -> Iterator[None]:
-    """Let processes that are started here ignore hang-ups, which a closing terminal sends to all.
-
-    This process decides what it means; without them, calls in flight would be lost.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 def _init(options: AskingOptions, **where: Any) -> None:
     job = JobConfig()
     job._py_driver_sys_path = _NoFolders()
-    with _hide_working_directory():
-        if options.verbose:
-            ray.init(**where, job_config=job)
-            return
-        with _silence_ray_core():
-            ray.init(**where, job_config=job, log_to_driver=False, logging_level=logging.ERROR)
-    # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
-    # silences it so. Where there is no such flag any more, this does nothing.
-    ray_worker._worker_logs_enabled = False
+    level = logging.INFO if options.verbose else logging.ERROR
+    with contextlib.ExitStack() as starting:
+        starting.enter_context(_hide_working_directory())
+        if not options.verbose:
+            starting.enter_context(_silence_ray_core())
+        ray.init(**where, job_config=job, log_to_driver=options.verbose, logging_level=level)
+    if not options.verbose:
+        # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
+        # silences it so. Where there is no such flag any more, this does nothing.
+        ray_worker._worker_logs_enabled = False
 
 
 class _NoFolders(list[str]):
@@ -157,9 +147,9 @@ def _hide_working_directory() -> Iterator[None]:
     """
     variables = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
     places = (variables["PYTHONPATH"] or "").split(os.pathsep)
-    away = {Path.cwd()} - {Path(zelo_ray.__file__).resolve().parents[1]}
+    hidden = {Path.cwd()} - {Path(zelo_ray.__file__).resolve().parents[1]}
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        place for place in places if place and Path(place).resolve() not in away
+        place for place in places if place and Path(place).resolve() not in hidden
     )
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
@@ -208,19 +198,24 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
         return version, [Path(path).exists() for path in paths]
 
     paths = [str(Path(place).resolve() / ".run.lock") for place in places]
-    looks = []
+    answers = {}
     for node in nodes:
         there_only = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        look_there = look.options(scheduling_strategy=there_only).remote(paths)
-        looks.append((node["NodeManagerAddress"], look_there))
-    for address, found_there in looks:
+        answer = look.options(scheduling_strategy=there_only).remote(paths)
+        answers[node["NodeManagerAddress"]] = answer
+    for address, answer in answers.items():
         try:
-            node_version, visibility = ray.get(found_there)
+            version, are_there = ray.get(answer)
         except _GONE:
             continue  # a node that is dead lacks nothing
-        if node_version != zelo_ray.__version__:
-            raise explain_missing_package(address, node_version, zelo_ray.__version__)
-        for place, is_there in zip(places, visibility, strict=True):
+        if version != zelo_ray.__version__:
+            has = f"has zelo_ray {version}" if version else "has no zelo_ray"
+            raise RayUnavailable(
+                f"node {address} of the cluster {has}, and this process is "
+                f"{zelo_ray.__version__}; install the same on every node, or submit the job with "
+                "--working-dir"
+            )
+        for place, is_there in zip(places, are_there, strict=True):
             if not is_there:
                 raise LedgerError(
                     f"{place}: not every node sees it (not {address}); use shared storage or a URL"

@@ -8,10 +8,10 @@ from zelo_ray.engine.batch.send import Sender
 from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import Coordination
+from zelo_ray.engine.health import has_judged
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress

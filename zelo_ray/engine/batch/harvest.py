@@ -18,7 +18,7 @@ from zelo_ray.engine.bookkeeping import (
 )
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
-from zelo_ray.engine.trial import gives_no_judgment
+from zelo_ray.engine.health import gives_no_judgment
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, find_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
@@ -145,7 +145,7 @@ class Harvester:
             await self._take(part, dict.fromkeys(keys - recorded, Retry(why)))
             self._fruitless = 0 if recorded else self._fruitless + 1
         spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
-        client.estimates.learn_prompts(0, prompts, part.bound * len(prompts) / part.requests)
+        client.estimates.learn_prompts(prompts, part.bound * len(prompts) / part.requests)
         await client.close(part, "harvested", spent)
         del client.recorded[batch.id]
         lost = 0 if part.cancelled or not batch.cancelled else part.requests - answers
@@ -153,7 +153,7 @@ class Harvester:
         fruitless = self._fruitless >= _FRUITLESS
         reasons = (
             Disabled(StopReason.FATAL, fatal) if fatal else None,
-            None if client.has_judged else gives_no_judgment(client.judge, client.without_judgment),
+            None if client.has_judged else gives_no_judgment(client.without_judgment),
             Disabled(StopReason.NO_BATCH, _CANCELLED.format(batch.id, lost)) if lost else None,
             cuts_prompts(self._server.cut_to) if self._server.cut_to and not keep_asking else None,
             Disabled(StopReason.NO_BATCH, f"{_FRUITLESS} batches gave no result: {why}")

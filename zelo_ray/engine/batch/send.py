@@ -12,9 +12,9 @@ from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.coordinator import CallCost
+from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.engine.tokens import Bound, bound_tokens, measure_request, prompt_characters
-from zelo_ray.engine.trial import FIRST
+from zelo_ray.engine.tokens import bound_tokens, measure_request, prompt_characters
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind, load_provider
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason
@@ -77,7 +77,7 @@ class Sender:
         # A batch's lines are answered in any order, so nothing says that a cache would be read.
         request = replace(request.with_codes(client.ledger.salt), prefix_ends=())
         size = measure_request(request)
-        bound = bound_tokens(request) if client.permits.capped else Bound(0, 0, 0)
+        bound = bound_tokens(request) if client.permits.capped else 0
         while True:
             tried = client.on_trial and client.open and not client.has_judged
             if client.stopped or client.reason or tried:
@@ -101,7 +101,7 @@ class Sender:
             return False
         tokens = client.estimates.expected(size).input_tokens
         characters = prompt_characters(request)
-        line = _Line(request.key, characters, len(data), size, bound.tokens, tokens, dollars)
+        line = _Line(request.key, characters, len(data), size, bound, tokens, dollars)
         alike = (response_model_name(request.response_model), request.output_limit or 0)
         if (full := self._gathered.get(alike)) and self._is_full(full, line):
             await self._submit(full)

@@ -72,7 +72,7 @@ class JudgeInBatches:
         spent = sum_paid(options.ledger_dir) if coordinator.capped else None
         self.permits = PermitClient(
             *(Account("batches"), coordinator),
-            spender=f"{run_id} {judge.name}",
+            budget_holder=f"{run_id} {judge.name}",
             charged=spent.dollars(run_id, {judge.name}) if spent else 0.0,
             clock=clock,
         )
