@@ -31,7 +31,6 @@ def test_a_reply_is_there_for_everyone_once_append_returns(out):
     ledger.append(replies[2:])
     assert Ledger(out).read(keys(4, 0, 3, 1, 2)) == [replies[i] for i in (4, 0, 3, 1, 2)]
     assert ledger.read(keys(2, 2, 0, 2)) == [replies[i] for i in (2, 2, 0, 2)]
-    assert len(ledger) == 5
     assert ledger.read([]) == []
     ledger.close()
 
@@ -66,7 +65,7 @@ def test_a_torn_last_line_is_no_reply_and_harms_none(tmp_path, torn):
     with segment.open("ab") as file:
         file.write(torn)
     ledger = Ledger(str(tmp_path), "next")
-    assert len(ledger) == len(list(read_rows(str(tmp_path)))) == 2
+    assert len(list(read_rows(str(tmp_path)))) == 2
     ledger.append([reply_to(3)])
     assert Ledger(str(tmp_path)).read(keys(1, 2, 3)) == [reply_to(i) for i in (1, 2, 3)]
     ledger.close()
@@ -90,7 +89,6 @@ def test_a_good_reply_stands_before_a_bad_one_in_whatever_order_they_came(tmp_pa
         fill(str(tmp_path / name), *rows)
         ledger = Ledger(str(tmp_path / name))
         assert ledger.read(keys(1)) == [good]
-        assert len(ledger) == 1
         assert len(list(read_rows(str(tmp_path / name)))) == 2
 
 
@@ -154,7 +152,7 @@ def test_what_another_writer_adds_is_seen_after_a_look(out):
     other.append([reply_to(4)])
     mine.refresh()
     mine.refresh()
-    assert len(mine) == 4
+    assert mine.contains(keys(1, 2, 3, 4, 5)) == [True] * 4 + [False]
     mine.close()
     other.close()
 
@@ -193,7 +191,7 @@ def test_a_ledger_without_a_run_writes_nothing(tmp_path):
     ledger = Ledger(str(tmp_path))
     with pytest.raises(LedgerError, match="reading only"):
         ledger.append([reply_to(1)])
-    assert len(ledger) == 0
+    assert not ledger.has(*keys(1))
     assert list(read_rows(str(tmp_path))) == []
     assert not ledger.storage_full
     ledger.close()

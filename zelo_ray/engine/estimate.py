@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.engine.ledger import sum_spent
+from zelo_ray.engine.ledger import read_rows, sum_spent
 from zelo_ray.engine.sample_input import InputSample, Sampled
 from zelo_ray.engine.tokens import OVERHEAD
 from zelo_ray.engine.waves import Reserve, reserve_for_batches
@@ -135,7 +135,9 @@ def estimate(
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
 
-    paid = sum_spent(options.ledger_dir, look=note)
+    for row in read_rows(options.ledger_dir):
+        note(row)
+    paid = sum_spent(options.ledger_dir)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return CostEstimate(
         pools=survey.pools,

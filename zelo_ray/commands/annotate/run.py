@@ -226,7 +226,7 @@ def _count_missing(ledger_dir: str, planned: Mapping[str, int]) -> int:
     """Return how many requests are not recorded, if the ledger holds no answers to others."""
     rows = Counter[str]()
     for (_, judge), total in sum_paid(ledger_dir).totals.items():
-        rows[judge] += total.rows
+        rows[judge] += total.replies
     return sum(max(0, number - rows[judge]) for judge, number in planned.items())
 
 

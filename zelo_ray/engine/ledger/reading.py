@@ -3,69 +3,72 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 
 import fsspec
-import numpy as np
-from numpy.typing import NDArray
 
-_GAPS = {True: 2**14, False: 2**16}
-"""Gap in bytes up to which two reads become one: on a disk, and elsewhere."""
+_DISK_GAP, _STORE_GAP = 2**14, 2**16  # bytes between two lines up to which they are read together
 
-_Spans = list[tuple[str, int, int]]
+
+@dataclass(slots=True)
+class _Span:
+    """Bytes that are read together, and the numbers of the places in them."""
+
+    path: str
+    begin: int
+    end: int
+    members: list[int]
 
 
 def read_lines_at(
-    fs: fsspec.AbstractFileSystem,
-    paths: Sequence[str],
-    segment: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    length: NDArray[np.int64],
+    fs: fsspec.AbstractFileSystem, places: Sequence[tuple[str, int, int]]
 ) -> list[bytes | Exception]:
     """Return the lines at some places, or for each the error that prevents reading it.
 
     Args:
         fs: the storage.
-        paths: of segments.
-        segment: by place the number of its path.
-        offset: by place where it begins, in bytes.
-        length: by place its bytes.
+        places: path, where the line begins in bytes, and its length.
     """
-    if not len(segment):
-        return []
-    local = "file" in fs.protocol
-    order = np.lexsort((offset, segment))
-    segments, begins = segment[order], offset[order]
-    ends = begins + length[order]
-    apart = (segments[1:] != segments[:-1]) | (begins[1:] > ends[:-1] + _GAPS[local])
-    firsts = [0, *(np.flatnonzero(apart) + 1).tolist(), len(order)]
-    spans = [
-        (paths[segments[first]], int(begins[first]), int(ends[first:last].max()))
-        for first, last in pairwise(firsts)
-    ]
-    lines: list[bytes | Exception] = [b""] * len(order)
-    places = list(zip(order.tolist(), begins.tolist(), ends.tolist(), strict=True))
-    chunks = _from_disk(spans) if local else _from_store(fs, spans)
-    for number, chunk in enumerate(chunks):
-        start = spans[number][1]
-        for at, begin, end in places[firsts[number] : firsts[number + 1]]:
-            lines[at] = chunk[begin - start : end - start] if isinstance(chunk, bytes) else chunk
+    is_local = "file" in fs.protocol
+    gap = _DISK_GAP if is_local else _STORE_GAP
+    spans = list[_Span]()
+    for number in sorted(range(len(places)), key=places.__getitem__):
+        path, begin, length = places[number]
+        if spans and spans[-1].path == path and begin <= spans[-1].end + gap:
+            spans[-1].end = max(spans[-1].end, begin + length)
+            spans[-1].members.append(number)
+        else:
+            spans.append(_Span(path, begin, begin + length, [number]))
+    lines: list[bytes | Exception] = [b""] * len(places)
+    chunks = _read_disk(spans) if is_local else _read_store(fs, spans)
+    for span, chunk in zip(spans, chunks, strict=True):
+        for number in span.members:
+            _, begin, length = places[number]
+            at = begin - span.begin
+            lines[number] = chunk[at : at + length] if isinstance(chunk, bytes) else chunk
     return lines
 
 
-def _from_disk(spans: _Spans) -> Iterator[bytes | Exception]:
+def _read_disk(spans: Sequence[_Span]) -> Iterator[bytes | Exception]:
     with contextlib.ExitStack() as files:
         opened = dict[str, int]()
-        for path, begin, end in spans:
+        for span in spans:
             try:
-                if path not in opened:
-                    opened[path] = os.open(path, os.O_RDONLY)
-                    files.callback(os.close, opened[path])
-                yield os.pread(opened[path], end - begin, begin)
+                if span.path not in opened:
+                    opened[span.path] = os.open(span.path, os.O_RDONLY)
+                    files.callback(os.close, opened[span.path])
+                yield os.pread(opened[span.path], span.end - span.begin, span.begin)
             except OSError as error:
                 yield error
 
 
-def _from_store(fs: fsspec.AbstractFileSystem, spans: _Spans) -> Iterator[bytes | Exception]:
-    paths, begins, ends = (list(column) for column in zip(*spans, strict=True))
-    yield from fs.cat_ranges(paths, begins, ends, on_error="return")
+def _read_store(
+    fs: fsspec.AbstractFileSystem, spans: Sequence[_Span]
+) -> Sequence[bytes | Exception]:
+    if not spans:
+        return []
+    paths, begins, ends = zip(*((span.path, span.begin, span.end) for span in spans), strict=True)
+    chunks: Sequence[bytes | Exception] = fs.cat_ranges(
+        [*paths], [*begins], [*ends], on_error="return"
+    )
+    return chunks
