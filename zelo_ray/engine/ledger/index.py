@@ -43,14 +43,24 @@ create table reply(key text, segment integer, offset integer, length integer, pa
     primary key(key, segment, offset)) without rowid;
 create table damage(segment integer, offset integer, replies integer,
     primary key(segment, offset)) without rowid;
+create table total(segment integer, payer integer, replies integer, picodollars integer,
+    unpriced integer, dearest integer, primary key(segment, payer)) without rowid;
+"""
+_SUMS = """
+create temp view sums as
+    select segment, payer, count(*), ifnull(sum(picodollars), 0), sum(picodollars is null),
+        ifnull(max(picodollars), 0)
+    from main.reply group by segment, payer;
 """
 _VIEWS_OF_ONE = """
 create temp view replies as select * from main.reply;
 create temp view damages as select * from main.damage;
+create temp view totals as select * from sums;
 """
 _VIEWS_OF_TWO = """
 create temp view replies as select * from main.reply union all select * from kept.reply;
 create temp view damages as select * from main.damage union all select * from kept.damage;
+create temp view totals as select * from sums union all select * from kept.total;
 """
 _NEEDED = (
     *("key", "run_id", "judge", "status", "final", "received_at"),
@@ -133,7 +143,7 @@ class Index:
         except BaseException:
             self.close()
             raise
-        self._db.executescript(_VIEWS_OF_TWO if path else _VIEWS_OF_ONE)
+        self._db.executescript(_SUMS + (_VIEWS_OF_TWO if path else _VIEWS_OF_ONE))
 
     def _attach(self, path: Path) -> None:
         self._file_as_opened = path.stat()
@@ -274,11 +284,7 @@ class Index:
 
         def select() -> dict[Payer, Total]:
             totals = dict[Payer, Total]()
-            for number, payer, *row in self._db.execute(
-                "select segment, payer, count(*), ifnull(sum(picodollars), 0),"
-                " sum(picodollars is null), ifnull(max(picodollars), 0)"
-                " from replies group by segment, payer"
-            ):
+            for number, payer, *row in self._db.execute("select * from totals"):
                 if number in self._names:
                     one = totals.get(self._payers[payer], Total(0, 0, 0, 0))
                     replies, picodollars, unpriced = map(add, one[:3], row[:3])
@@ -370,6 +376,8 @@ class Index:
             gone = "where segment not in (select number from segment)"
             self._db.execute(f"delete from reply {gone}")  # noqa: S608 - a word of ours
             self._db.execute(f"delete from damage {gone}")  # noqa: S608 - the same
+        self._db.execute("delete from total")
+        self._db.execute("insert into total select * from totals")
         self._db.commit()
 
 
@@ -378,7 +386,9 @@ def _facts(needed: tuple[Any, ...]) -> tuple[Any, ...] | None:
     key, run_id, judge, status, final, received_at, limit, output_tokens, dollars = needed
     try:
         cut = int(limit or output_tokens) if status == "truncated" else 0
-        received = round(datetime.fromisoformat(received_at).timestamp() * 10**6)
+        received = 0  # for what no call was made
+        if received_at:
+            received = round(datetime.fromisoformat(received_at).timestamp() * 10**6)
         picodollars = None if dollars is None else min(round(dollars * PICO), _MOST_PICODOLLARS)
     except (ValueError, TypeError, OverflowError):
         return None
