@@ -14,7 +14,7 @@ from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.executor import AskedJudges, Executor
 from zelo_ray.engine.job import Job, Timer, Watch
 from zelo_ray.engine.learning import choose_sample, learn, write_learned
-from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.ledger import Ledger, update_index
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import LedgerError, Stopped
@@ -71,6 +71,7 @@ class Sweeps:
         job, sweeps, came = self._job, 0, (-1, 0)
         while True:
             tallies, disabled = self._ask(job)
+            update_index(job.options.ledger_dir)  # so that replies are not read once more
             self._timer.lap("ask")
             job = replace(job, disabled=disabled, sweep=job.sweep + 1)
             summary = self._build_results(job)
