@@ -385,15 +385,13 @@ def test_the_hours_are_those_of_the_tightest_limit(tmp_path, judge, limit, minut
     answer_all(tmp_path, [POOL], options, panel, **USED)
     other = replace(POOL, query_id="q2", query="how do I reset ut?")
     (found,) = estimated([POOL, other], options, panel).forecasts
-    assert (found.left, found.guessed) == (6, False)
+    assert found.left == 6
     assert found.hours * 60 == pytest.approx(minutes, rel=0.02)
 
 
-def test_unknown_limits_are_guessed_but_not_for_ones_own_servers(tmp_path):
+def test_without_limits_there_are_no_hours(tmp_path):
     found = estimated([POOL], *job(tmp_path, HAIKU, QWEN, "offline:bm25")).forecasts
-    assert found[0].hours * 60 == pytest.approx(6 / 50)
-    assert [each.guessed for each in found] == [True, False, False]
-    assert found[1].hours is found[2].hours is None
+    assert [each.hours for each in found] == [None] * 3
 
 
 def test_hours_run_side_by_side_in_the_sum(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars, statuses_to_retry
+from zelo_ray.engine.bookkeeping import describe_possibly_billed, statuses_to_retry
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.learning import read_human_grades
@@ -15,7 +15,6 @@ from zelo_ray.engine.ledger import describe_damage
 from zelo_ray.engine.preview_input import preview_input
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
-from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
@@ -159,8 +158,7 @@ def _table(estimated: CostEstimate) -> Table:
         return Cell(spread.expected, "$", spread.low, spread.high) if spread else "?"
 
     def hours(row: JudgeForecast) -> Value:
-        shown = None if row.hours is None else max(row.hours, 0.1 if row.hours else 0)
-        return f"~{shown:,.1f}" if shown is not None and row.guessed else Cell(shown, ",.1f")
+        return Cell(None if row.hours is None else max(row.hours, 0.1 if row.hours else 0), ",.1f")
 
     columns: dict[str, Any] = {
         "judge": "judge",
@@ -185,10 +183,9 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
             "two standard errors away, at least 5%."
         )
     if names := [row.judge for row in forecasts if row.input_tokens and not row.replies]:
-        letter = ", 1 where it is a letter" if any(row.one_token for row in forecasts) else ""
         yield (
             f"No replies of {name_some(names)} yet: assumed are 1 token per 4 bytes of prompt and "
-            f"250 per answer{letter}. --pilot 20 asks about 20 queries only, and measures both."
+            f"250 per answer. --pilot 20 asks about 20 queries only, and measures both."
         )
     if unpriced := estimated.unpriced:
         yield (
@@ -197,11 +194,6 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
         )
     if not all(row.exact for row in estimated.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
-    if guessed := [row.judge for row in forecasts if row.guessed]:
-        yield (
-            "~ hours assume cautious limits, until the server reports its own. Give the account's "
-            f'in the config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
-        )
     if any(row.has_batch for row in forecasts):
         yield "Batches may take up to 24 hours."
     yield (
@@ -213,20 +205,7 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
         doubt = describe_possibly_billed(estimated.maybe, estimated.uncounted)
         yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
     if estimated.max_usd is not None:
-        yield from _describe_budget(estimated, estimated.max_usd)
-
-
-def _describe_budget(estimated: CostEstimate, cap: float) -> Iterator[str]:
-    """Say whether a cap suffices, and how many rounds of batches fit it."""
-    cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.maybe
-    will = "may exhaust" if spent + cost.low <= cap else "will exhaust"
-    will = "stays within" if spent + cost.high <= cap else will
-    yield f"The run {will} the budget of ${cap:g} (--max-usd)."
-    if estimated.mode != "batch" or not (first := estimated.batch_reserve.first):
-        return
-    rounds = count_waves(cap - spent, estimated.dollars("batch").expected, estimated.batch_reserve)
-    effect = f"takes about {counted(rounds, 'round')}" if rounds else "does not suffice"
-    price = format_dollars(math.ceil(100 * (spent + first)) / 100)
-    more = "" if rounds == 1 else f", one after another; {price} would take one"
-    # Each batch reserves its highest cost.
-    yield f"Batches reserve the most that they may cost: this budget {effect}{more}."
+        cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.maybe
+        will = "may exhaust" if spent + cost.low <= estimated.max_usd else "will exhaust"
+        will = "stays within" if spent + cost.high <= estimated.max_usd else will
+        yield f"The run {will} the budget of ${estimated.max_usd:g} (--max-usd)."

@@ -1,7 +1,7 @@
 """Estimate a job before it is paid for: requests, tokens, dollars, hours. It makes no call.
 
-The requests of a survey's sample are rendered, and looked up in the ledger: what their replies used
-tells what the others will use.
+The requests of a sample are rendered, and looked up in the ledger: what their replies used tells
+what the others will use.
 """
 
 import math
@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 
 from zelo_ray.engine.ledger import read_rows, sum_spent
 from zelo_ray.engine.sample_input import InputSample, Sampled
-from zelo_ray.engine.tokens import OVERHEAD
-from zelo_ray.engine.waves import Reserve, reserve_for_batches
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Judge, Reply, Usage
@@ -58,16 +55,10 @@ class JudgeForecast:
     batch: Spread | None
     """the same as ``online`` where there is no batch API"""
     has_batch: bool
-    held: Reserve | None
-    """what batches hold of a cap; None where there is no batch API"""
     hours: float | None
-    """online, at the account's limits alone; None where none are known"""
-    guessed: bool
-    """whether these limits are a cautious guess"""
+    """online, at the account's limits alone; None where none are given"""
     replies: int
     """requests whose replies it rests on; 0: on assumptions"""
-    one_token: float = 0.0
-    """the share of the requests that are answered by one token; none is then asked in batches"""
 
     @property
     def left(self) -> int:
@@ -91,11 +82,6 @@ class CostEstimate:
     max_usd: float | None
     uncounted: Mapping[str, float] = field(default_factory=dict)
     """the part of ``maybe`` that is of answers that reported no tokens, by judge"""
-
-    @property
-    def batch_reserve(self) -> Reserve:
-        """Return what batches for all of the job hold of a cap, in US dollars."""
-        return sum((forecast.held for forecast in self.forecasts if forecast.held), Reserve())
 
     @property
     def unpriced(self) -> list[str]:
@@ -128,15 +114,12 @@ def estimate(
     books = {j.name: _Book(j.options.get("max_output_tokens") or 0) for j in survey.panel}
     wanted = {key for pool in sample for requests in pool.asked.values() for key, _ in requests}
 
-    def note(row: Reply) -> None:
+    for row in read_rows(options.ledger_dir):
         if book := books.get(row.judge):
             if row.final and row.status not in retry and not 0 < row.truncated_at < book.limit:
-                book.answered.add(bytes.fromhex(row.key))
+                book.answered.add(row.key)
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
-
-    for row in read_rows(options.ledger_dir):
-        note(row)
     paid = sum_spent(options.ledger_dir)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return CostEstimate(
@@ -156,13 +139,9 @@ class _Book:
 
     limit: int = 0
     """tokens that an answer may have by now"""
-    answered: set[bytes] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
-
-    def __contains__(self, key: str) -> bool:
-        """Return True if a request is answered."""
-        return bytes.fromhex(key) in self.answered
 
 
 def _forecast(
@@ -170,7 +149,7 @@ def _forecast(
 ) -> JudgeForecast:
     planned, whole = survey.planned[judge.name], len(sample) == survey.asked
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
-    hits = sum(key in book for pool in pools for key, _ in pool.asked[judge.name])
+    hits = sum(key in book.answered for pool in pools for key, _ in pool.asked[judge.name])
     answered = hits
     if not whole:  # the ledger may hold replies to other input, prompts or options as well
         estimated = round(hits * survey.asked / max(1, len(sample)))
@@ -184,13 +163,12 @@ def _forecast(
 
     words, error = _words_left(judge.name, sample, book)
     measured, replies = _measured(judge.name, pools, book, words, 0.0 if whole else error)
-    one_token = _one_token_share(judge.name, sample)
+    rendered = sum(len(pool.asked[judge.name]) for pool in pools)
+    one_token = sum(pool.one_token[judge.name] for pool in pools) / max(1, rendered)
     cases = measured or _assumed(judge, words, one_token)
     usage = cases[1]
     provider = load_provider(judge.provider)
     has_batch = provider.batch is not None and not judge.base_url and not one_token
-    size = BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
-    hours, guessed = _hours(judge, survey.options, remainder, usage)
     prices = survey.options.prices
 
     def dollars(*, batch: bool) -> Spread | None:
@@ -209,11 +187,8 @@ def _forecast(
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        held=reserve_for_batches(judge, remainder, size, usage, prices) if has_batch else None,
-        hours=hours,
-        guessed=guessed,
+        hours=_hours(judge, survey.options, remainder, usage),
         replies=replies,
-        one_token=one_token,
     )
 
 
@@ -227,7 +202,7 @@ def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[floa
     rows = [pool.asked[name] for pool in pools]
     if not rows:  # it is asked in later rounds only, about what the others are
         rows = [row for pool in sample for row in pool.asked.values()]
-    missing = [[n for key, n in row if key not in book] for row in rows]
+    missing = [[n for key, n in row if key not in book.answered] for row in rows]
     if not any(missing):
         missing = [[n for _, n in row] for row in rows]
     words, error = _ratio([(sum(row), len(row)) for row in missing if row])
@@ -282,20 +257,8 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean, math.sqrt(len(pairs) / (len(pairs) - 1) * squares) / amount
 
 
-def _one_token_share(name: str, sample: Sequence[Sampled]) -> float:
-    """Return the share of a judge's requests whose answer is one token."""
-    requests = sum(len(pool.asked.get(name, ())) for pool in sample)
-    return sum(pool.one_token.get(name, 0) for pool in sample) / max(1, requests)
-
-
 def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
-    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens.
-
-    Args:
-        judge: who is asked.
-        words: of a request.
-        one_token: the share of its requests that are answered by one token.
-    """
+    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
     limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
     return [
         Usage(
@@ -306,16 +269,12 @@ def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
     ]
 
 
-def _hours(
-    judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage
-) -> tuple[float | None, bool]:
-    """Return how many hours the account's limits take, and whether those limits are a guess."""
-    provider = load_provider(judge.provider)
+def _hours(judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage) -> float | None:
+    """Return how many hours the limits take that are given for the judge; None without any."""
     limit = options.limits.get(judge.name)
-    rates = limit.rates if limit else {}
-    guessed = "rpm" not in rates and not judge.base_url and bool(provider.rates)
-    if guessed:
-        rates = {**provider.rates, **rates}
-    uses = {"rpm": 1.0, "rpd": 1.0, **provider.limit_tokens(usage)}
-    hours = [calls_left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
-    return max(hours, default=None), guessed
+    uses = {"rpm": 1.0, "rpd": 1.0, **load_provider(judge.provider).limit_tokens(usage)}
+    hours = [
+        calls_left * uses.get(name, 0.0) / rate * _HOURS[name]
+        for name, rate in (limit.rates if limit else {}).items()
+    ]
+    return max(hours, default=None)
