@@ -177,6 +177,10 @@ class Index:
         """Close it."""
         self._db.close()
 
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # where it could not be opened
+            self.close()
+
     # Taking in
 
     def refresh(self) -> None:
