@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Collection
 from pathlib import Path
+from stat import S_IFDIR
 
 import fsspec
 
@@ -42,7 +43,7 @@ def open_index(
     if not _is_alone(fs) and index.bytes_to_read() >= _LEAST_BYTES:
         index.close()
         with contextlib.suppress(Exception):  # nothing is lost but time
-            _update_on_node(fs, folder, run_id)
+            _write_on_node(fs, folder, run_id)
         index = Index(fs, folder, _files(fs, folder), judges)
     index.refresh()
     return index
@@ -55,10 +56,13 @@ def update_index(out: str) -> None:
     """
     fs, folder = ledger_folder(out)
     with contextlib.suppress(Exception):  # every storage has its own errors
-        if _is_alone(fs):
-            _update(fs, folder, Path(folder) / NAME)
-        else:
-            _update_on_node(fs, folder, "")
+        index = Index(fs, folder, _files(fs, folder))
+        if index.bytes_to_read() >= _LEAST_BYTES:
+            if _is_alone(fs):
+                index.write(Path(folder) / NAME)
+            else:
+                _write_on_node(fs, folder, "")
+        index.close()
 
 
 def _is_alone(fs: fsspec.AbstractFileSystem) -> bool:
@@ -74,7 +78,8 @@ def _files(fs: fsspec.AbstractFileSystem, folder: str) -> list[Path]:
     with contextlib.suppress(OSError):
         if not _is_alone(fs):
             place = _place_on_node(fs, folder)
-            paths += place.parent.glob(f"{place.name}-*.sqlite")
+            if _is_private(place.parent):
+                paths += place.parent.glob(f"{place.name}-*.sqlite")
         if "file" in fs.protocol and (path := Path(folder) / NAME).exists():
             paths.append(path)
         paths.sort(key=lambda path: -path.stat().st_mtime)
@@ -82,22 +87,25 @@ def _files(fs: fsspec.AbstractFileSystem, folder: str) -> list[Path]:
 
 
 def _place_on_node(fs: fsspec.AbstractFileSystem, folder: str) -> Path:
-    """Return what the paths of a ledger's index on this node begin with.
+    """Return what the paths of a ledger's index on this node begin with."""
+    name = hashlib.sha256(f"{fs.protocol}\0{folder}".encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}" / name
 
-    Raises:
-        OSError: the folder cannot be made, or another user may write there.
-    """
-    home = Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}"
-    home.mkdir(mode=0o700, exist_ok=True)
+
+def _is_private(home: Path) -> bool:
+    """Return whether a folder is there that only this user may enter."""
+    if not home.is_dir():
+        return False
     stat = home.lstat()
-    if home.is_symlink() or stat.st_uid != os.getuid() or stat.st_mode & 0o77:
-        raise PermissionError(f"{home}: is open to others")
-    return home / hashlib.sha256(f"{fs.protocol}\0{folder}".encode()).hexdigest()[:16]
+    return (stat.st_mode, stat.st_uid) == (S_IFDIR | 0o700, os.getuid())
 
 
-def _update_on_node(fs: fsspec.AbstractFileSystem, folder: str, run_id: str) -> None:
+def _write_on_node(fs: fsspec.AbstractFileSystem, folder: str, run_id: str) -> None:
     place = _place_on_node(fs, folder)
-    path = place.with_name(f"{place.name}-{run_id or 'reader'}.sqlite")
+    home, path = place.parent, place.with_name(f"{place.name}-{run_id or 'reader'}.sqlite")
+    home.mkdir(mode=0o700, exist_ok=True)
+    if not _is_private(home):
+        return
     with place.with_suffix(".lock").open("ab") as lock:
         until = time.monotonic() + _WAIT_SECONDS
         while time.monotonic() < until:  # else both make one, which harms nothing
@@ -106,17 +114,11 @@ def _update_on_node(fs: fsspec.AbstractFileSystem, folder: str, run_id: str) -> 
                 break
             except BlockingIOError:
                 time.sleep(0.1)
-        if _update(fs, folder, path):
-            for other in place.parent.iterdir():
+        index = Index(fs, folder, _files(fs, folder))
+        if index.bytes_to_read() >= _LEAST_BYTES:  # still
+            index.write(path)
+            for other in home.iterdir():
                 is_before = other.match(f"{place.name}-*.sqlite") and other != path
                 if is_before or time.time() - other.stat().st_mtime > _STALE_SECONDS:
                     other.unlink(missing_ok=True)
-
-
-def _update(fs: fsspec.AbstractFileSystem, folder: str, path: Path) -> bool:
-    """Make the file at ``path`` if much is missing in those that are there; return whether."""
-    index = Index(fs, folder, _files(fs, folder))
-    if is_needed := index.bytes_to_read() >= _LEAST_BYTES:
-        index.write(path)
-    index.close()
-    return is_needed
+        index.close()
