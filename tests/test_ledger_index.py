@@ -473,6 +473,16 @@ def test_segments_of_an_object_store_are_read_once_a_node(s3, small, node, no_re
     assert not stale.exists()
 
 
+def test_on_ray_the_file_beside_the_segments_is_read(
+    indexed, tmp_path, node, no_reading, monkeypatch
+):
+    out, replies, _ = copy(indexed, tmp_path)
+    monkeypatch.setenv("RAY_ADDRESS", "a-cluster:6379")
+    no_reading()
+    assert all(Ledger(str(out)).contains([*that_count(replies)]))
+    assert [*node.iterdir()] == []
+
+
 def test_another_ledger_at_the_same_place_is_another(s3, small, node):
     out = f"{s3}/out"
     fill(out, first := made_up(random.Random(10), 60))
