@@ -24,7 +24,6 @@ from zelo_ray.engine.ledger import (
     index_files,
     read_rows,
     sum_paid,
-    sum_spent,
     update_index,
     writing,
 )
@@ -149,8 +148,7 @@ def tells_the_truth(out, replies):
             some = [r.dollars or 0.0 for r in mine if judges is None or r.judge in judges]
             assert paid.dollars(run_id, judges) == pytest.approx(math.fsum(some), rel=1e-12)
     dearest = max((r.dollars or 0.0 for r in replies), default=0.0)
-    spent = sum_spent(out)
-    assert spent.of_damage == pytest.approx(dearest * sum(d.replies for d in spent.damaged))
+    assert paid.damage_dollars == pytest.approx(dearest * sum(d.replies for d in paid.damaged))
 
 
 def test_every_view_is_what_the_segments_say(out, small, no_reading):
@@ -379,18 +377,18 @@ def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(inde
     assert [(d.segment, d.byte) for d in last.damaged] == [(str(path), at)]
     left = [reply for reply in replies if reply != wanted[each]]
     assert last.has(each) == (each in that_count(left))
-    assert sum_spent(str(out)).damaged == last.damaged
+    assert sum_paid(str(out)).damaged == last.damaged
 
 
 def test_damaged_lines_are_in_the_index(indexed, tmp_path, small, no_reading):
     out, _, _ = copy(indexed, tmp_path)
     segment = max((out / "replies").glob("*.jsonl"))
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"no"').replace(b"\n{", b" {", 1))
-    before = Ledger(str(out)).damaged, sum_spent(str(out), "run1")
+    before = Ledger(str(out)).damaged, sum_paid(str(out))
     assert sum(each.replies for each in before[0]) > len(before[0]) > 0
     update_index(str(out))
     no_reading()
-    assert (Ledger(str(out)).damaged, sum_spent(str(out), "run1")) == before
+    assert (Ledger(str(out)).damaged, sum_paid(str(out))) == before
 
 
 # Where a file cannot be written

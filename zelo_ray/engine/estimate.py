@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.engine.ledger import read_rows, sum_spent
+from zelo_ray.engine.ledger import read_rows, sum_paid
 from zelo_ray.engine.sample_input import InputSample, Sampled
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import load_provider
@@ -120,13 +120,13 @@ def estimate(
                 book.answered.add(row.key)
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
-    paid = sum_spent(options.ledger_dir)
+    paid = sum_paid(options.ledger_dir)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return CostEstimate(
         pools=survey.pools,
         forecasts=forecasts,
-        spent=paid.dollars,
-        unknown=paid.unpriced,
+        spent=paid.all_dollars,
+        unknown=paid.unpriced(),
         maybe=maybe,
         mode=options.mode,
         max_usd=options.max_usd,

@@ -12,7 +12,7 @@ from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars
 from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.ledger import Spent, describe_damage, sum_spent
+from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
 from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import OptionError, PanelError
@@ -70,11 +70,12 @@ def check_spending(
     judges: Mapping[str, Judge],
     watch: Watch,
     own_judges: Collection[str] = (),
-) -> Spent:
+) -> tuple[float, Paid]:
     """Return the dollars spent before a run asks anything; warn of what else is wrong.
 
     Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
-    other judges than ``own_judges``, which this run will not collect.
+    other judges than ``own_judges``, which this run will not collect. What the ledger holds comes
+    with it.
 
     Args:
         options: the run's.
@@ -93,15 +94,14 @@ def check_spending(
             f"{name}: no temperature is set, so the server's default applies (often that of the "
             f"model's generation_config); set one in {where}, such as temperature: 0"
         )
-    paid, possibly_billed = sum_spent(options.ledger_dir), sum_possibly_billed(options.ledger_dir)
+    paid, possibly_billed = sum_paid(options.ledger_dir), sum_possibly_billed(options.ledger_dir)
     if paid.damaged:
         watch.say(describe_damage(paid.damaged))
     if possibly_billed:
         doubt = describe_possibly_billed(possibly_billed, sum_uncounted(options.ledger_dir))
         watch.say(f"{doubt}{'' if options.max_usd is None else '; it counts as spent'}")
     others = [p for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges]
-    paid.dollars += possibly_billed + sum(part.dollars for part in others)
-    return paid
+    return paid.all_dollars + possibly_billed + sum(part.dollars for part in others), paid
 
 
 def refuse_small_cap(

@@ -27,7 +27,7 @@ from zelo_ray.engine.job import (
     with_absolute_places,
 )
 from zelo_ray.engine.learning import read_human_grades
-from zelo_ray.engine.ledger import describe_damage, salt_of, sum_paid, sum_spent
+from zelo_ray.engine.ledger import Paid, describe_damage, salt_of, sum_paid
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.preflight import (
     check_spending,
@@ -169,12 +169,13 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
         job, found, in_all = _plan(options, panel, shards, watch)
         timer.lap("read")
         in_batches = {judge.name for judge in panel if goes_in_batches(judge, options)}
-        paid = check_spending(options, {judge.name: judge for judge in panel}, watch, in_batches)
-        spent = paid.dollars if spent is None else spent + paid.of_damage
+        judges = {judge.name: judge for judge in panel}
+        spent_in_all, paid = check_spending(options, judges, watch, in_batches)
+        spent = spent_in_all if spent is None else spent + paid.damage_dollars
         missing = 0
         if not options.collect:
             refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
-            missing = _count_missing(options.ledger_dir, found.planned)
+            missing = _count_missing(paid, found.planned)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(job.run_id, options.max_usd, spent)
@@ -229,10 +230,10 @@ def _plan(
     )
 
 
-def _count_missing(ledger_dir: str, planned: Mapping[str, int]) -> int:
+def _count_missing(paid: Paid, planned: Mapping[str, int]) -> int:
     """Return how many requests are not recorded, if the ledger holds no answers to others."""
     rows = Counter[str]()
-    for (_, judge), total in sum_paid(ledger_dir).totals.items():
+    for (_, judge), total in paid.totals.items():
         rows[judge] += total.replies
     return sum(max(0, number - rows[judge]) for judge, number in planned.items())
 
@@ -242,9 +243,9 @@ def _add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> N
     options = job.options
     caution = load_protocol(options.protocol).caution
     summary.notes += [caution] if caution else []
-    paid = sum_spent(options.ledger_dir, job.run_id)
-    summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
-    summary.dollars, summary.unpriced = paid.of_run, paid.unpriced_of_run
+    paid = sum_paid(options.ledger_dir)
+    summary.dollars_in_all, summary.damaged = paid.all_dollars, len(paid.damaged)
+    summary.dollars, summary.unpriced = paid.dollars(job.run_id), paid.unpriced(job.run_id)
     summary.maybe_dollars = sum_possibly_billed(options.ledger_dir)
     if summary.maybe_dollars:
         silent = sum_uncounted(options.ledger_dir)

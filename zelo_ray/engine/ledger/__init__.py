@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NoReturn
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.ledger.index import Place
+from zelo_ray.engine.ledger.index import Damaged, Place
 from zelo_ray.engine.ledger.index_files import open_index, update_index
 from zelo_ray.engine.ledger.prompts import salt_of
 from zelo_ray.engine.ledger.reading import read_lines_at
@@ -25,15 +25,7 @@ from zelo_ray.engine.ledger.segments import (
     reply_from_row,
     reply_to_line,
 )
-from zelo_ray.engine.ledger.spending import (
-    Damaged,
-    Paid,
-    Spent,
-    describe_damage,
-    read_rows,
-    sum_paid,
-    sum_spent,
-)
+from zelo_ray.engine.ledger.spending import Paid, describe_damage, read_rows, sum_paid
 from zelo_ray.engine.ledger.writing import SegmentWriter, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
 from zelo_ray.records import Reply
@@ -43,13 +35,11 @@ __all__ = [
     "Damaged",
     "Ledger",
     "Paid",
-    "Spent",
     "describe_damage",
     "drop_reserves",
     "read_rows",
     "salt_of",
     "sum_paid",
-    "sum_spent",
     "update_index",
 ]
 
@@ -108,7 +98,7 @@ class Ledger:
     @property
     def damaged(self) -> list[Damaged]:
         """Return the damaged lines, which are set aside."""
-        return [Damaged(f"{self._folder}/{name}", *line) for name, *line in self._index.damaged()]
+        return self._index.damaged()
 
     def has(self, key: str) -> bool:
         """Return whether the ledger holds a reply for this key."""

@@ -99,6 +99,17 @@ class Total(NamedTuple):
     """the picodollars of the dearest reply"""
 
 
+class Damaged(NamedTuple):
+    """A line that is no reply any more, and is set aside."""
+
+    segment: str
+    """its path"""
+    byte: int
+    """where it begins"""
+    replies: int = 1
+    """how many it held, as far as it tells: where a line's end is lost, two"""
+
+
 class Index:
     """Places of replies by key: what files hold, and with `refresh` all. Threads may share it.
 
@@ -298,12 +309,15 @@ class Index:
 
         return self._query(select)
 
-    def damaged(self) -> list[tuple[str, int, int]]:
-        """Return the damaged lines: segment, where each begins, how many replies it held."""
+    def damaged(self) -> list[Damaged]:
+        """Return the damaged lines."""
 
-        def select() -> list[tuple[str, int, int]]:
-            rows = self._db.execute("select * from damages")
-            return sorted((self._names[n], *line) for n, *line in rows if n in self._names)
+        def select() -> list[Damaged]:
+            return sorted(
+                Damaged(f"{self._folder}/{self._names[number]}", *line)
+                for number, *line in self._db.execute("select * from damages")
+                if number in self._names
+            )
 
         return self._query(select)
 

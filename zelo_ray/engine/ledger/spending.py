@@ -1,9 +1,9 @@
 """Sum up the money in a ledger, and list its damaged lines."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from zelo_ray.engine.ledger.index import PICO, Payer, Total
+from zelo_ray.engine.ledger.index import PICO, Damaged, Payer, Total
 from zelo_ray.engine.ledger.index_files import open_index
 from zelo_ray.engine.ledger.segments import (
     FOLDER,
@@ -16,32 +16,6 @@ from zelo_ray.files.wording import counted
 from zelo_ray.records import Reply
 
 _NAMED = 3
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Damaged:
-    """A line that is no reply any more, and is set aside: its segment, and the byte it begins at.
-
-    ``replies`` is how many it held, as far as it tells: where a line's end is lost, two.
-    """
-
-    segment: str
-    byte: int
-    replies: int = 1
-
-
-@dataclass(slots=True)
-class Spent:
-    """US dollars that a ledger holds, and its answers of unknown price besides."""
-
-    dollars: float = 0.0
-    """of all runs, with those of damage"""
-    of_damage: float = 0.0
-    """what damaged lines cost is not known: each reply in them counts as the dearest row"""
-    unpriced: int = 0
-    of_run: float = 0.0
-    unpriced_of_run: int = 0
-    damaged: list[Damaged] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +39,17 @@ class Paid:
         totals = self.totals.items()
         return sum(total.unpriced for (run, _), total in totals if run_id in (None, run))
 
+    @property
+    def damage_dollars(self) -> float:
+        """Return what damaged lines count for, as their cost is not known: the dearest row each."""
+        dearest = max((total.dearest for total in self.totals.values()), default=0)
+        return dearest * sum(line.replies for line in self.damaged) / PICO
+
+    @property
+    def all_dollars(self) -> float:
+        """Return the US dollars of all runs, with those of damage."""
+        return self.dollars() + self.damage_dollars
+
 
 def sum_paid(out: str) -> Paid:
     """Return what was paid for the replies under an output directory or URL.
@@ -72,31 +57,10 @@ def sum_paid(out: str) -> Paid:
     Raises:
         LedgerError: another version of this program wrote here.
     """
-    fs, folder = ledger_folder(out)
-    index = open_index(fs, folder)
-    damaged = [Damaged(f"{folder}/{name}", *line) for name, *line in index.damaged()]
-    paid = Paid(index.totals(), damaged)
+    index = open_index(*ledger_folder(out))
+    paid = Paid(index.totals(), index.damaged())
     index.close()
     return paid
-
-
-def sum_spent(out: str, run_id: str = "") -> Spent:
-    """Return what was spent on a ledger, and by one run.
-
-    Raises:
-        LedgerError: another version of this program wrote here.
-    """
-    paid = sum_paid(out)
-    dearest = max((total.dearest for total in paid.totals.values()), default=0) / PICO
-    of_damage = dearest * sum(line.replies for line in paid.damaged)
-    return Spent(
-        paid.dollars() + of_damage,
-        of_damage,
-        paid.unpriced(),
-        paid.dollars(run_id),
-        paid.unpriced(run_id),
-        list(paid.damaged),
-    )
 
 
 def read_rows(out: str) -> Iterator[Reply]:
