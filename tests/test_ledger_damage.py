@@ -13,7 +13,6 @@ from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import (
     Damaged,
     Ledger,
-    describe_damage,
     read_rows,
     sum_paid,
     writing,
@@ -273,21 +272,6 @@ def test_what_a_damaged_line_cost_counts_as_the_dearest_row(tmp_path):
     assert (paid.all_dollars, paid.unpriced(), paid.dollars("mine")) == (2.625, 1, 0.125)
     segment.write_bytes(b"".join(lines).replace(b"\n", b" ", 1))  # of two replies is known no more
     assert sum_paid(str(tmp_path)).all_dollars == 0.125 + 0.5 + 2 * 0.5
-
-
-def test_damage_is_told_in_a_sentence_that_names_three_places():
-    lines = [Damaged(f"/data/out/replies/{name}.v2.jsonl", 1234) for name in "abcd"]
-    count, _, place = describe_damage(lines[:1]).partition(": ")
-    assert " 1 damaged line, which is " in count
-    assert count.endswith(" asked again")
-    assert place == "replies/a.v2.jsonl at byte 1,234"
-    count, _, places = describe_damage(lines).partition(": ")
-    assert " 4 damaged lines, which are " in count
-    assert count.endswith(" asked again")
-    assert places.split("; ") == [
-        *(f"replies/{name}.v2.jsonl at byte 1,234" for name in "abc"),
-        "…",
-    ]
 
 
 def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):

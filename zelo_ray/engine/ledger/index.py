@@ -340,7 +340,9 @@ class Index:
 
     def _refuse_changed_file(self) -> None:
         """Raise an error if the file was written to; it may be removed, or replaced."""
-        if self._path and self._path.exists():
+        if self._path is None:
+            return
+        with contextlib.suppress(FileNotFoundError):
             before, now = self._file_as_opened, self._path.stat()
             is_changed = (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns)
             if os.path.samestat(before, now) and is_changed:
