@@ -186,6 +186,15 @@ def test_a_writer_sees_its_own_replies_and_anothers(out, small):
     tells_the_truth(out, replies)
 
 
+@pytest.mark.parametrize("name", ["a?b#c%20 'd é", b"x\xffy"])
+def test_a_folder_may_have_any_name(tmp_path, small, no_reading, name):
+    out = str(tmp_path / os.fsdecode(name))
+    fill(out, replies := made_up(random.Random(13), 40))
+    update_index(out)
+    no_reading()
+    assert all(Ledger(out).contains([*that_count(replies)]))
+
+
 def test_little_makes_no_file(tmp_path):
     replies = made_up(random.Random(4), 50)
     fill(tmp_path, replies)

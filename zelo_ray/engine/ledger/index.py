@@ -137,7 +137,7 @@ class Index:
                 return
         self._open(None)
 
-    def _open(self, path: Path | None, database: str = ":memory:") -> None:
+    def _open(self, path: Path | None, database: Path = Path(":memory:")) -> None:
         """Open a database, and beside it the file at ``path``, if one is given."""
         self._path = path
         self._names, self._numbers = dict[int, str](), dict[str, int]()
@@ -163,7 +163,7 @@ class Index:
             file.seek(_CHECKSUM_AT)
             if file.read(len(checksum)) != checksum:
                 raise sqlite3.DatabaseError(f"{path}: damaged, or of another version")
-        self._db.execute("attach ? as kept", (f"file:{quote(str(path))}?immutable=1",))
+        self._db.execute("attach ? as kept", (f"file:{quote(os.fsencode(path))}?immutable=1",))
         self._load("kept")
         if not os.path.samestat(path.stat(), self._file_as_opened):
             raise sqlite3.DatabaseError(f"{path}: replaced")
@@ -365,7 +365,7 @@ class Index:
             if self._path:
                 shutil.copyfile(self._path, new_path)
             self.close()
-            self._open(None, str(new_path))
+            self._open(None, new_path)
             self._db.executescript(
                 "pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -65536"
             )
