@@ -283,7 +283,7 @@ class Index:
                 received,
                 cut,
                 _,
-            ) in self._db.execute(sql, (json.dumps(keys),)):
+            ) in self._db.execute(sql, (json.dumps([*keys]),)):
                 if name := names.get(number):
                     place = Place(
                         *(received, name, offset, length),
