@@ -37,7 +37,7 @@ class JobPreview:
         """Return the budget in US dollars that suffices for all of it; 0 if a price is unknown."""
         high = self.estimate.dollars(self.estimate.mode).high
         can = high and not self.estimate.unpriced
-        return self.estimate.spent + self.estimate.maybe + high if can else 0.0
+        return self.estimate.spent + self.estimate.possibly_billed + high if can else 0.0
 
 
 def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -> Results:
@@ -87,7 +87,9 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     if in_batches := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
         notes.append(f"{in_batches:,} of the requests that are left are in open batches already.")
     figured = estimate(
-        survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_dir)
+        survey,
+        retry=statuses_to_retry(options),
+        possibly_billed=sum_possibly_billed(options.ledger_dir),
     )
     uncounted = sum_uncounted(options.ledger_dir)
     return JobPreview(replace(figured, uncounted=uncounted), notes)
@@ -200,12 +202,12 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
         "The standard error of a score falls with the square root of the number of comparisons: "
         "four times the calls halve it at best."
     )
-    if estimated.maybe:
+    if estimated.possibly_billed:
         counts = "" if estimated.max_usd is None else " It counts as spent."
-        doubt = describe_possibly_billed(estimated.maybe, estimated.uncounted)
+        doubt = describe_possibly_billed(estimated.possibly_billed, estimated.uncounted)
         yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
     if estimated.max_usd is not None:
-        cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.maybe
+        cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.possibly_billed
         will = "may exhaust" if spent + cost.low <= estimated.max_usd else "will exhaust"
         will = "stays within" if spent + cost.high <= estimated.max_usd else will
         yield f"The run {will} the budget of ${estimated.max_usd:g} (--max-usd)."

@@ -76,12 +76,12 @@ class CostEstimate:
     """US dollars, by all runs so far, for whatever was asked"""
     unknown: int
     """replies of unknown price, that come on top of it"""
-    maybe: float
+    possibly_billed: float
     """US dollars that may have been billed besides, for calls that were cut off"""
     mode: str
     max_usd: float | None
     uncounted: Mapping[str, float] = field(default_factory=dict)
-    """the part of ``maybe`` that is of answers that reported no tokens, by judge"""
+    """the part of ``possibly_billed`` that is of answers that reported no tokens, by judge"""
 
     @property
     def unpriced(self) -> list[str]:
@@ -98,43 +98,48 @@ class CostEstimate:
 
 
 def estimate(
-    survey: InputSample,
+    counted_input: InputSample,
     *,
     retry: Collection[str] = ("failed",),
-    maybe: float = 0.0,
+    possibly_billed: float = 0.0,
 ) -> CostEstimate:
     """Estimate what is left to ask of the surveyed input, and what it will take.
 
     Args:
-        survey: has seen all of the input.
+        counted_input: has seen all of the input.
         retry: statuses of replies in the ledger that are to be asked again.
-        maybe: US dollars that may have been billed for calls that were cut off.
+        possibly_billed: US dollars that may have been billed for calls that were cut off.
     """
-    sample, options = survey.sample(), survey.options
-    books = {j.name: _Book(j.options.get("max_output_tokens") or 0) for j in survey.panel}
+    sample, options = counted_input.sample(), counted_input.options
+    recorded_by_judge = {
+        j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in counted_input.panel
+    }
     wanted = {key for pool in sample for requests in pool.asked.values() for key, _ in requests}
 
     for row in read_rows(options.ledger_dir):
-        if book := books.get(row.judge):
-            if row.final and row.status not in retry and not 0 < row.truncated_at < book.limit:
-                book.answered.add(row.key)
+        if recorded := recorded_by_judge.get(row.judge):
+            if row.final and row.status not in retry and not 0 < row.truncated_at < recorded.limit:
+                recorded.answered.add(row.key)
             if row.key in wanted:
-                book.rows.setdefault(row.key, []).append(row)
+                recorded.rows.setdefault(row.key, []).append(row)
     paid = sum_paid(options.ledger_dir)
-    forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
+    forecasts = tuple(
+        _forecast(judge, counted_input, sample, recorded_by_judge[judge.name])
+        for judge in counted_input.panel
+    )
     return CostEstimate(
-        pools=survey.pools,
+        pools=counted_input.pools,
         forecasts=forecasts,
         spent=paid.all_dollars,
         unknown=paid.unpriced(),
-        maybe=maybe,
+        possibly_billed=possibly_billed,
         mode=options.mode,
         max_usd=options.max_usd,
     )
 
 
 @dataclass(slots=True)
-class _Book:
+class _Recorded:
     """The replies that the ledger holds of one judge."""
 
     limit: int = 0
@@ -145,31 +150,31 @@ class _Book:
 
 
 def _forecast(
-    judge: Judge, survey: InputSample, sample: Sequence[Sampled], book: _Book
+    judge: Judge, counted_input: InputSample, sample: Sequence[Sampled], recorded: _Recorded
 ) -> JudgeForecast:
-    planned, whole = survey.planned[judge.name], len(sample) == survey.asked
+    planned, whole = counted_input.planned[judge.name], len(sample) == counted_input.asked
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
-    hits = sum(key in book.answered for pool in pools for key, _ in pool.asked[judge.name])
+    hits = sum(key in recorded.answered for pool in pools for key, _ in pool.asked[judge.name])
     answered = hits
     if not whole:  # the ledger may hold replies to other input, prompts or options as well
-        estimated = round(hits * survey.asked / max(1, len(sample)))
+        estimated = round(hits * counted_input.asked / max(1, len(sample)))
         margin = _MARGIN / math.sqrt(max(1, len(sample))) * planned
-        recorded = len(book.answered)
-        answered = min(planned, estimated if recorded - estimated > margin else recorded)
+        in_all = len(recorded.answered)
+        answered = min(planned, estimated if in_all - estimated > margin else in_all)
     ended = [pool for pool in pools if pool.ended]
     unneeded = sum(pool.counts[judge.name] - len(pool.asked[judge.name]) for pool in ended)
     spared = round(unneeded * answered / max(1, hits))
     remainder = planned - answered - spared
 
-    words, error = _words_left(judge.name, sample, book)
-    measured, replies = _measured(judge.name, pools, book, words, 0.0 if whole else error)
+    words, error = _words_left(judge.name, sample, recorded)
+    measured, replies = _measured(judge.name, pools, recorded, words, 0.0 if whole else error)
     rendered = sum(len(pool.asked[judge.name]) for pool in pools)
     one_token = sum(pool.one_token[judge.name] for pool in pools) / max(1, rendered)
     cases = measured or _assumed(judge, words, one_token)
     usage = cases[1]
     provider = load_provider(judge.provider)
     has_batch = provider.batch is not None and not judge.base_url and not one_token
-    prices = survey.options.prices
+    prices = counted_input.options.prices
 
     def dollars(*, batch: bool) -> Spread | None:
         costs = [price(judge, case, prices, batch=batch) for case in cases]
@@ -181,18 +186,18 @@ def _forecast(
         planned=planned,
         answered=answered,
         spared=spared,
-        exact=whole or not book.answered,
+        exact=whole or not recorded.answered,
         input_tokens=remainder * usage.input_tokens,
         output_tokens=remainder * usage.output_tokens,
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        hours=_hours(judge, survey.options, remainder, usage),
+        hours=_hours(judge, counted_input.options, remainder, usage),
         replies=replies,
     )
 
 
-def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[float, float]:
+def _words_left(name: str, sample: Sequence[Sampled], recorded: _Recorded) -> tuple[float, float]:
     """Return the mean length of a judge's requests that are left, and its relative error.
 
     Lengths are words of four bytes. Later rounds are taken to be longer than the first by as much
@@ -202,7 +207,7 @@ def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[floa
     rows = [pool.asked[name] for pool in pools]
     if not rows:  # it is asked in later rounds only, about what the others are
         rows = [row for pool in sample for row in pool.asked.values()]
-    missing = [[n for key, n in row if key not in book.answered] for row in rows]
+    missing = [[n for key, n in row if key not in recorded.answered] for row in rows]
     if not any(missing):
         missing = [[n for _, n in row] for row in rows]
     words, error = _ratio([(sum(row), len(row)) for row in missing if row])
@@ -217,7 +222,7 @@ def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[floa
 
 
 def _measured(
-    name: str, pools: Sequence[Sampled], book: _Book, words: float, error: float
+    name: str, pools: Sequence[Sampled], recorded: _Recorded, words: float, error: float
 ) -> tuple[list[Usage], int]:
     """Return the usage of a request of so many words: low, expected and high.
 
@@ -226,7 +231,7 @@ def _measured(
     prompts, answers = list[tuple[float, float]](), list[tuple[float, float]]()
     cached = written = 0
     for pool in pools:
-        rows = [row for key, _ in pool.asked[name] for row in book.rows.get(key, ())]
+        rows = [row for key, _ in pool.asked[name] for row in recorded.rows.get(key, ())]
         ended = {row.key for row in rows if row.final and row.status != "failed"}
         if ended:  # of all rows: what is asked again costs too
             length = sum(n for key, n in pool.asked[name] if key in ended)

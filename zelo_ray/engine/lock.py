@@ -154,24 +154,24 @@ def _claim_object(
         state = {"owner": me, "who": _about_me(), "beat": uuid.uuid4().hex}
         fs.pipe_file(path, json.dumps(state).encode(), mode=mode)
 
-    def look() -> dict[str, str]:
+    def read_state() -> dict[str, str]:
         try:
-            held = fs.cat_file(path)
+            data = fs.cat_file(path)
         except FileNotFoundError:
             return {"owner": "", "who": "a run that has just ended", "beat": ""}
         try:
-            holder = json.loads(held)
+            holder = json.loads(data)
             return {name: str(holder[name]) for name in ("owner", "who", "beat")}
         except (ValueError, KeyError, TypeError):
-            return {"owner": "?", "who": "an unknown run", "beat": repr(held)}
+            return {"owner": "?", "who": "an unknown run", "beat": repr(data)}
 
     try:
         beat("create")
     except FileExistsError:
-        _await_silence(look, out, say)
+        _await_silence(read_state, out, say)
         beat()
         time.sleep(2)  # of two that take over at once, the later one keeps it
-        if look()["owner"] != me:
+        if read_state()["owner"] != me:
             raise LockError(f"{out} is locked by another run") from None
     ended = threading.Event()
 
@@ -180,7 +180,7 @@ def _claim_object(
         is_taken = False
         while not (is_taken or ended.wait(_BEAT_SECONDS)):
             with contextlib.suppress(Exception):  # a later beat may come through
-                is_taken = look()["owner"] not in ("", me)
+                is_taken = read_state()["owner"] not in ("", me)
                 if not is_taken:
                     beat()
                     beat_at = time.monotonic()
@@ -196,18 +196,18 @@ def _claim_object(
     finally:
         ended.set()
         beating.join()
-        if look()["owner"] == me:
+        if read_state()["owner"] == me:
             fs.rm_file(path)
 
 
 def _await_silence(
-    look: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
+    read_state: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
 ) -> None:
     """Return when the holder's heartbeat has been silent for long enough that it must be dead."""
-    first = look()
+    first = read_state()
     say(f"{out} was in use by {first['who']}; waiting {_STALE_SECONDS:.0f} s for a sign of life")
     until = time.monotonic() + _STALE_SECONDS
-    while time.monotonic() < until and (now := look())["owner"]:
+    while time.monotonic() < until and (now := read_state())["owner"]:
         if now["beat"] != first["beat"]:
             raise LockError(f"{out} is in use by another run ({now['who']})") from None
         time.sleep(1)
