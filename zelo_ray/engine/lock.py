@@ -65,7 +65,8 @@ def claim_folder(
     folder.mkdir(parents=True, exist_ok=True)
     with open_lock(folder / RUN_LOCK) as lock:
         if not _try_lock(lock, fcntl.LOCK_EX):
-            raise LockError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
+            owner = (folder / RUN_LOCK).read_text(encoding="utf-8", errors="replace")
+            raise LockError(f"{out} is in use by another run ({owner or 'just starting'})")
         os.ftruncate(lock, 0)
         with name_file_in_errors(str(folder / RUN_LOCK)):
             os.pwrite(lock, _about_me().encode(), 0)
@@ -138,10 +139,6 @@ def _try_lock(handle: int, kind: int) -> bool:
 
 def _about_me() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def _owner(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") or "just starting"
 
 
 @contextlib.contextmanager
