@@ -10,7 +10,7 @@ from zelo_ray.errors import InputError
 COUNTS = {"one": lambda pool: 6, "two": lambda pool: len(pool.documents)}
 
 
-def census_of(tmp_path, *shards):
+def count_lines(tmp_path, *shards):
     names = []
     for i, lines in enumerate(shards):
         names.append(str(tmp_path / f"{i}.jsonl"))
@@ -20,10 +20,10 @@ def census_of(tmp_path, *shards):
 
 def test_a_query_id_is_taken_once_over_all_shards(tmp_path):
     good = line_of(pool_of())
-    census = census_of(tmp_path, [good], [b"{", good])
-    assert (census.pools, census.documents, census.rejected) == (1, 4, 2)
-    assert census.repeated == {(str(tmp_path / "1.jsonl"), 2)}
-    assert census.planned == {"one": 6, "two": 4}
+    input_count = count_lines(tmp_path, [good], [b"{", good])
+    assert (input_count.pools, input_count.documents, input_count.rejected) == (1, 4, 2)
+    assert input_count.repeated == {(str(tmp_path / "1.jsonl"), 2)}
+    assert input_count.planned == {"one": 6, "two": 4}
     rejected = pq.read_table(tmp_path / "out" / "rejected.parquet").to_pylist()
     assert [(row["line"], row["raw"]) for row in rejected] == [(1, "{"), (2, good.decode())]
 
@@ -32,7 +32,7 @@ def test_turns_of_sessions_that_share_their_ids_are_told_the_way_out(tmp_path):
     lines = [
         line_of(pool_of()).replace(b"{", b'{"session_id": "%s", ' % s, 1) for s in (b"s", b"t")
     ]
-    census_of(tmp_path, lines)
+    count_lines(tmp_path, lines)
     (row,) = pq.read_table(tmp_path / "out" / "rejected.parquet").to_pylist()
     assert "--blocks session" in row["reason"]
 
@@ -40,11 +40,11 @@ def test_turns_of_sessions_that_share_their_ids_are_told_the_way_out(tmp_path):
 @pytest.mark.parametrize(("lines", "says"), [([], "it is empty"), ([b"{bad"], "line 1: Invalid")])
 def test_an_input_without_any_pool_is_an_error_that_says_why(tmp_path, lines, says):
     with pytest.raises(InputError, match=says):
-        census_of(tmp_path, lines)
+        count_lines(tmp_path, lines)
 
 
 def test_a_file_of_nothing_but_bad_lines_takes_time_in_proportion(tmp_path):
-    census_of(tmp_path, [line_of(pool_of()), *[b"bad"] * 3000])
+    count_lines(tmp_path, [line_of(pool_of()), *[b"bad"] * 3000])
     table = pq.ParquetFile(tmp_path / "out" / "rejected.parquet")
     assert table.metadata.num_rows == 3000
     assert table.metadata.num_row_groups == 3

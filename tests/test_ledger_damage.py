@@ -13,10 +13,8 @@ from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import (
     Damaged,
     Ledger,
-    Spent,
-    describe_damage,
     read_rows,
-    sum_spent,
+    sum_paid,
     writing,
 )
 from zelo_ray.engine.ledger.segments import parse_row, reply_to_line
@@ -141,7 +139,7 @@ def test_whatever_happens_to_its_bytes_a_ledger_tells_the_truth_or_nothing(whole
         read = list(read_rows(str(place.parent)))
         assert len(read) == len(left)
         assert {row.key for row in read} == {reply.key for reply in kept}
-        assert sum_spent(str(place.parent)).damaged == ledger.damaged
+        assert sum_paid(str(place.parent)).damaged == ledger.damaged
 
 
 def test_a_checksum_that_is_damaged_leaves_no_line_without_one(tmp_path):
@@ -165,8 +163,8 @@ def test_what_was_damaged_is_kept_when_it_is_asked_again(tmp_path):
     ledger.append([reply_to(1, "again")])
     assert ledger.read(keys(1, 2)) == [reply_to(1, "again"), reply_to(2)]
     ledger.refresh()
-    ledger.close()
     assert Ledger(str(tmp_path)).damaged == ledger.damaged == [Damaged(str(segment), 0)]
+    ledger.close()
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -253,7 +251,7 @@ def test_a_segment_of_another_format_is_left_alone_and_named(tmp_path, name):
     segment = tmp_path / "replies" / name
     segment.parent.mkdir()
     segment.write_bytes(b"\x93NEW")
-    for use in (Ledger, sum_spent, lambda out: list(read_rows(out))):
+    for use in (Ledger, sum_paid, lambda out: list(read_rows(out))):
         with pytest.raises(LedgerError, match=f"{name}: another version .* name another --out"):
             use(str(tmp_path))
     assert segment.read_bytes() == b"\x93NEW"
@@ -264,32 +262,16 @@ def test_a_segment_of_another_format_is_left_alone_and_named(tmp_path, name):
 
 def test_what_a_damaged_line_cost_counts_as_the_dearest_row(tmp_path):
     fill(tmp_path, *(reply_to(i, dollars=cost) for i, cost in enumerate([0.25, 1.0, None, 0.5])))
-    assert sum_spent(str(tmp_path)) == Spent(1.75, unpriced=1)
+    paid = sum_paid(str(tmp_path))
+    assert (paid.all_dollars, paid.damage_dollars, paid.unpriced()) == (1.75, 0.0, 1)
     (segment,) = segments_of(tmp_path)
     fill(tmp_path, reply_to(9, dollars=0.125, run_id="mine"))
     lines = segment.read_bytes().splitlines(keepends=True)
     segment.write_bytes(lines[0][1:] + b"".join(lines[1:]))
-    seen = []
-    spent = sum_spent(str(tmp_path), "mine", seen.append)
-    assert (spent.dollars, spent.unpriced, spent.of_run) == (2.625, 1, 0.125)
-    assert seen == list(read_rows(str(tmp_path)))
+    paid = sum_paid(str(tmp_path))
+    assert (paid.all_dollars, paid.unpriced(), paid.dollars("mine")) == (2.625, 1, 0.125)
     segment.write_bytes(b"".join(lines).replace(b"\n", b" ", 1))  # of two replies is known no more
-    assert sum_spent(str(tmp_path)).dollars == 0.125 + 0.5 + 2 * 0.5
-
-
-def test_damage_is_told_in_a_sentence_that_names_three_places():
-    lines = [Damaged(f"/data/out/replies/{name}.v2.jsonl", 1234) for name in "abcd"]
-    count, _, place = describe_damage(lines[:1]).partition(": ")
-    assert " 1 damaged line, which is " in count
-    assert count.endswith(" asked again")
-    assert place == "replies/a.v2.jsonl at byte 1,234"
-    count, _, places = describe_damage(lines).partition(": ")
-    assert " 4 damaged lines, which are " in count
-    assert count.endswith(" asked again")
-    assert places.split("; ") == [
-        *(f"replies/{name}.v2.jsonl at byte 1,234" for name in "abc"),
-        "…",
-    ]
+    assert sum_paid(str(tmp_path)).all_dollars == 0.125 + 0.5 + 2 * 0.5
 
 
 def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
@@ -301,7 +283,7 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
     command = ["annotate", str(tmp_path / "in.jsonl"), "--out", str(out), "--judges", "openai"]
     assert main([*command, "--dry-run", "--max-usd", "4.000001"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "$4.00 spent so far" in printed
+    assert "spent so far $4.00" in printed
     assert "1 damaged line, " in printed
     assert f" asked again: replies/{segment.name} at" in printed
     assert "will exhaust the budget of $4 (--max-usd)" in printed

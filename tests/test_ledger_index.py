@@ -1,24 +1,29 @@
-"""The index beside a ledger: it says what the segments say, or nothing, whatever became of it."""
+"""The index of a ledger: it says what the segments say, or nothing, whatever became of it."""
 
+import math
 import os
 import random
 import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
 import time
+import uuid
+from pathlib import Path
 
-import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
+from tests import builders
 from tests.builders import reply_to
-from zelo_ray.engine import ledger as ledgers
 from zelo_ray.engine.ledger import (
     Ledger,
-    index_upkeep,
-    ledger_index,
+    index,
+    index_files,
     read_rows,
     sum_paid,
-    sum_spent,
-    table,
-    table_file,
     update_index,
     writing,
 )
@@ -27,6 +32,12 @@ from zelo_ray.errors import LedgerError
 
 JUDGES = ("openai:one", "anthropic:two", "gemini:drei é")
 STATUSES = ("ok", "ok", "ok", "failed", "invalid", "refused", "truncated")
+VIEWS = {
+    "all": {},
+    "retried": {"retry": ("failed", "invalid")},
+    "raised": {"limits": {JUDGES[0]: 150, JUDGES[2]: 10**6}},
+    "retried and raised": {"retry": ("truncated",), "limits": {JUDGES[0]: 150}},
+}
 
 
 def key(number):
@@ -44,11 +55,11 @@ def made_up(rng, count, run_id="run"):
             run_id=run_id,
             final=status != "truncated" or rng.random() < 0.5,
             limit=rng.choice([0, 100, 200]) if status == "truncated" else 0,
-            output_tokens=rng.randrange(300),
+            output_tokens=rng.randrange(1, 300),
             dollars=rng.choice([None, 0.1, 0.3, 1e-9, 12345.678]),
             received_at=f"2026-11-01T00:00:00.{number:06}+00:00",
         )
-        for number, _ in enumerate(range(count))
+        for number in range(count)
     ]
 
 
@@ -62,33 +73,39 @@ def fill(out, replies, run_id="run", at_once=9):
 @pytest.fixture
 def small(monkeypatch):
     """Everything that is done by the million is done by the dozen."""
-    monkeypatch.setattr(index_upkeep, "_LEAST_BYTES", 1)
-    monkeypatch.setattr(index_upkeep, "_SMALL", 20)
-    monkeypatch.setattr(ledger_index, "_TABLE_BYTES", 10_000)
+    monkeypatch.setattr(index_files, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(index, "_ROWS_AT_ONCE", 7)
     monkeypatch.setattr(writing, "_LOCAL_BYTES", 3000)
     monkeypatch.setattr(writing, "_OBJECT_BYTES", 3000)
-    monkeypatch.setattr(table, "_CHUNK_ROWS", 16)
 
 
-@pytest.fixture(params=["local", "memory"])
-def out(request, tmp_path, monkeypatch):
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    """The temporary folder of a node."""
+    monkeypatch.setattr(index_files.tempfile, "gettempdir", lambda: str(tmp_path / "node"))
+    (tmp_path / "node").mkdir()
+    return tmp_path / "node"
+
+
+@pytest.fixture(params=["local", "memory", "local, on Ray"])
+def out(request, tmp_path, node, monkeypatch):
     """An output directory, and an output URL."""
-    monkeypatch.setattr(table_file.tempfile, "gettempdir", lambda: str(tmp_path))
-    return str(tmp_path / "out") if request.param == "local" else f"memory://{tmp_path.name}"
+    if request.param == "local, on Ray":
+        monkeypatch.setenv("RAY_ADDRESS", "a-cluster:6379")
+    return f"memory://{uuid.uuid4().hex}" if request.param == "memory" else str(tmp_path / "out")
 
 
-VIEWS = {
-    "all": {},
-    "a run's": {"run_id": "run2"},
-    "retried": {"retry": ("failed", "invalid")},
-    "a run's, retried": {"run_id": "run1", "retry": ("failed", "refused")},
-    "raised": {"limits": {JUDGES[0]: 150, JUDGES[2]: 10**6}},
-    "of a judge": {"judges": [JUDGES[2]]},
-    "of two": {"judges": JUDGES[:2], "retry": ("truncated",), "limits": {JUDGES[0]: 150}},
-}
+@pytest.fixture
+def no_reading(monkeypatch):
+    """A function after whose call no segment is read as a whole."""
+
+    def read(*_args):
+        raise AssertionError("a segment is read again")
+
+    return lambda: monkeypatch.setattr(index, "read_segment", read)
 
 
-def standing(replies, run_id="", retry=(), limits=None, judges=None):
+def that_count(replies, run_id="", retry=(), limits=None):
     """By key the reply that counts, as the documentation has it."""
     found = {}
     for reply in sorted(replies, key=lambda reply: reply.received_at):
@@ -97,39 +114,21 @@ def standing(replies, run_id="", retry=(), limits=None, judges=None):
             continue
         if not reply.final or (reply.status in retry and reply.run_id != run_id):
             continue
-        if judges is not None and reply.judge not in judges:
-            continue
         if reply.key not in found or found[reply.key].status != "ok":
             found[reply.key] = reply
     return found
 
 
-def opened(out, run_id="", **view):
-    """A ledger that is only looked at, also by a run that might write."""
-    ledger = Ledger(out, **view)
-    ledger._run_id = run_id
-    of = {"limited": bool(ledger._limits), "judges": ledger._judges, "run_id": ""}
-    ledger._known = ledger_index.LedgerIndex(ledger._fs, ledger._folder, ledger._counts, **of)
-    ledger._index = ledger._known.index
-    ledger.refresh()
-    return ledger
-
-
 def tells_the_truth(out, replies):
-    """Whatever is asked of a ledger is answered by these replies, to whoever asks."""
+    """Whatever is asked of a ledger is answered by these replies."""
+    out = str(out)
     keys = sorted({reply.key for reply in replies} | {key("nobody's"), key("nor this")})
     for name, view in VIEWS.items():
-        ledger, wanted = opened(out, **view), standing(replies, **view)
+        ledger, wanted = Ledger(out, **view), that_count(replies, **view)
         assert ledger.contains(keys) == [each in wanted for each in keys], name
-        assert [ledger.has(each) for each in keys] == ledger.contains(keys), name
-        assert len(ledger) == len(wanted), name
-        there = sorted(wanted)
-        assert ledger.read(there) == [wanted[each] for each in there], name
-        assert [ledger.read([each])[0] for each in there[:5]] == [wanted[k] for k in there[:5]]
-        for each in keys[:9]:
-            mine = each in wanted and wanted[each].run_id == view.get("run_id", "")
-            assert ledger.is_own(each) == mine, name
-        for each in keys if "judges" not in view else ():
+        assert ledger.read([*wanted]) == [*wanted.values()], name
+        for each in keys[:20]:
+            assert ledger.has(each) == (each in wanted), name
             cuts = [
                 reply.limit or reply.output_tokens
                 for reply in replies
@@ -137,115 +136,99 @@ def tells_the_truth(out, replies):
             ]
             assert ledger.cut_at(each) == max(cuts, default=0), name
         with pytest.raises(KeyError):
-            ledger.read([*there[:3], key("nobody's")])
+            ledger.read([*wanted, key("nobody's")])
+        ledger.close()
     assert sorted(map(repr, read_rows(out))) == sorted(map(repr, replies))
-    spent_is_right(out, replies)
-
-
-def spent_is_right(out, replies):
-    seen = []
-    assert sum_spent(out, "run1") == sum_spent(out, "run1", seen.append)
-    assert sorted(map(repr, seen)) == sorted(map(repr, replies))
     paid = sum_paid(out)
-    assert sum(each.rows for each in paid.totals.values()) == len(replies)
+    assert sum(each.replies for each in paid.totals.values()) == len(replies)
     for run_id in (None, "run1", "run2"):
         mine = [reply for reply in replies if run_id in (None, reply.run_id)]
         assert paid.unpriced(run_id) == sum(reply.dollars is None for reply in mine)
         for judges in (None, JUDGES[:2]):
             some = [r.dollars or 0.0 for r in mine if judges is None or r.judge in judges]
-            assert paid.dollars(run_id, judges) == ledgers.spending.fsum(some)
+            assert paid.dollars(run_id, judges) == pytest.approx(math.fsum(some), rel=1e-12)
+    dearest = max((r.dollars or 0.0 for r in replies), default=0.0)
+    assert paid.damage_dollars == pytest.approx(dearest * sum(d.replies for d in paid.damaged))
 
 
-def index_of(out):
-    fs, folder = ledgers.folder_of(out)
-    found = fs.find(f"{folder}/_index") if fs.exists(f"{folder}/_index") else []
-    return [f"{fs.unstrip_protocol(name)}" for name in found]
-
-
-@pytest.fixture
-def no_parsing(monkeypatch):
-    """A function after whose call no segment is read as a whole."""
-
-    def refuse():
-        def read(*_args):
-            raise AssertionError("a segment is read again")
-
-        for module in (ledger_index, ledgers.spending, index_upkeep):
-            monkeypatch.setattr(module, "lines_of", read)
-
-    return refuse
-
-
-def test_views_of_one_index_are_what_the_segments_say(out, small, no_parsing, monkeypatch):
-    rng = random.Random(1)
-    replies = []
+def test_every_view_is_what_the_segments_say(out, small, no_reading):
+    rng, replies = random.Random(1), []
     for run_id in ("run1", "run2"):
         more = made_up(rng, 200, run_id)
         fill(out, more, run_id)
         replies += more
-    assert len(index_of(out)) >= 2
     tells_the_truth(out, replies)
     update_index(out)
-    update_index(out)
-    assert 1 <= len(index_of(out)) <= 2
-    keys = sorted({reply.key for reply in replies})
-    wanted = standing(replies)
-    no_parsing()
+    tells_the_truth(out, replies)
+    no_reading()
     ledger = Ledger(out)
-    assert ledger.contains(keys) == [each in wanted for each in keys]
+    wanted = that_count(replies)
+    assert ledger.read([*wanted]) == [*wanted.values()]
     assert sum_paid(out).unpriced() == sum(reply.dollars is None for reply in replies)
-    monkeypatch.undo()
-    tells_the_truth(out, replies)
 
 
-def test_a_killed_writer_leaves_no_index_and_the_next_run_makes_it(tmp_path, small, no_parsing):
-    replies = made_up(random.Random(2), 100)
-    ledger = Ledger(str(tmp_path), "run")
-    for reply in replies:
-        ledger.append([reply])
-    left = index_of(str(tmp_path))
-    os.close(ledger._writer._file)  # as a kill would
-    tells_the_truth(str(tmp_path), replies)
-    assert index_of(str(tmp_path)) == left
-    update_index(str(tmp_path))
-    no_parsing()
-    assert len(Ledger(str(tmp_path))) == len(standing(replies))
-
-
-def test_one_writer_sees_anothers_segments_and_its_tables(out, small):
-    rng = random.Random(3)
-    replies = made_up(rng, 150)
+def test_a_writer_sees_its_own_replies_and_anothers(out, small):
+    replies = made_up(random.Random(3), 150)
     mine, other = Ledger(out, "run"), Ledger(out, "run")
     for at in range(0, 150, 10):
         (mine if at % 20 else other).append(replies[at : at + 10])
         if at % 30 == 0:
             mine.refresh()
             other.refresh()
+        if at == 70:
+            update_index(out)
     mine.refresh()
-    wanted = standing(replies)
-    assert mine.read(sorted(wanted)) == [wanted[each] for each in sorted(wanted)]
-    assert len(mine) == len(wanted)
-    assert index_of(out)
-    held = sum(len(seen.table) for seen in mine._index._own) + len(mine._index.draft)
-    assert held < 100  # the rest is mapped
+    wanted = that_count(replies)
+    assert mine.read([*wanted]) == [*wanted.values()]
+    assert mine.is_own(replies[0].key)
     mine.close()
     other.close()
     tells_the_truth(out, replies)
 
 
-def test_many_replies_do_not_stay_in_the_draft(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledgers.ledger_index, "_DRAFT_ROWS", 10)
-    replies = made_up(random.Random(4), 205)
-    ledger = Ledger(str(tmp_path), "run")
-    ledger.append(replies)
-    assert len(ledger._index.draft) <= 10
-    assert len(ledger._index._own) < 8
-    wanted = standing(replies)
-    assert ledger.read(sorted(wanted)) == [wanted[each] for each in sorted(wanted)]
-    ledger.close()
+@pytest.mark.parametrize("name", ["a?b#c%20 'd é", b"x\xffy"])
+def test_a_folder_may_have_any_name(tmp_path, small, no_reading, name):
+    out = str(tmp_path / os.fsdecode(name))
+    fill(out, replies := made_up(random.Random(13), 40))
+    update_index(out)
+    no_reading()
+    assert all(Ledger(out).contains([*that_count(replies)]))
 
 
-# Whatever becomes of it
+def test_little_makes_no_file(tmp_path):
+    replies = made_up(random.Random(4), 50)
+    fill(tmp_path, replies)
+    update_index(str(tmp_path))
+    assert not (tmp_path / "replies/_index.sqlite").exists()
+    tells_the_truth(tmp_path, replies)
+
+
+def test_two_keys_are_told_apart_by_each_digit(tmp_path):
+    one, two = "00" * 16, "01" + "00" * 15
+    fill(tmp_path, [reply_to(one, "one")])
+    assert Ledger(str(tmp_path)).contains([two, one]) == [False, True]
+
+
+# Whatever becomes of the file
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """A ledger with an index."""
+    out = tmp_path_factory.mktemp("indexed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_files, "_LEAST_BYTES", 1)
+        patch.setattr(writing, "_LOCAL_BYTES", 3000)
+        replies = made_up(random.Random(5), 90)
+        fill(out, replies[:20], "run1")
+        fill(out, replies[20:])
+        update_index(str(out))
+    return out, replies
+
+
+def copy(indexed, tmp_path):
+    shutil.copytree(indexed[0], tmp_path / "out")
+    return tmp_path / "out", indexed[1], tmp_path / "out/replies/_index.sqlite"
 
 
 def flip(path, rng):
@@ -255,7 +238,7 @@ def flip(path, rng):
 
 
 def cut(path, rng):
-    path.write_bytes(path.read_bytes()[: rng.randrange(path.stat().st_size)])
+    os.truncate(path, rng.randrange(path.stat().st_size))
 
 
 def grow(path, rng):
@@ -263,15 +246,17 @@ def grow(path, rng):
 
 
 def empty(path, rng):
-    path.write_bytes(b"")
+    os.truncate(path, 0)
 
 
 def remove(path, rng):
     path.unlink()
 
 
-def of_another_version(path, rng):
-    path.write_bytes(path.read_bytes().replace(b"zelo index 1", b"zelo index 2", 1))
+def lose_replies(path, rng):
+    with sqlite3.connect(path) as database:
+        database.execute("delete from reply where length % 3 = 0")
+    database.close()
 
 
 def a_folder(path, rng):
@@ -279,59 +264,80 @@ def a_folder(path, rng):
     path.mkdir()
 
 
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory):
-    """A ledger with an index of several tables."""
-    out = tmp_path_factory.mktemp("indexed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_upkeep, "_LEAST_BYTES", 1)
-        patch.setattr(index_upkeep, "_SMALL", 1)
-        patch.setattr(ledger_index, "_TABLE_BYTES", 5000)
-        patch.setattr(writing, "_LOCAL_BYTES", 3000)
-        replies = made_up(random.Random(5), 90)
-        fill(out, replies[:20], "run1")
-        fill(out, replies[20:])
-    return out, replies
+def exchange(path, rng):
+    """As if a backup of another ledger's index had been copied over it."""
+    other = path.parents[2] / uuid.uuid4().hex
+    fill(other, made_up(rng, 30))
+    update_index(str(other))
+    path.write_bytes((other / "replies/_index.sqlite").read_bytes())
 
 
-def copied(indexed, tmp_path):
-    shutil.copytree(indexed[0], tmp_path / "out")
-    tables = sorted((tmp_path / "out/replies/_index").iterdir())
-    assert len(tables) > 1
-    return tmp_path / "out", indexed[1], tables
+def lock(path, rng):
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("begin exclusive")
+    lock.held = database  # for as long as this process lives
 
 
-HARMS = [*[flip] * 6, cut, cut, grow, empty, remove, of_another_version, a_folder]
+HARMS = [*[flip] * 6, cut, cut, grow, empty, remove, lose_replies, a_folder, exchange, lock]
 
 
 @pytest.mark.parametrize(("seed", "harm"), [*enumerate(HARMS)])
-def test_an_index_that_is_harmed_is_not_believed(indexed, tmp_path, small, harm, seed):
-    out, replies, tables = copied(indexed, tmp_path)
-    rng = random.Random(seed)
-    harm(rng.choice(tables), rng)
-    wanted = standing(replies)
-    for _ in range(2):
-        ledger = Ledger(str(out))
-        assert ledger.read(sorted(wanted)) == [wanted[each] for each in sorted(wanted)]
-        assert len(ledger) == len(wanted)
-        spent_is_right(str(out), replies)
-        update_index(str(out))
-    tables = list((out / "replies/_index").glob("*.index"))
-    assert tables or harm is a_folder
+def test_a_file_that_is_harmed_is_not_believed(indexed, tmp_path, small, harm, seed):
+    out, replies, path = copy(indexed, tmp_path)
+    harm(path, random.Random(seed))
+    tells_the_truth(out, replies)
+    update_index(str(out))
+    tells_the_truth(out, replies)
+
+
+@pytest.mark.parametrize("harm", [cut, empty, remove, lose_replies, exchange, lock, grow])
+def test_a_file_that_is_harmed_at_work_costs_only_time(indexed, tmp_path, small, harm):
+    out, replies, path = copy(indexed, tmp_path)
+    wanted = that_count(replies)
+    ledger = Ledger(str(out), "later")
+    for each in (*wanted,)[:10]:
+        assert ledger.has(each)
+    ledger.append([reply_to(key("new"), run_id="later")])
+    harm(path, random.Random(1))
+    assert ledger.read([*wanted]) == [*wanted.values()]
+    assert ledger.contains([key("new"), key("nobody's")]) == [True, False]
+    ledger.append([reply_to(key("newer"), run_id="later")])
+    ledger.refresh()
+    assert ledger.contains([key("newer"), key("new"), *wanted]) == [True] * (2 + len(wanted))
+    ledger.close()
+
+
+def test_threads_that_meet_a_harmed_file_all_wait_for_the_truth(indexed, tmp_path, small):
+    out, replies, path = copy(indexed, tmp_path)
+    wanted, found = that_count(replies), []
+    ledger = Ledger(str(out))
+    empty(path, None)
+    asking = [
+        threading.Thread(target=lambda: found.append(ledger.contains([*wanted]))) for _ in range(8)
+    ]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert found == [[True] * len(wanted)] * 8
 
 
 def test_an_index_of_other_segments_is_not_believed(indexed, tmp_path, small):
-    out, _, _ = copied(indexed, tmp_path)
+    out, _, path = copy(indexed, tmp_path)
     for segment in (out / "replies").glob("*.jsonl"):
         segment.unlink()
-    assert len(Ledger(str(out))) == 0
-    assert sum_spent(str(out)).dollars == 0
+    tells_the_truth(out, [])
+    other = made_up(random.Random(9), 40)
+    fill(out, other)
+    tells_the_truth(out, other)
     update_index(str(out))
-    assert list((out / "replies/_index").iterdir()) == []
+    with sqlite3.connect(path) as database:
+        assert database.execute("select count(*) from reply").fetchone() == (40,)
+    database.close()
 
 
 def test_a_segment_that_grew_or_changed_is_read_again(indexed, tmp_path):
-    out, replies, _ = copied(indexed, tmp_path)
+    out, replies, _ = copy(indexed, tmp_path)
     segments = sorted((out / "replies").glob("*.jsonl"))
     more = replies[0]._replace(key=key("more"), dollars=1.0)
     with segments[0].open("ab") as file:
@@ -340,161 +346,257 @@ def test_a_segment_that_grew_or_changed_is_read_again(indexed, tmp_path):
     segments[1].write_bytes(b"".join(reversed(lines)))  # of the same size
     os.utime(segments[1], (1, 1))
     os.utime(segments[2], (1, 1))
-    tells_the_truth(str(out), [*replies, more])
+    tells_the_truth(out, [*replies, more])
 
 
-def test_a_copy_whose_files_have_other_times_is_read_again(indexed, tmp_path, small, no_parsing):
-    out, replies, _ = copied(indexed, tmp_path)
+def test_a_backup_of_segments_is_read_again_where_its_times_are_not_those_of_the_index(
+    indexed, tmp_path, small, no_reading
+):
+    out, replies, _ = copy(indexed, tmp_path)
+    last = max((out / "replies").glob("*.jsonl"))
+    lines = last.read_bytes().splitlines(keepends=True)
+    last.write_bytes(b"".join(lines[:-2]))  # as it was when the backup was made
     for segment in (out / "replies").glob("*.jsonl"):
         os.utime(segment, (7, 7))
-    wanted = standing(replies)
-    assert Ledger(str(out)).contains(sorted(wanted)) == [True] * len(wanted)
+    left = [reply for reply in replies if reply_to_line(reply) not in lines[-2:]]
+    tells_the_truth(out, left)
     update_index(str(out))
-    no_parsing()
-    assert Ledger(str(out)).contains(sorted(wanted)) == [True] * len(wanted)
+    tells_the_truth(out, left)
+    no_reading()
+    tells = Ledger(str(out))
+    assert all(tells.contains([*that_count(left)]))
 
 
-def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(
-    indexed, tmp_path, monkeypatch
-):
-    out, replies, _ = copied(indexed, tmp_path)
-    wanted = standing(replies)
-    ledger = Ledger(str(out))
-    place = ledger._current_place(each := next(k for k, r in wanted.items() if r.text))
-    path = out / "replies" / place.segment
-    was = path.stat()
-    data = bytearray(path.read_bytes())
-    data[place.offset + 60] ^= 4
+def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(indexed, tmp_path):
+    out, replies, _ = copy(indexed, tmp_path)
+    wanted = that_count(replies)
+    each = next(k for k, r in wanted.items() if r.text)
+    line = reply_to_line(wanted[each])
+    path = next(p for p in (out / "replies").glob("*.jsonl") if line in p.read_bytes())
+    was, data = path.stat(), bytearray(path.read_bytes())
+    at = data.index(line)
+    data[at + 60] ^= 4
     path.write_bytes(data)
     os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
     again = Ledger(str(out))
     assert again.has(each)
     with pytest.raises(LedgerError, match=r"the reply at byte .* has been damaged"):
         again.read([each])
-    for forget in (False, True):  # in this process, and in another
-        if forget:
-            monkeypatch.setattr(index_upkeep, "_DOUBTED", set())
-        last = Ledger(str(out))
-        assert [(d.segment, d.byte) for d in last.damaged] == [(str(path), place.offset)]
-        left = [reply for reply in replies if reply_to_line(reply) in {*_lines(out)}]
-        assert len(left) == len(replies) - 1
-        assert last.has(each) == (each in standing(left))
-        assert sum_spent(str(out)).damaged == last.damaged
+    last = Ledger(str(out))
+    assert [(d.segment, d.byte) for d in last.damaged] == [(str(path), at)]
+    left = [reply for reply in replies if reply != wanted[each]]
+    assert last.has(each) == (each in that_count(left))
+    assert sum_paid(str(out)).damaged == last.damaged
 
 
-def _lines(out):
-    for path in (out / "replies").glob("*.jsonl"):
-        yield from path.read_bytes().splitlines(keepends=True)
-
-
-def test_damaged_lines_are_in_the_index(indexed, tmp_path, small, no_parsing):
-    out, _, _ = copied(indexed, tmp_path)
+def test_damaged_lines_are_in_the_index(indexed, tmp_path, small, no_reading):
+    out, _, _ = copy(indexed, tmp_path)
     segment = max((out / "replies").glob("*.jsonl"))
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"no"').replace(b"\n{", b" {", 1))
-    before = Ledger(str(out)).damaged, sum_spent(str(out), "run1")
+    before = Ledger(str(out)).damaged, sum_paid(str(out))
     assert sum(each.replies for each in before[0]) > len(before[0]) > 0
     update_index(str(out))
-    no_parsing()
-    assert (Ledger(str(out)).damaged, sum_spent(str(out), "run1")) == before
+    no_reading()
+    assert (Ledger(str(out)).damaged, sum_paid(str(out))) == before
 
 
-@pytest.mark.parametrize("why", ["full", "read-only", "killed"])
-def test_an_index_that_cannot_be_written_harms_nothing(tmp_path, small, monkeypatch, why):
-    replies = made_up(random.Random(6), 60)
-    error = {"full": OSError(28, "full"), "read-only": PermissionError(13, "no")}.get(why)
+# Where a file cannot be written
 
-    def fail(*_args):
-        raise error or KeyboardInterrupt
 
-    monkeypatch.setattr(table_file.os, "pwrite", fail)
-    if why == "killed":
-        monkeypatch.setattr(table_file.Path, "unlink", lambda *_, **__: None)
-        with pytest.raises(KeyboardInterrupt):
-            fill(tmp_path, replies)
+def test_a_full_disk_has_no_index_and_loses_nothing(tmp_path, node, small, monkeypatch):
+    replies = made_up(random.Random(6), 300)
+    out = f"memory://{uuid.uuid4().hex}"
+    with builders.small_disk(tmp_path / "full", "32k") as full:
+        monkeypatch.setattr(index_files.tempfile, "gettempdir", lambda: str(full))
+        fill(out, replies)
+        tells_the_truth(out, replies)
+        update_index(out)
+        assert [*full.rglob("*.sqlite*")] == []
+
+
+@pytest.mark.parametrize("why", ["a file", "missing", "a link", "open to all"])
+def test_a_temporary_folder_that_is_no_good_is_not_used(tmp_path, node, small, why):
+    home = node / f"zelo-index-{os.getuid()}"
+    (tmp_path / "elsewhere").mkdir()
+    if why == "a file":
+        home.touch()
+    elif why == "missing":
+        node.rmdir()
+    elif why == "a link":
+        home.symlink_to(tmp_path / "elsewhere")
     else:
-        fill(tmp_path, replies)
+        home.mkdir()
+        home.chmod(0o777)
+    replies, out = made_up(random.Random(8), 60), f"memory://{uuid.uuid4().hex}"
+    fill(out, replies)
+    tells_the_truth(out, replies)
+    assert [*tmp_path.rglob("*.sqlite")] == []
+
+
+@pytest.mark.parametrize("error", [OSError(28, "full"), PermissionError(13, "no"), None])
+def test_an_index_that_cannot_be_written_harms_nothing(tmp_path, small, monkeypatch, error):
+    replies = made_up(random.Random(6), 60)
+    fill(tmp_path, replies)
+    monkeypatch.setattr(
+        index.Path, "replace", lambda *_: (_ for _ in ()).throw(error or SystemExit)
+    )
+    if error is None:  # as a kill would
+        monkeypatch.setattr(index.Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(SystemExit):
+            update_index(str(tmp_path))
+    else:
         update_index(str(tmp_path))
     monkeypatch.undo()
-    left = [path.suffix for path in (tmp_path / "replies/_index").iterdir()]
-    assert left == ([".new"] if why == "killed" else [])
-    there = list(read_rows(str(tmp_path)))
-    tells_the_truth(str(tmp_path), there)
-    update_index(str(tmp_path))
-    monkeypatch.setattr(index_upkeep, "_LEAST_BYTES", 1)
-    update_index(str(tmp_path))
-    assert [path.suffix for path in (tmp_path / "replies/_index").iterdir()] == [".index"]
+    assert not (tmp_path / "replies/_index.sqlite").exists()
+    tells_the_truth(tmp_path, replies)
+    assert len([*(tmp_path / "replies").glob("*.new")]) == (error is None)
 
 
-def test_two_who_make_the_index_at_once_harm_nothing(indexed, tmp_path, small, monkeypatch):
-    """The second finds tables gone that it has listed, at each place where it looks."""
-    out, replies, tables = copied(indexed, tmp_path)
-    for each in tables:
-        look = index_upkeep.list_folder
-
-        def gone(fs, folder, each=each, look=look):
-            found = look(fs, folder)
-            each.unlink(missing_ok=True)
-            return found
-
-        monkeypatch.setattr(index_upkeep, "list_folder", gone)
-        monkeypatch.setattr(ledger_index, "list_folder", gone)
-        ledger = Ledger(str(out))
-        assert len(ledger) == len(standing(replies))
-        update_index(str(out))
-        monkeypatch.setattr(index_upkeep, "list_folder", look)
-        monkeypatch.setattr(ledger_index, "list_folder", look)
-    update_index(str(out))
-    tells_the_truth(str(out), replies)
+# One file a node
 
 
-def test_two_keys_that_end_alike_are_two(tmp_path, small):
-    """In their last 64 bits; the next 16 tell them apart."""
-    one, two = "00" * 6 + "0001" + "ab" * 8, "00" * 6 + "0002" + "ab" * 8
-    fill(tmp_path, [reply_to(one, "one"), reply_to(two, "two")])
-    for _ in range(2):
-        ledger = Ledger(str(tmp_path))
-        assert [r.text for r in ledger.read([two, one, one])] == ["two", "one", "one"]
-        assert ledger.contains([one, "00" * 6 + "0003" + "ab" * 8, two]) == [True, False, True]
-        update_index(str(tmp_path))
+def test_segments_of_an_object_store_are_read_once_a_node(s3, small, node, no_reading, monkeypatch):
+    replies, out = made_up(random.Random(7), 60), f"{s3}/out"
+    fill(out, replies, "first")
+    tells_the_truth(out, replies)
+    (path,) = node.glob("*/*.sqlite")
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    fill(out, more := made_up(random.Random(8), 60), "second")
+    fill(out, made_up(random.Random(8), 0), "third")  # it opens what the second left, and first
+    assert [*node.glob("*/*-third.sqlite")]
+    tells_the_truth(out, replies + more)
+    (path,) = node.glob("*/*.sqlite")
+    no_reading()
+    assert all(Ledger(out).contains([*that_count(replies + more)]))
+    monkeypatch.undo()
+    monkeypatch.setattr(index_files.tempfile, "gettempdir", lambda: str(node))
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    tells_the_truth(out, replies + more)
+    (stale := path.with_name("another-reader.sqlite")).touch()
+    os.utime(stale, (time.time() - 8 * 86_400,) * 2)
+    path.unlink()
+    monkeypatch.setattr(index_files, "_LEAST_BYTES", 1)
+    tells_the_truth(out, replies + more)
+    assert not stale.exists()
 
 
-def test_two_keys_that_are_taken_for_one_are_an_error_and_no_wrong_answer(tmp_path):
-    one, two = "00" * 16, "01" + "00" * 15
-    fill(tmp_path, [reply_to(one, "one")])
-    with pytest.raises(LedgerError, match="damaged"):
-        Ledger(str(tmp_path)).read([two])
-
-
-def test_tables_of_an_object_store_are_fetched_once_to_a_node(
-    s3, small, tmp_path, monkeypatch, no_parsing
+def test_on_ray_the_file_beside_the_segments_is_read(
+    indexed, tmp_path, node, no_reading, monkeypatch
 ):
-    monkeypatch.setattr(table_file.tempfile, "gettempdir", lambda: str(tmp_path))
-    replies = made_up(random.Random(7), 60)
-    fill(f"{s3}/out", replies)
-    shutil.rmtree(*tmp_path.glob("zelo-index-*"))
-    fs, _ = fsspec.url_to_fs(s3)
-    fetched, fetch = [], fs.get_file
-    no_parsing()
-    monkeypatch.setattr(fs, "get_file", lambda *args: fetched.append(args) or fetch(*args))
-    for _ in range(3):
-        assert len(Ledger(f"{s3}/out")) == len(standing(replies))
-    assert len(fetched) == len(index_of(f"{s3}/out"))
-    (shelf,) = tmp_path.glob("zelo-index-*")
-    assert shelf.stat().st_mode & 0o77 == 0
-    for path in shelf.glob("*/*"):
-        path.write_bytes(b"x" + path.read_bytes()[1:])  # damaged here: it is fetched again
-    assert len(Ledger(f"{s3}/out")) == len(Ledger(f"{s3}/out")) == len(standing(replies))
-    for path in shelf.glob("*/*"):
-        os.utime(path, (time.time() - 8 * 86_400,) * 2)
-    table_file.drop_stale()
-    assert list(shelf.glob("*/*")) == []
+    out, replies, _ = copy(indexed, tmp_path)
+    monkeypatch.setenv("RAY_ADDRESS", "a-cluster:6379")
+    no_reading()
+    assert all(Ledger(str(out)).contains([*that_count(replies)]))
+    assert [*node.iterdir()] == []
 
 
-def test_a_shelf_of_somebody_else_is_not_used(s3, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_file.tempfile, "gettempdir", lambda: str(tmp_path))
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / f"zelo-index-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
-    replies = made_up(random.Random(8), 20)
-    fill(f"{s3}/out", replies)
-    assert len(Ledger(f"{s3}/out")) == len(standing(replies))
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+def test_another_ledger_at_the_same_place_is_another(s3, small, node):
+    out = f"{s3}/out"
+    fill(out, first := made_up(random.Random(10), 60))
+    tells_the_truth(out, first)
+    fs, root = index_files.ledger_folder(out)
+    fs.rm(root, recursive=True)
+    fill(out, second := made_up(random.Random(11), 60))
+    tells_the_truth(out, second)
+
+
+_OPEN = """
+import sys
+from zelo_ray.engine.ledger import Ledger, index_files
+index_files._LEAST_BYTES = 1
+out, *keys = sys.argv[1:]
+assert all(Ledger(out).contains(keys))
+"""
+
+
+def test_processes_that_open_it_at_once_on_a_node_all_see_all(tmp_path, small, monkeypatch):
+    replies = made_up(random.Random(12), 200)
+    fill(tmp_path / "out", replies)
+    (tmp_path / "node").mkdir()
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "node"), "RAY_ADDRESS": "a-cluster:6379"}
+    command = [sys.executable, "-c", _OPEN, str(tmp_path / "out"), *that_count(replies)]
+    processes = [subprocess.Popen(command, env=environ) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert len([*Path(tmp_path / "node").glob("*/*.sqlite")]) == 1
+    assert [*Path(tmp_path / "node").glob("*/*.new")] == []
+
+
+# Writers
+
+
+class NoWait:
+    """A clock on which nobody waits."""
+
+    def pause(self, seconds):
+        pass
+
+    def date(self):
+        return 0.0
+
+
+def dear(numbers):
+    """Replies of two kilobytes, a dollar each."""
+    return [reply_to(number, "t" * 2000, dollars=1.0) for number in numbers]
+
+
+def holds(out, count):
+    """Whether the next run finds so many replies, and their money, before its claim and after."""
+    for _ in range(2):
+        assert all(Ledger(out).contains(builders.keys(*range(count))))
+        assert sum_paid(out).dollars() == count
+        update_index(out)
+
+
+@pytest.fixture
+def store(node):
+    return f"memory://{uuid.uuid4().hex}/out"
+
+
+def test_what_an_upload_that_failed_took_along_later_is_found(store, monkeypatch):
+    ledger, pipe = Ledger(store, "run", clock=NoWait()), MemoryFileSystem.pipe_file
+    ledger.append(dear(range(10)))
+
+    def fails(self, path, value, **more):
+        raise OSError("503")
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", fails)
+    with pytest.raises(LedgerError):
+        ledger.append(dear([10]))
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", pipe)
+    ledger.append(dear(range(11, 900)))
+    ledger.append(dear(range(900, 910)))
+    ledger.refresh()
+    assert all(ledger.contains(builders.keys(*range(910))))
+    ledger.close()
+    holds(store, 910)
+
+
+def test_a_writer_that_outlives_its_claim_loses_nothing(store, small):
+    ledger = Ledger(store, "run", clock=NoWait())
+    other = Ledger(store, "other", clock=NoWait())
+    other.append(dear(range(400)))
+    ledger.append(dear(range(400, 800)))
+    update_index(store)  # the next run's, while this one still writes
+    ledger.refresh()
+    for begin in (800, 1100, 1500, 1900):
+        ledger.append(dear(range(begin, {800: 1100, 1900: 1910}.get(begin, begin + 400))))
+        assert all(ledger.contains(builders.keys(*range(400, begin))))
+    ledger.close()
+    holds(store, 1910)
+
+
+def test_a_look_between_a_write_and_its_noting_counts_no_money_twice(tmp_path, monkeypatch, small):
+    ledger, sync = Ledger(str(tmp_path), "run"), writing._sync
+
+    def looked_at(file):
+        sync(file)
+        looking = threading.Thread(target=ledger.refresh)
+        looking.start()
+        looking.join()
+
+    monkeypatch.setattr(writing, "_sync", looked_at)
+    ledger.append(dear(range(70)))
+    monkeypatch.setattr(writing, "_sync", sync)
+    ledger.append(dear(range(70, 80)))
+    ledger.close()
+    holds(str(tmp_path), 80)

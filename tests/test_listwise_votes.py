@@ -19,7 +19,7 @@ from tests.fakes import Fakes
 from zelo_ray.commands.annotate.warnings import warn_of_asking
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.refit import find_truth_run
-from zelo_ray.engine.write_results import ResultCounts, ResultTables
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.pools import Line
 from zelo_ray.files.storage import write_json
@@ -147,22 +147,19 @@ def test_what_is_no_order_is_a_failure_of_its_documents():
         assert (failure.status, sorted(failure.doc_ids)) == ("invalid", ["d0", "d1", "d2"])
 
 
-def test_half_of_the_orders_missing_is_half_of_the_answers():
+def test_half_of_the_orders_missing_is_half_of_the_answers(tmp_path):
     """An order is 28 rows of votes, and a lost one is a single failure."""
-    options, pools, parts = job(), pools_of(8, 16), []
+    options, pools = job(), pools_of(8, 16)
 
     def half(request):
         return by_worth(request) if int(request.key[:8], 16) % 2 else "no order"
 
     steps = [play(PROTOCOL, options, pool, PANEL, half)[0] for pool in pools]
     lines = [Line("in.jsonl", 1, b"{}", pool) for pool in pools]
-    written = ResultTables.for_options(options)
-    for at in (slice(5), slice(5, 8)):
-        parts.append(ResultCounts())
-        parts[-1].add(build_results_from_steps(lines[at], steps[at], options), written)
-    counts = ResultCounts.from_json(parts[0].to_json())
-    counts.join(parts[1])
-    summary = counts.summary("")
+    blocks = [
+        build_results_from_steps(lines[at], steps[at], options) for at in (slice(5), slice(5, 8))
+    ]
+    summary = write_results(blocks, options.model_copy(update={"out": str(tmp_path)}))
     asked = PROTOCOL.count(pools[0], PANEL, options)
     for judge, answers in summary.answers_by_judge.items():
         assert answers == summary.judgments_by_judge[judge]["votes"] / 28

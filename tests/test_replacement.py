@@ -41,15 +41,14 @@ def record(out, *, finished=True, before=None, judgments=None, **fields):
 
 
 OTHERS = {
-    "protocol zelo, now graded": {"protocol": "graded"},
-    "judges simulated:a, simulated:b, now simulated:a": {"judges": JUDGES[:1]},
-    "now simulated:a, simulated:b, simulated:c": {"judges": (*JUDGES, "simulated:c")},
-    "noise of simulated:a": {"judge_options": {"simulated:a": {"noise": 2.0}}},
-    "cycles 4, now 2": {"cycles": 2},
-    "seed 0, now 7": {"seed": 7},
-    "document-limit none, now 3": {"document_limit": 3},
-    "min-coverage 0.5, now 0.1": {"min_coverage": 0.1},
-    "instructions none, now newer is better": {"instructions": "newer is better"},
+    "--protocol": {"protocol": "graded"},
+    "judges": {"judges": JUDGES[:1]},
+    "options of simulated:a": {"judge_options": {"simulated:a": {"noise": 2.0}}},
+    "--cycles": {"cycles": 2},
+    "--seed": {"seed": 7},
+    "--document-limit": {"document_limit": 3},
+    "--min-coverage": {"min_coverage": 0.1},
+    "--instructions": {"instructions": "newer is better"},
 }
 
 
@@ -86,7 +85,7 @@ def test_an_option_that_an_older_version_did_not_have_is_no_difference(tmp_path)
     write_json(str(tmp_path), "run.json", told)
     refuse_other_options(*job(tmp_path))
     other = {"judge_options": {"simulated:a": {"noise": 2.0}}}
-    with pytest.raises(OptionError, match=r"noise of simulated:a 1\.0, now 2\.0"):
+    with pytest.raises(OptionError, match="options of simulated:a"):
         refuse_other_options(*job(tmp_path, **other))
 
 
@@ -97,7 +96,7 @@ def test_a_run_that_never_ended_or_came_to_nothing_is_in_nobodys_way(tmp_path):
         refuse_fewer_queries(job(tmp_path)[0], ["q0"])
     finished = record(tmp_path)
     record(tmp_path, finished=False, before=finished, cycles=2)  # and others were begun in between
-    with pytest.raises(OptionError, match="cycles 4, now 2"):
+    with pytest.raises(OptionError, match="--cycles"):
         refuse_other_options(*job(tmp_path, cycles=2))
 
 

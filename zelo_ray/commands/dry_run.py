@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars, statuses_to_retry
+from zelo_ray.engine.bookkeeping import describe_possibly_billed, statuses_to_retry
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.learning import read_human_grades
@@ -15,7 +15,6 @@ from zelo_ray.engine.ledger import describe_damage
 from zelo_ray.engine.preview_input import preview_input
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
-from zelo_ray.engine.waves import count_waves
 from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
@@ -38,7 +37,7 @@ class JobPreview:
         """Return the budget in US dollars that suffices for all of it; 0 if a price is unknown."""
         high = self.estimate.dollars(self.estimate.mode).high
         can = high and not self.estimate.unpriced
-        return self.estimate.spent + self.estimate.maybe + high if can else 0.0
+        return self.estimate.spent + self.estimate.possibly_billed + high if can else 0.0
 
 
 def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -> Results:
@@ -88,7 +87,9 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     if in_batches := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
         notes.append(f"{in_batches:,} of the requests that are left are in open batches already.")
     figured = estimate(
-        survey, retry=statuses_to_retry(options), maybe=sum_possibly_billed(options.ledger_dir)
+        survey,
+        retry=statuses_to_retry(options),
+        possibly_billed=sum_possibly_billed(options.ledger_dir),
     )
     uncounted = sum_uncounted(options.ledger_dir)
     return JobPreview(replace(figured, uncounted=uncounted), notes)
@@ -159,8 +160,7 @@ def _table(estimated: CostEstimate) -> Table:
         return Cell(spread.expected, "$", spread.low, spread.high) if spread else "?"
 
     def hours(row: JudgeForecast) -> Value:
-        shown = None if row.hours is None else max(row.hours, 0.1 if row.hours else 0)
-        return f"~{shown:,.1f}" if shown is not None and row.guessed else Cell(shown, ",.1f")
+        return Cell(None if row.hours is None else max(row.hours, 0.1 if row.hours else 0), ",.1f")
 
     columns: dict[str, Any] = {
         "judge": "judge",
@@ -185,10 +185,9 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
             "two standard errors away, at least 5%."
         )
     if names := [row.judge for row in forecasts if row.input_tokens and not row.replies]:
-        letter = ", 1 where it is a letter" if any(row.one_token for row in forecasts) else ""
         yield (
             f"No replies of {name_some(names)} yet: assumed are 1 token per 4 bytes of prompt and "
-            f"250 per answer{letter}. --pilot 20 asks about 20 queries only, and measures both."
+            f"250 per answer. --pilot 20 asks about 20 queries only, and measures both."
         )
     if unpriced := estimated.unpriced:
         yield (
@@ -197,36 +196,18 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
         )
     if not all(row.exact for row in estimated.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
-    if guessed := [row.judge for row in forecasts if row.guessed]:
-        yield (
-            "~ hours assume cautious limits, until the server reports its own. Give the account's "
-            f'in the config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
-        )
     if any(row.has_batch for row in forecasts):
         yield "Batches may take up to 24 hours."
     yield (
         "The standard error of a score falls with the square root of the number of comparisons: "
         "four times the calls halve it at best."
     )
-    if estimated.maybe:
+    if estimated.possibly_billed:
         counts = "" if estimated.max_usd is None else " It counts as spent."
-        doubt = describe_possibly_billed(estimated.maybe, estimated.uncounted)
+        doubt = describe_possibly_billed(estimated.possibly_billed, estimated.uncounted)
         yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
     if estimated.max_usd is not None:
-        yield from _describe_budget(estimated, estimated.max_usd)
-
-
-def _describe_budget(estimated: CostEstimate, cap: float) -> Iterator[str]:
-    """Say whether a cap suffices, and how many rounds of batches fit it."""
-    cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.maybe
-    will = "may exhaust" if spent + cost.low <= cap else "will exhaust"
-    will = "stays within" if spent + cost.high <= cap else will
-    yield f"The run {will} the budget of ${cap:g} (--max-usd)."
-    if estimated.mode != "batch" or not (first := estimated.batch_reserve.first):
-        return
-    rounds = count_waves(cap - spent, estimated.dollars("batch").expected, estimated.batch_reserve)
-    effect = f"takes about {counted(rounds, 'round')}" if rounds else "does not suffice"
-    price = format_dollars(math.ceil(100 * (spent + first)) / 100)
-    more = "" if rounds == 1 else f", one after another; {price} would take one"
-    # Each batch reserves its highest cost.
-    yield f"Batches reserve the most that they may cost: this budget {effect}{more}."
+        cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.possibly_billed
+        will = "may exhaust" if spent + cost.low <= estimated.max_usd else "will exhaust"
+        will = "stays within" if spent + cost.high <= estimated.max_usd else will
+        yield f"The run {will} the budget of ${estimated.max_usd:g} (--max-usd)."

@@ -148,11 +148,11 @@ def _judgments_to_score(step: Step, options: AnnotateOptions) -> Sequence[Any]:
 
 def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> Unscored | None:
     protocol = load_protocol(options.protocol)
-    held, takes = len(pool.documents), protocol.min_documents
-    if not held:
+    documents, takes = len(pool.documents), protocol.min_documents
+    if not documents:
         return Unscored.because(UnscoredReason.NO_DOCUMENTS)
-    if held < takes:
-        return Unscored.because(UnscoredReason.TOO_FEW_DOCUMENTS, held=held, takes=takes)
+    if documents < takes:
+        return Unscored.because(UnscoredReason.TOO_FEW_DOCUMENTS, held=documents, takes=takes)
     judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
     attempts = judged | {protocol.coverage_key(failure) for failure in step.failures} - {None}
     if len(judged) < options.min_coverage * len(attempts) and not (

@@ -23,7 +23,6 @@ class InputCount:
     pools: int = 0
     documents: int = 0
     rejected: int = 0
-    first_rejection: str = ""
     repeated: set[tuple[str, int]] = field(default_factory=set)
     """file and number of each line whose query id came before"""
     planned: dict[str, int] = field(default_factory=dict)
@@ -36,7 +35,7 @@ class InputCount:
     """what only some queries have of what judges are to be shown"""
     own: list[str] = field(default_factory=list)
     """which queries are among their own candidates"""
-    held: list[Line] | None = field(default_factory=list)
+    lines: list[Line] | None = field(default_factory=list)
     """the lines that were counted, where they are few; None: too many"""
 
 
@@ -65,47 +64,43 @@ def count_input(
         InputError: there is no good line in it, or none to count.
         OptionError: none has a field of ``show`` or ``metadata``.
     """
-    census, query_ids = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
+    count, query_ids = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
     shown, own_queries = ShownFields(Shown(tuple(show), tuple(metadata))), Notes()
-    tables = {"rejected": schema_of(Rejected)}
+    first_rejection, tables = "", {"rejected": schema_of(Rejected)}
     with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-            reason = line.reason
-            if line.pool and line.pool.query_id in query_ids:
-                reason = f"query id {line.pool.query_id!r} has come before"
-                if line.pool.session_id:  # an id may be of its session only
+            pool, reason = line.pool, line.reason
+            if pool and pool.query_id in query_ids:
+                reason = f"query id {pool.query_id!r} has come before"
+                if pool.session_id:  # an id may be of its session only
                     reason += "; --blocks session joins the turns of a session"
-                census.repeated.add((line.file, line.number))
-            if reason or not line.pool:
-                bad = Rejected(line.file, line.number, reason, line.text)
+                count.repeated.add((line.file, line.number))
+            if reason or not pool:
                 if results:
+                    bad = Rejected(line.file, line.number, reason, line.text)
                     results.add("rejected", table_of([bad], Rejected))
-                census.rejected += 1
-                where = f"{line.file}, line {line.number}"
-                census.first_rejection = census.first_rejection or f"{where}: {reason}"
+                count.rejected += 1
+                first_rejection = first_rejection or f"{line.file}, line {line.number}: {reason}"
                 continue
-            query_ids.add(line.pool.query_id)
+            query_ids.add(pool.query_id)
             if only is not None and not only(line):
                 continue
-            census.places.append((line.file, line.number, line.pool.query_id))
-            census.bytes += len(line.raw)
-            if census.bytes > FEW_BYTES:
-                census.held = None
-            elif census.held is not None:
-                census.held.append(line)
-            shown.count(line.pool.about, line.pool.documents)
+            count.places.append((line.file, line.number, pool.query_id))
+            count.bytes += len(line.raw)
+            if count.bytes > FEW_BYTES:
+                count.lines = None
+            elif count.lines is not None:
+                count.lines.append(line)
+            shown.count(pool.about, pool.documents)
             own_queries.count_own_query(line)
-            census.pools += 1
-            census.documents += len(line.pool.documents)
-            for name, count in counts.items():
-                census.planned[name] += count(line.pool)
-    if not census.pools:
-        held = (
-            f"it holds {len(query_ids):,} others, such as {min(query_ids)!r}"
-            if query_ids
-            else "it is empty"
-        )
-        raise InputError(f"the input holds no pool; {census.first_rejection or held}")
-    census.reports = shown.check("the input")
-    census.own = own_queries.lines()
-    return census
+            count.pools += 1
+            count.documents += len(pool.documents)
+            for name, count_requests in counts.items():
+                count.planned[name] += count_requests(pool)
+    if not count.pools:
+        others = f"it holds {len(query_ids):,} others, such as {min(query_ids, default='')!r}"
+        why = first_rejection or (others if query_ids else "it is empty")
+        raise InputError(f"the input holds no pool; {why}")
+    count.reports = shown.check("the input")
+    count.own = own_queries.lines()
+    return count

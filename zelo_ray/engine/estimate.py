@@ -1,19 +1,16 @@
 """Estimate a job before it is paid for: requests, tokens, dollars, hours. It makes no call.
 
-The requests of a survey's sample are rendered, and looked up in the ledger: what their replies used
-tells what the others will use.
+The requests of a sample are rendered, and looked up in the ledger: what their replies used tells
+what the others will use.
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.engine.ledger import sum_spent
+from zelo_ray.engine.ledger import read_rows, sum_paid
 from zelo_ray.engine.sample_input import InputSample, Sampled
-from zelo_ray.engine.tokens import OVERHEAD
-from zelo_ray.engine.waves import Reserve, reserve_for_batches
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Judge, Reply, Usage
@@ -58,16 +55,10 @@ class JudgeForecast:
     batch: Spread | None
     """the same as ``online`` where there is no batch API"""
     has_batch: bool
-    held: Reserve | None
-    """what batches hold of a cap; None where there is no batch API"""
     hours: float | None
-    """online, at the account's limits alone; None where none are known"""
-    guessed: bool
-    """whether these limits are a cautious guess"""
+    """online, at the account's limits alone; None where none are given"""
     replies: int
     """requests whose replies it rests on; 0: on assumptions"""
-    one_token: float = 0.0
-    """the share of the requests that are answered by one token; none is then asked in batches"""
 
     @property
     def left(self) -> int:
@@ -85,17 +76,12 @@ class CostEstimate:
     """US dollars, by all runs so far, for whatever was asked"""
     unknown: int
     """replies of unknown price, that come on top of it"""
-    maybe: float
+    possibly_billed: float
     """US dollars that may have been billed besides, for calls that were cut off"""
     mode: str
     max_usd: float | None
     uncounted: Mapping[str, float] = field(default_factory=dict)
-    """the part of ``maybe`` that is of answers that reported no tokens, by judge"""
-
-    @property
-    def batch_reserve(self) -> Reserve:
-        """Return what batches for all of the job hold of a cap, in US dollars."""
-        return sum((forecast.held for forecast in self.forecasts if forecast.held), Reserve())
+    """the part of ``possibly_billed`` that is of answers that reported no tokens, by judge"""
 
     @property
     def unpriced(self) -> list[str]:
@@ -112,84 +98,83 @@ class CostEstimate:
 
 
 def estimate(
-    survey: InputSample,
+    counted_input: InputSample,
     *,
     retry: Collection[str] = ("failed",),
-    maybe: float = 0.0,
+    possibly_billed: float = 0.0,
 ) -> CostEstimate:
     """Estimate what is left to ask of the surveyed input, and what it will take.
 
     Args:
-        survey: has seen all of the input.
+        counted_input: has seen all of the input.
         retry: statuses of replies in the ledger that are to be asked again.
-        maybe: US dollars that may have been billed for calls that were cut off.
+        possibly_billed: US dollars that may have been billed for calls that were cut off.
     """
-    sample, options = survey.sample(), survey.options
-    books = {j.name: _Book(j.options.get("max_output_tokens") or 0) for j in survey.panel}
+    sample, options = counted_input.sample(), counted_input.options
+    recorded_by_judge = {
+        j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in counted_input.panel
+    }
     wanted = {key for pool in sample for requests in pool.asked.values() for key, _ in requests}
 
-    def note(row: Reply) -> None:
-        if book := books.get(row.judge):
-            if row.final and row.status not in retry and not 0 < row.truncated_at < book.limit:
-                book.answered.add(bytes.fromhex(row.key))
+    for row in read_rows(options.ledger_dir):
+        if recorded := recorded_by_judge.get(row.judge):
+            if row.final and row.status not in retry and not 0 < row.truncated_at < recorded.limit:
+                recorded.answered.add(row.key)
             if row.key in wanted:
-                book.rows.setdefault(row.key, []).append(row)
-
-    paid = sum_spent(options.ledger_dir, look=note)
-    forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
+                recorded.rows.setdefault(row.key, []).append(row)
+    paid = sum_paid(options.ledger_dir)
+    forecasts = tuple(
+        _forecast(judge, counted_input, sample, recorded_by_judge[judge.name])
+        for judge in counted_input.panel
+    )
     return CostEstimate(
-        pools=survey.pools,
+        pools=counted_input.pools,
         forecasts=forecasts,
-        spent=paid.dollars,
-        unknown=paid.unpriced,
-        maybe=maybe,
+        spent=paid.all_dollars,
+        unknown=paid.unpriced(),
+        possibly_billed=possibly_billed,
         mode=options.mode,
         max_usd=options.max_usd,
     )
 
 
 @dataclass(slots=True)
-class _Book:
+class _Recorded:
     """The replies that the ledger holds of one judge."""
 
     limit: int = 0
     """tokens that an answer may have by now"""
-    answered: set[bytes] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
 
-    def __contains__(self, key: str) -> bool:
-        """Return True if a request is answered."""
-        return bytes.fromhex(key) in self.answered
-
 
 def _forecast(
-    judge: Judge, survey: InputSample, sample: Sequence[Sampled], book: _Book
+    judge: Judge, counted_input: InputSample, sample: Sequence[Sampled], recorded: _Recorded
 ) -> JudgeForecast:
-    planned, whole = survey.planned[judge.name], len(sample) == survey.asked
+    planned, whole = counted_input.planned[judge.name], len(sample) == counted_input.asked
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
-    hits = sum(key in book for pool in pools for key, _ in pool.asked[judge.name])
+    hits = sum(key in recorded.answered for pool in pools for key, _ in pool.asked[judge.name])
     answered = hits
     if not whole:  # the ledger may hold replies to other input, prompts or options as well
-        estimated = round(hits * survey.asked / max(1, len(sample)))
+        estimated = round(hits * counted_input.asked / max(1, len(sample)))
         margin = _MARGIN / math.sqrt(max(1, len(sample))) * planned
-        recorded = len(book.answered)
-        answered = min(planned, estimated if recorded - estimated > margin else recorded)
+        in_all = len(recorded.answered)
+        answered = min(planned, estimated if in_all - estimated > margin else in_all)
     ended = [pool for pool in pools if pool.ended]
     unneeded = sum(pool.counts[judge.name] - len(pool.asked[judge.name]) for pool in ended)
     spared = round(unneeded * answered / max(1, hits))
     remainder = planned - answered - spared
 
-    words, error = _words_left(judge.name, sample, book)
-    measured, replies = _measured(judge.name, pools, book, words, 0.0 if whole else error)
-    one_token = _one_token_share(judge.name, sample)
+    words, error = _words_left(judge.name, sample, recorded)
+    measured, replies = _measured(judge.name, pools, recorded, words, 0.0 if whole else error)
+    rendered = sum(len(pool.asked[judge.name]) for pool in pools)
+    one_token = sum(pool.one_token[judge.name] for pool in pools) / max(1, rendered)
     cases = measured or _assumed(judge, words, one_token)
     usage = cases[1]
     provider = load_provider(judge.provider)
     has_batch = provider.batch is not None and not judge.base_url and not one_token
-    size = BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
-    hours, guessed = _hours(judge, survey.options, remainder, usage)
-    prices = survey.options.prices
+    prices = counted_input.options.prices
 
     def dollars(*, batch: bool) -> Spread | None:
         costs = [price(judge, case, prices, batch=batch) for case in cases]
@@ -201,21 +186,18 @@ def _forecast(
         planned=planned,
         answered=answered,
         spared=spared,
-        exact=whole or not book.answered,
+        exact=whole or not recorded.answered,
         input_tokens=remainder * usage.input_tokens,
         output_tokens=remainder * usage.output_tokens,
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        held=reserve_for_batches(judge, remainder, size, usage, prices) if has_batch else None,
-        hours=hours,
-        guessed=guessed,
+        hours=_hours(judge, counted_input.options, remainder, usage),
         replies=replies,
-        one_token=one_token,
     )
 
 
-def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[float, float]:
+def _words_left(name: str, sample: Sequence[Sampled], recorded: _Recorded) -> tuple[float, float]:
     """Return the mean length of a judge's requests that are left, and its relative error.
 
     Lengths are words of four bytes. Later rounds are taken to be longer than the first by as much
@@ -225,7 +207,7 @@ def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[floa
     rows = [pool.asked[name] for pool in pools]
     if not rows:  # it is asked in later rounds only, about what the others are
         rows = [row for pool in sample for row in pool.asked.values()]
-    missing = [[n for key, n in row if key not in book] for row in rows]
+    missing = [[n for key, n in row if key not in recorded.answered] for row in rows]
     if not any(missing):
         missing = [[n for _, n in row] for row in rows]
     words, error = _ratio([(sum(row), len(row)) for row in missing if row])
@@ -240,7 +222,7 @@ def _words_left(name: str, sample: Sequence[Sampled], book: _Book) -> tuple[floa
 
 
 def _measured(
-    name: str, pools: Sequence[Sampled], book: _Book, words: float, error: float
+    name: str, pools: Sequence[Sampled], recorded: _Recorded, words: float, error: float
 ) -> tuple[list[Usage], int]:
     """Return the usage of a request of so many words: low, expected and high.
 
@@ -249,7 +231,7 @@ def _measured(
     prompts, answers = list[tuple[float, float]](), list[tuple[float, float]]()
     cached = written = 0
     for pool in pools:
-        rows = [row for key, _ in pool.asked[name] for row in book.rows.get(key, ())]
+        rows = [row for key, _ in pool.asked[name] for row in recorded.rows.get(key, ())]
         ended = {row.key for row in rows if row.final and row.status != "failed"}
         if ended:  # of all rows: what is asked again costs too
             length = sum(n for key, n in pool.asked[name] if key in ended)
@@ -280,20 +262,8 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean, math.sqrt(len(pairs) / (len(pairs) - 1) * squares) / amount
 
 
-def _one_token_share(name: str, sample: Sequence[Sampled]) -> float:
-    """Return the share of a judge's requests whose answer is one token."""
-    requests = sum(len(pool.asked.get(name, ())) for pool in sample)
-    return sum(pool.one_token.get(name, 0) for pool in sample) / max(1, requests)
-
-
 def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
-    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens.
-
-    Args:
-        judge: who is asked.
-        words: of a request.
-        one_token: the share of its requests that are answered by one token.
-    """
+    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
     limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
     return [
         Usage(
@@ -304,16 +274,12 @@ def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
     ]
 
 
-def _hours(
-    judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage
-) -> tuple[float | None, bool]:
-    """Return how many hours the account's limits take, and whether those limits are a guess."""
-    provider = load_provider(judge.provider)
+def _hours(judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage) -> float | None:
+    """Return how many hours the limits take that are given for the judge; None without any."""
     limit = options.limits.get(judge.name)
-    rates = limit.rates if limit else {}
-    guessed = "rpm" not in rates and not judge.base_url and bool(provider.rates)
-    if guessed:
-        rates = {**provider.rates, **rates}
-    uses = {"rpm": 1.0, "rpd": 1.0, **provider.limit_tokens(usage)}
-    hours = [calls_left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
-    return max(hours, default=None), guessed
+    uses = {"rpm": 1.0, "rpd": 1.0, **load_provider(judge.provider).limit_tokens(usage)}
+    hours = [
+        calls_left * uses.get(name, 0.0) / rate * _HOURS[name]
+        for name, rate in (limit.rates if limit else {}).items()
+    ]
+    return max(hours, default=None)

@@ -65,7 +65,8 @@ def claim_folder(
     folder.mkdir(parents=True, exist_ok=True)
     with open_lock(folder / RUN_LOCK) as lock:
         if not _try_lock(lock, fcntl.LOCK_EX):
-            raise LockError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
+            owner = (folder / RUN_LOCK).read_text(encoding="utf-8", errors="replace")
+            raise LockError(f"{out} is in use by another run ({owner or 'just starting'})")
         os.ftruncate(lock, 0)
         with name_file_in_errors(str(folder / RUN_LOCK)):
             os.pwrite(lock, _about_me().encode(), 0)
@@ -140,10 +141,6 @@ def _about_me() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def _owner(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") or "just starting"
-
-
 @contextlib.contextmanager
 def _claim_object(
     fs: fsspec.AbstractFileSystem, path: str, out: str, say: Callable[[str], None]
@@ -154,24 +151,24 @@ def _claim_object(
         state = {"owner": me, "who": _about_me(), "beat": uuid.uuid4().hex}
         fs.pipe_file(path, json.dumps(state).encode(), mode=mode)
 
-    def look() -> dict[str, str]:
+    def read_state() -> dict[str, str]:
         try:
-            held = fs.cat_file(path)
+            data = fs.cat_file(path)
         except FileNotFoundError:
             return {"owner": "", "who": "a run that has just ended", "beat": ""}
         try:
-            holder = json.loads(held)
+            holder = json.loads(data)
             return {name: str(holder[name]) for name in ("owner", "who", "beat")}
         except (ValueError, KeyError, TypeError):
-            return {"owner": "?", "who": "an unknown run", "beat": repr(held)}
+            return {"owner": "?", "who": "an unknown run", "beat": repr(data)}
 
     try:
         beat("create")
     except FileExistsError:
-        _await_silence(look, out, say)
+        _await_silence(read_state, out, say)
         beat()
         time.sleep(2)  # of two that take over at once, the later one keeps it
-        if look()["owner"] != me:
+        if read_state()["owner"] != me:
             raise LockError(f"{out} is locked by another run") from None
     ended = threading.Event()
 
@@ -180,7 +177,7 @@ def _claim_object(
         is_taken = False
         while not (is_taken or ended.wait(_BEAT_SECONDS)):
             with contextlib.suppress(Exception):  # a later beat may come through
-                is_taken = look()["owner"] not in ("", me)
+                is_taken = read_state()["owner"] not in ("", me)
                 if not is_taken:
                     beat()
                     beat_at = time.monotonic()
@@ -196,18 +193,18 @@ def _claim_object(
     finally:
         ended.set()
         beating.join()
-        if look()["owner"] == me:
+        if read_state()["owner"] == me:
             fs.rm_file(path)
 
 
 def _await_silence(
-    look: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
+    read_state: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
 ) -> None:
     """Return when the holder's heartbeat has been silent for long enough that it must be dead."""
-    first = look()
+    first = read_state()
     say(f"{out} was in use by {first['who']}; waiting {_STALE_SECONDS:.0f} s for a sign of life")
     until = time.monotonic() + _STALE_SECONDS
-    while time.monotonic() < until and (now := look())["owner"]:
+    while time.monotonic() < until and (now := read_state())["owner"]:
         if now["beat"] != first["beat"]:
             raise LockError(f"{out} is in use by another run ({now['who']})") from None
         time.sleep(1)

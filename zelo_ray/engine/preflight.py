@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, starmap
 
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
@@ -12,7 +12,7 @@ from zelo_ray.engine.bookkeeping import describe_possibly_billed, format_dollars
 from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.ledger import Spent, describe_damage, sum_spent
+from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
 from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import OptionError, PanelError
@@ -26,7 +26,7 @@ from zelo_ray.providers import load_provider, server_chooses_sampling
 from zelo_ray.providers.dotenv import describe_keys
 from zelo_ray.providers.pricing import find_unpriced, highest_price
 from zelo_ray.providers.registry import judges_without_prompt
-from zelo_ray.records import Judge, Pool
+from zelo_ray.records import Judge, Pool, Request
 
 _NAMED = 5
 
@@ -38,9 +38,9 @@ def files_to_judge(
     if options.blocks == "query":
         return shards, 0
     sessions = join_sessions(shards, options.out)
-    if out := sessions.left_out:
-        few = ", ".join(out[:_NAMED]) + (" …" if len(out) > _NAMED else "")
-        skipped = counted(len(out), "assistant")
+    if names := sessions.left_out:
+        few = ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+        skipped = counted(len(names), "assistant")
         watch.say(f"Skipped {skipped} that did not answer every turn: {few}")
     return [sessions.path], sessions.rejected
 
@@ -51,17 +51,17 @@ def refuse_pending_batches(options: AnnotateOptions, panel: Sequence[Judge], wat
     Raises:
         PanelError: a judge that is to be asked online has open batches.
     """
-    lying = Counter[str]()
+    pending = Counter[str]()
     for part in Parts(options.ledger_dir):
         if part.is_open:
-            lying[part.judge] += part.requests
+            pending[part.judge] += part.requests
     for judge in panel:
-        if lying.pop(judge.name, 0) and not goes_in_batches(judge, options):
+        if pending.pop(judge.name, 0) and not goes_in_batches(judge, options):
             raise PanelError(
                 f"{judge.name} has pending batch requests; collect them with --mode batch (or "
                 f"cancel them first: zelo-ray batches {options.ledger_dir} --cancel)"
             )
-    for name, count in lying.items():
+    for name, count in pending.items():
         watch.say(f"{name}, which is not on this panel, still has {count:,} pending batch requests")
 
 
@@ -70,11 +70,12 @@ def check_spending(
     judges: Mapping[str, Judge],
     watch: Watch,
     own_judges: Collection[str] = (),
-) -> Spent:
+) -> tuple[float, Paid]:
     """Return the dollars spent before a run asks anything; warn of what else is wrong.
 
     Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
-    other judges than ``own_judges``, which this run will not collect.
+    other judges than ``own_judges``, which this run will not collect. What the ledger holds comes
+    with it.
 
     Args:
         options: the run's.
@@ -93,17 +94,14 @@ def check_spending(
             f"{name}: no temperature is set, so the server's default applies (often that of the "
             f"model's generation_config); set one in {where}, such as temperature: 0"
         )
-    paid, maybe = sum_spent(options.ledger_dir), sum_possibly_billed(options.ledger_dir)
+    paid, possibly_billed = sum_paid(options.ledger_dir), sum_possibly_billed(options.ledger_dir)
     if paid.damaged:
         watch.say(describe_damage(paid.damaged))
-    if maybe:
-        counts = "" if options.max_usd is None else "; it counts as spent"
-        watch.say(f"{describe_possibly_billed(maybe, sum_uncounted(options.ledger_dir))}{counts}")
-    lying = (
-        p.dollars for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges
-    )
-    paid.dollars += maybe + sum(lying)
-    return paid
+    if possibly_billed:
+        doubt = describe_possibly_billed(possibly_billed, sum_uncounted(options.ledger_dir))
+        watch.say(f"{doubt}{'' if options.max_usd is None else '; it counts as spent'}")
+    others = [p for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges]
+    return paid.all_dollars + possibly_billed + sum(part.dollars for part in others), paid
 
 
 def refuse_small_cap(
@@ -125,27 +123,29 @@ def refuse_small_cap(
     """
     if cap is None or spent:
         return
-    pools = [
-        line.pool for shard in shards[:1] for line in islice(read_lines(shard, LineLimits()), 4)
-    ]
-    dollars = list[float]()
-    for options, panel in plans:
-        for pool in filter(None, pools):
-            step = advance(
-                find_protocol(options.protocol).rounds(pool, panel, options), NoReplies()
-            )
-            for request in step.missing:
-                usage = Estimates(request.judge).upper_bound(
-                    measure_request(request), request.output_limit
-                )
-                away = goes_in_batches(request.judge, options)
-                dollars.append(highest_price(request.judge, usage, options.prices, batch=away))
-    if (cheapest := min(dollars, default=0.0)) > cap:
+    lines = [line for shard in shards[:1] for line in islice(read_lines(shard, LineLimits()), 4)]
+    first_requests = (
+        (request, options)
+        for options, panel in plans
+        for pool in (line.pool for line in lines if line.pool)
+        for request in advance(
+            find_protocol(options.protocol).rounds(pool, panel, options), NoReplies()
+        ).missing
+    )
+    cheapest = min(starmap(_highest_cost, first_requests), default=0.0)
+    if cheapest > cap:
         price = format_dollars(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
         raise OptionError(
             f"--max-usd {cap:g} is less than one call may cost ({price}): raise it, or lower "
             "max_output_tokens"
         )
+
+
+def _highest_cost(request: Request, options: AnnotateOptions) -> float:
+    estimates = Estimates(request.judge)
+    usage = estimates.upper_bound(measure_request(request), request.output_limit)
+    in_batch = goes_in_batches(request.judge, options)
+    return highest_price(request.judge, usage, options.prices, batch=in_batch)
 
 
 def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
@@ -156,12 +156,10 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
             "give it in the options (prices:)"
         )
     names = judges_without_prompt(judge.name for judge in panel)
-    template = getattr(options, "template", None)
-    verb = "reads" if len(names) == 1 else "read"
-    if names and options.instructions:
-        watch.say(f"{', '.join(names)} {verb} no prompt, and so no instructions")
-    elif names and template:
-        watch.say(f"{', '.join(names)} {verb} no prompt, and so no template")
+    unread = "template" if getattr(options, "template", None) else ""
+    if names and (unread := "instructions" if options.instructions else unread):
+        verb = "reads" if len(names) == 1 else "read"
+        watch.say(f"{', '.join(names)} {verb} no prompt, and so no {unread}")
     rounds = load_protocol(options.protocol).max_rounds
     if rounds != 1 and any(goes_in_batches(judge, options) for judge in panel):
         several = f"up to {rounds}" if rounds else "several"

@@ -73,11 +73,14 @@ class TruthRun:
         protocol, queries = self.protocol, pc.unique(truth["query_id"]).to_pylist()
         pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
         for name, kind in _kinds_written(self.out, protocol).items():
-            table = read_table(self.out, name, _columns(kind))
+            needs_no_texts = kind.record in _INDEPENDENT and kind.columns
+            columns = kind.columns if needs_no_texts else kind.fields
+            empty = {f.name: () if "tuple" in str(f.type) else "" for f in fields(kind.record)}
+            table = read_table(self.out, name, columns)
             for column, values in (("judge", judges), ("query_id", queries)):
                 table = table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
             for row in table.to_pylist():
-                pools[row["query_id"]].append(kind.record(**(_empty_fields(kind) | row)))
+                pools[row["query_id"]].append(kind.record(**(empty | row)))
         learned = None
         if protocol.learn and protocol.learns(options):
             evidence = Evidence(judges, read_human_grades(options))
@@ -131,13 +134,3 @@ def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
     except (InputError, KeyError):
         names = set()
     return names or {judge["judge"] for judge in run.get("panel", ())}
-
-
-def _columns(kind: Judgments) -> tuple[str, ...]:
-    """Return the columns that a fit reads; for known kinds without explanations."""
-    return kind.columns if kind.record in _INDEPENDENT and kind.columns else kind.fields
-
-
-def _empty_fields(kind: Judgments) -> dict[str, Any]:
-    """Return what stands in the fields that no fit reads, such as explanations."""
-    return {f.name: () if "tuple" in str(f.type) else "" for f in fields(kind.record)}

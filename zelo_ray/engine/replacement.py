@@ -20,9 +20,8 @@ from zelo_ray.records import Judge
 
 _TELLING = {"seed", "document_limit"}
 """Options that change results, of groups whose others do not."""
-_APART = {"protocol", "judges", "judge_options", "replace"}
-"""Options that are compared in other ways."""
-_SHOWN = 3  # differences that a message names
+_NOT_COMPARED = {"judges", "judge_options", "replace"}
+"""Options of which the panel tells, or nothing."""
 
 
 def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> None:
@@ -36,12 +35,10 @@ def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> No
         OptionError: protocol, panel or an option that changes results is not that of the results.
     """
     record = None if options.replace else _record_of_results(options.out)
-    if record and (differences := list(_differences(record, options, panel))):
-        more = len(differences) - _SHOWN
-        shown = "; ".join(differences[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    if record and (names := [*_differences(record, options, panel)]):
         raise OptionError(
-            f"{options.out} holds the results of a finished run, and this command would replace "
-            f"them by others ({shown}); add --replace, or name another --out (with --ledger "
+            f"{options.out} holds the results of a finished run with other {', '.join(names)}; add "
+            "--replace, or name another --out (with --ledger "
             f"{options.ledger_dir} its paid answers are used there, too)"
         )
 
@@ -50,6 +47,33 @@ def _record_of_results(out: str) -> dict[str, Any]:
     """Return the record of the last finished run; an empty one if it came to no judgment."""
     record = last_record(out)
     return record if (record.get("summary") or {}).get("judgments") else {}
+
+
+def _differences(
+    record: Mapping[str, Any], options: AnnotateOptions, panel: Sequence[Judge]
+) -> Iterator[str]:
+    """Name what changes results and is not what it was."""
+    was, now = record.get("options") or {}, _as_recorded(options.model_dump(mode="json"))
+    now["protocol"] = absolute_plugin_name(now["protocol"])
+    for name, field in type(options).model_fields.items():
+        is_how = group_of(field) in (FILES, MONEY, RUNNING) and name not in _TELLING
+        if name in was and was[name] != now[name] and not is_how and name not in _NOT_COMPARED:
+            yield f"--{name.replace('_', '-')}"
+    before = {row["judge"]: row.get("options") or {} for row in record.get("panel") or ()}
+    if before and before.keys() != {judge.name for judge in panel}:
+        yield "judges"
+    for judge in (judge for judge in panel if judge.name in before):
+        provider = load_provider(judge.provider)
+        usual = {n: v for n, v in provider.options.items() if n not in provider.transport}
+        old, new = before[judge.name], _as_recorded(dict(judge.options))
+        names = {*usual, *old, *new} - {*provider.transport}
+        if any(old.get(n, usual.get(n)) != new.get(n, usual.get(n)) for n in names):
+            yield f"options of {judge.name}"
+
+
+def _as_recorded(values: Mapping[str, Any]) -> dict[str, Any]:
+    recorded: dict[str, Any] = orjson.loads(orjson.dumps(values, default=str))
+    return recorded
 
 
 def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> None:
@@ -78,11 +102,7 @@ def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> No
 
 
 def warn_of_other_questions(options: AskingOptions) -> Iterator[str]:
-    """Warn in a line for each option by which the last run here asked other questions.
-
-    Args:
-        options: of the run that is to begin.
-    """
+    """Warn in a line for each option by which the last run here asked other questions."""
     before = options_of_run(options.out)
     if before and before.get("protocol") == getattr(options, "protocol", None):
         for name in changed_prompt_options(before, options.model_dump(mode="json")):
@@ -91,38 +111,3 @@ def warn_of_other_questions(options: AskingOptions) -> Iterator[str]:
                     f"--{name.replace('_', '-')} is not what it was in the last run here; answers "
                     "serve only for the questions to which they were given"
                 )
-
-
-def _differences(
-    record: Mapping[str, Any], options: AnnotateOptions, panel: Sequence[Judge]
-) -> Iterator[str]:
-    """Name what changes results and is not as it was, with both values."""
-    was = record.get("options") or {}
-    now = orjson.loads(orjson.dumps(options.model_dump(mode="json"), default=str))
-    protocol = absolute_plugin_name(now["protocol"])
-    if was.get("protocol", protocol) != protocol:
-        yield f"protocol {was['protocol']}, now {protocol}"
-        return
-    before = {row["judge"]: row.get("options") or {} for row in record.get("panel") or ()}
-    names = {judge.name for judge in panel}
-    if before and before.keys() != names:
-        yield f"judges {', '.join(sorted(before))}, now {', '.join(sorted(names))}"
-    for judge in (judge for judge in panel if judge.name in before):
-        provider = load_provider(judge.provider)
-        judge_options = orjson.loads(orjson.dumps(dict(judge.options), default=str))
-        for option in sorted({*before[judge.name], *judge_options} - {*provider.transport}):
-            usual = provider.options.get(option)
-            old, new = before[judge.name].get(option, usual), judge_options.get(option)
-            if old != new:
-                yield f"{option} of {judge.name} {_format_value(old)}, now {_format_value(new)}"
-    for name, field in type(options).model_fields.items():
-        group = group_of(field)
-        apart = name in _APART or (group in (FILES, MONEY, RUNNING) and name not in _TELLING)
-        if not apart and name in was and was[name] != now[name]:
-            old, new = _format_value(was[name]), _format_value(now[name])
-            yield f"{name.replace('_', '-')} {old}, now {new}"
-
-
-def _format_value(value: Any) -> str:
-    text = "none" if value in (None, [], {}, "") else str(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"

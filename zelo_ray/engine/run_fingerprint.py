@@ -1,17 +1,14 @@
 """Check whether a finished run is up to date: then nothing is planned, read or written.
 
 The record of a run (``run.json``), which is written last, holds two digests: of all that it was
-made of (options, panel, code, bytes of the input), and of the files that it left, with those of the
-ledger (names, sizes, times). Where both are as they were, a new run could only write the same. What
-is in doubt counts as changed, and takes the ordinary way: code of the user's own, human grades, a
-failure that would be asked again, a ledger with damage, an object store.
-
-Damage in the ledger that keeps a file's size and time is not looked for here: the results were made
-from it while it was whole.
+made of (options, panel, code, bytes of the input), and of the names, sizes and times of the files
+that it left, with those of the ledger. Where both are as they were, a new run could only write the
+same. What is in doubt counts as changed: code of the user's own, human grades, a failure that would
+be asked again, damage, an object store.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import fsspec
@@ -32,13 +29,11 @@ from zelo_ray.providers import is_own_provider
 from zelo_ray.records import Judge
 
 KEY = "fingerprint"
-_NOT_RESULTS = (RUN, "report.html")
-_FINAL = {"refused", "filtered", "truncated", "invalid", "blank"}
+_NOT_RESULTS = {REPLIES, BATCHES, PLANS, RUN, "report.html"}
+_ASKED_ONCE = {"refused", "filtered", "truncated", "invalid", "blank"}
 """How a request failed that a later run does not ask again."""
 _HOW_ONLY = {"track", "executor", "actors", "collect"}
 """options that change no result of a run to which nothing is missing"""
-_PIECE = 2**20
-_AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
 class RunFingerprint:
@@ -53,27 +48,31 @@ class RunFingerprint:
     def __init__(
         self, options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]
     ) -> None:
-        self._options, self._shards = options, frozenset(shards)
-        self._inputs = ""
-        if not _in_doubt(options, panel, shards):
-            ingredients = (
-                options.model_dump(mode="json", exclude=_HOW_ONLY),
-                [(judge.name, dict(judge.options)) for judge in panel],
-                CODE_DIGEST,
-            )
-            digest = hashlib.blake2b(orjson.dumps(ingredients, repr, _AS_WRITTEN))
-            for piece in _bytes_of(shards):
-                digest.update(piece)
-            self._inputs = digest.hexdigest()
+        self._options, self._shards, self._made_of = options, frozenset(shards), ""
+        places = (options.out, options.ledger_dir, *shards)  # to read an object twice takes long
+        if (
+            all("file" in fsspec.url_to_fs(place)[0].protocol for place in places)
+            and not is_own_protocol(options.protocol)
+            and not any(is_own_provider(judge.provider) for judge in panel)
+            and getattr(options, "human", None) is None
+            and options.pilot is None
+            and not options.retry_failures
+        ):
+            values = options.model_dump(mode="json", exclude=_HOW_ONLY)
+            judges = [(judge.name, dict(judge.options)) for judge in panel]
+            made_of = [values, judges, CODE_DIGEST]
+            for shard in shards:
+                with fsspec.open(shard, "rb") as file:
+                    made_of += [shard, hashlib.file_digest(file, hashlib.blake2b).hexdigest()]
+            self._made_of = _digest(made_of)
 
     def read_current_summary(self) -> Summary | None:
         """Return the summary of the last run if its results are up to date, else None."""
         out = self._options.out
-        if not self._inputs or not (Path(out) / RUN).exists():
+        if not self._made_of or not (Path(out) / RUN).exists():
             return None
         last = read_record(f"{out}/{RUN}")
-        fingerprint = {"made_of": self._inputs, "files": self._files()}
-        if not is_finished(last) or last.get(KEY) != fingerprint:
+        if not is_finished(last) or last.get(KEY) != self._now():
             return None
         if any(part.is_open for part in Parts(self._options.ledger_dir)):
             return None
@@ -85,57 +84,36 @@ class RunFingerprint:
     def to_record(self, summary: Summary) -> dict[str, str] | None:
         """Return what to keep in the record of a run, written last; None in doubt."""
         doubtful = summary.disabled or summary.damaged or summary.maybe_dollars or summary.missing
-        if not self._inputs or doubtful or not self._failures() <= _FINAL:
+        if not self._made_of or doubtful:
             return None
-        return {"made_of": self._inputs, "files": self._files()}
-
-    def _failures(self) -> set[str]:
         try:
-            table = read_table(self._options.out, "failures", ["status"])
+            failures = read_table(self._options.out, "failures", ["status"])["status"]
         except InputError:
-            return {""}
-        return set(table["status"].unique().to_pylist())
+            return None
+        if not {*failures.unique().to_pylist()} <= _ASKED_ONCE:
+            return None
+        return self._now()
 
-    def _files(self) -> str:
-        """Return a digest of the names, sizes and times of the results and of the ledger."""
-        digest = hashlib.blake2b()
-        for path in _left(Path(self._options.out), Path(self._options.ledger_dir)):
+    def _now(self) -> dict[str, str]:
+        """Return the digests, that of the files of results and ledger as they are now."""
+        out, ledger_dir = Path(self._options.out), Path(self._options.ledger_dir)
+        results = (
+            path
+            for path in out.rglob("*")
+            if not path.name.startswith(".")
+            and path.relative_to(out).parts[0] not in _NOT_RESULTS
+            and path.is_file()
+        )
+        ledger = (*(ledger_dir / REPLIES).rglob("*.jsonl"), *(ledger_dir / BATCHES).glob("*.json"))
+        files = list[tuple[str, int, int]]()
+        for path in (*sorted(results), *sorted(ledger)):
             if str(path) not in self._shards:
                 stat = path.stat()
                 name = str(path).encode("utf-8", "backslashreplace").decode()  # it may be no UTF-8
-                digest.update(orjson.dumps((name, stat.st_size, stat.st_mtime_ns)))
-        return digest.hexdigest()
+                files.append((name, stat.st_size, stat.st_mtime_ns))
+        return {"made_of": self._made_of, "files": _digest(files)}
 
 
-def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]) -> bool:
-    places = (options.out, options.ledger_dir, *shards)  # to read an object twice takes long
-    return (
-        any("file" not in fsspec.url_to_fs(place)[0].protocol for place in places)
-        or is_own_protocol(options.protocol)
-        or any(is_own_provider(judge.provider) for judge in panel)
-        or getattr(options, "human", None) is not None
-        or options.pilot is not None
-        or options.retry_failures
-    )
-
-
-def _left(out: Path, ledger_dir: Path) -> Iterator[Path]:
-    """Yield the files of results and of the ledger, in a fixed order."""
-    for path in sorted(out.rglob("*")):
-        within = path.relative_to(out).parts
-        ours = within[0] in (REPLIES, BATCHES, PLANS, *_NOT_RESULTS) or path.name.startswith(".")
-        if not ours and path.is_file():
-            yield path
-    yield from sorted((ledger_dir / REPLIES).rglob("*.jsonl"))
-    yield from sorted((ledger_dir / BATCHES).glob("*.json"))
-
-
-def _bytes_of(shards: Sequence[str]) -> Iterator[bytes]:
-    """Yield the bytes of the files, each followed by its name and length."""
-    for shard in shards:
-        size = 0
-        with fsspec.open(shard, "rb") as file:
-            while piece := file.read(_PIECE):
-                size += len(piece)
-                yield piece
-        yield orjson.dumps((shard, size))
+def _digest(values: object) -> str:
+    text = orjson.dumps(values, repr, orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(text).hexdigest()

@@ -49,7 +49,7 @@ class Sampled:
     """the same of its first round"""
     ended: bool = False
     """whether that is all that it takes"""
-    one_token: dict[str, int] = field(default_factory=dict)
+    one_token: Counter[str] = field(default_factory=Counter)
     """by judge: how many of the requests asked are answered by one token"""
 
 
@@ -104,17 +104,20 @@ class InputSample:
 
     def _render(self, pool: Pool) -> Sampled:
         current, missing = self._requests_so_far(pool, self._replies)
-        sampled = Sampled(self._counts(pool), _lengths(current), ended=not missing)
-        sampled.one_token = Counter(request.judge.name for request in current if request.choices)
-        one_round = self._protocol.max_rounds == 1
-        first = current if one_round else self._requests_so_far(pool, NoReplies())[0]
-        sampled.first = _lengths(first)
-        return sampled
+        first = current
+        if self._protocol.max_rounds != 1:
+            first, _ = self._requests_so_far(pool, NoReplies())
+        return Sampled(
+            self._counts(pool),
+            asked=_lengths(current),
+            first=_lengths(first),
+            ended=not missing,
+            one_token=Counter(request.judge.name for request in current if request.choices),
+        )
 
     def _requests_so_far(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
         """Return the known requests about a pool, by its replies, and whether more is missing."""
-        rounds = self._protocol.rounds(pool, self.panel, self.options)
-        progress = Progress(rounds, remember=True)
+        progress = Progress(self._protocol.rounds(pool, self.panel, self.options), remember=True)
         missing = progress.step(replies).missing
         answered = [r for r in progress.answered_requests if isinstance(r, Request)]
         return [*answered, *missing], bool(missing)

@@ -14,7 +14,7 @@ from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.executor import AskedJudges, Executor
 from zelo_ray.engine.job import Job, Timer, Watch
 from zelo_ray.engine.learning import choose_sample, learn, write_learned
-from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.ledger import Ledger, update_index
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import LedgerError, Stopped
@@ -31,7 +31,7 @@ class Sweeps:
 
     Args:
         job: what is to be judged.
-        census: what its input holds.
+        count: what its input holds.
         executor: where it runs.
         watch: who is told how it goes.
         timer: of the run.
@@ -41,15 +41,14 @@ class Sweeps:
     def __init__(
         self,
         job: Job,
-        census: InputCount,
+        count: InputCount,
         *,
         executor: Executor,
         watch: Watch,
         timer: Timer,
         human: pa.Table | None,
     ) -> None:
-        self._job, self._planned, self._pools = job, census.planned, census.pools
-        self._places, self._human = census.places, human
+        self._job, self._count, self._human = job, count, human
         self._executor, self._watch, self._timer = executor, watch, timer
 
     def run(self) -> SweepResult:
@@ -68,23 +67,25 @@ class Sweeps:
 
     def _sweep(self) -> SweepResult:
         """Ask and build results by turns until no question waits for the answer to another."""
-        job, sweeps, came = self._job, 0, (-1, 0)
+        job, progress = self._job, (-1, 0)
         while True:
             tallies, disabled = self._ask(job)
+            update_index(job.options.ledger_dir)  # so that replies are not read once more
             self._timer.lap("ask")
             job = replace(job, disabled=disabled, sweep=job.sweep + 1)
             summary = self._build_results(job)
             self._timer.lap("fit and write")
-            summary.sweeps = sweeps = sweeps + 1
-            if summary.queries != self._pools:
+            summary.sweeps, expected = job.sweep - 1, self._count.pools
+            if summary.queries != expected:
                 raise Stopped(
-                    f"the input changed during the run: expected {self._pools:,} pools, found "
+                    f"the input changed during the run: expected {expected:,} pools, found "
                     f"{summary.queries:,}"
                 )
-            before, came = came, (sum(tally.answered for tally in tallies.values()), len(disabled))
             if not summary.missing:
                 return job, summary, tallies
-            if came == before:
+            before = progress
+            progress = sum(tally.answered for tally in tallies.values()), len(disabled)
+            if progress == before:
                 raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
 
     def _ask(self, job: Job) -> tuple[dict[str, Tally], dict[str, Disabled]]:
@@ -93,7 +94,9 @@ class Sweeps:
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
-        tallies, reason, disabled = self._executor.ask([*_groups(job)], self._planned, self._watch)
+        tallies, reason, disabled = self._executor.ask(
+            [*_groups(job)], self._count.planned, self._watch
+        )
         over = any(entry.is_over_budget for entry in disabled.values())
         nobody = len(disabled) == len(job.panel) and not over
         if reason or nobody:
@@ -106,7 +109,7 @@ class Sweeps:
         """Turn replies into results; what scores need is learned from some queries first."""
         options, learned = job.options, None
         if load_protocol(options.protocol).learns(options):
-            some = replace(job, only=choose_sample(self._places, self._human))
+            some = replace(job, only=choose_sample(self._count.places, self._human))
             sample = self._executor.build(some, partial(ResultsBuilder, some, None))
             learned = learn(sample, options, job.panel, self._human)
         blocks = self._executor.build(job, partial(ResultsBuilder, job, learned))
@@ -132,7 +135,7 @@ def _groups(job: Job) -> Iterator[AskedJudges]:
 
 
 class ResultsBuilder:
-    """Builds the results of whole pools: judgments, failures and scores."""
+    """Builder of the results of whole pools: judgments, failures and scores."""
 
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned

@@ -1,10 +1,9 @@
 """Write the results of pools to files, and sum them up in figures."""
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from math import fsum, isnan
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from math import fsum, isfinite, isnan
 from typing import Any, Self
 
 import fsspec
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 from zelo_ray.files.run_record import find_record
 from zelo_ray.files.tables import ResultsWriter, schema_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import TABLES, load_protocol
+from zelo_ray.protocols import TABLES, Protocol, load_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
@@ -90,205 +89,19 @@ class Summary:
             judge: Disabled(StopReason(row["code"]), row["message"])
             for judge, row in figures.get("disabled", {}).items()
         }
-        plain["unscored"] = _unscored_in(figures.get("unscored", {}))
-        plain["servers"] = _servers_in(figures.get("servers", {}))
+        plain["unscored"] = {
+            query_id: Unscored(UnscoredReason(row["code"]), row["message"])
+            for query_id, row in figures.get("unscored", {}).items()
+        }
+        plain["servers"] = {
+            judge: ServerFigures(**row) for judge, row in figures.get("servers", {}).items()
+        }
         return cls(out, **plain)
 
     @property
     def complete(self) -> bool:
         """Return whether every line was read, every request answered and every pool scored."""
         return not (self.failures or self.rejected or self.unscored or self.disabled)
-
-
-def _unscored_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Unscored]:
-    """Return queries without scores, with the reason, from rows as of JSON."""
-    return {
-        query_id: Unscored(UnscoredReason(row["code"]), row["message"])
-        for query_id, row in rows.items()
-    }
-
-
-def _servers_in(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, ServerFigures]:
-    """Return what is known of the judges' servers, from rows as of JSON."""
-    return {judge: ServerFigures(**row) for judge, row in rows.items()}
-
-
-def _failure_reason(failure: Mapping[str, Any]) -> str:
-    judge = failure["judge"]
-    return f"{judge}: {failure['status']}, {strip_name(failure['reason'], judge)}"
-
-
-@dataclass(frozen=True, slots=True)
-class ResultTables:
-    """The tables and lines that are written from results."""
-
-    tables: Mapping[str, pa.Schema]
-    lines: Sequence[str]
-    judgments: Sequence[str]
-    """the tables whose rows count as judgments"""
-
-    @classmethod
-    def for_options(cls, options: AnnotateOptions) -> Self:
-        """Return what a job writes."""
-        protocol = load_protocol(options.protocol)
-        records = {
-            **protocol.tables,
-            "failures": Failure,
-            "scores": protocol.scores_of(options).record,
-        }
-        tables = {name: schema_of(record) for name, record in records.items()}
-        judgments = [name for name, kind in protocol.judgments.items() if kind.counts]
-        return cls(tables, [LINES], judgments)
-
-
-@dataclass(slots=True)
-class ResultCounts:
-    """Figures summed over the results of pools."""
-
-    queries: int = 0
-    documents: int = 0
-    scored: int = 0
-    judgments: int = 0
-    failures: int = 0
-    missing: int = 0
-    ambiguous: int = 0
-    ungraded: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-    judgments_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
-    answers_by_judge: dict[str, int] = field(default_factory=dict)
-    failures_by_judge: dict[str, dict[str, int]] = field(default_factory=dict)
-    rows_by_table: dict[str, int] = field(default_factory=dict)
-    servers: dict[str, ServerFigures] = field(default_factory=dict)
-    unscored: dict[str, Unscored] = field(default_factory=dict)
-    errors: list[float] = field(default_factory=list)
-    """numbers that add up to the sum of the standard errors, of twice a float's precision"""
-    errors_of: int = 0
-    beyond: list[float] = field(default_factory=list)
-    """the same of the errors about people"""
-    beyond_of: int = 0
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` gives."""
-        figures = orjson.loads(text)
-        figures["servers"] = _servers_in(figures["servers"])
-        return cls(**{**figures, "unscored": _unscored_in(figures["unscored"])})
-
-    def to_json(self) -> str:
-        """Return the figures as they travel."""
-        return orjson.dumps(asdict(self)).decode()
-
-    def add(self, block: pa.Table, written: ResultTables) -> None:
-        """Add the figures of a block of results."""
-        sizes = {name: pc.sum(pc.list_value_length(block[name])).as_py() for name in written.tables}
-        counts = {name: size or 0 for name, size in sizes.items()}
-        for name, size in counts.items():
-            self.rows_by_table[name] = self.rows_by_table.get(name, 0) + size
-        errors, beyond = list[float](), list[float]()
-        for scores in block["scores"].to_pylist():
-            errors += [e for score in scores if math.isfinite(e := score["std_error"])]
-            beyond += [e for score in scores if math.isfinite(e := score["truth_error"])]
-            self.ambiguous += sum(score.get("ambiguous", False) for score in scores)
-            self.ungraded += any(isnan(s.get("absolute_score", 0.0)) for s in scores)
-        self.errors, self.errors_of = _summed(self.errors + errors), self.errors_of + len(errors)
-        self.beyond, self.beyond_of = _summed(self.beyond + beyond), self.beyond_of + len(beyond)
-        self.queries += block.num_rows
-        self.documents += sum(block["documents"].to_pylist())
-        self.missing += sum(block["missing"].to_pylist())
-        self.judgments += sum(counts[name] for name in written.judgments)
-        self.failures += counts["failures"]
-        self.scored += counts.get("scores", 0)
-        for failures in block["failures"].to_pylist():
-            self._add_reasons(Counter(map(_failure_reason, failures)))
-            for failure in failures:
-                _count(self.failures_by_judge, failure["judge"], failure["status"])
-        answers = list[pa.Table]()
-        for name in written.judgments:
-            lists = block[name].combine_chunks()
-            rows = pc.list_flatten(lists)
-            judges = pc.struct_field(rows, "judge")
-            for row in judges.value_counts().to_pylist():
-                _count(self.judgments_by_judge, row["values"], name, row["counts"])
-            has_key = rows.type.get_field_index("key") >= 0  # a debate has several
-            keys = pc.struct_field(rows, "key") if has_key else pa.array(map(str, range(len(rows))))
-            query = pc.list_parent_indices(lists)
-            answers.append(pa.table({"query": query, "judge": judges, "key": keys}))
-        if answers:
-            requests = pa.concat_tables(answers).group_by(["query", "judge", "key"]).aggregate([])
-            for row in requests["judge"].value_counts().to_pylist():
-                judge, times = row["values"], row["counts"]
-                self.answers_by_judge[judge] = self.answers_by_judge.get(judge, 0) + times
-        for servers in block["servers"].to_pylist():
-            self._add_servers(_servers_in(orjson.loads(servers)))
-        query_ids, reasons = block["query_id"].to_pylist(), block["unscored"].to_pylist()
-        rows = zip(query_ids, reasons, strict=True)
-        self.unscored |= _unscored_in({query_id: row for query_id, row in rows if row})
-
-    def join(self, later: "ResultCounts") -> None:
-        """Add the figures of later blocks."""
-        for figure in fields(self):
-            if isinstance(value := getattr(later, figure.name), int):
-                setattr(self, figure.name, getattr(self, figure.name) + value)
-        self._add_reasons(later.reasons)
-        for judge, times in later.answers_by_judge.items():
-            self.answers_by_judge[judge] = self.answers_by_judge.get(judge, 0) + times
-        for name, size in later.rows_by_table.items():
-            self.rows_by_table[name] = self.rows_by_table.get(name, 0) + size
-        for name in ("judgments_by_judge", "failures_by_judge"):
-            for judge, counts in getattr(later, name).items():
-                for kind, count in counts.items():
-                    _count(getattr(self, name), judge, kind, count)
-        self._add_servers(later.servers)
-        self.unscored |= later.unscored
-        self.errors, self.beyond = self.errors + later.errors, self.beyond + later.beyond
-
-    def _add_reasons(self, reasons: Mapping[str, int]) -> None:
-        for reason, count in reasons.items():
-            if reason in self.reasons or len(self.reasons) < _REASONS:
-                self.reasons[reason] = self.reasons.get(reason, 0) + count
-
-    def _add_servers(self, servers: Mapping[str, ServerFigures]) -> None:
-        for judge, figures in servers.items():
-            self.servers.setdefault(judge, ServerFigures()).add(figures)
-
-    def summary(self, out: str) -> Summary:
-        """Return these figures as the summary of a run."""
-        figures = {figure.name: getattr(self, figure.name) for figure in fields(self)}
-        del figures["rows_by_table"]
-        errors, of = figures.pop("errors"), figures.pop("errors_of")
-        beyond, people = figures.pop("beyond"), figures.pop("beyond_of")
-        return Summary(
-            out=out,
-            **figures,
-            std_error=fsum(errors) / of if of else None,
-            truth_error=fsum(beyond) / people if people else None,
-        )
-
-
-def _count(by_judge: dict[str, dict[str, int]], judge: str, kind: str, times: int = 1) -> None:
-    counts = by_judge.setdefault(judge, {})
-    counts[kind] = counts.get(kind, 0) + times
-
-
-def _summed(values: Sequence[float]) -> list[float]:
-    """Return a sum and its rounding error, so that the split into blocks matters little."""
-    total = fsum(values)
-    return [total, fsum([*values, -total])]
-
-
-def add_blocks(
-    results: ResultsWriter, blocks: Iterable[pa.Table], written: ResultTables
-) -> ResultCounts:
-    """Write blocks of what `build_results` gave, in order, and sum their figures."""
-    counted = ResultCounts()
-    for block in blocks:
-        for name, schema in written.tables.items():
-            structs = block[name].combine_chunks().flatten()
-            results.add(name, pa.Table.from_struct_array(structs).cast(schema))
-        for line in block["annotated"].to_pylist() if written.lines else ():
-            results.add_line(LINES, line)
-        counted.add(block, written)
-    return counted
 
 
 def write_results(blocks: Iterable[pa.Table], options: AnnotateOptions) -> Summary:
@@ -298,14 +111,88 @@ def write_results(blocks: Iterable[pa.Table], options: AnnotateOptions) -> Summa
         blocks: what `build_results` gave.
         options: of the job.
     """
-    written = ResultTables.for_options(options)
-    with ResultsWriter(options.out, written.tables, written.lines) as results:
-        counted = add_blocks(results, blocks, written)
-    remove_foreign(options, counted.rows_by_table)
-    return counted.summary(options.out)
+    protocol, summary = load_protocol(options.protocol), Summary(options.out)
+    records = {**protocol.tables, "failures": Failure, "scores": protocol.scores_of(options).record}
+    schemas = {name: schema_of(record) for name, record in records.items()}
+    rows = Counter[str]()
+    errors = dict[str, list[float]](std_error=[], truth_error=[])
+    with ResultsWriter(options.out, schemas, [LINES]) as results:
+        for block in blocks:
+            for name, schema in schemas.items():
+                structs = block[name].combine_chunks().flatten()
+                results.add(name, pa.Table.from_struct_array(structs).cast(schema))
+                rows[name] += len(structs)
+            for line in block["annotated"].to_pylist():
+                results.add_line(LINES, line)
+            _count_pools(summary, block)
+            _count_scores(summary, block, errors)
+            _count_answers(summary, block, protocol)
+    summary.judgments = sum(rows[name] for name in _counted(protocol))
+    summary.failures, summary.scored = rows["failures"], rows["scores"]
+    std_errors, truth_errors = errors.values()
+    summary.std_error = fsum(std_errors) / len(std_errors) if std_errors else None
+    summary.truth_error = fsum(truth_errors) / len(truth_errors) if truth_errors else None
+    _remove_other_tables(options, rows)
+    return summary
 
 
-def remove_foreign(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
+def _counted(protocol: Protocol) -> list[str]:
+    """Return the tables whose rows count as judgments."""
+    return [name for name, kind in protocol.judgments.items() if kind.counts]
+
+
+def _count_pools(summary: Summary, block: pa.Table) -> None:
+    summary.queries += block.num_rows
+    summary.documents += sum(block["documents"].to_pylist())
+    summary.missing += sum(block["missing"].to_pylist())
+    for query_id, row in zip(
+        block["query_id"].to_pylist(), block["unscored"].to_pylist(), strict=True
+    ):
+        if row:
+            reason = Unscored(UnscoredReason(row["code"]), row["message"])
+            summary.unscored[query_id] = reason
+    for servers in block["servers"].to_pylist():
+        for judge, figures in orjson.loads(servers).items():
+            summary.servers.setdefault(judge, ServerFigures()).add(ServerFigures(**figures))
+
+
+def _count_scores(summary: Summary, block: pa.Table, errors: Mapping[str, list[float]]) -> None:
+    for scores in block["scores"].to_pylist():
+        for name, values in errors.items():
+            values.extend(filter(isfinite, (score[name] for score in scores)))
+        summary.ambiguous += sum(score.get("ambiguous", False) for score in scores)
+        summary.ungraded += any(isnan(score.get("absolute_score", 0.0)) for score in scores)
+
+
+def _count_answers(summary: Summary, block: pa.Table, protocol: Protocol) -> None:
+    for failure in (failure for row in block["failures"].to_pylist() for failure in row):
+        judge, status = failure["judge"], failure["status"]
+        reason = f"{judge}: {status}, {strip_name(failure['reason'], judge)}"
+        if reason in summary.reasons or len(summary.reasons) < _REASONS:
+            summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
+        _add(summary.failures_by_judge.setdefault(judge, {}), status, 1)
+    answers = list[pa.Table]()
+    for name in _counted(protocol):
+        lists = block[name].combine_chunks()
+        rows = pc.list_flatten(lists)
+        judges = pc.struct_field(rows, "judge")
+        for row in judges.value_counts().to_pylist():
+            _add(summary.judgments_by_judge.setdefault(row["values"], {}), name, row["counts"])
+        has_key = rows.type.get_field_index("key") >= 0  # a debate has several
+        keys = pc.struct_field(rows, "key") if has_key else pa.array(map(str, range(len(rows))))
+        query = pc.list_parent_indices(lists)
+        answers.append(pa.table({"query": query, "judge": judges, "key": keys}))
+    if answers:
+        requests = pa.concat_tables(answers).group_by(["query", "judge", "key"]).aggregate([])
+        for row in requests["judge"].value_counts().to_pylist():
+            _add(summary.answers_by_judge, row["values"], row["counts"])
+
+
+def _add(counts: dict[str, int], name: str, number: int) -> None:
+    counts[name] = counts.get(name, 0) + number
+
+
+def _remove_other_tables(options: AnnotateOptions, rows: Mapping[str, int]) -> None:
     """Remove tables of earlier runs that this protocol does not write, and those without a row."""
     protocol = load_protocol(options.protocol)
     before = find_record(options.out).get("before") or {}

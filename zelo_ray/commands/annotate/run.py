@@ -27,7 +27,7 @@ from zelo_ray.engine.job import (
     with_absolute_places,
 )
 from zelo_ray.engine.learning import read_human_grades
-from zelo_ray.engine.ledger import describe_damage, salt_of, sum_paid, sum_spent
+from zelo_ray.engine.ledger import Paid, describe_damage, salt_of, sum_paid
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.preflight import (
     check_spending,
@@ -166,29 +166,33 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
             watch.say(f"Up to date: {judgments} on {queries}, nothing to do.")
             return last
         shards, set_aside = files_to_judge(options, shards, watch)
-        job, census, in_all = _plan(options, panel, shards, watch)
+        job, found, in_all = _plan(options, panel, shards, watch)
         timer.lap("read")
         in_batches = {judge.name for judge in panel if goes_in_batches(judge, options)}
-        paid = check_spending(options, {judge.name: judge for judge in panel}, watch, in_batches)
-        spent = paid.dollars if spent is None else spent + paid.of_damage
+        judges = {judge.name: judge for judge in panel}
+        spent_in_all, paid = check_spending(options, judges, watch, in_batches)
+        spent = spent_in_all if spent is None else spent + paid.damage_dollars
         missing = 0
         if not options.collect:
             refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
-            missing = _count_missing(options.ledger_dir, census.planned)
+            missing = _count_missing(paid, found.planned)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(job.run_id, options.max_usd, spent)
-        lines, size = JobLines(shards, census.held), JobSize(missing, census.bytes)
+        lines, size = JobLines(shards, found.lines), JobSize(missing, found.bytes)
         timer.lap("check")
         with executor_of(options, run, lines, size, watch) as executor:
             timer.lap("start")
-            begun = {"shards": find_shards(options.inputs, options.out), "queries": census.pools}
+            begun = {
+                "shards": find_shards(options.inputs, options.out),
+                "queries": found.pools,
+            }
             record_start(options.out, RUN, _record(job) | begun)
-            sweeps = Sweeps(job, census, executor=executor, watch=watch, timer=timer, human=human)
+            sweeps = Sweeps(job, found, executor=executor, watch=watch, timer=timer, human=human)
             job, summary, tallies = sweeps.run()
-        summary.rejected, summary.disabled = set_aside + census.rejected, dict(job.disabled)
+        summary.rejected, summary.disabled = set_aside + found.rejected, dict(job.disabled)
         summary.pilot_of = in_all if job.only else 0
-        summary.notes += [*census.own, *input_notes]
+        summary.notes += [*found.own, *input_notes]
         _add_spending(summary, job, tallies)
         summary.seconds = timer.laps
         _write_record(job, summary, tallies, fingerprint)
@@ -202,16 +206,16 @@ def _plan(
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
     counts = request_counters(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep)
-    in_all = census = count(show=options.show_query, metadata=options.show_metadata)
+    in_all = found = count(show=options.show_query, metadata=options.show_metadata)
     only = None
-    if options.pilot is not None and options.pilot < census.pools:
-        only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
-        census = count(only=Job(options, panel, "", frozenset(), only).includes)
-    refuse_fewer_queries(options, (query_id for _, _, query_id in census.places))
+    if options.pilot is not None and options.pilot < found.pools:
+        only = frozenset(pilot_lines(found.places, options.pilot, options.seed))
+        found = count(only=Job(options, panel, "", frozenset(), only).includes)
+    refuse_fewer_queries(options, (query_id for _, _, query_id in found.places))
     prefix = "up to " if load_protocol(options.protocol).max_rounds != 1 else ""
-    planned = f"{prefix}{counted(sum(census.planned.values()), 'request')}"
+    planned = f"{prefix}{counted(sum(found.planned.values()), 'request')}"
     watch.say(
-        f"{counted(census.pools, 'query', 'queries')}, {counted(census.documents, 'document')}: "
+        f"{counted(found.pools, 'query', 'queries')}, {counted(found.documents, 'document')}: "
         f"{planned} to {', '.join(judge.name for judge in panel)}"
     )
     for line in (*in_all.reports, *in_all.own):
@@ -219,14 +223,18 @@ def _plan(
     if not options.collect:
         refuse_pending_batches(options, panel, watch)
     warn_of_settings(options, panel, watch)
-    return Job(options, panel, new_run_id(), frozenset(census.repeated), only), census, in_all.pools
+    return (
+        Job(options, panel, new_run_id(), frozenset(found.repeated), only),
+        found,
+        in_all.pools,
+    )
 
 
-def _count_missing(ledger_dir: str, planned: Mapping[str, int]) -> int:
+def _count_missing(paid: Paid, planned: Mapping[str, int]) -> int:
     """Return how many requests are not recorded, if the ledger holds no answers to others."""
     rows = Counter[str]()
-    for (_, judge), total in sum_paid(ledger_dir).totals.items():
-        rows[judge] += total.rows
+    for (_, judge), total in paid.totals.items():
+        rows[judge] += total.replies
     return sum(max(0, number - rows[judge]) for judge, number in planned.items())
 
 
@@ -235,9 +243,9 @@ def _add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> N
     options = job.options
     caution = load_protocol(options.protocol).caution
     summary.notes += [caution] if caution else []
-    paid = sum_spent(options.ledger_dir, job.run_id)
-    summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
-    summary.dollars, summary.unpriced = paid.of_run, paid.unpriced_of_run
+    paid = sum_paid(options.ledger_dir)
+    summary.dollars_in_all, summary.damaged = paid.all_dollars, len(paid.damaged)
+    summary.dollars, summary.unpriced = paid.dollars(job.run_id), paid.unpriced(job.run_id)
     summary.maybe_dollars = sum_possibly_billed(options.ledger_dir)
     if summary.maybe_dollars:
         silent = sum_uncounted(options.ledger_dir)

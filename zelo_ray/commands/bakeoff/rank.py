@@ -109,12 +109,12 @@ class Rankers:
         """
         options, planned = self.options, count.planned
         judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
-        paid = check_spending(options, judges, watch)
+        spent, paid = check_spending(options, judges, watch)
         panels = [(self.by_name[name][1], (judge,)) for name, judge in judges.items()]
-        refuse_small_cap(options.max_usd, paid.dollars, panels, lines.shards)
+        refuse_small_cap(options.max_usd, spent, panels, lines.shards)
         if options.max_usd is not None:
-            watch.budget(options.max_usd, paid.dollars)
-        run = CoordinatedRun(self.run_id, options.max_usd, paid.dollars)
+            watch.budget(options.max_usd, spent)
+        run = CoordinatedRun(self.run_id, options.max_usd, spent)
         gpus = options.num_gpus
         size = JobSize(sum(planned.values()), count.bytes, options.actors * sum(gpus.values()))
         with executor_of(options, run, lines, size, watch) as executor:

@@ -133,7 +133,7 @@ def _run(
         salt_of(options.ledger_dir)  # fails early if the ledger cannot be used
         start = {"kind": "bakeoff", "options": options.model_dump(mode="json"), **about}
         record_start(options.out, RUN, start | {"queries": pools.count.pools})
-        asked = rankers.ask(JobLines(pools.shards, pools.count.held), pools.count, watch)
+        asked = rankers.ask(JobLines(pools.shards, pools.count.lines), pools.count, watch)
     truth, runs, doubts = without_own(truth, asked.runs | files, pools, given)
     _refuse_strangers(runs, asked, truth, options.truth)
     measured = measure(Truth(truth), runs, options)

@@ -192,8 +192,8 @@ def collect_items(
     shards = find_shards(options.inputs, options.out)
     shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
-    census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
-    for message in (*census.reports, *census.own):
+    input_count = count_input(shards, {}, folder, keep=keep, show=options.show_query)
+    for message in (*input_count.reports, *input_count.own):
         watch.say(message)
     names = (CHOICE, TEST) if options.halves else (ALL,)
     parts = {name: Part(f"{folder.rstrip('/')}/pools-{name}.jsonl") for name in names}
@@ -201,7 +201,7 @@ def collect_items(
     with ExitStack() as files:
         opened = {n: files.enter_context(open_for_writing(part.pools)) for n, part in parts.items()}
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
-            if not line.pool or (line.file, line.number) in census.repeated:
+            if not line.pool or (line.file, line.number) in input_count.repeated:
                 continue
             query_id = line.pool.query_id
             doc_ids = [document.id for document in line.pool.documents[: options.document_limit]]
@@ -216,7 +216,7 @@ def collect_items(
                 parts[name].queries += 1
                 opened[name].write(line.raw + b"\n")
     if not any(part.items for part in parts.values()):
-        ids = (query_id for _, _, query_id in census.places)
+        ids = (query_id for _, _, query_id in input_count.places)
         why = explain_mismatch(options.human, {*people.judgments}, "the input", ids)
         if found:
             why = f"of labelled queries, such as {found!r}, it has no two documents that people "
@@ -227,7 +227,7 @@ def collect_items(
             "--halves: all labelled queries of the input are in the same half, which follows from "
             "their texts; it takes one to choose on and one to test on, so label more"
         )
-    rejected, known = rejected + census.rejected, sum(map(len, people.judgments.values()))
+    rejected, known = rejected + input_count.rejected, sum(map(len, people.judgments.values()))
     what = f"{known:,} judgments in {options.human}"
     where = f"the first {options.document_limit} documents" if options.document_limit else "input"
     notes = {

@@ -10,7 +10,7 @@ import fsspec
 import orjson
 
 from zelo_ray.engine.durable import explain_file_errors, write_durably
-from zelo_ray.engine.ledger.listing import folder_of
+from zelo_ray.engine.ledger.segments import ledger_folder
 from zelo_ray.errors import LedgerError
 
 _VERSION = 2
@@ -30,7 +30,7 @@ def salt_of(out: str, *, keep: bool = True) -> str:
     Raises:
         LedgerError: it cannot be read or written, or the ledger was asked by other prompts.
     """
-    fs, folder = folder_of(out)
+    fs, folder = ledger_folder(out)
     name = f"{folder}/{_FILE}"
     if salt := _read(fs, name):
         return salt

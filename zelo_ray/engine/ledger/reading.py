@@ -1,71 +1,53 @@
 """Read many lines at given places with few large reads."""
 
-import contextlib
-import os
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from pathlib import Path
 
 import fsspec
-import numpy as np
-from numpy.typing import NDArray
 
-_GAPS = {True: 2**14, False: 2**16}
-"""Gap in bytes up to which two reads become one: on a disk, and elsewhere."""
-
-_Spans = list[tuple[str, int, int]]
+_DISK_GAP, _STORE_GAP = 2**14, 2**16  # bytes between two lines up to which they are read together
 
 
 def read_lines_at(
-    fs: fsspec.AbstractFileSystem,
-    paths: Sequence[str],
-    segment: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    length: NDArray[np.int64],
+    fs: fsspec.AbstractFileSystem, places: Sequence[tuple[str, int, int]]
 ) -> list[bytes | Exception]:
     """Return the lines at some places, or for each the error that prevents reading it.
 
     Args:
         fs: the storage.
-        paths: of segments.
-        segment: by place the number of its path.
-        offset: by place where it begins, in bytes.
-        length: by place its bytes.
+        places: path, where the line begins in bytes, and its length.
     """
-    if not len(segment):
-        return []
-    local = "file" in fs.protocol
-    order = np.lexsort((offset, segment))
-    segments, begins = segment[order], offset[order]
-    ends = begins + length[order]
-    apart = (segments[1:] != segments[:-1]) | (begins[1:] > ends[:-1] + _GAPS[local])
-    firsts = [0, *(np.flatnonzero(apart) + 1).tolist(), len(order)]
-    spans = [
-        (paths[segments[first]], int(begins[first]), int(ends[first:last].max()))
-        for first, last in pairwise(firsts)
-    ]
-    lines: list[bytes | Exception] = [b""] * len(order)
-    places = list(zip(order.tolist(), begins.tolist(), ends.tolist(), strict=True))
-    chunks = _from_disk(spans) if local else _from_store(fs, spans)
-    for number, chunk in enumerate(chunks):
-        start = spans[number][1]
-        for at, begin, end in places[firsts[number] : firsts[number + 1]]:
-            lines[at] = chunk[begin - start : end - start] if isinstance(chunk, bytes) else chunk
+    is_local = "file" in fs.protocol
+    gap = _DISK_GAP if is_local else _STORE_GAP
+    paths, begins, ends = list[str](), list[int](), list[int]()
+    members = list[list[int]]()  # of each read, the places in it
+    for number in sorted(range(len(places)), key=places.__getitem__):
+        path, begin, length = places[number]
+        if not (paths and paths[-1] == path and begin <= ends[-1] + gap):
+            paths.append(path)
+            begins.append(begin)
+            ends.append(begin)
+            members.append([])
+        ends[-1] = max(ends[-1], begin + length)
+        members[-1].append(number)
+    chunks: Sequence[bytes | Exception] = []
+    if is_local:
+        chunks = [*map(_read_disk, paths, begins, ends)]
+    elif paths:
+        chunks = fs.cat_ranges(paths, begins, ends, on_error="return")
+    lines: list[bytes | Exception] = [b""] * len(places)
+    for start, chunk, numbers in zip(begins, chunks, members, strict=True):
+        for number in numbers:
+            _, begin, length = places[number]
+            at = begin - start
+            lines[number] = chunk[at : at + length] if isinstance(chunk, bytes) else chunk
     return lines
 
 
-def _from_disk(spans: _Spans) -> Iterator[bytes | Exception]:
-    with contextlib.ExitStack() as files:
-        opened = dict[str, int]()
-        for path, begin, end in spans:
-            try:
-                if path not in opened:
-                    opened[path] = os.open(path, os.O_RDONLY)
-                    files.callback(os.close, opened[path])
-                yield os.pread(opened[path], end - begin, begin)
-            except OSError as error:
-                yield error
-
-
-def _from_store(fs: fsspec.AbstractFileSystem, spans: _Spans) -> Iterator[bytes | Exception]:
-    paths, begins, ends = (list(column) for column in zip(*spans, strict=True))
-    yield from fs.cat_ranges(paths, begins, ends, on_error="return")
+def _read_disk(path: str, begin: int, end: int) -> bytes | Exception:
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            file.seek(begin)
+            return file.read(end - begin)
+    except OSError as error:
+        return error

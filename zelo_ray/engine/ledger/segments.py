@@ -1,22 +1,86 @@
-"""Read and write lines of a ledger segment: a reply as JSON, ending in a checksum of all before it.
+"""Segments of the ledger: their lines, their names, and how they are listed.
 
-The format is part of a segment's file name, so that a damaged line is never read in another format.
+A line is a reply as JSON that ends in a checksum of all before it. The format is part of a
+segment's file name, so that a damaged line is never read in another format.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+import fsspec
 import orjson
 
+from zelo_ray.errors import LedgerError
 from zelo_ray.records import Reply
 
+FOLDER = "replies"
 ENDING = ".v2.jsonl"
 _CHECKSUM = b',"crc32":"%08x"}\n'
 _CHECKSUM_BYTES = len(_CHECKSUM % 0)
 _NAMES = frozenset(Reply._fields)
+_JUDGE = b'","judge":"'  # what follows a key
+_STAMPS = ("ETag", "etag", "mtime", "LastModified", "updated", "last_modified", "created")
 _values = itemgetter(*Reply._fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment as the storage lists it."""
+
+    size: int
+    stamp: str
+    """what tells whether it has been written to since; empty where nothing does"""
+
+
+def ledger_folder(out: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """Return the storage of an output directory or URL, and the folder of its ledger there."""
+    fs, root = fsspec.url_to_fs(out)
+    return fs, f"{root.rstrip('/')}/{FOLDER}"
+
+
+def list_segments(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, Segment]:
+    """Return the segments in a folder by name, in the order of their names.
+
+    Raises:
+        LedgerError: another version of this program wrote there.
+    """
+    fs.invalidate_cache()
+    segments = dict[str, Segment]()
+    for path, info in sorted(fs.find(folder, detail=True).items()):
+        if path.endswith(".jsonl"):
+            if not path.endswith(ENDING):
+                raise LedgerError(
+                    f"{path}: another version of zelo_ray wrote it; name another --out or --ledger"
+                )
+            stamp = next((info[name] for name in _STAMPS if info.get(name)), "")
+            text = str(stamp.timestamp() if isinstance(stamp, datetime) else stamp)
+            segments[path.removeprefix(f"{folder}/")] = Segment(info["size"], text)
+    return segments
+
+
+def read_segment(
+    fs: fsspec.AbstractFileSystem, path: str, start: int = 0, judges: Collection[str] | None = None
+) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+    """Yield the whole lines of a segment with offsets and rows; a damaged line has None.
+
+    A last line that a crash cut short is none. Where only some judges are wanted, a line that says
+    it is another's is passed over unread: its row is empty.
+    """
+    wanted = None
+    if judges is not None:
+        wanted = tuple(_JUDGE[:-1] + orjson.dumps(name) + b"," for name in judges)
+    data, at = fs.cat_file(path, start=start), 0
+    while end := data.find(b"\n", at) + 1:
+        line = data[at:end]
+        if wanted is not None and line.startswith(_JUDGE, 40) and not line.startswith(wanted, 40):
+            yield start + at, line, {}
+        else:
+            yield start + at, line, parse_row(line)
+        at = end
 
 
 def reply_to_line(reply: Reply) -> bytes:
@@ -47,9 +111,6 @@ def reply_from_row(row: Mapping[str, Any]) -> Reply:
     return Reply(*_values(row))
 
 
-def complete_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset and bytes of each line, without a last line that a crash cut short."""
-    start = 0
-    while end := data.find(b"\n", start) + 1:
-        yield start, data[start:end]
-        start = end
+def count_replies(line: bytes) -> int:
+    """Return how many replies a damaged line held, as far as it shows."""
+    return max(1, line.count(b'{"key":"'))

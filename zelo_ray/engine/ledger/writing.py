@@ -8,8 +8,7 @@ import fsspec
 
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.durable import explain_file_errors
-from zelo_ray.engine.ledger.listing import FOLDER
-from zelo_ray.engine.ledger.segments import ENDING
+from zelo_ray.engine.ledger.segments import ENDING, FOLDER
 from zelo_ray.engine.lock import share_writing
 from zelo_ray.errors import LedgerError
 from zelo_ray.files.storage import sync_path
