@@ -706,7 +706,7 @@ def test_the_packages_and_the_jobs_are_those_that_were_given():
     assert given | {"scipy", "fsspec"} <= named
     top = {"pyproject.toml", "README.md", "zelo_ray", "jobs", "cluster.yaml", "tests", "data"}
     assert top <= {path.name for path in crash.ROOT.iterdir()}
-    assert {"annotate.py", "bakeoff.py"} <= {path.name for path in (crash.ROOT / "jobs").iterdir()}
+    assert {"run.py", "kubernetes"} <= {path.name for path in (crash.ROOT / "jobs").iterdir()}
 
 
 def test_metrics_are_parquet_and_batches_come_to_what_calls_come_to(stage):
