@@ -153,7 +153,7 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
                         environ["RAY_ADDRESS"] = address
                         flags_of = ("--judges", f"openai:{MODEL}", "--actors", str(how))
                         run = crash.annotate(folder / "shards", own / "out", environ, *flags_of)
-                        status, printed = crash.finish(run, timeout=seconds * 5)
+                        status, printed = crash.finish(run)
                         assert status == 0, printed
                 took = time.monotonic() - began
                 server_url = environ["OPENAI_BASE_URL"].partition("/openai")[0]
@@ -190,7 +190,7 @@ def measure_llmock(seconds: float, rpm: int = 600) -> None:
             began = time.monotonic()
             judge = ("--judges", f"openai:{MODEL}")
             run = crash.annotate(folder / "pools.jsonl", folder / "out", environ, *judge)
-            crash.finish(run, timeout=seconds * 5)
+            crash.finish(run)
             took, verdict = time.monotonic() - began, json.load(urlopen(f"{url}/_llmock/verdict"))
             server.terminate()
         record = json.loads((folder / "out" / "run.json").read_text())
