@@ -126,7 +126,7 @@ def test_nothing_is_kept_that_code_which_may_change_unseen_would_make_wrong(inst
         options = options_of(protocol=protocol, out=str(tmp_path))
         assert RequestPlans(options)._in_use == (protocol == "zelo")
         panel = build_panel((judge,), {}, {})
-        assert bool(RunFingerprint(options, panel, ())._inputs) == kept
+        assert bool(RunFingerprint(options, panel, ())._made_of) == kept
 
 
 def test_a_provider_judges_by_its_plain_name(install):

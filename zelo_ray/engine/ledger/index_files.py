@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Collection
 from pathlib import Path
-from stat import S_IFDIR
+from stat import S_ISDIR
 
 import fsspec
 
@@ -94,10 +94,11 @@ def _place_on_node(fs: fsspec.AbstractFileSystem, folder: str) -> Path:
 
 def _is_private(home: Path) -> bool:
     """Return whether a folder is there that only this user may enter."""
-    if not home.is_dir():
+    try:
+        stat = home.lstat()
+    except FileNotFoundError:
         return False
-    stat = home.lstat()
-    return (stat.st_mode, stat.st_uid) == (S_IFDIR | 0o700, os.getuid())
+    return S_ISDIR(stat.st_mode) and stat.st_uid == os.getuid() and not stat.st_mode & 0o77
 
 
 def _write_on_node(fs: fsspec.AbstractFileSystem, folder: str, run_id: str) -> None:
