@@ -22,9 +22,7 @@ FIRST = 20
 """First requests of a judge: where none of them gives a judgment, the others will not either."""
 _UNREACHED = 3  # calls in a row that made no connection: no prompt is at fault there
 _REQUESTS = 5  # different ones in a row without an answer; a few prompts may be at fault themselves
-_FEWEST = (
-    3  # calls of one request that was told 502 or 503; requests whose prompts are not at fault
-)
+_FEWEST = 3  # calls of a request that got a 502 or 503; requests whose prompts are not at fault
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds before a probe
 _LONG_DELAY = 120.0  # seconds: a server that asks for more is away, whatever it is asked
 _FIRST_SECONDS = 180.0

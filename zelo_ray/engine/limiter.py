@@ -87,10 +87,10 @@ class Limiter:
             rates |= {name: limit * reach for name, limit in self._account.cautious.items()}
         return rates
 
-    def learn(self, account: Account, told: Mapping[str, float]) -> None:
+    def learn(self, account: Account, reported: Mapping[str, float]) -> None:
         """Take what the user gives, and what the server's headers said last."""
         self._account = account
-        self._reported_limits.update(told)
+        self._reported_limits.update(reported)
 
     def reserve(self, cost: Mapping[str, float], now: float) -> float:
         """Reserve a place for a call of this cost; return the seconds until it may go."""

@@ -54,7 +54,7 @@ def watched(
                 "batches DIR lists them, or cancels them with --cancel"
             )
 
-    def look() -> None:
+    def show_progress() -> None:
         while not ended.wait(_SHOW_SECONDS):
             # A terminal that was closed is no file, and a coordinator may be away for a moment.
             with contextlib.suppress(Exception):
@@ -67,13 +67,13 @@ def watched(
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # as under nohup: the run goes on
         signals = signals[:2]
     before = {number: signal.signal(number, on_signal) for number in signals}
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
+    showing = threading.Thread(target=show_progress, daemon=True)
+    showing.start()
     try:
         yield
     finally:
         ended.set()
-        looking.join()
+        showing.join()
         for number, handler in before.items():
             signal.signal(number, handler)
 

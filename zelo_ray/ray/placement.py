@@ -51,10 +51,10 @@ def warn_of_missing_gpus(who: str, wanted: float) -> str:
     Raises:
         OptionError: this machine has too few; a cluster may still grow.
     """
-    held = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
-    if wanted <= held:
+    available = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
+    if wanted <= available:
         return ""
-    says = f"{who} take {wanted:g} GPUs, and there are {held:g}"
+    says = f"{who} take {wanted:g} GPUs, and there are {available:g}"
     if not _is_joined():
         raise OptionError(says)
     return f"{says}; the run waits until the cluster has grown"
