@@ -53,10 +53,13 @@ def arm(point):
         if mine and when == "after":
             die()
 
+    appended = []
+
     def append_or_die(self, replies):
-        if len(self):
+        if appended:
             die()
         append(self, replies)
+        appended.append(len(replies))
 
     if what == "ledger":
         Ledger.append = append_or_die
