@@ -316,19 +316,20 @@ def _contrasts(results: Results) -> Iterator[Section]:
     for _, group in groupby(results.rows("contrasts"), itemgetter("run_a", "run_b", "query_id")):
         documents = sorted(group, key=lambda row: row["rank_a"] or inf)
         first = documents[0]
-        sides = [f"{first[f'run_{side}']} {first[f'value_{side}']:.3f}" for side in "ab"]
-        about: list[Value] = [first["query"] or first["query_id"], *sides]
+        a, b = (f"{first[f'run_{side}']} {first[f'value_{side}']:.3f}" for side in "ab")
+        query = f"{first['query'] or first['query_id']} ({a}, {b})"
         for row in documents:
             relevance = Cell(row["relevance"], ".3g")
             ranks = [row["rank_a"] or None, row["rank_b"] or None]
-            rows.append([*about, *ranks, relevance, row["doc_id"], row["text"]])
-            about = [""] * len(about)  # in its first row alone
+            rows.append([query, row["doc_id"], *ranks, relevance, row["text"]])
+            query = ""  # in its first row alone
     if rows:
         caption = (
-            "The queries on which the best ranker, A, and its nearest rivals differ most, with the "
-            "first documents of both. A dash is a document that the truth does not know."
+            "The queries on which the best ranker, A, and its nearest rivals, B, differ most, with "
+            "the value of each and the first documents of both. A dash is a document that the "
+            "truth does not know."
         )
-        names = ("query", "A", "B", "rank by A", "rank by B", "relevance", "document", "text")
+        names = ("query", "document", "rank by A", "rank by B", "relevance", "text")
         columns = {name: itemgetter(n) for n, name in enumerate(names)}
         part = table(rows, columns, caption, file="contrasts.parquet")
         yield Section("contrasts", "Where two rankers differ most", [part])
