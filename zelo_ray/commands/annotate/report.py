@@ -77,9 +77,9 @@ def _tiles(results: Results) -> Iterator[tuple[str, Value]]:
     if not results.is_current:
         seconds = sum(summary["seconds"].values())
         yield "judged", f"in {duration(seconds)}" if seconds else None
-        yield "spent", (spent := _spent(summary["dollars"], summary["unpriced"]))
+        yield "cost", (spent := _spent(summary["dollars"], summary["unpriced"]))
         in_all = in_all if in_all != spent else None
-    yield "spent in all", in_all
+    yield "cost in all", in_all
 
 
 def _spent(dollars: float, unpriced: int) -> Value:

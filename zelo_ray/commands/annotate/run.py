@@ -47,12 +47,12 @@ from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.sweeps import Sweeps
 from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.write_results import Summary
+from zelo_ray.engine.write_results import LINES, Summary
 from zelo_ray.errors import ExitStatus, ZeloError
 from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.run_record import RUN, read_record, record_start
 from zelo_ray.files.schema import split_columns
-from zelo_ray.files.storage import find_shards, write_json
+from zelo_ray.files.storage import exists, find_shards, write_json
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.plugins import absolute_plugin_name, loaded_packages
@@ -88,14 +88,19 @@ def run(options: AnnotateOptions, watch: Watch) -> Results:
             build = partial(_with_estimate, rest=rest.report)
         except ZeloError as error:  # what was judged is shown all the same
             lines.append(f"The rest cannot be estimated: {error}")
+    record = read_record(f"{options.out}/{RUN}")
+    tables = ["scores", *record["judgments"]]
+    tables += [name for name in ("failures", "rejected") if record["summary"][name]]
+    names = [LINES, *(f"{name}.parquet" for name in tables)]
     return Results(
-        read_record(f"{options.out}/{RUN}"),
+        record,
         None,
         options.out,
         build=build,
         status=ExitStatus.COMPLETE if summary.complete else ExitStatus.INCOMPLETE,
         lines=lines,
         next_command=next_command(summary, options),
+        files=[path for path in (f"{options.out}/{name}" for name in names) if exists(path)],
         is_current=summary.up_to_date,
     )
 
