@@ -301,7 +301,7 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
     command = ["annotate", str(tmp_path / "in.jsonl"), "--out", str(out), "--judges", "openai"]
     assert main([*command, "--dry-run", "--max-usd", "4.000001"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "$4.00 spent so far" in printed
+    assert "spent so far $4.00" in printed
     assert "1 damaged line, " in printed
     assert f" asked again: replies/{segment.name} at" in printed
     assert "will exhaust the budget of $4 (--max-usd)" in printed

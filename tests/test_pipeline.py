@@ -148,12 +148,12 @@ def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str
         text=True,
         check=True,
     ).stdout
-    assert said.startswith("query tick-removal\n    How do I remove an attached tick?\n")
+    assert "\nQuery tick-removal\nHow do I remove an attached tick?\n" in said
     assert "\ntick-removal-01: score " in said
     votes = pq.read_table(sample_run[0] / "votes.parquet").to_pylist()
     pairs = {frozenset((vote["doc_id_a"], vote["doc_id_b"])) for vote in votes}
     opponents = sum("tick-removal-01" in pair for pair in pairs)
-    assert said.count("\nagainst tick-removal-") == opponents >= 5
+    assert said.count("  tick-removal-") == opponents >= 5
     assert "offline:bm25, which saw" in said
 
 

@@ -21,7 +21,7 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert not out.exists()
-    figures = told["record"]
+    figures = told["result"]
     [estimate] = figures["estimates"]
     assert (figures["requests_left"], estimate["pools"]) == (1120, 10)
     assert figures["unpriced"] == [judges[2]]
