@@ -111,7 +111,7 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     )
     assert title == "Relevance scores of 29 queries"
     assert scored.startswith("documents scored 329 · comparisons 3,948 · standard error 0.")
-    assert error.endswith("cost free")
+    assert error.endswith("spent nothing")
     assert last.startswith("results: ")
     assert follow.startswith(f"Next step: zelo-ray bakeoff --truth {out} ")
 

@@ -77,13 +77,15 @@ def _tiles(results: Results) -> Iterator[tuple[str, Value]]:
     if not results.is_current:
         seconds = sum(summary["seconds"].values())
         yield "judged", f"in {duration(seconds)}" if seconds else None
-        yield "cost", (spent := _spent(summary["dollars"], summary["unpriced"]))
+        yield "spent", (spent := _spent(summary["dollars"], summary["unpriced"]))
         in_all = in_all if in_all != spent else None
-    yield "cost in all", in_all
+    yield "spent in all", in_all
 
 
 def _spent(dollars: float, unpriced: int) -> Value:
-    return f"{format_dollars(dollars)} + ?" if unpriced else Cell(dollars, "$")
+    if unpriced:
+        return f"{format_dollars(dollars)} + ?"
+    return Cell(dollars, "$") if dollars else "nothing"
 
 
 def _notes(results: Results) -> Iterator[str]:

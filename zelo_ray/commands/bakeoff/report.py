@@ -88,7 +88,7 @@ def _tiles(results: Results, alone: str) -> dict[str, Value]:
         tiles[f"{best} minus {row.run_b}"] = difference(row)
     tiles["judged documents"] = results.record["summary"]["documents"]
     if spent := _spent(results):
-        tiles["cost"] = Cell(sum(row["value"] for row in spent), "$")
+        tiles["spent"] = Cell(sum(row["value"] for row in spent), "$")
     return tiles
 
 
