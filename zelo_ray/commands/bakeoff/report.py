@@ -166,12 +166,11 @@ def _leaderboard(results: Results, alone: str) -> list[Section]:
         f"Leaderboard{alone}",
         [*means, *({**plain, **row, "what": _COSTS[row["what"]][0]} for row in more)],
         {what: Shown(what) for what in whats} | dict(_COSTS.values()),
-        "Each ranker's mean over queries, with its interval. Two intervals may overlap and the "
-        "difference be significant: see below.",
+        _explain_means(results, queries),
         who="ranker",
         items="queries",
         file="means.parquet",
-        more=[*_share_of_pairs(results), _explain_means(results, queries)],
+        more=[*_share_of_pairs(results)],
     )
 
 
@@ -189,7 +188,8 @@ def _explain_means(results: Results, queries: int) -> str:
     sure = results.record["options"]["confidence"]
     text = (
         f"Means over {counted(queries, 'query', 'queries')} with {sure:.0%} intervals. A query "
-        "that a ranker did not rank counts as 0, a document that nobody judged as not relevant."
+        "that a ranker did not rank counts as 0, a document that nobody judged as not relevant. "
+        "Two intervals may overlap and the difference be significant: see below."
     )
     for row in pick(means_of(results), of=rankers_of(results)[0]):
         if row["queries"] < queries:
@@ -225,9 +225,8 @@ def _differences(results: Results, alone: str) -> Iterator[Section]:
     significant = sum(significance_of(row).is_significant for row in rows)
     tested = counted(count_tested(chain.from_iterable(found.values())), "comparison")
     text = (
-        f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
-        f"{'is' if significant == 1 else 'are'} significant ({TEST}, p < {ALPHA} after Holm's "
-        f"correction for {tested} by all measures)."
+        f"Significant differences by {leading}: {significant:,} of {len(rows):,} ({TEST}, p < "
+        f"{ALPHA} after Holm's correction for {tested} by all measures)."
     )
     parts.append(comparison_table(shown[:_ROWS], columns, text, len(rows)))
     yield Section("differences", f"Differences{alone}", parts)
