@@ -157,7 +157,8 @@ class Results:
         is_current: bool = False,
     ) -> None:
         self.record, self.out, self.status = record, out, status
-        self.lines, self.next_command, self.files = lines, next_command, files
+        self.lines, self.next_command = lines, next_command
+        self.files = files or [f"{out.rstrip('/')}/{name}" for name in record.get("files", ())]
         self.lead, self.notes = lead, notes
         self.is_current, self._build = is_current, build
         self.tables = {name: Table(table) for name, table in (tables or {}).items()}

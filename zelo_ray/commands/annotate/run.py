@@ -52,7 +52,7 @@ from zelo_ray.errors import ExitStatus, ZeloError
 from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.run_record import RUN, read_record, record_start
 from zelo_ray.files.schema import split_columns
-from zelo_ray.files.storage import exists, find_shards, write_json
+from zelo_ray.files.storage import find_shards, list_directory, write_json
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.plugins import absolute_plugin_name, loaded_packages
@@ -88,19 +88,14 @@ def run(options: AnnotateOptions, watch: Watch) -> Results:
             build = partial(_with_estimate, rest=rest.report)
         except ZeloError as error:  # what was judged is shown all the same
             lines.append(f"The rest cannot be estimated: {error}")
-    record = read_record(f"{options.out}/{RUN}")
-    tables = ["scores", *record["judgments"]]
-    tables += [name for name in ("failures", "rejected") if record["summary"][name]]
-    names = [LINES, *(f"{name}.parquet" for name in tables)]
     return Results(
-        record,
+        read_record(f"{options.out}/{RUN}"),
         None,
         options.out,
         build=build,
         status=ExitStatus.COMPLETE if summary.complete else ExitStatus.INCOMPLETE,
         lines=lines,
         next_command=next_command(summary, options),
-        files=[path for path in (f"{options.out}/{name}" for name in names) if exists(path)],
         is_current=summary.up_to_date,
     )
 
@@ -268,6 +263,9 @@ def _write_record(
 ) -> None:
     """Write the record of a finished run, after all its other files."""
     versions = {name: version(name) for name in _PACKAGES} | loaded_packages()
+    found = {"failures": summary.failures, "rejected": summary.rejected}
+    tables = ["scores", *load_protocol(job.options.protocol).tables, *filter(found.get, found)]
+    names, there = [LINES, *(f"{name}.parquet" for name in tables)], list_directory(job.options.out)
     record = {
         **_record(job),
         "finished": True,
@@ -276,6 +274,7 @@ def _write_record(
         "versions": versions | {"prices": table_version(job.options.prices)},
         "summary": asdict(summary),
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        "files": [name for name in names if name in (there or ())],
         FINGERPRINT: fingerprint.to_record(summary),
     }
     write_json(job.options.out, RUN, record)
