@@ -147,6 +147,7 @@ def test_a_judge_is_measured_by_the_documents_that_both_graded(tmp_path, runs):
     assert [orders[judge, "human", "tau-b"]["value"] for judge in "46"] == [1, 1]
     assert np.isnan(orders["flat", "human", "tau-b"]["value"])
     assert any("4 graded 32 of the 48 documents" in text for text in results.record["missing"])
+    assert not any("no document in common" in text for text in results.record["missing"])
 
 
 def test_without_people_a_judge_is_measured_by_the_others(tmp_path, runs):

@@ -65,7 +65,7 @@ def _report_of_changes(results: Results) -> Report:
     notes = [f"The runs differ: {note}." for note in record["notes"]]
     if queries < record["needed"]:
         needed = counted(record["needed"], "query", "queries")
-        few = f"{queries:,} are too few: no change can be significant with less than {needed}."
+        few = f"{queries:,} are too few: no change can be significant with fewer than {needed}."
         notes.append(few)
     tested = figures_section(
         "judges",
