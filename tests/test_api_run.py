@@ -78,7 +78,7 @@ with ray_session(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for a
     ways = {"try": ["protocol=graded"]}
     worth = compare(pools, human=people, judges="offline", out="worth", progress=None, **ways)
     assert [way["name"] for way in worth.record["ways"]] == ["zelo", "graded"]
-    assert load_run("worth").report.tiles == worth.report.tiles
+    assert str(load_run("worth").report.tiles) == str(worth.report.tiles)  # of few, ends are NaN
 """
 
 
