@@ -120,6 +120,7 @@ def test_a_running_event_loop_does_no_harm(servers, pools, tmp_path):
 def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(
     servers, pools, tmp_path, monkeypatch
 ):
+    crash.write_pools(pools, 12, 4)  # more than are in flight at a time
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     before = held_open()
     heard, stop = threading.Event(), LocalCoordination.request_stop
@@ -145,7 +146,7 @@ def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(
     assert "SIGINT: waiting for calls in flight" in printed
     assert "interrupted; run the same command again to resume" in printed
     answered = len(crash.answers(tmp_path))
-    assert len([*read_rows(str(tmp_path / "out"))]) == answered < 4 * 6 * 3
+    assert len([*read_rows(str(tmp_path / "out"))]) == answered < 12 * 6 * 3
     assert handlers == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert held_open() == before
     status, printed = annotate(pools, tmp_path / "out", servers)
