@@ -13,7 +13,7 @@ from zelo_ray.providers import Fatal, Provider, Settings
 from zelo_ray.providers.addresses import url_for
 from zelo_ray.providers.no_response import CONNECT_SECONDS
 from zelo_ray.providers.openai.chat import OPTIONS, TRANSPORT, ChatCompletions
-from zelo_ray.providers.openai.connection import build_body, open_client
+from zelo_ray.providers.openai.connection import build_body, import_httpx, open_client
 from zelo_ray.providers.outcome import resolve_settings
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def _open_dated(settings: Settings, url: str, version: str) -> "openai.AsyncAzur
     import httpx2  # noqa: PLC0415 - paid where it is used
     import openai  # noqa: PLC0415 - a second of import, paid where it is used
 
+    import_httpx()
     return openai.AsyncAzureOpenAI(
         api_key=settings.key or "none",
         api_version=version,

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
@@ -182,6 +184,7 @@ def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
     import httpx2  # noqa: PLC0415 - paid where it is used
     import openai  # noqa: PLC0415 - a second of import, paid where it is used
 
+    import_httpx()
     return openai.AsyncOpenAI(
         api_key=settings.key or "none",  # never empty: the SDK would look for another
         base_url=settings.base_url,
@@ -189,6 +192,15 @@ def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
         max_retries=0,
         http_client=openai.DefaultAioHttpClient(follow_redirects=False),
     )
+
+
+def import_httpx() -> None:
+    """Import httpx whole, if it is installed, since the SDK looks into it.
+
+    The SDK takes one that another thread is just importing, as other SDKs do, for a whole one.
+    """
+    if find_spec("httpx"):
+        import_module("httpx")
 
 
 def find_fault(error: Exception) -> Fault | None:
