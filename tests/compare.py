@@ -37,10 +37,7 @@ COMMANDS: dict[
     "sample-two-cycles": "annotate data/sample --judges recorded:data/recordings --cycles 2",
     "zelo": f"{_ASKED} --config votes.yaml",
     "graded": f"{_ASKED} --protocol graded --repeats 2",
-    "zelo-calls": (
-        f"{_ASKED} --protocol auto --calls-per-document 5",
-        f"{_ASKED} --calls-per-document 5",
-    ),
+    "zelo-calls": f"{_ASKED} --calls-per-document 5",
     "best-of": f"{_ASKED} --protocol best-of",
     "best-of-random": f"{_ASKED} --protocol best-of --order random",
     "samre": f"{_ASKED} --protocol samre --document-limit 3",

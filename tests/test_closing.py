@@ -77,6 +77,12 @@ def held_open():
     return threads, len([*Path("/proc/self/fd").iterdir()])
 
 
+def held_since(before):
+    """What is held open besides; threads of earlier tests may have ended."""
+    (threads, files), (had, files_before) = held_open(), before
+    return [*(threads - had), *range(files_before, files)]
+
+
 def test_ten_jobs_in_one_process_leave_no_thread_file_or_lock(servers, pools, tmp_path):
     crash.write_pools(pools, 2, 3)
     limits = {judge: {"rpm": 1e6} for judge in crash.DEFAULT_JUDGES}
@@ -106,7 +112,7 @@ def test_ten_jobs_in_one_process_leave_no_thread_file_or_lock(servers, pools, tm
     with pytest.raises(OptionError):
         job("too dear", max_usd=1e-9)
     assert job("first", cycles=2, replace=True).complete, "the same place again"
-    assert held_open() == before
+    assert not held_since(before)
     assert not any(is_run_active(str(out)) for out in tmp_path.iterdir() if out.is_dir())
 
 
@@ -120,6 +126,7 @@ def test_a_running_event_loop_does_no_harm(servers, pools, tmp_path):
 def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(
     servers, pools, tmp_path, monkeypatch
 ):
+    crash.write_pools(pools, 12, 4)  # more than are in flight at a time
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     before = held_open()
     heard, stop = threading.Event(), LocalCoordination.request_stop
@@ -145,9 +152,9 @@ def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(
     assert "SIGINT: waiting for calls in flight" in printed
     assert "interrupted; run the same command again to resume" in printed
     answered = len(crash.answers(tmp_path))
-    assert len([*read_rows(str(tmp_path / "out"))]) == answered < 4 * 6 * 3
+    assert len([*read_rows(str(tmp_path / "out"))]) == answered < 12 * 6 * 3
     assert handlers == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    assert held_open() == before
+    assert not held_since(before)
     status, printed = annotate(pools, tmp_path / "out", servers)
     assert status == 0, printed
     assert crash.paid_twice(tmp_path, tmp_path / "out") == (0, 0)

@@ -6,10 +6,10 @@ import shutil
 
 import fsspec
 import pytest
-from zelo_ray.commands.report.index import write_index
 
 from tests.builders import pool_of, results_of, write_run
 from zelo_ray import load_run
+from zelo_ray.commands.report import write_index
 from zelo_ray.errors import NotFoundError, OptionError
 
 EVIL = "javascript:alert(1)&\"'<script>window.pwned=1<"

@@ -91,8 +91,9 @@ def test_what_asks_judges_prints_one_document_and_events(documents, folder):
         assert document["command"] == ASKING[name].split()[0]
         assert document["record"]
         assert all((folder / file).exists() for file in [*document["files"], document["page"]])
-        assert document["next_command"].startswith("zelo-ray ")
-        assert "--json" not in document["next_command"]
+        follow = document["next_command"] or ""
+        assert follow.startswith("zelo-ray ") == (name != "probed"), "length moved nobody"
+        assert "--json" not in follow
         assert {event["event"] for event in document["events"]} <= {"message", "progress"}
     last = [event for event in documents["graded"]["events"] if event["event"] == "progress"][-1]
     assert last["done"] == last["needed"] > 0

@@ -75,6 +75,16 @@ def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_
     assert any("document 'doc-2' of query 'q2'" in line for line in told["lead"])
 
 
+def test_a_sheet_that_somebody_filled_in_is_not_written_over(tmp_path, capsys):
+    out, path = sample_at(tmp_path / "labels", 5), tmp_path / "out.csv"
+    sheet(out, path, capsys)
+    path.write_text(path.read_text("utf-8-sig").replace('"",""', '"3",""', 1))
+    filled = path.read_bytes()
+    assert cli.main(["label", "--out", str(out), "--csv", str(path)]) == 2
+    assert "holds answers; read them by --read" in capsys.readouterr().err
+    assert path.read_bytes() == filled
+
+
 def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
     out = sample_at(tmp_path, 40, overlap=0.3)
     queue = queue_at(out)

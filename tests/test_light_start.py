@@ -1,5 +1,6 @@
 """What an import does not bring: help needs no arrays, and a job no Ray, no SDK and no pandas."""
 
+import os
 import subprocess
 import sys
 
@@ -49,3 +50,20 @@ def test_what_help_lists_is_what_there_is():
     assert tuple(coefficients.COEFFICIENTS) == command_options.COEFFICIENTS
     assert all(load_protocol(name).options is options_of(name) for name in PROTOCOLS)
     assert {table for name in PROTOCOLS for table in load_protocol(name).tables} == TABLES
+
+
+MEANWHILE = """
+    import threading, time, openai
+    from zelo_ray.providers import Settings
+    from zelo_ray.providers.openai import DIALECT
+    threading.Thread(target=__import__, args=("httpx",)).start()
+    time.sleep(0.2)
+    DIALECT.open(Settings(key="k", base_url="http://127.0.0.1:9/v1"), 9.0)
+"""
+
+
+def test_a_client_opens_while_another_thread_imports_what_it_looks_into(tmp_path, monkeypatch):
+    names = "URL = Client = AsyncClient = Response = Timeout = type('Some', (), {})\n"
+    (tmp_path / "httpx.py").write_text(f"import time\ntime.sleep(1)\n{names}")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert "openai" in loaded(MEANWHILE)

@@ -313,7 +313,7 @@ def test_the_error_names_what_was_meant():
     for written, complaint in (
         ("NDGC@10", "(did you mean 'nDCG'?)"),
         ("nDCG@", "is not a measure; write for example nDCG@10"),
-        ("P", "P needs cutoff, a whole number from 1"),
+        ("P", "P needs a cutoff: a whole number from 1"),
         ("nDCG(rel=2)@10", "it has cutoff, dcg"),
         ("AP(rel='2')", "rel is the least relevance that counts as relevant, a number, not '2'"),
     ):

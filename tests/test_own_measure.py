@@ -33,7 +33,7 @@ def test_it_is_checked_as_the_others_are():
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("tests.own.first:MEASURE", "needs cutoff, a whole number from 1"),
+        ("tests.own.first:MEASURE", "needs a cutoff: a whole number from 1"),
         ("tests.own.first:MEASURE(lest=1)@10", "no parameter 'lest'; it has cutoff, least"),
         ("tests.own.first:MEASURE(least=-1)@10", "least is a grade from 0, not -1"),
         ("tests.own.first:MESURE@10", "tests.own.first has no MESURE; it has MEASURE"),

@@ -104,7 +104,7 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     first, where, *rest = printed.splitlines()
     assert where == "Running on Ray: executor is ray."
     end = next(at for at, line in enumerate(rest) if not line.startswith("done: "))
-    title, scored, error, *found, last, follow = rest[end:]
+    title, scored, error, *_, last, follow = rest[end:]
     assert first == (
         "29 queries, 329 documents: 3,948 requests to "
         "offline:bm25, offline:chargram, offline:likelihood"
@@ -112,7 +112,6 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     assert title == "Relevance scores of 29 queries"
     assert scored.startswith("documents scored 329 · comparisons 3,948 · standard error 0.")
     assert error.endswith("spent nothing")
-    assert [line for line in found if "Every judge of this run" in line]
     assert last.startswith("results: ")
     assert follow.startswith(f"Next step: zelo-ray bakeoff --truth {out} ")
 
@@ -149,12 +148,12 @@ def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str
         text=True,
         check=True,
     ).stdout
-    assert said.startswith("query tick-removal\n    How do I remove an attached tick?\n")
+    assert "\nQuery tick-removal\nHow do I remove an attached tick?\n" in said
     assert "\ntick-removal-01: score " in said
     votes = pq.read_table(sample_run[0] / "votes.parquet").to_pylist()
     pairs = {frozenset((vote["doc_id_a"], vote["doc_id_b"])) for vote in votes}
     opponents = sum("tick-removal-01" in pair for pair in pairs)
-    assert said.count("\nagainst tick-removal-") == opponents >= 5
+    assert said.count("  tick-removal-") == opponents >= 5
     assert "offline:bm25, which saw" in said
 
 
@@ -336,7 +335,7 @@ def test_shards_and_results_may_lie_in_an_object_store(
 
 def test_a_second_run_asks_nothing_and_changes_no_byte(stored: list[Stored]) -> None:
     first, second = stored
-    assert "All 3,948 responses are already in the ledger." in second.printed
+    assert "Running in this process: nothing to ask." in second.printed
     assert second.outputs == first.outputs
     assert second.replies == first.replies
     assert len(first.replies) > 0

@@ -94,7 +94,7 @@ def test_a_measure_is_one_by_its_plain_name(install):
     row = measure({"q1": {"d1": 0.9, "d2": 0.8}}, qrels, names).to_pandas().iloc[0]
     assert [row[name] for name in names] == [1.0, 1.0]
     for wrong, says in (
-        ("First", "First needs cutoff, a whole number"),
+        ("First", "First needs a cutoff: a whole number"),
         ("Firts@10", "did you mean 'First'"),
     ):
         with pytest.raises(OptionError, match=says):

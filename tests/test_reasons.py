@@ -23,7 +23,6 @@ FOREIGN = {
     ("ray/ray_errors.py", "temporary directory"),
     ("providers/gemini/connection.py", "limit: 0,"),  # Google's, of a quota that no field tells
     ("cli.py", "argument "),  # argparse puts it before a flag's name
-    ("commands/annotate/report/raters.py", "the people"),  # the name of a rater among others
     ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
 }
 

@@ -13,9 +13,15 @@ from tests.hills import write_contests, write_verdicts
 from tests.results import agree, write_both, write_graded, write_runs
 from tests.test_report import EVIL, evil_pool
 from zelo_ray.commands.report import write_report
+from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN
+from zelo_ray.fitting.consensus import ALL, LEVELS
 from zelo_ray.records import Document, Pool
 
 pytestmark = pytest.mark.nightly
+
+
+OURS = {HUMAN, OTHERS, PANEL, WITH_HUMAN, ALL, *LEVELS}
+"""What is no name of a user's."""
 
 
 def spoil(out, *columns):
@@ -24,7 +30,7 @@ def spoil(out, *columns):
         table = pq.read_table(path)
         for place, name in enumerate(table.schema.names):
             if name in columns:
-                said = [v and (v if v == "human" else EVIL + v) for v in table[name].to_pylist()]
+                said = [v and (v if v in OURS else EVIL + v) for v in table[name].to_pylist()]
                 table = table.set_column(place, name, pa.array(said, pa.string()))
         pq.write_table(table, path)
     write_report(str(out))
@@ -51,7 +57,7 @@ def write_grades(out):
     write_report(str(out))
 
 
-PAGES = {  # who writes it, and what shows data as they are
+PAGES = {  # who writes it, and what shows names, which are short
     "judges": (write_measured_judges, "#people svg"),
 }
 
@@ -64,7 +70,7 @@ def test_a_page_draws_and_runs_nothing(browser, tmp_path, name):
 
     async def visit(tab):
         await tab.open(page, height=12000)
-        await tab.until(f"({shows(shown)}).includes('<script>')")
+        await tab.until(f"({shows(shown)}).includes('<img x')")
         await deaf(tab, page)
         await fits(tab)
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from tests.builders import agreement_of
+from zelo_ray.commands.agree.orders import OPPOSITE, OPPOSITE_SIGNIFICANT
 from zelo_ray.evaluation.systems import discordant, estimate_taus, tau_ap, tau_b
 
 
@@ -89,7 +90,7 @@ def test_an_interval_holds_its_tau_and_stays_within_1(noise):
 def orders_of(*words):
     """Figures of the order of runs: by judge, against whom, and what."""
     results = agreement_of(*words)
-    whats = ("tau-b", "tau-AP", "pairs in opposite order", "significant pairs in opposite order")
+    whats = ("tau-b", "tau-AP", OPPOSITE, OPPOSITE_SIGNIFICANT)
     rows = [row for row in results.figures if row["what"] in whats]
     return results, {(row["of"], row["against"], row["what"]): row for row in rows}
 
@@ -146,6 +147,7 @@ def test_a_judge_is_measured_by_the_documents_that_both_graded(tmp_path, runs):
     assert [orders[judge, "human", "tau-b"]["value"] for judge in "46"] == [1, 1]
     assert np.isnan(orders["flat", "human", "tau-b"]["value"])
     assert any("4 graded 32 of the 48 documents" in text for text in results.record["missing"])
+    assert not any("no document in common" in text for text in results.record["missing"])
 
 
 def test_without_people_a_judge_is_measured_by_the_others(tmp_path, runs):

@@ -104,14 +104,14 @@ def test_a_tracker_that_fails_changes_neither_results_nor_status(folder, monkeyp
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:pass-word@127.0.0.1:9")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     status = main(AGREE)
-    before = Path("agreement/agreement.parquet").read_bytes()
+    before = Path("agreement/figures.parquet").read_bytes()
     capsys.readouterr()
     assert main([*AGREE, "--track", "mlflow"]) == status
     told = capsys.readouterr().err
     assert "--track mlflow: the run could not be logged (" in told
     assert "the same command logs them again" in told
     assert "pass-word" not in told
-    assert Path("agreement/agreement.parquet").read_bytes() == before
+    assert Path("agreement/figures.parquet").read_bytes() == before
 
 
 def test_what_a_tracker_lacks_is_told_before_the_run(folder, monkeypatch, capsys):
@@ -150,12 +150,12 @@ def test_wandb_gets_the_same_without_the_network(folder, monkeypatch, capsys):
     assert "--track wandb: logged to Weights & Biases, project zelo-ray" in capsys.readouterr().err
     (run,) = (folder / "wandb-files" / "wandb").glob("offline-run-*")
     files = {path.name for path in (run / "files").iterdir() if path.exists()}  # no dead links
-    assert {"report.html", "agree.json", "agreement.parquet"} <= files
+    assert {"report.html", "run.json", "figures.parquet"} <= files
     config, summary, run_id, host = read_wandb(*run.glob("*.wandb"))
     assert config["sources"] == '["grades.csv"]'
     assert config["zelo_ray.id"] == run_id
-    row = pq.read_table("agreement/agreement.parquet").to_pylist()[0]
-    path = "/".join(row[name] for name in ("coefficient", "rater_a", "rater_b", "scale"))
+    row = pq.read_table("agreement/figures.parquet").to_pylist()[0]
+    path = "/".join(row[name] for name in ("what", "of", "against", "scale") if row[name])
     assert summary[path] == pytest.approx(row["value"])
     everything = contents(folder / "wandb-files")
     assert SECRET.encode() not in everything

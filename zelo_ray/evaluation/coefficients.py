@@ -35,7 +35,7 @@ def _by_margins(a: Floats, b: Floats, distance: Floats) -> Floats:
     return np.asarray(np.einsum("...i,...ij,...j->...", a, square, b))
 
 
-def _by_guessing(a: Floats, b: Floats, distance: Floats) -> Floats:  # noqa: ARG001 - as above
+def _by_guessing(a: Floats, b: Floats, distance: Floats) -> Floats:  # noqa: ARG001 - as its like
     """Return the distance on items that raters can only guess (Gwet 2008)."""
     levels = a.shape[-1]
     shared = (1 - distance).sum() / (levels * (levels - 1))

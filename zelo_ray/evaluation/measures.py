@@ -352,7 +352,7 @@ def parse_measure(text: str) -> Measure:
     for key, parameter in known.items():
         value = arguments.get(key, parameter.default)
         if value is REQUIRED:
-            raise OptionError(f"{text!r}: {name} needs {key}, {parameter.what}")
+            raise OptionError(f"{text!r}: {name} needs a {key}: {parameter.what}")
         if key in arguments and not parameter.accepts(value):
             raise OptionError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
         if value != parameter.default:

@@ -9,6 +9,8 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -183,9 +185,15 @@ class StainlessClient:
 
 
 def sdk_options(settings: Settings, seconds: float) -> dict[str, Any]:
-    """Return the options of such an SDK's client: no retries, and no key but ours."""
+    """Return the options of such an SDK's client: no retries, and no key but ours.
+
+    Import httpx whole before the SDK looks into it: the SDK takes one that another thread is just
+    importing, as other SDKs do, for a whole one.
+    """
     import httpx2  # noqa: PLC0415 - paid where it is used
 
+    if find_spec("httpx"):
+        import_module("httpx")
     return {
         "api_key": settings.key or "none",  # never empty: the SDK would look for another
         "base_url": settings.base_url,

@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
-from zelo_ray.report.model import Cell, write_number
+from zelo_ray.report.model import Cell, without_place, write_number
 
 Floats = NDArray[np.float64]
 GRADES = ("0 irrelevant", "1 marginal", "2 relevant", "3 highly relevant")
@@ -352,5 +352,5 @@ def _svg(body: Markup, height: float) -> Markup:
 
 def _short(text: str, length: int) -> str:
     """Return a text that is too long without its middle, for names often differ at their end."""
-    half = length // 2
+    text, half = text if len(text) <= length else without_place(text), length // 2
     return text if len(text) <= length else f"{text[: half - 1]}…{text[-half:]}"

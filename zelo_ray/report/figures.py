@@ -1,7 +1,7 @@
 """A figure: any number of somebody against somebody, with its interval over queries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 from typing import Any
 
@@ -123,19 +123,20 @@ def figures_section(
     draw = _matrix if matrix else _intervals
     pictures = {key: draw(group, shown[key[0]]) for key, group in groups.items()}
     headings = who, against, scale, items
-    parts = [_chart(pictures, caption, scale), _table(found, shown, headings, file), *more]
+    part = replace(_table(found, shown, headings, file), caption=caption)
+    parts = [_chart(pictures, scale), part, *more]
     return [Section(name, title, parts)]
 
 
-def _chart(pictures: Mapping[tuple[str, str], Markup], caption: str, scale: str) -> Chart:
+def _chart(pictures: Mapping[tuple[str, str], Markup], scale: str) -> Chart:
     """Return a chart in which the reader selects what differs: the figure, the scale, or both."""
     whats, scales = ({key[n] for key in pictures} for n in range(2))
     if len(scales) > 1 and len(whats) > 1:
-        return chart(pictures, caption, "figure", scale)
+        return chart(pictures, "", "figure", scale)
     if len(pictures) == 1:
-        return chart(next(iter(pictures.values())), caption)
+        return chart(next(iter(pictures.values())), "")
     place, heading = (0, "figure") if len(whats) > 1 else (1, scale)
-    return chart({key[place]: picture for key, picture in pictures.items()}, caption, heading)
+    return chart({key[place]: picture for key, picture in pictures.items()}, "", heading)
 
 
 def _intervals(rows: Sequence[Row], how: Shown) -> Markup:

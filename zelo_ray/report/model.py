@@ -5,6 +5,7 @@
 A part of a section is a sentence, a `Table`, a `Chart`, or a piece of HTML (`markupsafe.Markup`).
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ DASH = "\N{EN DASH}"
 Severity = Literal["wrong", "doubtful", "note"]
 SEVERITIES: tuple[Severity, ...] = ("wrong", "doubtful", "note")
 """There is no result, or a wrong one; it is less certain than it looks; good to know."""
+_URL, _FOLDERS = re.compile(r"@https?://\S+"), re.compile(r"[^\s:]*/")
 
 
 class Cell(NamedTuple):
@@ -250,6 +252,11 @@ def name_some(names: Sequence[str], most: int = 3) -> str:
     if len(names) <= most:
         return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
     return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
+def without_place(name: str) -> str:
+    """Return a judge's or ranker's name without the URL of its server and without folders."""
+    return _FOLDERS.sub("", _URL.sub("", name))
 
 
 def is_known(value: float | None) -> bool:

@@ -1,6 +1,5 @@
 """Show the names of judges and rankers short: without a server's URL, and without folders."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,14 +7,12 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from zelo_ray.report.model import Chart, Report, Section, Table, name_some
-
-_URL, _FOLDERS = re.compile(r"@https?://\S+"), re.compile(r"[^\s:]*/")
+from zelo_ray.report.model import Chart, Report, Section, Table, name_some, without_place
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Return the names that can be shorter and still differ from all others, with what they are."""
-    short = {name: _FOLDERS.sub("", _URL.sub("", name)) for name in names}
+    short = {name: without_place(name) for name in names}
     counts = Counter(short.values())
     return {name: each for name, each in short.items() if each != name and counts[each] == 1}
 

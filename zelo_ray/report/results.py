@@ -137,7 +137,7 @@ class Results:
         lead: those of them that a program may want to read, too.
         notes: further sentences for programs.
         next_command: what usually comes next; empty if nothing does.
-        files: what was written, if that is no directory of tables.
+        files: what was written, if that is not all tables of a directory.
         is_current: whether these are results of an earlier run, as nothing has changed.
     """
 
@@ -157,7 +157,8 @@ class Results:
         is_current: bool = False,
     ) -> None:
         self.record, self.out, self.status = record, out, status
-        self.lines, self.next_command, self.files = lines, next_command, files
+        self.lines, self.next_command = lines, next_command
+        self.files = files or [f"{out.rstrip('/')}/{name}" for name in record.get("files", ())]
         self.lead, self.notes = lead, notes
         self.is_current, self._build = is_current, build
         self.tables = {name: Table(table) for name, table in (tables or {}).items()}
@@ -246,7 +247,8 @@ class Results:
     def render(self, width: int = 120) -> Iterator[Line]:
         """Yield what the terminal shows, as lines of a width and tables."""
         if self.report:
-            names = [f"{name}{_PARQUET}" for name in sorted(self.tables)]
+            names = [path.rpartition("/")[2] for path in self.files]
+            names = names or [f"{name}{_PARQUET}" for name in sorted(self.tables)]
             files = ", ".join([*names[:4], *(["…"] if names[4:] else []), PAGE])
             shown = with_short_names(self.report)
             yield from render_report(shown, width, f"{self.out}/{files}" if self.out else "")

@@ -46,7 +46,7 @@ def render_report(report: Report, width: int, files: str = "") -> Iterator[Line]
         yield from _render_section(section, width, has_files=bool(files))
     remarks = [line for note in report.notes for line in wrapped(note, width)]
     for warn in report.warnings[:_WARNINGS]:
-        first, *rest = wrapped(f"Warning: {warn}", width)
+        first, *rest = wrapped(f"Warning: {warn}", width - 2)
         remarks += [first, *(f"  {line}" for line in rest)]
     if more := len(report.warnings) - _WARNINGS:
         remarks += [f"… and {counted(more, 'more warning')}: see report.html"] if more > 0 else []

@@ -65,7 +65,7 @@ def _report_of_changes(results: Results) -> Report:
     notes = [f"The runs differ: {note}." for note in record["notes"]]
     if queries < record["needed"]:
         needed = counted(record["needed"], "query", "queries")
-        few = f"{queries:,} are too few: no change can be significant with less than {needed}."
+        few = f"{queries:,} are too few: no change can be significant with fewer than {needed}."
         notes.append(few)
     tested = figures_section(
         "judges",
@@ -250,9 +250,9 @@ def _of_grades(graded: Sequence[Row], best: Sequence[str], leading: str) -> Iter
             of_two if others else [], key=lambda r: -np.nan_to_num(values[r["of"], r["against"]])
         ),
         {name: shown[name] for name in columns},
-        "Every two raters on the documents that both graded, the most alike first. Blocks of blue "
-        "are judges that grade alike, often of one model family: as a panel they are worth fewer "
-        "than their number.",
+        "Every two raters on the documents that both graded, the most alike first. Judges "
+        "that grade alike are often of one model family: as a panel they are worth fewer than "
+        "their number.",
         against="and",
         matrix=True,
     )
@@ -299,8 +299,8 @@ def _consensus(results: Results, rows: Sequence[Row]) -> list[Section]:
             measure.SHARE: Shown("share of all pairs or documents", ".1%"),
         },
         "How often people agree with most of the judges, by how many these are. Where an interval "
-        f"is right of the dotted line at {trust:g}, the panel can be trusted blindly. Pairs that "
-        "people tie are left out; a pair on which the judges are evenly split is half right.",
+        f"is above {trust:g}, the panel can be trusted blindly. Pairs that people tie are left "
+        "out; a pair on which the judges are evenly split is half right.",
         who="judges",
         scale="of",
     )

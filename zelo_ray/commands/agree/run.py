@@ -25,7 +25,7 @@ from zelo_ray.commands.agree.report import build_report
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import ConfusionCell
-from zelo_ray.evaluation.coefficients import choose_coefficients
+from zelo_ray.evaluation.coefficients import COEFFICIENTS, choose_coefficients
 from zelo_ray.evaluation.significance import ALPHA, queries_needed
 from zelo_ray.files.inputs import note_public
 from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
@@ -135,7 +135,8 @@ def _compare_raters(options: AgreeOptions) -> Results:
 def _missing(judgments: AllJudgments, figures: list[Figure]) -> list[str]:
     """Say what could not be measured."""
     said = dict[str, None]()
-    for row in (row for row in figures if row.against == HUMAN and not row.items):
+    agreed = [row for row in figures if row.what in COEFFICIENTS]
+    for row in (row for row in agreed if row.against == HUMAN and not row.items):
         if row.scale == SINGLE_VOTES:
             said[f"{row.of} and {HUMAN} judged no pair in common"] = None
         elif row.of in judgments.judges and row.scale not in PAIR_SCALES:

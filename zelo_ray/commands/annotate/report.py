@@ -83,7 +83,9 @@ def _tiles(results: Results) -> Iterator[tuple[str, Value]]:
 
 
 def _spent(dollars: float, unpriced: int) -> Value:
-    return f"{format_dollars(dollars)} + ?" if unpriced else Cell(dollars, "$")
+    if unpriced:
+        return f"{format_dollars(dollars)} + ?"
+    return Cell(dollars, "$") if dollars else "nothing"
 
 
 def _notes(results: Results) -> Iterator[str]:

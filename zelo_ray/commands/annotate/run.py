@@ -47,12 +47,12 @@ from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.sweeps import Sweeps
 from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.write_results import Summary
+from zelo_ray.engine.write_results import LINES, Summary
 from zelo_ray.errors import ExitStatus, ZeloError
 from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.run_record import RUN, read_record, record_start
 from zelo_ray.files.schema import split_columns
-from zelo_ray.files.storage import find_shards, write_json
+from zelo_ray.files.storage import find_shards, list_directory, write_json
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.plugins import absolute_plugin_name, loaded_packages
@@ -271,6 +271,9 @@ def _write_record(
 ) -> None:
     """Write the record of a finished run, after all its other files."""
     versions = {name: version(name) for name in _PACKAGES} | loaded_packages()
+    found = {"failures": summary.failures, "rejected": summary.rejected}
+    tables = ["scores", *load_protocol(job.options.protocol).tables, *filter(found.get, found)]
+    names, there = [LINES, *(f"{name}.parquet" for name in tables)], list_directory(job.options.out)
     record = {
         **_record(job),
         "finished": True,
@@ -279,6 +282,7 @@ def _write_record(
         "versions": versions | {"prices": table_version(job.options.prices)},
         "summary": asdict(summary),
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        "files": [name for name in names if name in (there or ())],
         FINGERPRINT: fingerprint.to_record(summary),
     }
     write_json(job.options.out, RUN, record)

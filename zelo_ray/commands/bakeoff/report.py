@@ -166,12 +166,11 @@ def _leaderboard(results: Results, alone: str) -> list[Section]:
         f"Leaderboard{alone}",
         [*means, *({**plain, **row, "what": _COSTS[row["what"]][0]} for row in more)],
         {what: Shown(what) for what in whats} | dict(_COSTS.values()),
-        "Each ranker's mean over queries, with its interval. Two intervals may overlap and the "
-        "difference be significant: see below.",
+        _explain_means(results, queries),
         who="ranker",
         items="queries",
         file="means.parquet",
-        more=[*_share_of_pairs(results), _explain_means(results, queries)],
+        more=[*_share_of_pairs(results)],
     )
 
 
@@ -189,7 +188,8 @@ def _explain_means(results: Results, queries: int) -> str:
     sure = results.record["options"]["confidence"]
     text = (
         f"Means over {counted(queries, 'query', 'queries')} with {sure:.0%} intervals. A query "
-        "that a ranker did not rank counts as 0, a document that nobody judged as not relevant."
+        "that a ranker did not rank counts as 0, a document that nobody judged as not relevant. "
+        "Two intervals may overlap and the difference be significant: see below."
     )
     for row in pick(means_of(results), of=rankers_of(results)[0]):
         if row["queries"] < queries:
@@ -225,9 +225,8 @@ def _differences(results: Results, alone: str) -> Iterator[Section]:
     significant = sum(significance_of(row).is_significant for row in rows)
     tested = counted(count_tested(chain.from_iterable(found.values())), "comparison")
     text = (
-        f"{leading}: {significant:,} of {counted(len(rows), 'difference')} "
-        f"{'is' if significant == 1 else 'are'} significant ({TEST}, p < {ALPHA} after Holm's "
-        f"correction for {tested} by all measures)."
+        f"Significant differences by {leading}: {significant:,} of {len(rows):,} ({TEST}, p < "
+        f"{ALPHA} after Holm's correction for {tested} by all measures)."
     )
     parts.append(comparison_table(shown[:_ROWS], columns, text, len(rows)))
     yield Section("differences", f"Differences{alone}", parts)
@@ -316,19 +315,20 @@ def _contrasts(results: Results) -> Iterator[Section]:
     for _, group in groupby(results.rows("contrasts"), itemgetter("run_a", "run_b", "query_id")):
         documents = sorted(group, key=lambda row: row["rank_a"] or inf)
         first = documents[0]
-        sides = [f"{first[f'run_{side}']} {first[f'value_{side}']:.3f}" for side in "ab"]
-        about: list[Value] = [first["query"] or first["query_id"], *sides]
+        a, b = (f"{first[f'run_{side}']} {first[f'value_{side}']:.3f}" for side in "ab")
+        query = f"{first['query'] or first['query_id']} ({a}, {b})"
         for row in documents:
             relevance = Cell(row["relevance"], ".3g")
             ranks = [row["rank_a"] or None, row["rank_b"] or None]
-            rows.append([*about, *ranks, relevance, row["doc_id"], row["text"]])
-            about = [""] * len(about)  # in its first row alone
+            rows.append([query, row["doc_id"], *ranks, relevance, row["text"]])
+            query = ""  # in its first row alone
     if rows:
         caption = (
-            "The queries on which the best ranker, A, and its nearest rivals differ most, with the "
-            "first documents of both. A dash is a document that the truth does not know."
+            "The queries on which the best ranker, A, and its nearest rivals, B, differ most, with "
+            "the value of each and the first documents of both. A dash is a document that the "
+            "truth does not know."
         )
-        names = ("query", "A", "B", "rank by A", "rank by B", "relevance", "document", "text")
+        names = ("query", "document", "rank by A", "rank by B", "relevance", "text")
         columns = {name: itemgetter(n) for n, name in enumerate(names)}
         part = table(rows, columns, caption, file="contrasts.parquet")
         yield Section("contrasts", "Where two rankers differ most", [part])

@@ -24,11 +24,13 @@ _SHOWN = {
     "calls": Shown("calls", ",.0f", ends=False),
     "tokens": Shown("tokens", ",.0f", ends=False),
     "dollars": Shown("US dollars", "$", ends=False),
-    "dollars per correct pair": Shown("US dollars for a correct pair", ".3g"),
-    "calls per correct pair": Shown("calls for a correct pair", ".2f"),
     "agreement, decided": Shown("share of pairs, where neither says a tie"),
     "alpha": Shown("Krippendorff's alpha"),
     "MCC": Shown("Matthews correlation, of A being better"),
+}
+_PER_PAIR = {
+    "dollars": Shown("US dollars for a correct pair", ".3g"),
+    "calls": Shown("calls for a correct pair", ".2f"),
 }
 _DOCUMENT, _STATEMENT = 200, 300  # characters
 
@@ -108,7 +110,7 @@ def _lead_of_all(results: Results) -> Iterator[str]:
     rows = results.rows("figures", what=f"{_unit(results)} per correct pair")
     if priced := [row for row in rows if not isnan(row["value"])]:
         least = min(priced, key=lambda row: row["value"])
-        cost = cell_of(least, _SHOWN[least["what"]].form).text()
+        cost = cell_of(least, _PER_PAIR[_unit(results)].form).text()
         yield f"A correct pair costs least by {least['of']}: {cost} {_unit(results)}."
 
 
@@ -163,7 +165,7 @@ def _ways(results: Results, found: dict[str, Row]) -> list[Section]:
         "ways",
         "Agreement and cost",
         sorted(rows, key=lambda row: names.index(row["of"])),
-        {n: _SHOWN[n] for n in order if " per " not in n or n.startswith(unit)},
+        {n: _SHOWN[n] for n in order} | {f"{unit} per correct pair": _PER_PAIR[unit]},
         "Concordance: share of people's pairs in their order, where a tie counts half; agreement: "
         "a tie is wrong. Costs count replies that several ways use for each of them.",
         who="way",

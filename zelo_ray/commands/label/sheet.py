@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zelo_ray.commands.label.queue import LabelQueue, LabelTask
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.labels import LabelUnit
 from zelo_ray.files.rows import open_source
-from zelo_ray.files.storage import open_for_writing
+from zelo_ray.files.storage import exists, open_for_writing
 from zelo_ray.files.wording import guard_formula
 
 _CANNOT_SAY = frozenset(("u", "?", "cannot say"))
@@ -17,7 +17,12 @@ _LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767
 
 
 def write_sheet(url: str, tasks: Sequence[LabelTask], unit: LabelUnit) -> None:
-    """Write a row for each task, as UTF-8 with the byte order mark that Excel needs."""
+    """Write a row for each task, as UTF-8 with the byte order mark that Excel needs.
+
+    Raises `OptionError` if the file holds answers of people.
+    """
+    if exists(url) and _has_answers(url, unit):
+        raise OptionError(f"csv: {url} holds answers; read them by --read, or name another file")
     text = io.StringIO(newline="")
     table = csv.writer(text, quoting=csv.QUOTE_ALL)
     table.writerow(["number", "key", "query", *unit.texts, unit.column, "note"])
@@ -25,6 +30,14 @@ def write_sheet(url: str, tasks: Sequence[LabelTask], unit: LabelUnit) -> None:
         table.writerow([number, task.key, *map(_cell, (task.query, *task.texts)), "", ""])
     with open_for_writing(url) as file:
         file.write(b"\xef\xbb\xbf" + text.getvalue().encode())
+
+
+def _has_answers(url: str, unit: LabelUnit) -> bool:
+    try:
+        rows = open_source(url).each(lambda _, row: row.get(unit.column))
+    except InputError:  # it is no table
+        return False
+    return any(str(answer or "").strip() for answer in rows)
 
 
 def _cell(text: str) -> str:
