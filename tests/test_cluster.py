@@ -63,7 +63,7 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Pa
     out, times = tmp_path / "out", [time.time()]
     limits = {"limits": {OPENAI: {"rpm": RPM, "concurrency": SLOTS}}}
     (tmp_path / "limits.yaml").write_text(json.dumps(limits))
-    words = ["annotate.py", str(pools), "--out", str(out), "--judges", OPENAI]
+    words = ["run.py", "annotate", str(pools), "--out", str(out), "--judges", OPENAI]
     words += ["--actors", str(ACTORS), "--config", str(tmp_path / "limits.yaml")]
     flags = ("--rpm", str(RPM), "--burst", "2", "--latency", "0.3")
     with crash.fakes(tmp_path, *flags) as environ:

@@ -261,7 +261,7 @@ def test_a_judge_knows_its_model_by_the_models_files(folders, tmp_path):
     assert mine.options["version"] == "mine"
     with pytest.raises(PanelError, match="no such folder"):
         build_panel((f"cross-encoder:{tmp_path}/none",), {}, {})
-    with pytest.raises(PanelError, match="name a model: cross-encoder:FOLDER"):
+    with pytest.raises(PanelError, match="name a model: cross-encoder:MODEL"):
         build_panel(("cross-encoder",), {}, {})
     with pytest.raises(PanelError, match="which judges nothing"):
         build_panel(("cohere:rerank-v4",), {}, {})
