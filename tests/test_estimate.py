@@ -342,7 +342,7 @@ def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
     assert found.forecasts[1].online is found.forecasts[1].batch is None
     assert found.dollars("online").expected == found.forecasts[0].online.expected
     _, table, *_ = shown(found)
-    assert [row[6] for row in table.rows][1] == "?"
+    assert [row[5] for row in table.rows][1] == "?"
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_host_that_is_none(client):
 @pytest.mark.parametrize("client", ["openai", "anthropic", "cohere"])
 def test_a_host_that_takes_no_connection(client, monkeypatch):
     """Its queue of connections is full, which looks as a firewall does that drops them."""
-    place = "rerankers.hosted" if client == "cohere" else f"providers.{client}.connection"
+    place = "rerankers.hosted" if client == "cohere" else "providers.dialect"
     monkeypatch.setattr(f"zelo_ray.{place}.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
         for _ in range(3):

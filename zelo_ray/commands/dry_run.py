@@ -168,9 +168,10 @@ def _table(estimated: CostEstimate) -> Table:
         "answered": lambda row: row.answered if row.exact else f"~{row.answered:,}",
         "tokens in": lambda row: Cell(row.input_tokens, ",.0f"),
         "tokens out": lambda row: Cell(row.output_tokens, ",.0f"),
-        "hours": hours,
-        "US dollars": lambda row: dollars(row.online),
     }
+    if any(row.hours is not None for row in estimated.forecasts):
+        columns["hours"] = hours
+    columns["US dollars"] = lambda row: dollars(row.online)
     if any(row.has_batch for row in estimated.forecasts):
         columns["in batches"] = lambda row: dollars(row.batch) if row.has_batch else "no batch API"
     return table(estimated.forecasts, columns)

@@ -45,11 +45,11 @@ class Offline:
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
         judge, texts = request.judge.model, [document.content for document in request.documents]
-        begun = time.perf_counter()
+        begun = loaded = time.perf_counter()
         if judge not in self._ready:  # imports what a scorer needs, and reads its tables
             _JUDGES[judge].score("some words", ["a document of some words", "another document"])
             self._ready.add(judge)
-        loaded = time.perf_counter()
+            loaded = time.perf_counter()
         try:  # not in a thread: the stemmer is not thread-safe
             features = _features(judge, request.query, texts)
             seconds = time.perf_counter() - loaded
