@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from zelo_ray.engine.asker import Asker
-from zelo_ray.engine.bookkeeping import (
+from zelo_ray.engine.budget import NOTHING
+from zelo_ray.engine.coordinator import CallCost
+from zelo_ray.engine.durable import FULL
+from zelo_ray.engine.exposure import Exposure
+from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.permits import PermitClient
+from zelo_ray.engine.replies import (
     CUT_OFF,
     CheckedAnswer,
     LedgerWriter,
@@ -16,13 +23,6 @@ from zelo_ray.engine.bookkeeping import (
     name_error,
     overcharged,
 )
-from zelo_ray.engine.budget import NOTHING
-from zelo_ray.engine.coordinator import CallCost
-from zelo_ray.engine.durable import FULL
-from zelo_ray.engine.exposure import Exposure
-from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
-from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import (
     Estimates,

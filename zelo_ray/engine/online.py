@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zelo_ray.engine.asker import Asker
-from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.calling import JudgeOnline
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
@@ -20,6 +19,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
+from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError

@@ -10,10 +10,10 @@ from typing import IO, NamedTuple
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import JudgeInBatches
-from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.tokens import bound_tokens, measure_request, prompt_characters
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind, load_provider
 from zelo_ray.providers.pricing import highest_price

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
-from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import CallCost, Coordination, Coordinator, LocalCoordination
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
+from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
