@@ -23,13 +23,13 @@ from zelo_ray.commands.convert.run import run as run_convert
 from zelo_ray.commands.explain import run as explain
 from zelo_ray.engine import learning
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.bookkeeping import statuses_to_retry
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import CoordinatedRun, Coordinator, LocalCoordination
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient
+from zelo_ray.engine.replies import statuses_to_retry
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.pools import LineLimits, parse_line

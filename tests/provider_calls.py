@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tests.builders import judge_of, options_of, pool_of, verdict
 from tests.fakes.scripted import Scripted
-from zelo_ray.engine.bookkeeping import check_answer
+from zelo_ray.engine.replies import check_answer
 from zelo_ray.protocols import find_protocol
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider

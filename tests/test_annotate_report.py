@@ -17,7 +17,7 @@ from zelo_ray.commands.annotate import answers, queries
 from zelo_ray.commands.annotate.judges import Counts, count_grades, count_judgments, count_votes
 from zelo_ray.commands.annotate.warnings import warn_of_asking, warn_of_judges
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.bookkeeping import budget_used_up
+from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.files.tables import table_of
 from zelo_ray.protocols.judgments import CONTESTS, VERDICTS

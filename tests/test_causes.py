@@ -21,8 +21,8 @@ from tests.provider_calls import (
 )
 from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor import ask_judge
-from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.exposure import Exposure, sum_exposure, sum_uncounted
+from zelo_ray.engine.replies import describe_possibly_billed, describe_uncounted
 from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
 from zelo_ray.providers.addresses import is_local
 from zelo_ray.providers.no_response import proxy_of

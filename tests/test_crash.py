@@ -18,9 +18,9 @@ import pytest
 from tests import crash
 from tests.jobs import annotate
 from tests.nodes import await_
-from zelo_ray.engine.bookkeeping import format_dollars
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
+from zelo_ray.engine.replies import format_dollars
 from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import read_qrels
 

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.builders import judge_of, options_of, request_of
-from zelo_ray.engine.bookkeeping import CheckedAnswer
 from zelo_ray.engine.calling import Permit, Tries, judge_outcome
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.health import FIRST, JudgeHealth
+from zelo_ray.engine.replies import CheckedAnswer
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind
 from zelo_ray.reasons import Disabled, StopReason

@@ -11,7 +11,7 @@ from zelo_ray import cli
 from zelo_ray.cli import parse_command, print_lines
 from zelo_ray.commands.annotate.run import next_command
 from zelo_ray.commands.running import next_line
-from zelo_ray.engine.bookkeeping import budget_used_up
+from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report.command_lines import command_of

@@ -17,12 +17,12 @@ from tests.builders import (
     pool_of,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.coordinator import LeaseRequest
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import OnlineClient
+from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.protocols import advance, samre, zelo
 from zelo_ray.providers import build_panel, fingerprint
 from zelo_ray.reasons import Disabled, StopReason

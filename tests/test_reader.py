@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from tests.builders import reply_to
-from zelo_ray.engine.bookkeeping import check_answer
+from zelo_ray.engine.replies import check_answer
 from zelo_ray.protocols.questions import read_verdict
 from zelo_ray.records import Answer, Usage
 

@@ -27,7 +27,7 @@ from tests.jobs import run_job
 from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
 from zelo_ray.commands.annotate.judges import list_models
 from zelo_ray.commands.annotate.warnings import warn_of_asking
-from zelo_ray.engine.bookkeeping import check_answer, statuses_to_retry
+from zelo_ray.engine.replies import check_answer, statuses_to_retry
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.protocols.zelo import Preference

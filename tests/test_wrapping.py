@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.builders import judge_of, options_of, pool_of
 from tests.provider_calls import request_for, send
-from zelo_ray.engine.bookkeeping import check_answer
+from zelo_ray.engine.replies import check_answer
 from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.grading import Grading
 from zelo_ray.protocols.rankers import Scores

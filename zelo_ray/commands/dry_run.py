@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.bookkeeping import describe_possibly_billed, statuses_to_retry
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.engine.ledger import describe_damage
 from zelo_ray.engine.preview_input import preview_input
 from zelo_ray.engine.replacement import warn_of_other_questions
+from zelo_ray.engine.replies import describe_possibly_billed, statuses_to_retry
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.errors import InputError
 from zelo_ray.files.make_pools import Shown, ShownFields

@@ -5,15 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from zelo_ray.engine.bookkeeping import (
-    CUT_OFF,
-    CheckedAnswer,
-    budget_used_up,
-    check_answer,
-    cuts_prompts,
-    name_error,
-    overcharged,
-)
+from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.durable import FULL
@@ -21,7 +13,16 @@ from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.permits import PermitClient
-from zelo_ray.engine.request_runner import RequestRunner
+from zelo_ray.engine.replies import (
+    CUT_OFF,
+    CheckedAnswer,
+    LedgerWriter,
+    budget_used_up,
+    check_answer,
+    cuts_prompts,
+    name_error,
+    overcharged,
+)
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import (
     Estimates,
@@ -136,7 +137,8 @@ class JudgeOnline:
         concurrency: calls that may be in flight.
         permits: where places in the limits and money are had.
         health: whether it may be called.
-        runner: who asks, and is told of a stop.
+        asker: who asks, and is told of a stop.
+        writer: who keeps replies.
         ledger: open for writing.
         exposure: what calls in flight may cost.
     """
@@ -149,18 +151,17 @@ class JudgeOnline:
         permits: PermitClient,
         health: JudgeHealth,
         *,
-        runner: "RequestRunner[JudgeOnline]",
+        asker: Asker,
+        writer: LedgerWriter,
         ledger: Ledger,
         exposure: Exposure,
     ) -> None:
         self.judge, self.concurrency, self.health = judge, concurrency, health
         self.permits, self.tally = permits, Tally()
-        self.disabled: Disabled | None = None
-        """why this judge is asked nothing more; None while it is"""
         self._connection, self._provider = connection, load_provider(judge.provider)
         self._estimates, self._server = Estimates(judge), ServerFigures()
-        self._runner, self._ledger, self._exposure = runner, ledger, exposure
-        self._options, self._clock = runner.options, runner.clock
+        self._asker, self._writer, self._ledger, self._exposure = asker, writer, ledger, exposure
+        self._options, self._clock = asker.options, asker.clock
         self._judge_limit = int(judge.options.get("max_output_tokens") or 0)
         self._slots, self._health_changed = asyncio.Semaphore(concurrency), asyncio.Event()
 
@@ -178,11 +179,11 @@ class JudgeOnline:
 
     @property
     def _is_closed(self) -> bool:
-        return bool(self._runner.stopped or self.disabled)
+        return bool(self._asker.stopped) or self.judge.name in self._asker.disabled
 
     def _disable(self, reason: Disabled | None) -> None:
         if reason:
-            self._runner.disable_judge(self.judge.name, reason)
+            self._asker.disable_judge(self.judge.name, reason)
 
     async def call(self, request: Request, release: Callable[[bool], None]) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run.
@@ -202,10 +203,11 @@ class JudgeOnline:
                         break
                     outcome, result = await self._make_call(permit, tries)
                 release(result.is_answered)
-                if isinstance(outcome, Retry) and not (result.is_last or self.disabled):
+                is_again = not result.is_last and self.judge.name not in self._asker.disabled
+                if isinstance(outcome, Retry) and is_again:
                     await self._back_off(outcome, request.key, tries.calls)
         except LedgerError as error:
-            self._runner.stop(str(error))
+            self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
             self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
         finally:
@@ -355,7 +357,7 @@ class JudgeOnline:
             if tries.bound:
                 self._estimates.learn_prompt(answer.usage.input_tokens, tries.bound)
         characters = prompt_characters(request)
-        spent = await self._runner.writer.keep(
+        spent = await self._writer.keep(
             *(request.key, self.judge, answer, self.tally),
             attempts=tries.calls,
             final=is_last,
@@ -369,8 +371,8 @@ class JudgeOnline:
         if is_last:
             reason = strip_name(answer.reason, self.judge.name)
             self.tally.count_ended(answer.status, reason, self._clock.date())
-        if self._runner.writer.storage_full:
-            self._runner.stop(FULL)
+        if self._writer.storage_full:
+            self._asker.stop(FULL)
         return spent
 
     def _settle(
@@ -412,4 +414,4 @@ class JudgeOnline:
             self.health.record_throttling(lasting, self._clock.now())
             self._disable(self.health.given_up)
         elif not is_away:
-            await self._runner.sleep(delay)
+            await self._asker.sleep(delay)

@@ -102,16 +102,6 @@ def remove_folders_if_refused(*outs: str) -> Iterator[None]:
         raise
 
 
-def is_run_active(out: str) -> bool:
-    """Return whether a run holds ``out``, where that is easy to tell: on this machine's disk."""
-    fs, path = fsspec.url_to_fs(out)
-    lock = Path(path) / RUN_LOCK
-    if "file" not in fs.protocol or not lock.exists():
-        return False
-    with lock.open("rb") as file:
-        return not _try_lock(file.fileno(), fcntl.LOCK_SH)
-
-
 @contextlib.contextmanager
 def open_lock(path: Path) -> Iterator[int]:
     """Open a file to lock; closing its descriptor releases the lock."""

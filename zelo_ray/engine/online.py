@@ -9,7 +9,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from zelo_ray.engine.bookkeeping import LedgerWriter
+from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.calling import JudgeOnline
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
@@ -19,8 +19,8 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
+from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.request_plans import RequestPlans
-from zelo_ray.engine.request_runner import RequestRunner
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
@@ -35,7 +35,7 @@ _ROOM = 4  # times what may be in flight: requests that wait, some for others th
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 
 
-class OnlineClient(RequestRunner[JudgeOnline]):
+class OnlineClient(Asker):
     """Client that asks some of a panel's judges, on the event loop that it was made on.
 
     Args:
@@ -69,12 +69,13 @@ class OnlineClient(RequestRunner[JudgeOnline]):
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        super().__init__(options, (), writer, clock)
-        self._ledger, self._disabled, self._again = ledger, disabled or {}, again
+        super().__init__(options, [judge.name for judge in judges], clock)
+        self._ledger, self._others_disabled, self._again = ledger, disabled or {}, again
+        self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
         self._coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
         self._exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
+        self._asked_judges = judges
         self.channels = {judge.name: self._open(judge, environ) for judge in judges}
         self._protocol = find_protocol(options.protocol)
         self.plans = RequestPlans(options, run_id)
@@ -111,7 +112,8 @@ class OnlineClient(RequestRunner[JudgeOnline]):
             max(1, (limit.concurrency or usual) // options.actors),
             PermitClient(account, self._coordinator, clock=self.clock),
             JudgeHealth(judge, options.patience, reached=self._again, on_trial=on_trial),
-            runner=self,
+            asker=self,
+            writer=self.writer,
             ledger=self._ledger,
             exposure=self._exposure,
         )
@@ -167,11 +169,11 @@ class OnlineClient(RequestRunner[JudgeOnline]):
                 counts = Counter(
                     {n: sum(map(self._ledger.is_own, set(answered_keys[n]))) for n in answered_keys}
                 )
-            asked = [channel for channel in self.channels.values() if not channel.disabled]
-            for channel in asked:
-                name = channel.judge.name
-                channel.tally.count_skipped(name, most[name], counts[name], latest_step)
-            self.plans.keep(pool, progress.plan(), [channel.judge for channel in asked])
+            asked = [judge for judge in self._asked_judges if judge.name not in self.disabled]
+            for name in (judge.name for judge in asked):
+                tally = self.channels[name].tally
+                tally.count_skipped(name, most[name], counts[name], latest_step)
+            self.plans.keep(pool, progress.plan(), asked)
 
     async def _plan(
         self, progress: Progress, asked_keys: set[str], *, is_begun: bool
@@ -189,10 +191,10 @@ class OnlineClient(RequestRunner[JudgeOnline]):
             if self.stopped:
                 return None
             self._begun_pools.add(progress)
-            step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
+            step = await asyncio.to_thread(progress.step, self._ledger, self._others_disabled)
             for channel in self.channels.values():
                 await channel.recall(progress.answered_keys().get(channel.judge.name, ()))
-            open_to = {name for name, channel in self.channels.items() if not channel.disabled}
+            open_to = self.channels.keys() - self.disabled
             requests = [
                 r for r in step.missing if r.judge.name in open_to and r.key not in asked_keys
             ]

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from zelo_ray.engine.bookkeeping import open_ledger
 from zelo_ray.engine.ledger import Ledger, salt_of
+from zelo_ray.engine.replies import open_ledger
 from zelo_ray.files.conversations import join_sessions
 from zelo_ray.files.inputs import resolve_inputs
 from zelo_ray.files.pools import Line, LineLimits, read_lines

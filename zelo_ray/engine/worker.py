@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from typing import Any
 
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.bookkeeping import name_error, open_ledger
 from zelo_ray.engine.coordinator import Coordination, WorkerReport
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.online import OnlineClient
+from zelo_ray.engine.replies import name_error, open_ledger
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Judge, Pool

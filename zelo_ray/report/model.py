@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 
-from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.engine.replies import format_dollars
 
 DASH = "\N{EN DASH}"
 Severity = Literal["wrong", "doubtful", "note"]

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.engine.replies import format_dollars
 from zelo_ray.engine.tally import Tally
 from zelo_ray.files.wording import printable
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.engine.replies import format_dollars
 from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.families import FAMILIES, families_of
 from zelo_ray.files.wording import counted

@@ -5,7 +5,7 @@ from typing import Any
 
 from zelo_ray.commands.annotate import answers, judges, queries, scores
 from zelo_ray.commands.annotate.warnings import find_warnings
-from zelo_ray.engine.bookkeeping import format_dollars
+from zelo_ray.engine.replies import format_dollars
 from zelo_ray.files.tables import StoredTable, schema_of
 from zelo_ray.files.wording import counted
 from zelo_ray.protocols import protocol_of_record

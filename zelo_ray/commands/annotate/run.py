@@ -12,7 +12,6 @@ from zelo_ray.commands.annotate.report import build_report
 from zelo_ray.commands.where import JobSize, executor_of
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import sum_possibly_billed
-from zelo_ray.engine.bookkeeping import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.exposure import sum_uncounted
@@ -42,6 +41,7 @@ from zelo_ray.engine.replacement import (
     refuse_other_options,
     warn_of_other_questions,
 )
+from zelo_ray.engine.replies import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.run_fingerprint import KEY as FINGERPRINT
 from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.sample_input import pilot_lines

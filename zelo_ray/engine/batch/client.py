@@ -111,7 +111,7 @@ class BatchClient(JudgeInBatches):
                 known = request.key in asked or request.key in self.asked
                 if not (known or sender.is_short_of_money):
                     sent += await sender.gather(request)
-            if not (missing or self.reason):
+            if not (missing or self.disabled):
                 self._plans.keep(pool, progress.plan(), [self.judge])
             planned = self.protocol.count(pool, self._panel, self.options).get(name, 0)
             own = sum(map(self.ledger.is_own, set(answered)))

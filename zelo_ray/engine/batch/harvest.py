@@ -9,16 +9,16 @@ from pydantic import BaseModel
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import JudgeInBatches
-from zelo_ray.engine.bookkeeping import (
+from zelo_ray.engine.budget import NOTHING
+from zelo_ray.engine.durable import FULL
+from zelo_ray.engine.health import gives_no_judgment
+from zelo_ray.engine.replies import (
     CUT_OFF,
     check_answer,
     cuts_prompts,
     name_error,
     overcharged,
 )
-from zelo_ray.engine.budget import NOTHING
-from zelo_ray.engine.durable import FULL
-from zelo_ray.engine.health import gives_no_judgment
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, find_protocol
 from zelo_ray.protocols.server_figures import ServerFigures

@@ -10,10 +10,10 @@ from typing import IO, NamedTuple
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import JudgeInBatches
-from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.tokens import bound_tokens, measure_request, prompt_characters
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind, load_provider
 from zelo_ray.providers.pricing import highest_price
@@ -80,7 +80,7 @@ class Sender:
         bound = bound_tokens(request) if client.permits.capped else 0
         while True:
             tried = client.on_trial and client.open and not client.has_judged
-            if client.stopped or client.reason or tried:
+            if client.is_closed or tried:
                 return False
             request = self._limited(request)
             usage = client.estimates.tight_upper_bound(size, bound, request.output_limit or 0)
@@ -208,7 +208,7 @@ class Sender:
         def has_room() -> bool:
             enqueued = sum(each.tokens for each in client.open.values())
             enough = client.room is None or enqueued + part.tokens <= client.room
-            return enough or not client.open or bool(client.reason)
+            return enough or not client.open or bool(client.disabled)
 
         with contextlib.closing(gathered.file):
             await client.sleep(client.full_until - client.clock.now())
@@ -220,7 +220,7 @@ class Sender:
     async def _create(self, part: BatchPart, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
         client, troubles, throttled, began = self._client, 0, 0, 0.0
-        while not (client.stopped or client.reason):
+        while not client.is_closed:
             part.intended_at = client.clock.date()
             await asyncio.to_thread(client.parts.keep, part)
             try:
@@ -230,7 +230,7 @@ class Sender:
                     reached = trouble.kind is not RetryKind.UNREACHED
                     if reached and await self._find(part):
                         return True
-                    if client.stopped or client.reason:  # not known: the next run looks for it
+                    if client.is_closed:  # not known: the next run looks for it
                         return False
                     troubles += 1
                     began = client.clock.now() if troubles == 1 else began
@@ -267,7 +267,7 @@ class Sender:
             client.on_trial = True  # its results show as well whether the judge gives judgments
             if part.state == "submitted":
                 client.open[part.mark] = part
-            elif not await self._find(part) and not (client.stopped or client.reason):
+            elif not await self._find(part) and not client.is_closed:
                 await client.close(part, "void")
         if client.open:
             await asyncio.to_thread(self._recall)
@@ -285,7 +285,7 @@ class Sender:
         client = self._client
         await client.sleep(GRACE)  # from now: an upload takes long
         wait = _PATIENCE
-        while not (client.stopped or client.reason):
+        while not client.is_closed:
             try:
                 candidates = await client.api.find(part.intended_at - _SKEW)
             except Retry as trouble:

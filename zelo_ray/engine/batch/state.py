@@ -4,13 +4,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
+from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
-from zelo_ray.engine.bookkeeping import LedgerWriter
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import CallCost, Coordination, Coordinator, LocalCoordination
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
+from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
@@ -46,7 +47,7 @@ def connect(
     return batches
 
 
-class JudgeInBatches:
+class JudgeInBatches(Asker):
     """A judge that is asked through its provider's batch API; arguments are as of `BatchClient`."""
 
     def __init__(
@@ -60,8 +61,8 @@ class JudgeInBatches:
         coordinator: Coordination | None = None,
         clock: Clock = CLOCK,
     ) -> None:
-        self.options, self.judge, self.ledger, self.clock = options, judge, ledger, clock
-        self.run_id = run_id
+        super().__init__(options, [judge.name], clock)
+        self.judge, self.ledger, self.run_id = judge, ledger, run_id
         self.api = connect(judge, options.api_key_env, environ, options.timeout)
         self.parts, self.estimates = Parts(options.ledger_dir), Estimates(judge)
         self.tally = Tally()
@@ -92,11 +93,7 @@ class JudgeInBatches:
         """whether nothing more is sent while its open batches have not shown that"""
         self.without_judgment: list[Answer] = []
         """what it answered until then"""
-        self.stopped = ""
-        """why nothing new is sent or waited for; empty while it is"""
-        self.reason: Disabled | None = None
-        """why this judge is asked nothing more; None while it is"""
-        self._halt, self._changed = asyncio.Event(), asyncio.Condition()
+        self._changed = asyncio.Condition()
 
     @property
     def tallies(self) -> dict[str, Tally]:
@@ -105,9 +102,9 @@ class JudgeInBatches:
         return {self.judge.name: self.tally}
 
     @property
-    def disabled(self) -> dict[str, Disabled]:
-        """Return the judge, if it is asked nothing more, with the reason."""
-        return {self.judge.name: self.reason} if self.reason else {}
+    def is_closed(self) -> bool:
+        """Return whether nothing more is sent."""
+        return bool(self.stopped or self.disabled)
 
     async def report_spending(self) -> None:
         """Report what is spent and what is reserved."""
@@ -115,16 +112,8 @@ class JudgeInBatches:
 
     def stop(self, reason: str) -> None:
         """Send nothing more and wait for nothing; batches stay at the provider."""
-        self.stopped = self.stopped or reason
-        self._halt.set()
+        super().stop(reason)
         self.permits.close()
-
-    def disable_judge(self, name: str, reason: Disabled) -> None:
-        """Ask the judge nothing more. The run stops, unless it may go on without one."""
-        if name == self.judge.name and not self.reason:
-            self.reason = reason
-            if not (self.options.allow_missing_judges or reason.is_over_budget):
-                self.stop(reason.message_for(name))
 
     def disable(self, reason: Disabled) -> None:
         """Ask the judge nothing more."""
@@ -155,7 +144,3 @@ class JudgeInBatches:
         while not self.stopped and not enough():
             async with self._changed:
                 await self.clock.wait_for(self._changed.wait(), 1.0)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait, or return early when the run is stopped."""
-        await self.clock.wait_for(self._halt.wait(), seconds)
