@@ -1,8 +1,6 @@
 """Build command lines for a shell, as a user would type them."""
 
 import shlex
-from collections.abc import Sequence
-from itertools import chain, pairwise
 from typing import Any
 
 from zelo_ray.options import CommandOptions, flag_of, has_flag
@@ -13,40 +11,20 @@ _LONGEST = 200  # characters of a text that was not read from a file
 _BY_FILE = {"judge_options", "prices", "api_key_env", "candidates"}
 
 
-def repeat_command(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
-    """Return the typed command with other flags.
-
-    Args:
-        words: the typed words after ``zelo-ray``.
-        more: words to add.
-        without: flags to leave out, each with the one value that follows it.
-    """
-    arguments, last = list[str](), ""
-    for word in words:
-        flag, joined, _ = word.partition("=")
-        if flag not in without and last not in without:
-            arguments.append(word)
-        last = flag if not joined and flag not in _BARE else ""
-    return command_of(
-        *arguments, *(word for word in more if word not in arguments or word[:2] != "--")
-    )
-
-
 def repeat_with(options: CommandOptions, **changes: Any) -> str:
     """Return the command of these options, as it was typed if it was, with some changed."""
     if not options.typed:
         return command_from_options(options.model_copy(update=changes))
-    given = {flag_of(name): value for name, value in changes.items() if value not in (None, False)}
-    more = [[flag, *([] if v is True else values_of(v))] for flag, v in given.items()]
-    return repeat_command(options.typed, *chain(*more), without=[*map(flag_of, changes)])
-
-
-def typed_value(words: Sequence[str], flag: str) -> str:
-    """Return the one value typed after a flag; "" if there is none."""
-    for word, after in pairwise([*words, ""]):
-        if word.partition("=")[0] == flag:
-            return word.partition("=")[2] or after
-    return ""
+    without, words, last = [*map(flag_of, changes)], list[str](), ""
+    for word in options.typed:
+        flag, joined, _ = word.partition("=")
+        if flag not in without and last not in without:
+            words.append(word)
+        last = flag if not joined and flag not in _BARE else ""
+    for name, value in changes.items():
+        if value not in (None, False):
+            words += [flag_of(name), *([] if value is True else values_of(value))]
+    return command_of(*words)
 
 
 def command_from_options(options: CommandOptions) -> str:

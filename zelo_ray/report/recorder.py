@@ -7,7 +7,6 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import fsspec
@@ -72,7 +71,12 @@ class ProgressRecorder:
         self.watch.show(tallies, planned)
 
     def follow(self, out: str, command: str) -> None:
-        """Record in this output, which has been locked; of a second one, as a part of the first."""
+        """Record in this output, which has been locked; of a second one, as a part of the first.
+
+        What is shown begins anew.
+        """
+        if isinstance(self.watch, ProgressLines):
+            self.watch.begin()
         if self._writer is None:
             self._out = out.rstrip("/")
             self._record |= {"command": command, "began_at": time.time()}
@@ -120,9 +124,3 @@ class ProgressRecorder:
                 return  # the next run has begun already
             self._is_written = True
             write_json(self._out, PROGRESS, record)
-
-
-def fresh_display(watch: "Watch") -> AbstractContextManager[object]:
-    """Return a context in which the display of progress starts again."""
-    shown = watch.watch if isinstance(watch, ProgressRecorder) else watch
-    return shown if isinstance(shown, ProgressLines) else nullcontext()

@@ -55,25 +55,23 @@ class ProgressLines(SilentWatch):
     """Watch that prints progress every ten seconds, and at once where there is news.
 
     News is the first retry or failure of a judge, that it is stopped, and the end of all. The last
-    figures are always printed. Each time it is entered, it begins with nothing shown.
+    figures are always printed.
     """
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
-        self._begin()
+        self._meter, self._written = ProgressMeter(), dict[str, Event]()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Print the last figures, if they were not, and begin with nothing shown."""
+        if (event := self._meter.latest) and event["judges"] != self._written:
+            self._write(event)
         self._meter, self._written_at = ProgressMeter(), time.monotonic()
         self._news, self._written = set[tuple[str, str]](), dict[str, Event]()
 
-    def __enter__(self) -> Self:
-        self._begin()
-        return self
-
     def __exit__(self, *_: object) -> None:
-        if (event := self._meter.latest) and event["judges"] != self._written:
-            self._write(event)
-        self._begin()
+        self.begin()
 
     def say(self, line: str) -> None:
         """Print one line."""
@@ -109,15 +107,15 @@ class ProgressLines(SilentWatch):
 class LiveTable(ProgressLines):
     """Watch that keeps a table up to date on a terminal."""
 
-    def _begin(self) -> None:
-        super()._begin()
-        self._live: Live | None = None
+    _live: Live | None = None
 
-    def __exit__(self, *_: object) -> None:
+    def begin(self) -> None:
+        """Leave the whole table on the terminal, and begin with nothing shown."""
         if self._live and (event := self._meter.latest):
             self._live.update(progress_table(event, self.console.width), refresh=True)
             self._live.stop()
-        self._begin()
+        self._live = None
+        super().begin()
 
     def _is_due(self, event: Event, now: float) -> bool:  # noqa: ARG002 - as lines need them
         return True

@@ -39,7 +39,6 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.report.command_lines import command_of, sibling_path, values_of
 from zelo_ray.report.figures import Figure, figures_table
-from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "compare"
@@ -75,7 +74,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
     given, options = options, with_absolute_places(options)
     ways, notes = make_ways(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        with claim_output(options, watch, KIND):
             salt_of(options.ledger_dir)
             labelled = collect_items(options, options.out, watch, _examples(options, ways))
             judged = Judged(options, ways, labelled)
@@ -92,7 +91,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
             record_start(options.out, RUN, started)
         with on_one_ray(options):
             _judge(judged, watch)
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        with claim_output(options, watch, KIND):
             return _finish(judged, notes, _next_command(given))
 
 
@@ -134,10 +133,9 @@ def _judge(judged: Judged, watch: Watch) -> None:
 
 def _judge_part(judged: Judged, way: str, part: str, watch: Watch) -> None:
     plan, items = judged.plans[way, part], judged.labelled.parts[part].items
-    with fresh_display(watch):
-        watch.say("")
-        watch.say(way if part == ALL else f"{way}, queries to {part}")
-        judged.summaries[way, part] = judge_pools(plan, watch)
+    watch.say("")
+    watch.say(way if part == ALL else f"{way}, queries to {part}")
+    judged.summaries[way, part] = judge_pools(plan, watch)
     scores = measure.read_scores(plan.out)
     judged.verdicts.setdefault(part, {})[way] = measure.verdicts_of(scores, items)
 

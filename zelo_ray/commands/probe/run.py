@@ -40,7 +40,6 @@ from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import RECORDING, Judge, first_error
 from zelo_ray.report.command_lines import command_from_options, sibling_path
 from zelo_ray.report.figures import figures_table
-from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "probe"
@@ -72,16 +71,15 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
     with remove_folders_if_refused(options.out, options.ledger_dir):
         panel = _panel_to_probe(options)
         probes, notes = choose_probes(options)
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        with claim_output(options, watch, KIND):
             salt_of(options.ledger_dir)
             sample, input_notes = _draw(options, probes, options.out, watch)
             plan = make_plan(options, sample.place)
             refuse_other_options(plan, panel)
             started = {"kind": KIND, "options": options.model_dump(mode="json")}
             record_start(options.out, RUN, started)
-        with fresh_display(watch):
-            summary = judge_pools(plan, watch)
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        summary = judge_pools(plan, watch)
+        with claim_output(options, watch, KIND):
             notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
             results = _finish(options, plan, sample, summary, notes)
     if results.record["failing"] and not given.instructions:
