@@ -26,7 +26,6 @@ from tests.builders import (
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.agree.measure import SCALES
-from zelo_ray.commands.compare import misjudged
 from zelo_ray.commands.compare.items import (
     ALL,
     CHOICE,
@@ -52,10 +51,9 @@ from zelo_ray.evaluation.agreement import RatingMatrix
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.pairs import choose, count_needed, measure_gain
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
-from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
-from zelo_ray.records import Document, Pool, Vote
+from zelo_ray.records import Document, Pool
 from zelo_ray.report.watches import SilentWatch
 
 NAN = float("nan")
@@ -537,34 +535,3 @@ def test_what_is_not_known_is_never_a_figure():
     unpriced = figures_of([2, 2, 0, 0, 0, 1, 1, -1], unpriced=1)
     assert np.isnan(unpriced["dollars"].value)
     assert unpriced["calls per correct pair"].value == 8 / 5
-
-
-# Errors that are worth reading
-
-
-def test_documents_of_many_errors_come_first_two_of_a_query():
-    items = [Item("q1", "a", other, A) for other in "bcd"] + [Item("q2", "x", "y", B)]
-    found = misjudged.find_misjudged(items, [[B, B, A, A], [TIE, A, -1, B]])
-    assert [(*place, *counts) for place, counts in found.items()] == [
-        ("q1", "a", 3, 5), ("q1", "b", 2, 2), ("q2", "x", 1, 2), ("q2", "y", 1, 2)
-    ]  # fmt: skip
-
-
-def test_what_was_said_of_a_document_has_its_side_and_reason(tmp_path):
-    said = [
-        Vote("q", "a", "b", "j", -0.5, False, "A names it.", "k1"),
-        Vote("q", "c", "a", "j", -1.0, True, "C has more.", "k2"),
-        Vote("q", "a", "d", "j", 0.0, False, "Both do.", "k3"),
-        Vote("q", "a", "e", "j", -0.1, False, "A fourth is not shown.", "k4"),
-        Vote("other", "a", "b", "j", -0.5, False, "Of another query.", "k5"),
-    ]
-    write_tables(str(tmp_path), {"votes": table_of(said, Vote)})
-    assert misjudged.read_statements(str(tmp_path), "zelo", {("q", "a"), ("q", "b")}) == {
-        ("q", "a"): [
-            ("j", "better than b: A names it."),
-            ("j", "worse than c: C has more."),
-            ("j", "like d: Both do."),
-        ],
-        ("q", "b"): [("j", "worse than a: A names it.")],
-    }
-    assert misjudged.read_statements(str(tmp_path / "none"), "zelo", {("q", "a")}) == {}

@@ -200,7 +200,7 @@ def compare(inputs: Any = None, *, human: Any = None, **options: Any) -> Results
 
     Returns:
         ``figures`` (agreement, costs and differences of ways, with intervals), ``items`` (a row a
-        pair: people's and each way's verdict) and ``misjudged``; ``record["chosen"]`` names the way
+        pair: people's and each way's verdict); ``record["chosen"]`` names the way
         that agrees most.
     """
     return call("compare", {"inputs": inputs, "human": human, **options})

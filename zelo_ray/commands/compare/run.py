@@ -14,7 +14,6 @@ from zelo_ray.command_options import CompareOptions
 from zelo_ray.commands.annotate.run import judge_pools
 from zelo_ray.commands.compare import measure
 from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
-from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
 from zelo_ray.commands.compare.report import CHOSEN, build_report
 from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
 from zelo_ray.commands.dry_run import estimate_jobs
@@ -30,7 +29,6 @@ from zelo_ray.evaluation.ranking import Ints
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import write_text
-from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, flag_of
 from zelo_ray.protocols.shared_error import shown_example_queries
@@ -81,7 +79,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
             for way in ways:
                 for name, part in labelled.parts.items():
                     folder = f"{options.out.rstrip('/')}/ways/{way.folder}"
-                    folder += f"/{name}" * (name != ALL)
+                    folder += f"/{name}" if name != ALL else ""
                     plan = plan_way(options, way, (part.pools,), folder)
                     refuse_other_options(plan, panel_of(plan, os.environ))
                     judged.plans[way.name, name] = plan
@@ -168,9 +166,6 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     compared = 0 if options.halves else sum(not isnan(gain.low) for _, gain in gains)
     figures += [measure.gain_figure(gain, part, compared) for part, gain in gains]
     tested = [asdict(gain) for _, gain in gains if not isnan(gain.p)]
-    first, part_ = next(iter(labelled.parts.items()))
-    shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
-    rows = describe_misjudged(part_, labelled.people, judged.verdicts[first].values(), shown)
     best = next(way for way in ways if way.name == chosen)
     write_text(
         options.out, CHOSEN, options_as_yaml(plan_way(options, best, options.inputs, options.out))
@@ -178,21 +173,14 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     return finish(
         KIND,
         options,
-        {
-            "figures": figures_table(figures),
-            "items": _items_table(judged),
-            "misjudged": table_of([*rows], Misjudged),
-        },
+        {"figures": figures_table(figures), "items": _items_table(judged)},
         build_report,
         sources=[options.human],
         complete=not labelled.rejected and all(s.complete for s in judged.summaries.values()),
         next_command=next_command,
         prices=table_version(options.prices),
         chosen=chosen,
-        ways=[
-            {"name": w.name, "differs": w.differs(options), "judges": w.judges(options)}
-            for w in ways
-        ],
+        ways=[way.describe(options) for way in ways],
         parts={n: {"queries": p.queries, "items": len(p.items)} for n, p in labelled.parts.items()},
         labels=labelled.judgments,
         tested=tested[0] if tested else None,

@@ -69,6 +69,11 @@ class Way:
         panel = build_panel((names,) if isinstance(names, str) else names, {}, os.environ)
         return [judge.name for judge in panel]
 
+    def describe(self, options: CompareOptions) -> dict[str, Any]:
+        """Return what the record says of it."""
+        about = {"name": self.name, "folder": self.folder, "differs": self.differs(options)}
+        return {**about, "judges": self.judges(options)}
+
     def differs(self, options: CompareOptions) -> str:
         """Say in which options it differs from the command's own."""
         same = self.protocol == options.protocol
