@@ -154,15 +154,13 @@ def test_shares_of_splits_are_kept_to():
 def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
     write_run(place, queries)
-    said = run("--form triplets --out data --splits 60 20 20")
+    run("--form triplets --out data --splits 60 20 20")
     names = sorted(path.name for path in (place / "data").iterdir())
     assert names == ["README.md", "dev.jsonl", "test-pools.jsonl", "test.jsonl", "train.jsonl"]
     found = {s: rows_of(f"data/{s}.jsonl") for s in SPLITS}
     of_query = {row["query_id"]: split for split, rows in found.items() for row in rows}
     assert len(of_query) == sum(map(len, found.values())) == 40
     assert all(split_of(f"what is {q}?", (60, 20, 20)) == split for q, split in of_query.items())
-    assert "2 documents in more than one split, such as a, b" in said, "all queries share theirs"
-    assert "2 documents of equal text" in (place / "data/README.md").read_text()
 
 
 def test_a_folder_is_written_again_and_one_with_other_files_is_left_alone(place):
