@@ -12,7 +12,7 @@ from tests.labelling import AT
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare.items import Item, pairs_of, read_people
-from zelo_ray.commands.compare.measure import agreement_figures
+from zelo_ray.commands.compare.run import agreement_figures
 from zelo_ray.evaluation.agreement import RatingMatrix, measure_agreement
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.pairs import choose, measure_gain

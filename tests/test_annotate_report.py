@@ -13,8 +13,9 @@ from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, w
 from tests.results import JUDGES, write_graded
 from tests.test_report import EVIL, Page, page_of, votes_of
 from zelo_ray.commands import load_results as load
-from zelo_ray.commands.annotate import answers, queries
+from zelo_ray.commands.annotate import queries
 from zelo_ray.commands.annotate.judges import Counts, count_grades, count_judgments, count_votes
+from zelo_ray.commands.annotate.report import finished_tournaments
 from zelo_ray.commands.annotate.warnings import warn_of_asking, warn_of_judges
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import budget_used_up
@@ -103,7 +104,7 @@ def test_raters_and_shares_have_their_intervals(tmp_path):
 def test_tournaments_come_to_what_is_counted_by_hand(tmp_path):
     write_contests(tmp_path)
     results = load(str(tmp_path))
-    over = answers.finished_tournaments(results)
+    over = finished_tournaments(results)
     assert (len(over), (over.winner_id == over["first"]).sum()) == (6, 2)
     rows = rows_of(tmp_path, "tournaments")
     assert [(row["judge"], row["tournaments"], row["with a winner"]) for row in rows] == [

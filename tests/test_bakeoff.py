@@ -13,8 +13,13 @@ from tests.contests import qrels_of, run_of
 from zelo_ray import bakeoff, load_run
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.gate import decide_gates
-from zelo_ray.commands.bakeoff.measure import measure
-from zelo_ray.commands.bakeoff.parts import DIFFICULTY, RELEVANT, compute_slices, relevant_from
+from zelo_ray.commands.bakeoff.measure import (
+    DIFFICULTY,
+    RELEVANT,
+    compute_slices,
+    measure,
+    relevant_from,
+)
 from zelo_ray.commands.bakeoff.rank import Asked
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures

@@ -5,8 +5,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from tests.builders import agreement_of, write_lines
-from zelo_ray.report.model import Report, Section, Warn, chart, table
-from zelo_ray.report.names import short_names, with_short_names
+from zelo_ray.report.model import Report, Section, Warn, chart, short_names, table, with_short_names
 
 LONG = "openai:Qwen/Qwen3-32B@http://localhost:8000/v1"
 

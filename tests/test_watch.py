@@ -22,9 +22,8 @@ from zelo_ray.files.run_record import find_record
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.report.progress import ProgressMeter
-from zelo_ray.report.recorder import PROGRESS, ProgressRecorder
 from zelo_ray.report.results import Results
-from zelo_ray.report.watches import SilentWatch
+from zelo_ray.report.watches import PROGRESS, ProgressRecorder, SilentWatch
 
 EPOCH, JUDGE = 1.7e9, "openai:gpt-6-luna"
 TALLY = Tally(

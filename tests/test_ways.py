@@ -36,7 +36,7 @@ from zelo_ray.commands.compare.items import (
     pairs_of,
     read_people,
 )
-from zelo_ray.commands.compare.measure import (
+from zelo_ray.commands.compare.run import (
     FIGURES,
     agreement_figures,
     cost_figures,

@@ -18,9 +18,9 @@ from zelo_ray.files.run_record import last_record
 from zelo_ray.files.storage import exists, read_json_object
 from zelo_ray.files.wording import printable
 from zelo_ray.report.progress import duration, progress_line, progress_table
-from zelo_ray.report.recorder import PROGRESS
 from zelo_ray.report.results import Results
 from zelo_ray.report.terminal import Line, make_console
+from zelo_ray.report.watches import PROGRESS
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
 _SECONDS_BETWEEN_LINES = 10.0

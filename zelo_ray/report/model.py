@@ -6,13 +6,14 @@ A part of a section is a sentence, a `Table`, a `Chart`, or a piece of HTML (`ma
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, isnan, nan
 from typing import Any, Literal, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from zelo_ray.engine.bookkeeping import format_dollars
 
@@ -262,3 +263,80 @@ def without_place(name: str) -> str:
 def is_known(value: float | None) -> bool:
     """Return whether a number is one."""
     return value is not None and isfinite(value)
+
+
+_KINDS = {
+    "offline": ("only matches words", "only match words"),
+    "simulated": ("draws its answers at random", "draw their answers at random"),
+    "recorded": ("replays recorded answers", "replay recorded answers"),
+}
+
+
+def warn_of_demonstration(judges: Sequence[str], section: str = "") -> Iterator[Warn]:
+    """Yield a warning if judges are no models; names without a colon are of labels or panels."""
+    named = [name for name in judges if ":" in name]
+    kinds = {kind: [n for n in named if n.partition(":")[0] == kind] for kind in _KINDS}
+    facts = [
+        f"{name_some(names)} {_KINDS[kind][len(names) > 1]}"
+        for kind, names in kinds.items()
+        if names
+    ]
+    if not facts:
+        return
+    if all(not names for kind, names in kinds.items() if kind != "recorded"):
+        text = f"{facts[0]}: the model might answer differently now"
+        yield Warn("demonstration", "note", text, "Ask models: --judges openai:MODEL", section)
+        return
+    every = sum(map(len, kinds.values())) == len(named)
+    text = f"{'; '.join(facts)}: this is {'' if every else 'partly '}a demonstration"
+    advice = "Ask models that read: --judges openai:MODEL"
+    yield Warn("demonstration", "wrong" if every else "doubtful", text, advice, section)
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that can be shorter and still differ from all others, with what they are."""
+    short = {name: without_place(name) for name in names}
+    counts = Counter(short.values())
+    return {name: each for name, each in short.items() if each != name and counts[each] == 1}
+
+
+def with_short_names(report: Report) -> Report:
+    """Return a report for people to read, which says once what a short name stands for."""
+    short = short_names(dict.fromkeys(report.names))
+    if not short:
+        return report
+    full = name_some([f"{each} is {name}" for name, each in short.items()], 8)
+    legend = [f"In full: {full}."]
+
+    def cut(value: Any) -> Any:
+        for name in sorted(short, key=len, reverse=True):  # one may begin as another
+            if isinstance(value, Markup):
+                value = value.replace(escape(name), short[name])
+            elif isinstance(value, str):
+                value = value.replace(name, short[name])
+        return value
+
+    def part(one: Any) -> Any:
+        if isinstance(one, Chart):
+            pictures = {tuple(map(cut, key)): cut(each) for key, each in one.pictures.items()}
+            return replace(one, pictures=pictures, caption=cut(one.caption))
+        if not isinstance(one, Table):
+            return cut(one)
+        columns, rows = [*map(cut, one.columns)], [[*map(cut, row)] for row in one.rows]
+        more = legend.pop() if rows != one.rows and legend else ""
+        caption = f"{cut(one.caption)} {more}".strip()
+        return replace(one, columns=columns, rows=rows, caption=caption)
+
+    def section(one: Section) -> Section:
+        return replace(one, title=cut(one.title), parts=[*map(part, one.parts)])
+
+    return replace(
+        report,
+        tiles={cut(name): cut(value) for name, value in report.tiles.items()},
+        lead=[*map(cut, report.lead)],
+        sections=[*map(section, report.sections)],
+        page_sections=lambda: [*map(section, report.details)],
+        find_warnings=lambda: [replace(warn, text=cut(warn.text)) for warn in report.warnings],
+        notes=[*map(cut, report.notes)],
+        banner=cut(report.banner),
+    )

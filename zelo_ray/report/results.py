@@ -19,8 +19,7 @@ from zelo_ray.files.wording import printable, without_passwords
 from zelo_ray.options import CommandOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.report.document import make_document, report_fields
-from zelo_ray.report.model import Report
-from zelo_ray.report.names import with_short_names
+from zelo_ray.report.model import Report, with_short_names
 from zelo_ray.report.page import PAGE, render_page
 from zelo_ray.report.terminal import Line, render_report
 

@@ -15,7 +15,6 @@ from zelo_ray.files.judges import HUMAN, OTHERS
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import consensus
 from zelo_ray.report import charts
-from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Row, Shown, best_first, cell_of, figures_section, pick
 from zelo_ray.report.model import (
     Cell,
@@ -27,6 +26,7 @@ from zelo_ray.report.model import (
     chart,
     name_some,
     table,
+    warn_of_demonstration,
 )
 from zelo_ray.report.results import Results
 

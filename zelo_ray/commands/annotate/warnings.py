@@ -19,8 +19,7 @@ from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.grades import grade_correlation
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.model import Severity, Warn, name_some
+from zelo_ray.report.model import Severity, Warn, name_some, warn_of_demonstration
 from zelo_ray.report.results import Results
 
 LOST = 0.05

@@ -19,11 +19,12 @@ from zelo_ray.commands.bakeoff.comparisons import (
     difference,
     forest,
     means_of,
+    people_lead,
+    people_section,
     rankers_of,
 )
 from zelo_ray.commands.bakeoff.families import TRUTH
 from zelo_ray.commands.bakeoff.gate import gate_line
-from zelo_ray.commands.bakeoff.people_report import people_lead, people_section
 from zelo_ray.commands.bakeoff.warnings import find_warnings
 from zelo_ray.engine.bookkeeping import describe_possibly_billed
 from zelo_ray.evaluation.gate import GateDecision

@@ -13,16 +13,24 @@ import pyarrow.compute as pc
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.families import Families, Guard, find_families
 from zelo_ray.commands.bakeoff.gate import decide_gates
-from zelo_ray.commands.bakeoff.measure import Measured, measure
-from zelo_ray.commands.bakeoff.parts import Contrast, Slice, compute_slices, find_contrasts
+from zelo_ray.commands.bakeoff.measure import (
+    Contrast,
+    Measured,
+    Slice,
+    compute_slices,
+    find_contrasts,
+    measure,
+)
 from zelo_ray.commands.bakeoff.people import correct_by_people
-from zelo_ray.commands.bakeoff.pools import (
+from zelo_ray.commands.bakeoff.rank import (
+    Asked,
+    Rankers,
+    Unranked,
     count_pools,
     with_pools_of_truth,
     without_own,
     write_annotated,
 )
-from zelo_ray.commands.bakeoff.rank import Asked, Rankers, Unranked
 from zelo_ray.commands.bakeoff.report import build_report
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.exposure import sum_uncounted

@@ -10,9 +10,18 @@ from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.evaluation.significance import TEST as TEST_NAME
 from zelo_ray.files.wording import counted
 from zelo_ray.report import charts
-from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Row, Shown, cell_of, figures_section, pick
-from zelo_ray.report.model import Cell, Report, Section, Value, Warn, chart, name_some, table
+from zelo_ray.report.model import (
+    Cell,
+    Report,
+    Section,
+    Value,
+    Warn,
+    chart,
+    name_some,
+    table,
+    warn_of_demonstration,
+)
 from zelo_ray.report.results import Results
 
 CHOSEN = "chosen.yaml"
