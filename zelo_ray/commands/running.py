@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def run_command(name: str, options: "CommandOptions", watch: "Watch") -> Results:
     """Run a command by its name; see `run_recorded`."""
-    return run_recorded(import_name(f"commands.{COMMANDS[name].run}"), options, watch)
+    return run_recorded(import_name(f"commands.{COMMANDS[name].run}:run"), options, watch)
 
 
 def run_recorded(

@@ -32,11 +32,11 @@ from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.files.labels import ids_in_table, read_labels
 from zelo_ray.files.rows import RESULTS, open_source
 from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_directory
-from zelo_ray.files.schema import Columns, split_columns
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import parquet_table, table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.names import did_you_mean, split_name
+from zelo_ray.names import split_name
 from zelo_ray.protocols import is_own_protocol, protocol_of_record
 from zelo_ray.protocols.shared_error import shown_example_queries
 from zelo_ray.report.figures import Figure, figures_table
@@ -153,22 +153,10 @@ def _missing(judgments: AllJudgments, figures: list[Figure]) -> list[str]:
 
 def _read_judgments(options: AgreeOptions) -> AllJudgments:
     """Read all judgments, with notes on what a reader should know of them."""
-    columns, criterion = split_columns(options.columns), options.criterion
+    columns = split_columns(options.columns)
     settings = options.model_dump(include={"levels", "clip", "human", "people"})
     with TemporaryDirectory() as folder:
         sources = [*_without_own_protocols(options.sources, folder)]
-        if criterion:
-            if "grade" in columns:
-                raise OptionError(
-                    "--columns grade=NAME and --criterion both name the grade; give one"
-                )
-            columns = Columns({**columns, "grade": criterion})
-            sources = [
-                _by_criterion(source, criterion, f"{folder}/{n}")
-                for n, source in enumerate(sources)
-            ]
-            if options.human:
-                settings["human"] = _by_criterion(options.human, criterion, f"{folder}/human")
         scales = parse_scales(options.scale)
         judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
         for run in options.runs:  # which are read later, and may have the columns
@@ -209,35 +197,6 @@ def _without_own_protocols(sources: Iterable[str], folder: str) -> Iterator[str]
         if not has_any:
             what = "produces neither grades nor votes, so agree cannot measure it"
             raise InputError(f"{url}: protocol {protocol.name} {what}")
-
-
-def _by_criterion(source: str, criterion: str, place: str) -> str:
-    """Return a source with a column of the criterion's name, written to ``place`` if need be.
-
-    A run of ``graded --criteria`` has the grades in a table of its own; any other table has them in
-    such a column, or in rows whose column ``criterion`` names it.
-    """
-    name, url = split_name(source)
-    if "criteria.parquet" in (list_directory(url) or ()):
-        names = ["query_id", "doc_id", "judge", "criterion", "grade"]
-        rows = parquet_table(f"{url.rstrip('/')}/criteria.parquet", names)
-    else:
-        table = open_source(url)
-        if criterion in table.names:
-            return source
-        if "criterion" not in table.names:
-            near = did_you_mean(criterion, table.names)
-            lacks = f"has no column {criterion} of grades by that criterion, and no column"
-            raise InputError(f"{url}: {lacks} criterion{near}")
-        rows = pa.Table.from_pylist([row for _, row in table.rows()])
-    chosen = rows.filter(pc.equal(rows["criterion"], criterion))
-    if not len(chosen):
-        names = [str(each) for each in pc.unique(rows["criterion"]).to_pylist()]
-        near = did_you_mean(criterion, names)
-        raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
-    renamed = chosen.drop_columns(["criterion"]).rename_columns({"grade": criterion})
-    pq.write_table(renamed, place := f"{place}-{criterion}.parquet")
-    return f"{name}={place}" if name else place
 
 
 def _options_of_runs(options: AgreeOptions) -> Iterator[tuple[str, Mapping[str, Any]]]:
