@@ -181,7 +181,7 @@ def bakeoff(
     Returns:
         ``leaderboard`` (rankers, the best first), ``comparisons`` (two rankers by one measure:
         difference, interval, p), ``metrics`` (ranker, query, measure, value), ``means``,
-        ``slices``, ``contrasts``, ``unjudged``, ``failures`` and ``runs``, and ``gate`` if there is
+        ``slices``, ``unjudged``, ``failures`` and ``runs``, and ``gate`` if there is
         a ``baseline``; a table without rows is left out.
     """
     given = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}

@@ -15,15 +15,14 @@ from typing import Literal
 import aiohttp
 
 from zelo_ray.command_options import DoctorOptions
-from zelo_ray.engine.bookkeeping import check_answer, format_dollars
+from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.sample_input import NoReplies
-from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
+from zelo_ray.engine.tokens import prompt_characters
 from zelo_ray.errors import ExitStatus, PanelError
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
 from zelo_ray.names import did_you_mean
-from zelo_ray.plugins import PLUGIN_GROUPS, find_installed
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.options import ZeloOptions
 from zelo_ray.protocols.server_figures import ServerFigures
@@ -44,7 +43,7 @@ from zelo_ray.providers import (
 from zelo_ray.providers.addresses import foreign_address
 from zelo_ray.providers.dotenv import DotenvFile
 from zelo_ray.providers.outcome import redact
-from zelo_ray.providers.pricing import find_unpriced, highest_price, price
+from zelo_ray.providers.pricing import find_unpriced, price
 from zelo_ray.records import Document, Judge, Pool, Request
 from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.model import Report, Section, name_some, table
@@ -116,7 +115,7 @@ def _check(
     options: DoctorOptions, environ: dict[str, str], say: Callable[[str], None]
 ) -> Iterator[Finding]:
     """Run all checks."""
-    yield from _check_packages()
+    yield _check_packages()
     yield from _check_keys(options, environ)
     panel, wrong = list[Judge](), list[Finding]()
     for name in options.judges or ("",):
@@ -153,16 +152,13 @@ def _check(
         if judge.base_url:
             yield _check_server(judge, key, options.api_key_env.get(judge.name, ""))
     if options.ask and ready:
-        most = sum(_highest_cost(judge, options) for judge, _ in ready.values())
-        judges = [judge for judge, _ in ready.values()]
-        unknown = " + ?" if find_unpriced(judges, options.prices) else ""
-        say(f"--ask makes one call to each judge, for at most {format_dollars(most)}{unknown}")
+        say(f"--ask makes {counted(len(ready), 'call')}, one to each judge.")
         for judge, key in ready.values():
             yield asyncio.run(ask_judge(judge, key, options))
 
 
-def _check_packages() -> Iterator[Finding]:
-    """Check Python, the packages, and the plug-ins that packages declare; none is imported."""
+def _check_packages() -> Finding:
+    """Check Python and the packages; none is imported."""
     versions = dict[str, str]()
     for name in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -171,15 +167,8 @@ def _check_packages() -> Iterator[Finding]:
     found = ", ".join(f"{name} {number}" for name, number in {"python": python, **versions}.items())
     if lacking := [name for name in _PACKAGES if name not in versions]:
         do = f"pip install {' '.join(lacking)}"
-        yield Finding("packages", "wrong", f"{found}; missing: {', '.join(lacking)}", do)
-    else:
-        yield Finding("packages", "ok", found)
-    for group in PLUGIN_GROUPS:
-        for name, plugins in find_installed(group).items():
-            packages = " and ".join(f"{plugin.package} {plugin.version}" for plugin in plugins)
-            state: State = "warn" if len(plugins) > 1 else "ok"
-            do = "uninstall one of them" if len(plugins) > 1 else ""
-            yield Finding(f"{group.removesuffix('s')} {name}", state, packages, do)
+        return Finding("packages", "wrong", f"{found}; missing: {', '.join(lacking)}", do)
+    return Finding("packages", "ok", found)
 
 
 def _check_keys(options: DoctorOptions, environ: dict[str, str]) -> Iterator[Finding]:
@@ -267,12 +256,6 @@ def _request(judge: Judge) -> Request:
     options = ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
     (request,) = advance(zelo.rounds(_POOL, [judge], options), NoReplies()).missing
     return request
-
-
-def _highest_cost(judge: Judge, options: DoctorOptions) -> float:
-    request = _request(judge)
-    usage = Estimates(judge).upper_bound(measure_request(request), request.output_limit)
-    return highest_price(judge, usage, options.prices)
 
 
 async def ask_judge(judge: Judge, key: str, options: DoctorOptions) -> Finding:

@@ -1,11 +1,10 @@
 """Measure rankers against the truth, compare every two of them, and find parts of the queries."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from math import inf, isnan, nan
-from textwrap import shorten
+from math import inf, isnan
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +23,7 @@ from zelo_ray.evaluation.measures import (
 )
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import evaluate_rankers, label_draws, mean_metrics
-from zelo_ray.files.pools import Line
-from zelo_ray.records import Comparison, Mean, Pool
+from zelo_ray.records import Comparison, Mean
 
 _CELLS = 2**22
 """Resampled labels, and values under them, that are in memory at once: 32 MB each."""
@@ -128,7 +126,6 @@ RELEVANT = "relevant documents (by truth)"
 _DIFFICULTY = ("hard", "medium", "easy")
 _RELEVANT = {"0": 0, "1": 1, "2-5": 5, "6+": np.inf}
 """By the name of a step, the most relevant documents of its queries."""
-_RIVALS, _QUERIES, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +140,6 @@ class Slice:
     low: float
     high: float
     queries: int
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A document of a query where the best ranker, A, and another differ most.
-
-    ``relevance`` is NaN where the truth does not know it, and a rank 0 where a ranker lacks it.
-    """
-
-    query_id: str
-    query: str
-    run_a: str
-    run_b: str
-    value_a: float
-    value_b: float
-    doc_id: str
-    text: str
-    relevance: float
-    rank_a: int
-    rank_b: int
 
 
 def compute_slices(
@@ -223,44 +200,3 @@ def _difficulty(measured: Measured) -> list[str]:
     for query, third in zip(queries, thirds, strict=True):
         labels[query] = _DIFFICULTY[third]
     return labels
-
-
-def find_contrasts(measured: Measured, lines: Iterable[Line]) -> list[Contrast]:
-    """Return the first documents of queries where the best ranker and its rivals differ most.
-
-    ``lines`` of pools are read for their texts, if there are such queries.
-    """
-    best, *others = measured.leaderboard
-    values, chosen = measured.values[measured.leading], list[tuple[str, int]]()
-    a = measured.names.index(best)
-    for rival in others[:_RIVALS]:
-        b = measured.names.index(rival)
-        answered = measured.answered[a] & measured.answered[b]
-        gaps = np.where(answered, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
-        widest = np.argsort(-gaps, kind="stable")[:_QUERIES]
-        chosen += [(rival, int(q)) for q in widest if gaps[q] > 0]
-    wanted, pools = {measured.truth.query_ids[q] for _, q in chosen}, dict[str, Pool]()
-    for line in lines if wanted else ():
-        if line.pool and line.pool.query_id in wanted:
-            pools.setdefault(line.pool.query_id, line.pool)
-    rows = list[Contrast]()
-    for rival, q in chosen:
-        pool = pools.get(measured.truth.query_ids[q])
-        rows += _describe_contrast(measured, (best, rival), q, pool)
-    return rows
-
-
-def _describe_contrast(
-    measured: Measured, runs: tuple[str, str], q: int, pool: Pool | None
-) -> Iterator[Contrast]:
-    """Yield the first documents of two rankers for a query, with the texts that its pool has."""
-    values, relevance = measured.values[measured.leading], measured.truth.labels(q)
-    texts = {document.id: document.content for document in pool.documents} if pool else {}
-    sides = [measured.rankings[run].documents(q) for run in runs]
-    places = [{doc_id: n for n, doc_id in enumerate(side, start=1)} for side in sides]
-    query = measured.truth.query_ids[q], pool.query if pool else ""
-    a, b = (float(values[measured.names.index(run), q]) for run in runs)
-    for doc_id in dict.fromkeys(doc_id for side in sides for doc_id in side[:_SHOWN]):
-        text = shorten(texts.get(doc_id, ""), _SNIPPET, placeholder=" …")
-        label, ranks = relevance.get(doc_id, nan), [place.get(doc_id, 0) for place in places]
-        yield Contrast(*query, *runs, a, b, doc_id, text, label, *ranks)

@@ -14,11 +14,9 @@ from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.families import Families, Guard, find_families
 from zelo_ray.commands.bakeoff.gate import decide_gates
 from zelo_ray.commands.bakeoff.measure import (
-    Contrast,
     Measured,
     Slice,
     compute_slices,
-    find_contrasts,
     measure,
 )
 from zelo_ray.commands.bakeoff.people import correct_by_people
@@ -159,7 +157,6 @@ def _run(
         "comparisons": table_of(comparisons, Comparison),
         "gate": table_of(gate, GateDecision),
         "slices": table_of([*compute_slices(measured, options, pools.fields)], Slice),
-        "contrasts": table_of(find_contrasts(measured, pools.lines()), Contrast),
     }
     if options.write_annotated:
         write_annotated(options.out, pools.ranked_lines(), runs)
