@@ -9,7 +9,7 @@ from rich.console import Console
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report import watches
-from zelo_ray.report.progress import ProgressMeter, duration, progress_table
+from zelo_ray.report.progress import ProgressMeter, progress_table
 from zelo_ray.report.watches import make_display
 
 LUNA = "openai:gpt-6-luna"
@@ -126,13 +126,6 @@ def test_a_judge_that_answers_no_more_slows_down():
     assert rate(711, answered=13) == pytest.approx(1)
 
 
-def test_the_total_has_the_time_of_the_slowest():
-    planned = {"quick": 1000, "slow": 1000, "idle": 0}
-    first = {"quick": Tally(in_flight=1), "slow": Tally(in_flight=1)}
-    then = {"quick": Tally(answered=500), "slow": Tally(answered=100)}
-    assert measured(first, then, planned=planned)["time_left"] == "1 min 30 s"
-
-
 def test_a_stopped_judge_holds_up_nobody(clock):
     planned = {"openai:a": 100, "openai:b": 100}
     tallies = {"openai:a": Tally(answered=3, disabled=WRONG_KEY), "openai:b": Tally(answered=100)}
@@ -167,24 +160,6 @@ def test_long_names_and_large_counts_keep_to_the_width():
     for width in (1, 24, 80, 400):
         assert max(map(cell_len, shown(event, width))) <= width
     assert all("29,999,999/30,000,000" in line for line in shown(event, 80)[1:22])
-
-
-def test_few_lines_show_those_that_are_not_done():
-    planned = {f"judge-{i:02}": 10 for i in range(20)}
-    tallies = {name: Tally(answered=10) for name in planned} | {"judge-19": Tally(answered=3)}
-    lines = shown(measured(tallies, planned=planned), 80, height=10)
-    assert len(lines) <= 10
-    assert any(line.startswith("judge-19") for line in lines)
-
-
-def test_time_in_its_two_largest_units():
-    for seconds, text in (
-        (0.2, "0 s"),
-        (59.6, "1 min 0 s"),
-        (3599.7, "1 h 0 min"),
-        (4 * 86400 + 3700, "4 d 1 h"),
-    ):
-        assert duration(seconds) == text
 
 
 def test_the_last_trouble_of_several_actors_is_the_latest():

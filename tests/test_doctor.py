@@ -153,20 +153,6 @@ def test_a_key_is_told_by_where_it_is_and_never_itself(found, monkeypatch, tmp_p
         assert told[f"key of {provider}"][1].endswith(place)
 
 
-def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(found, monkeypatch):
-    for judges, key, states in (
-        (["offline"], "", "---"),
-        (["openai"], "", "w--"),
-        ([DEAD, "gemini"], "", "--w"),
-        ([], "", "www"),
-        ([], KEY, "o--"),
-    ):
-        monkeypatch.setenv("OPENAI_API_KEY", key)
-        told = found(*judges)
-        keys = [told[f"key of {name}"][0] for name in ("openai", "anthropic", "gemini")]
-        assert "".join(state[0] for state in keys) == states
-
-
 def test_a_wrong_key_is_told_without_itself(found, fakes, monkeypatch):
     for variable, named in (("OPENAI_API_KEY", {}), ("MYKEY", {LUNA: "MYKEY"})):
         monkeypatch.setenv(variable, "sk-another-key")

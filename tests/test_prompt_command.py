@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-import zelo_ray
 from tests.builders import (
     fill,
     line_of,
@@ -50,25 +49,6 @@ def test_one_request_of_each_judge_is_shown_of_the_first_query(pools):
     assert {request.schema["title"] for request in found.requests} == {"Preference"}
 
 
-def test_a_query_is_named_as_to_explain(pools):
-    for name in ("tick", "REMOVE a  tick"):
-        assert find(pools, query=name).query_id == "tick-removal"
-
-
-def test_what_is_not_there_is_said(pools, tmp_path):
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"query": {"id": "q1", "query": ""}, "documents": []}\n')
-    for place, sought, says in (
-        (pools, {"query": "tock-removal"}, "no query 'tock-removal'.*did you mean 'tick-removal'"),
-        (pools, {"query": "how"}, "is in the text of several queries: q1, tick-removal"),
-        (pools, {"doc": "d9"}, "no document 'd9'.*; it has d0, d1, d2 and d3"),
-        (pools, {"doc": ["d0", "d1", "d2"]}, "no request .* shows d0 and d1 and d2"),
-        (str(bad), {}, r"holds no pool; .*bad\.jsonl, line 1: query"),
-    ):
-        with pytest.raises(NotFoundError, match=says):
-            find(place, **sought)
-
-
 def test_the_key_of_openais_cache_goes_to_openai_alone(pools, monkeypatch):
     for judge, variable, has_key in (
         ("openai:m", "", True),
@@ -105,12 +85,6 @@ def test_the_body_is_what_the_sdk_sends(pools, monkeypatch, protocol):
             assert shown.key == request.key
 
 
-def test_a_judge_that_reads_no_prompt_has_no_body(pools):
-    (request,) = find(pools, judges=["offline:bm25"]).requests
-    assert request.body is None
-    assert not request.reads_prompt
-
-
 def test_later_rounds_are_shown_as_far_as_a_run_has_replies(pools, tmp_path):
     out = str(tmp_path / "out")
     given = {"protocol": "best-of", "judges": ["openai:gpt-6-luna"], "out": out}
@@ -133,15 +107,6 @@ def test_nothing_is_written_and_bodies_are_lines_of_json(pools, tmp_path, monkey
     bodies = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(bodies) == len(find(pools, doc="d1").requests) == 9
     assert {"messages", "contents"} <= {name for body in bodies for name in body}
-
-
-def test_the_terminal_and_python_show_the_same(pools, capsys):
-    shown = zelo_ray.prompt(POOLS, query="q1", doc="d1", judges=JUDGES[0])
-    assert cli.main(["prompt", pools, "--query", "q1", "--doc", "d1", "--judges", JUDGES[0]]) == 0
-    assert repr(shown) == capsys.readouterr().out.rstrip("\n")
-    assert [request.body["model"] for request in shown.requests] == ["gpt-6-luna"] * 3
-    with pytest.raises(zelo_ray.ZeloError, match="cycles: "):
-        zelo_ray.prompt(POOLS, cycles=0)
 
 
 def test_the_requests_of_a_run_are_found_by_its_place(pools, tmp_path):

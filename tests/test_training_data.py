@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builders import convert
 from zelo_ray.commands.convert.train import TargetScale, read_battles
-from zelo_ray.errors import InputError, OptionError
+from zelo_ray.errors import InputError
 from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Score, Vote
@@ -142,15 +142,6 @@ def test_a_split_depends_on_the_words_of_a_query_alone(query, shares):
         assert split == split_of(f"  {query.upper()}\n", shares)
 
 
-def test_shares_of_splits_are_kept_to():
-    counts = dict.fromkeys(SPLITS, 0)
-    for i in range(20_000):
-        counts[split_of(f"query {i}", (80, 10, 10))] += 1
-    for name, share in zip(SPLITS, (0.8, 0.1, 0.1), strict=True):
-        assert abs(counts[name] / 20_000 - share) < 4 * (share * (1 - share) / 20_000) ** 0.5
-    assert {split_of(f"query {i}", (1, 0, 1)) for i in range(100)} == {"train", "test"}
-
-
 def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
     write_run(place, queries)
@@ -207,12 +198,6 @@ def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):
         (3.0, None),
         (1.0, None),
     ]
-
-
-def test_splits_are_three_shares():
-    for splits in ("80 10", "0 0 0", "-1 1 1"):
-        with pytest.raises(OptionError, match="splits: takes three shares"):
-            run(f"--out data --splits {splits}")
 
 
 @given(st.floats(-5, 5), st.floats(-5, 5), st.floats(0.01, 3))

@@ -17,7 +17,7 @@ from zelo_ray.commands.watch import poll
 from zelo_ray.engine.job import claim_output
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.tally import LastProblem, Tally
-from zelo_ray.errors import ExitStatus, InputError, Stopped
+from zelo_ray.errors import ExitStatus, Stopped
 from zelo_ray.files.run_record import find_record
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import AnnotateOptions
@@ -216,15 +216,6 @@ def test_a_run_that_fails_shows_no_text_of_a_defect(tmp_path):
             run(tmp_path, error)
         end = read(tmp_path)
         assert (end["state"], end["exit_status"], end["message"]) == ("failed", 1, message)
-
-
-def test_what_ends_at_once_or_cannot_be_written_records_nothing(out, tmp_path):
-    with pytest.raises(InputError):
-        run(out, InputError("no such input"), shows=False)
-    run(out, Results({}, is_current=True), shows=False)
-    assert read(out) == {}
-    (tmp_path / PROGRESS).mkdir()
-    assert run(tmp_path, Results({})).status == ExitStatus.COMPLETE
 
 
 def test_the_end_of_a_run_does_not_hide_the_next_one(tmp_path):
