@@ -36,7 +36,6 @@ from zelo_ray.providers import (
     connect,
     find_key,
     load_provider,
-    parse_judge,
     refuse_unconnected,
     refuse_unknown_names,
 )
@@ -172,39 +171,21 @@ def _check_packages() -> Finding:
 
 
 def _check_keys(options: DoctorOptions, environ: dict[str, str]) -> Iterator[Finding]:
-    """Check whether each provider has a key, and take those of ``.env``; none is shown."""
+    """Say which providers have a key, and take those of ``.env``; none is shown."""
     dotenv = DotenvFile(environ)
     for line in dotenv.take(options):
         yield Finding(".env", "warn", line, "remove it from .env, or set it in the shell")
-    providers = {name: load_provider(name) for name in PROVIDERS}
-    keyed = {name: provider for name, provider in providers.items() if provider.key_variables}
-    keys = {
-        name: next((v for v in provider.key_variables if environ.get(v)), "")
-        for name, provider in keyed.items()
-    }
-    needed = set() if any(keys.values()) else {*keyed}
-    if options.judges:
-        needed = {*_providers_of(options)}
-    for name, variable in keys.items():
+    for name, provider in ((name, load_provider(name)) for name in PROVIDERS):
+        variable = next((each for each in provider.key_variables if environ.get(each)), "")
         if variable:
             key = environ[variable]
             source = dotenv.path if dotenv.has_value(variable, key) else "the environment"
-            if url := foreign_address(Judge(name, ""), keyed[name], key, environ):
+            if url := foreign_address(Judge(name, ""), provider, key, environ):
                 source += f", and goes to {url}"
             yield Finding(f"key of {name}", "ok", f"{variable} is set, from {source}")
-        else:
-            do = f"set {' or '.join(keyed[name].key_variables)} to use this provider"
-            yield Finding(f"key of {name}", "warn" if name in needed else "-", "not set", do)
-
-
-def _providers_of(options: DoctorOptions) -> Iterator[str]:
-    """Yield the providers whose own keys the judges need."""
-    for name in options.judges:
-        with contextlib.suppress(PanelError):
-            judge = parse_judge(name)
-            has_own_key = any(f"{own}:".startswith(f"{name}:") for own in options.api_key_env)
-            if not (judge.base_url or has_own_key):
-                yield judge.provider
+        elif provider.key_variables:
+            do = f"set {' or '.join(provider.key_variables)} to use this provider"
+            yield Finding(f"key of {name}", "-", "not set", do)
 
 
 def _check_server(judge: Judge, key: str, variable: str) -> Finding:

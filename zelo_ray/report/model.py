@@ -194,11 +194,6 @@ class Warn:
         return f"{self.text}. {self.advice}." if self.advice else f"{self.text}."
 
 
-def no_sections() -> Sequence[Section]:
-    """Return no sections."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Report:
     """What a command found, as the terminal and the page show it.
@@ -220,7 +215,7 @@ class Report:
     tiles: Mapping[str, Value] = field(default_factory=dict)
     lead: Sequence[str] = ()
     sections: Sequence[Section] = ()
-    page_sections: Callable[[], Sequence[Section]] = no_sections
+    page_sections: Callable[[], Sequence[Section]] = tuple
     find_warnings: Callable[[], Iterable[Warn]] = tuple
     notes: Sequence[str] = ()
     made: str = ""
@@ -239,13 +234,7 @@ class Report:
 
     def section(self, name: str) -> Section:
         """Return the section of a name; raise `KeyError` if there is none."""
-        for section in self.sections:
-            if section.name == name:
-                return section
-        for section in self.details:  # built on first access
-            if section.name == name:
-                return section
-        raise KeyError(name)
+        return {section.name: section for section in (*self.details, *self.sections)}[name]
 
 
 def name_some(names: Sequence[str], most: int = 3) -> str:
@@ -270,27 +259,24 @@ _KINDS = {
     "simulated": ("draws its answers at random", "draw their answers at random"),
     "recorded": ("replays recorded answers", "replay recorded answers"),
 }
+"""What judges that are no models do, one and several."""
 
 
 def warn_of_demonstration(judges: Sequence[str], section: str = "") -> Iterator[Warn]:
     """Yield a warning if judges are no models; names without a colon are of labels or panels."""
-    named = [name for name in judges if ":" in name]
-    kinds = {kind: [n for n in named if n.partition(":")[0] == kind] for kind in _KINDS}
-    facts = [
-        f"{name_some(names)} {_KINDS[kind][len(names) > 1]}"
-        for kind, names in kinds.items()
-        if names
-    ]
-    if not facts:
-        return
-    if all(not names for kind, names in kinds.items() if kind != "recorded"):
-        text = f"{facts[0]}: the model might answer differently now"
+    named, facts = [name for name in judges if ":" in name], dict[str, str]()
+    known = [name for name in named if name.partition(":")[0] in _KINDS]
+    for kind, words in _KINDS.items():
+        if names := [name for name in known if name.startswith(f"{kind}:")]:
+            facts[kind] = f"{name_some(names)} {words[len(names) > 1]}"
+    if [*facts] == ["recorded"]:
+        text = f"{facts['recorded']}: the model might answer differently now"
         yield Warn("demonstration", "note", text, "Ask models: --judges openai:MODEL", section)
-        return
-    every = sum(map(len, kinds.values())) == len(named)
-    text = f"{'; '.join(facts)}: this is {'' if every else 'partly '}a demonstration"
-    advice = "Ask models that read: --judges openai:MODEL"
-    yield Warn("demonstration", "wrong" if every else "doubtful", text, advice, section)
+    elif facts:
+        every = len(known) == len(named)
+        text = f"{'; '.join(facts.values())}: this is {'' if every else 'partly '}a demonstration"
+        advice = "Ask models that read: --judges openai:MODEL"
+        yield Warn("demonstration", "wrong" if every else "doubtful", text, advice, section)
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

@@ -82,9 +82,7 @@ def _figures(results: Results) -> Iterator[tuple[str, float]]:
         for row in results.rows(name):
             parts = [without_passwords(str(row[label])) for label in _LABELS if row.get(label)]
             found.append(("/".join(part.replace("/", "_") for part in parts), row[column]))
-    for name, figure in found:
-        if isinstance(figure, int | float) and isfinite(figure):
-            yield name, float(figure)
+    yield from ((n, float(v)) for n, v in found if isinstance(v, int | float) and isfinite(v))
 
 
 def _copy_files(out: str, folder: str) -> None:
