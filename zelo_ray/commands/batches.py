@@ -34,18 +34,7 @@ def run(options: BatchesOptions, _watch: Watch) -> Results:
 def list_batches(
     out: str, environ: Mapping[str, str], *, cancel: bool = False
 ) -> list[dict[str, Any]]:
-    """Ask the providers for the state, in words, of each batch of an output directory.
-
-    Args:
-        out: directory or URL of annotate, or of the ledger that it named.
-        environ: where keys are found.
-        cancel: whether to cancel those that have not ended. Answers that exist by then are billed,
-            and the next run collects them.
-
-    Raises:
-        NotFoundError: there are no batches.
-        PanelError: a key is missing.
-    """
+    """Ask the providers for the state, in words, of each batch of an output directory."""
     ledger = (options_of_run(out) or {}).get("ledger") or out
     places = {canonical_place(place): Parts(place) for place in (out, ledger)}
     parts = [(part, records) for records in places.values() for part in records]

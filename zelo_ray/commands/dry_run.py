@@ -54,11 +54,7 @@ def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -
 
 
 def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
-    """Estimate the rest of a job, without any call, and without writing anything.
-
-    Raises:
-        InputError, OptionError, PanelError: as `annotate` would.
-    """
+    """Estimate the rest of a job, without any call, and without writing anything."""
     read_human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
     shown = ShownFields(Shown(options.show_query, options.show_metadata))

@@ -29,11 +29,7 @@ _LISTED = 10  # queries, or documents that a message names
 
 
 def run(options: ExplainOptions, _watch: Watch | None = None) -> Results:
-    """Explain a query or a document, or list the queries.
-
-    Raises:
-        NotFoundError: no such results, query or document, or the run is not finished.
-    """
+    """Explain a query or a document, or list the queries."""
     out = options.run
     if unfinished_record(out) is not None:
         raise NotFoundError(unfinished_message(out))
@@ -112,11 +108,7 @@ class _Query:
         return {name: table_of(rows, kind) for name, (kind, rows) in found.items()}
 
     def find_document(self, name: str) -> str:
-        """Find the document with this id, or beginning of an id.
-
-        Raises:
-            NotFoundError: there is none, or several.
-        """
+        """Find the document with this id, or beginning of an id."""
         failed = {doc_id for failure in self.failures for doc_id in failure.doc_ids}
         doc_ids = [*self.scores, *sorted((self.judged | failed) - {*self.scores})]
         doc_id = complete_name(name, doc_ids)

@@ -89,11 +89,7 @@ def _options_of_run(out: str) -> AnnotateOptions:
 
 
 def _find_pool(source: PreviewedInput, name: str) -> Pool:
-    """Return the pool of a query by its id, the beginning of it, or its text; else the first.
-
-    Raises:
-        NotFoundError: there is none, or there are several.
-    """
+    """Return the pool of a query by its id, the beginning of it, or its text; else the first."""
     query_ids, invalid = list[str](), ""
     for line in source.lines():
         if line.pool and name in ("", line.pool.query_id):
@@ -116,11 +112,7 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
 def _choose(
     requests: Sequence[Request], rounds: Mapping[str, int], pool: Pool, doc_ids: Sequence[str]
 ) -> list[Request]:
-    """Return the requests that show these documents; else the first of each judge and round.
-
-    Raises:
-        NotFoundError: there are none, or the query has no such document.
-    """
+    """Return the requests that show these documents; else the first of each judge and round."""
     ordered = sorted(requests, key=lambda request: rounds[request.key])
     if not doc_ids:
         first = dict[tuple[int, str], Request]()

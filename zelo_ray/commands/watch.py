@@ -65,9 +65,6 @@ def poll(out: str) -> Iterator[RunState]:
     """Yield the state of a run again and again, until it has ended.
 
     Clocks of machines differ, so only the first age of the record is by the time in it.
-
-    Raises:
-        InputError: the storage cannot be reached, or the record is damaged, at the first look.
     """
     is_local = "file" in fsspec.url_to_fs(out)[0].protocol
     record, changed_at = dict[str, Any](), 0.0

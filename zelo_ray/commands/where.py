@@ -33,11 +33,7 @@ class JobSize:
 def executor_of(
     options: AskingOptions, run: CoordinatedRun, lines: JobLines, size: JobSize, watch: Watch
 ) -> Iterator[Executor]:
-    """Say where the job runs, and why; yield its executor.
-
-    Raises:
-        RayUnavailable: Ray cannot be joined or started, or something of it died.
-    """
+    """Say where the job runs, and why; yield its executor."""
     why = _reason_for_ray(options, size)
     if why is None:
         aside = f", although RAY_ADDRESS is {address}" if (address := _address()) else ""

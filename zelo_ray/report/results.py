@@ -185,11 +185,7 @@ class Results:
         return [kind(**row) for row in self.part(name, kind, **equal).to_pylist()]
 
     def part(self, name: str, kind: type | None, **equal: Any) -> pa.Table:
-        """Return the same, with the columns of a record type.
-
-        Raises:
-            InputError: the table lacks one of the columns.
-        """
+        """Return the same, with the columns of a record type."""
         if name not in self.tables:
             return pa.table({})
         rows = self.tables[name].to_arrow()
@@ -301,9 +297,6 @@ def finish(
         is_worse: whether a candidate is worse than the baseline, or a judge changed.
         next_command: what usually comes next.
         record: what the report needs beside tables.
-
-    Raises:
-        OptionError: ``out`` holds results of another command, or people's labels.
     """
     out: str = getattr(options, "out", None) or ""
     refuse_taken(command, out, sources)

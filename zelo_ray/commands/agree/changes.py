@@ -85,9 +85,6 @@ def measure_changes(
     Returns:
         The figures; the judgments that changed, the largest changes first; and what differs
         between the runs.
-
-    Raises:
-        InputError: there are too few judgments that both have.
     """
     shared, notes = _join_all(old, new, both)
     figures = [figure for kind, rows in shared.items() for figure in _measure(kind, rows)]

@@ -139,10 +139,6 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
         options: of the job.
         watch: gets messages and progress.
         spent: US dollars of the budget that are spent; None counts the whole ledger.
-
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
     """
     timer, protocol = Timer(), load_protocol(options.protocol)
     columns = split_columns(options.columns)

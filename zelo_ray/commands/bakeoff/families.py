@@ -50,9 +50,6 @@ def find_families(
         judges: of the truth; empty if they are unknown.
         rankers: by the name of each ranker, what it is: a reranker, a judge, or a run's tag.
         declared: by judge or ranker, its families; `TRUTH` stands for unknown judges.
-
-    Raises:
-        OptionError: a name is neither a ranker nor a judge of the truth.
     """
     families = {name: frozenset(map(str.lower, names)) for name, names in declared.items()}
     judge_names = sorted(judges) or ([TRUTH] if TRUTH in families else [])
@@ -77,12 +74,6 @@ class Guard:
     is measured and corrected (Holm) again, on first use. On recorded judges of TREC DL 2019 as
     rankers, under panels of three of them, 210 of 2,332 significant comparisons were wrong by
     people's labels; with this guard, none of 1,396 (``benchmarks/kin.py``).
-
-    Args:
-        measured: by all judges.
-        families: of judges and rankers.
-        run: that made the truth; None if the truth cannot be computed again.
-        options: of the bake-off.
     """
 
     def __init__(

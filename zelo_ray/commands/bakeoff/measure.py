@@ -75,11 +75,6 @@ def measure(truth: Truth, runs: Mapping[str, pa.Table], options: BakeoffOptions)
     A ranker that ranked no query is left out. Means are over all queries of the truth; as usual in
     the field, a query that a ranker did not rank counts as 0. Two rankers are compared on the
     queries that both ranked. `Pairs` is always measured, and compared if it is named.
-
-    Raises:
-        OptionError: one of ``options.measures`` is not a measure.
-        InputError: a run is not valid.
-        Stopped: no ranker ranked any query.
     """
     compared = parse_measures(options.measures) or default_measures(truth)
     measures = tuple(dict.fromkeys((*compared, *parse_measures(["Pairs"]))))

@@ -110,11 +110,7 @@ class Rankers:
         return Job(options, panel, self.run_id, frozenset(), places, label=name)
 
     def ask(self, lines: JobLines, count: InputCount, watch: Watch) -> Asked:
-        """Ask every ranker side by side, then collect how each ranked every pool.
-
-        Raises:
-            Stopped: all were stopped, or replies are missing that no reranker will give.
-        """
+        """Ask every ranker side by side, then collect how each ranked every pool."""
         options, planned = self.options, count.planned
         judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
         spent, paid = check_spending(options, judges, watch)
@@ -215,11 +211,7 @@ class Pools:
 
 
 def with_pools_of_truth(options: BakeoffOptions) -> BakeoffOptions:
-    """Take the truth as pools, if pools are needed and it holds texts in another format.
-
-    Raises:
-        OptionError: nothing is to be ranked, or an option says how to read pools without any.
-    """
+    """Take the truth as pools, if pools are needed and it holds texts in another format."""
     if not options.rerankers and not options.runs:
         raise OptionError("no rankers: name --rerankers, such as original bm25, or --runs FILE")
     lacks = _needs_pools(options) and not options.pools and not pools_file_of_truth(options.truth)

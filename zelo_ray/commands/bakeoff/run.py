@@ -97,12 +97,7 @@ class Unjudged:
 
 
 def run(options: BakeoffOptions, watch: Watch) -> Results:
-    """Let rankers order the same documents, and find which differences are significant.
-
-    Raises:
-        OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+    """Let rankers order the same documents, and find which differences are significant."""
     given, columns = options, split_columns(options.columns)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         options, notes = resolve_inputs(

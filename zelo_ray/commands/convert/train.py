@@ -268,9 +268,6 @@ def write_training_data(
 
     A file holds all examples. A directory holds a file for each split, a card, and the pools of
     the test split, on which a bake-off measures what was learned.
-
-    Raises:
-        InputError: no example can be made, or the directory holds other files.
     """
     battles, root = read_battles(options.source), options.out.rstrip("/")
     maker, queries = _Maker(options, qrels, battles), _label(pools, qrels, battles)

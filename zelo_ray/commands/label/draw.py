@@ -89,13 +89,7 @@ class Drawable:
 
 
 def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[LabelTask]]:
-    """Draw or extend the sample as the options say, store it, and return its record and tasks.
-
-    Raises:
-        OptionError: there is neither a sample nor a bake-off or run, or the sample was drawn with
-            other options.
-        InputError: there is no bake-off or run, no label matters, or a text is missing.
-    """
+    """Draw or extend the sample as the options say, store it, and return its record and tasks."""
     before, old = _read_sample(options)
     about, table, drawn = _settings(before, options), old, _sample_size(before)
     truth = before.get("truth")
@@ -305,17 +299,7 @@ def _store(
 
 
 def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None]) -> Drawable:
-    """Find the documents to label for a finished bake-off.
-
-    Args:
-        contest: its output directory or URL.
-        measure: one that is linear in the labels; the bake-off's first such if None.
-        say: gets a message if the truth has changed since.
-
-    Raises:
-        InputError: there is no finished bake-off.
-        OptionError: the measure is not linear in the labels.
-    """
+    """Find the documents to label for a finished bake-off."""
     refuse_unfinished(contest)
     root = contest.rstrip("/")
     record = read_record(f"{root}/{RUN}")
@@ -347,9 +331,6 @@ def find_in_run(run: str, draw: str, *, pairs: bool) -> Drawable:
         draw: random: all are worth the same; disagreement: those on which grades or votes differ,
             or else scores are least sure, are worth more, and none less than a tenth of the mean.
         pairs: whether to find pairs.
-
-    Raises:
-        InputError: there is no finished run, or its judges compared no documents.
     """
     refuse_unfinished(run)
     if pairs:

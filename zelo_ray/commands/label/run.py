@@ -53,12 +53,7 @@ def run(options: LabelOptions, watch: Watch) -> Results:
 
 @contextlib.contextmanager
 def open_queue(options: LabelOptions, say: Callable[[str], None]) -> Iterator[LabelQueue]:
-    """Draw the sample, or extend it, and open its answers, under the lock of the directory.
-
-    Raises:
-        OptionError, InputError: as `draw_sample`.
-        LockError: another process uses the directory, or it holds something else.
-    """
+    """Draw the sample, or extend it, and open its answers, under the lock of the directory."""
     with remove_folders_if_refused(options.out), claim_folder(options.out, say, "label"):
         yield LabelQueue(options.out, *draw_sample(options, say), say)
 
@@ -186,17 +181,7 @@ def _cell(text: str) -> str:
 def read_sheet(
     url: str, queue: LabelQueue, person: str, columns: Mapping[str, str]
 ) -> list[tuple[LabelTask, str, float | None, str]]:
-    """Read tasks with a person, an answer and a note; rows without an answer are skipped.
-
-    Args:
-        url: of a table of any kind.
-        queue: whose keys the table has.
-        person: who answered, where a row names nobody.
-        columns: ``grade`` and ``judge`` name the columns of answer and person.
-
-    Raises:
-        InputError: it cannot be read, a key or an answer is not valid, or a row has no person.
-    """
+    """Read tasks with a person, an answer and a note; rows without an answer are skipped."""
     source = open_source(url)
     answer, judge = columns.get("grade", queue.unit.column), columns.get("judge", "person")
     if not {"key", answer} <= {*source.names}:

@@ -58,12 +58,7 @@ _ONLY_WHAT_IT_SAYS = (
 
 
 def run(options: ProbeOptions, watch: Watch) -> Results:
-    """Change documents, have them judged, and measure which judges moved.
-
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+    """Change documents, have them judged, and measure which judges moved."""
     if options.dry_run:
         with _plan_for_estimate(options, watch) as plan:
             return estimate_jobs({"probe": plan}, options)
@@ -152,11 +147,7 @@ def _plan_for_estimate(options: ProbeOptions, watch: Watch) -> Iterator[Annotate
 
 
 def choose_probes(options: ProbeOptions) -> tuple[list[str], list[str]]:
-    """Return the probes to make, and notes on those that cannot be made.
-
-    Raises:
-        OptionError: a probe that was named is unknown, or cannot be made.
-    """
+    """Return the probes to make, and notes on those that cannot be made."""
     probes, notes = list[str](), list[str]()
     for name in dict.fromkeys(options.probes or PROBES):
         if name not in PROBES:
