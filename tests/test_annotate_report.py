@@ -109,8 +109,8 @@ def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
 # The page
 
 
-def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):
-    for name, value in {"QUERIES": 12, "TELLING": 4, "RUN": 2, "_LEAST": 2}.items():
+def test_of_many_queries_those_to_look_at_and_the_first_are_listed(tmp_path, monkeypatch):
+    for name, value in {"QUERIES": 12, "TELLING": 4, "_LEAST": 2}.items():
         monkeypatch.setattr(queries, name, value)
     pools = [pool_of(tuple(range(3 + i % 3)), f"q-{i:03}") for i in range(60)]
     write_run(tmp_path, results_of(tmp_path, [*pools, Pool("empty", "no documents", ())]))
@@ -119,7 +119,6 @@ def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path
     found = re.findall(r"q-\d\d\d|empty", page.words("queries"))
     assert found[-1] == "empty", "it has no scores"
     assert 8 <= len(found) <= 12
-    assert max(found[:-1]) > "q-030", "they are from all over the input"
     missing = next(pool.query_id for pool in pools if pool.query_id not in found)
     write_report(str(tmp_path), missing)
     page = page_of(tmp_path)

@@ -39,13 +39,8 @@ def intervals(
 ) -> Markup:
     """Draw points with intervals: a row for each name, a colour for each series.
 
-    Args:
-        names: of the rows.
-        series: values, and the lower and upper ends of their intervals, [names] each, by name.
-        title: of the axis.
-        line_at: where a line stands for no difference.
-        hollow: places of names whose points are rings.
-        form: of numbers.
+    A series has values, and the lower and upper ends of their intervals, [names] each. A line
+    stands at ``line_at``; ``hollow`` are places of names whose points are rings.
     """
     tables = {
         name: np.array([np.asarray(column, np.float64) for column in columns]).reshape(3, -1)
@@ -147,17 +142,11 @@ def matrix(
     text: Callable[[int, int], str] | None = None,
     form: str = ".2f",
 ) -> Markup:
-    """Build a table of tinted cells; NaN is blank.
+    """Build a table of tinted cells of values, [rows, across]; NaN is blank.
 
-    Args:
-        rows: their names.
-        across: the names of the columns.
-        values: [rows, columns].
-        low: the value with the strongest colour of loss, or without one where there is no middle.
-        high: the value with the strongest colour of a win.
-        middle: the value without a colour.
-        text: what a pointer finds on a cell, by its row and column.
-        form: of the numbers, which stand in up to 12 columns; empty: never.
+    The colour is strongest at ``low`` and ``high``, and there is none at ``middle``, or at ``low``
+    without it. ``text`` is what a pointer finds on a cell, by its row and column; numbers stand in
+    cells of up to 12 columns.
     """
     numbered = bool(form) and len(across) <= 12
     head = Markup("").join(Markup("<th>{}</th>").format(_short(name, 18)) for name in across)

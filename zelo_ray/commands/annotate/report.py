@@ -16,7 +16,7 @@ from zelo_ray.files.wording import counted
 from zelo_ray.protocols import protocol_of_record
 from zelo_ray.providers.registry import judges_without_prompt
 from zelo_ray.records import Failure, Score
-from zelo_ray.report.model import Cell, Report, Section, Table, Value, estimate, table
+from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, estimate, table
 from zelo_ray.report.progress import duration
 from zelo_ray.report.results import Results
 
@@ -126,21 +126,19 @@ def _problems(results: Results) -> Iterator[Section]:
 
 def _instructions(results: Results) -> Section:
     """Show the instructions and the template, and who read them."""
-    options, names = results.record["options"], [*results.record["judges"]]
-    parts = list[Table]()
-    without = judges_without_prompt(names)
-    where = "These words were in every prompt"
+    options, names, parts = results.record["options"], [*results.record["judges"]], list[Part]()
+    where, without = "These words were in every prompt", judges_without_prompt(names)
     if without:
         where = f"All judges but {', '.join(without)} read these words"
         where = "No judge of this run reads prompts" if len(without) == len(names) else where
-    shown = ", ".join(options.get("show_query") or ())
     for name, text, caption in (
         ("instructions", options.get("instructions"), f"{where}; people who label see them."),
         ("template", options.get("template"), "Prompts were built from this template."),
-        ("fields", shown, "Judges saw these fields with each query."),
     ):
         if lines := [line for line in str(text or "").splitlines() if line.strip()]:
             parts.append(Table((name,), [(line,) for line in lines], caption))
+    if shown := options.get("show_query"):
+        parts.append(f"Judges saw these fields with each query: {', '.join(shown)}.")
     return Section("instructions", "What counts as relevant", parts)
 
 

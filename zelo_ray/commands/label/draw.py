@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import glob
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,9 @@ from zelo_ray.commands.label.queue import LabelTask
 from zelo_ray.engine.durable import write_durably
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure, rank_run
-from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
-from zelo_ray.evaluation.people.corrected import count_deciding_queries
-from zelo_ray.evaluation.people.frame import Frame, build_frame, select_correctable
+from zelo_ray.evaluation.people.frame import build_frame, select_correctable
 from zelo_ray.evaluation.people.sampling import label_sizes, priorities, sample_threshold
 from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.inputs import InputOptions, convert_inputs
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.judgments import (
@@ -80,12 +76,11 @@ class Drawable:
     """Documents or pairs that people may be asked about.
 
     Chances to be drawn are proportional to ``sizes``. ``about`` is what ``label.json`` says of
-    where they come from. ``frame`` is of the measure; None for a run.
+    where they come from.
     """
 
     sizes: Mapping[Ids, float]
     about: Mapping[str, Any]
-    frame: Frame | None = None
 
 
 def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[LabelTask]]:
@@ -117,8 +112,6 @@ def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[Lab
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} of the sample are not judged yet.")
-    if found and found.frame and size < len(table):
-        _say_if_few(found.frame, table, size, say)
     table = _add_texts(table, size, about, read_all=bool(found or options.pools))
     about["documents"] = len(table)
     _store(options.out, (before, old), about, table)
@@ -166,7 +159,7 @@ def _settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
     new = {**_NEW, "unit": unit.name, "rubric": PAIR_RUBRIC if unit is PAIR else RUBRIC}
     free = {name: getattr(options, name) for name in ("overlap", "rubric", "instructions")}
     given = {name: value for name, value in {**free, **fixed}.items() if value is not None}
-    return {**new, **before, **given, "versions": {"zelo-ray": version("zelo-ray")}}
+    return {**new, **before, **given}
 
 
 def _find(options: LabelOptions, about: SampleRecord, say: Say) -> Drawable | None:
@@ -211,16 +204,6 @@ def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
         for n in np.argsort(-priority, kind="stable").tolist()
     ]
     return pa.Table.from_pylist(rows, _schema_of(unit))
-
-
-def _say_if_few(frame: Frame, table: pa.Table, size: int, say: Say) -> None:
-    """Say so if the labels of a sample are too few to tell any two rankers apart."""
-    rows = frame.find_rows(ids_in_table(table, DOCUMENT)[:size])
-    labelled = np.zeros(len(frame.query), np.bool_)
-    labelled[rows[rows >= 0]] = True
-    if not (count_deciding_queries(frame, labelled) >= FEWEST).any():
-        needs = f"{FEWEST_LABELS} in {FEWEST} queries that bear on the difference of two rankers"
-        say(f"{size:,} labels are too few to correct anything, which takes {needs}: draw more.")
 
 
 def _add_texts(table: pa.Table, size: int, about: SampleRecord, *, read_all: bool) -> pa.Table:
@@ -320,7 +303,7 @@ def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None
     frame = build_frame(linear[0], {name: rank_run(truth, run) for name, run in runs.items()})
     about = {"contest": contest, "measure": str(linear[0]), "rankers": [*runs]}
     about |= _source(place, digest, options["columns"], pools, options, options_of_run(place))
-    return Drawable(dict(zip(frame.ids, label_sizes(frame).tolist(), strict=True)), about, frame)
+    return Drawable(dict(zip(frame.ids, label_sizes(frame).tolist(), strict=True)), about)
 
 
 def find_in_run(run: str, draw: str, *, pairs: bool) -> Drawable:
