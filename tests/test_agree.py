@@ -13,7 +13,7 @@ import pytest
 from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
-from zelo_ray.command_options import Scale, parse_scales
+from zelo_ray.command_options import parse_scales
 from zelo_ray.commands.agree.measure import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.commands.compare.items import read_people
@@ -26,8 +26,7 @@ from zelo_ray.evaluation.agreement import (
     estimate_values,
 )
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
-from zelo_ray.evaluation.votes import cross_votes, encode_votes
-from zelo_ray.files.judges import map_grades, read_all_judgments
+from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Contest, Verdict
 from zelo_ray.report.figures import Figure, figures_table
@@ -195,24 +194,6 @@ def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
 
 def grade(query_id, doc_id, judge, value):
     return {"query_id": query_id, "doc_id": doc_id, "judge": judge, "grade": value}
-
-
-def test_a_scale_is_mapped_end_to_end():
-    for scale, expected in {
-        (1, 4): [0, 1, 2, 3],
-        (0, 5): [0, 1, 1, 2, 2, 3],
-        (-1, 1): [0, 2, 3],
-        (0, 1): [0, 3],
-    }.items():
-        grades = np.arange(scale[0], scale[1] + 1.0)
-        assert map_grades(grades, Scale(*scale), 4).tolist() == expected
-    scales = {"a=b": Scale(0, 5), "c:d": Scale(-2, -1)}
-    assert parse_scales(("a=b=0-5", "c:d=-2--1")) == scales
-    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:ranks", "=0-5"):
-        with pytest.raises(ValueError, match=r"NAME=0-5|2 to 100 grades"):
-            parse_scales((written,))
-    with pytest.raises(ValueError, match="two scales"):
-        parse_scales(("j=0-5", "j=1-4"))
 
 
 def test_judges_meet_on_the_common_scale(tmp_path):
@@ -412,26 +393,6 @@ def test_of_several_people_who_grade_the_median_counts(tmp_path):
         results = agreement_of(judge, "--human", human)
         for column, value in (("value", 1), ("items", 2)):
             assert figures(results, column=column)["human", "j", "0-3", "agreement"] == value
-
-
-def test_each_vote_of_the_one_with_more_counts_once():
-    rng = np.random.default_rng(3)
-    rows = [
-        vote(f"q{q}", float(rng.integers(-1, 2)), judge, swapped=None)
-        for q in range(30)
-        for judge, most in (("one", 4), ("other", 3))
-        for _ in range(rng.integers(1, most + 1))
-    ]
-    for q, table in enumerate(cross_votes(encode_votes(pa.Table.from_pylist(rows)), 0, 1)):
-        one, other = (
-            [int(1 - r["preference"]) for r in rows if (r["query_id"], r["judge"]) == (f"q{q}", j)]
-            for j in ("one", "other")
-        )
-        expected = np.zeros((3, 3))
-        for i, j in product(one, other):
-            expected[i, j] += 1 / min(len(one), len(other))
-        assert table == pytest.approx(expected)
-        assert table.sum() == pytest.approx(max(len(one), len(other)))
 
 
 def test_lenient_is_judge_benchs_count(tmp_path):

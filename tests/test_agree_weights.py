@@ -157,3 +157,12 @@ def test_ways_are_compared_by_weighted_pairs():
         if figure.what in ("agreement", "concordance")
     ]
     assert shares == pytest.approx([3 / 11] * 2 + [8 / 11] * 2)
+
+
+def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
+    people, judges, sizes = world(2)
+    write_judges(tmp_path / "judges.parquet", judges)
+    answered = [*range(60), *range(70, 90)]
+    measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
+    assert measured.counts["grades of people"] == 60
+    assert any("20 answers" in note for note in measured.record["notes"])

@@ -93,14 +93,6 @@ def test_a_log_has_a_line_now_and_then(clock):
     assert "1,500/1,500" in end
 
 
-def test_what_is_spared_is_neither_done_nor_left_and_done_passes_no_total():
-    event = measured({"a": Tally(answered=300, known=20, spared=160)}, planned={"a": 480})
-    assert (event["done"], event["needed"]) == (320, 320)
-    twice = {"a": Tally(answered=150), "b": Tally(answered=10)}  # a block that is run again
-    event = measured(twice, planned={"a": 100, "b": 100})
-    assert [event["judges"][name]["done"] for name in "ab"] == [100, 10]
-
-
 def test_the_rate_is_of_the_last_minute_and_in_the_end_of_all():
     steps = [{"a": Tally(answered=n)} for n in (*range(1, 501), *range(510, 1501, 10))]
     event = measured(*steps, planned={"a": 10_000}, wait=1.0)
@@ -124,16 +116,6 @@ def test_a_judge_that_answers_no_more_slows_down():
     assert 0 < [rate(second, answered=495, in_flight=9) for second in range(100, 701)][-1] < 0.05
     rate(701, answered=3)  # who added them up has died
     assert rate(711, answered=13) == pytest.approx(1)
-
-
-def test_a_stopped_judge_holds_up_nobody(clock):
-    planned = {"openai:a": 100, "openai:b": 100}
-    tallies = {"openai:a": Tally(answered=3, disabled=WRONG_KEY), "openai:b": Tally(answered=100)}
-    *_, first, _, total, why = shown(measured(tallies, planned=planned), 100)
-    assert first.endswith("stopped")
-    assert total.endswith("stopped")
-    assert WRONG_KEY.message in why
-    assert WRONG_KEY.message in logged(clock, tallies, planned=planned)
 
 
 def test_nothing_steers_a_terminal():

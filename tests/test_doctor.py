@@ -190,14 +190,6 @@ def test_a_key_that_no_header_can_carry_is_neither_sent_nor_told(found, monkeypa
         assert not [part for part in key.split() if part in str(told)]
 
 
-def test_a_server_that_lists_its_key_as_a_model_does_not_show_it(found, monkeypatch):
-    body = json.dumps({"data": [{"id": KEY}, {"id": "n"}]}).encode()
-    judge = raw(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    monkeypatch.setenv("MYKEY", KEY)
-    state, why, remedy = found(judge, api_key_env={judge: "MYKEY"})[f"server of {judge}"]
-    assert (state, "no model 'm'" in why, "n" in remedy) == ("wrong", True, True)
-
-
 def test_no_key_of_a_provider_goes_to_a_server_named_by_its_url(found, monkeypatch):
     sent = []
 
@@ -209,3 +201,11 @@ def test_no_key_of_a_provider_goes_to_a_server_named_by_its_url(found, monkeypat
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     found(DEAD)
     assert sent == ["none"]
+
+
+def test_a_server_that_lists_its_key_as_a_model_does_not_show_it(found, monkeypatch):
+    body = json.dumps({"data": [{"id": KEY}, {"id": "n"}]}).encode()
+    judge = raw(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    monkeypatch.setenv("MYKEY", KEY)
+    state, why, remedy = found(judge, api_key_env={judge: "MYKEY"})[f"server of {judge}"]
+    assert (state, "no model 'm'" in why, "n" in remedy) == ("wrong", True, True)

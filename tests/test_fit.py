@@ -11,6 +11,7 @@ import statsmodels.api as sm
 
 from tests.games import baseball, citations, run, scores_of, write
 from zelo_ray.errors import InputError
+from zelo_ray.fitting import bradley_terry
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.ratings import Comparisons, rate
 from zelo_ray.records import Vote
@@ -203,3 +204,9 @@ def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():
     assert shared == by_item(scores_of(thrice[:1]))
     others = [{"a": "x", "b": "y", "preference": -1, "judge": j} for j in "abc"]
     assert by_item(scores_of(others))["x"][0] > shared["x"][0]
+
+
+def test_a_fit_that_does_not_converge_raises(monkeypatch):
+    monkeypatch.setattr(bradley_terry, "MAX_STEPS", 1)
+    with pytest.raises(ArithmeticError, match="did not converge in 1 steps"):
+        scores_of(baseball())

@@ -117,14 +117,6 @@ def test_progress_is_an_event_with_all_figures_and_the_last_is_never_missing():
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", last["at"])
 
 
-def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["explain", "nowhere", "--progress", "json"]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert [parsed_strictly(line)["event"] for line in err.splitlines()] == ["message"]
-
-
 def test_no_progress_leaves_messages(capsys):
     with cli.Output(["annotate", "--progress", "none"]).watch() as watch:
         watch.say("2 queries")

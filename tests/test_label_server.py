@@ -36,18 +36,6 @@ def page(tmp_path):
         yield Page(queue, url)
 
 
-def test_the_page_is_one_file_that_may_run_its_own_script_alone(page):
-    status, (text, headers) = page.ask(f"/?key={page.token}")
-    assert status == 200
-    policy = headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert headers["Cache-Control"] == "no-store"
-    assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
-    assert not any(word in text for word in ("doc-", "text 0", "query 0"))
-    assert page.ask(f"/label.json?key={page.token}")[0] == 404
-
-
 def test_who_does_not_know_the_key_gets_no_page_and_no_token(page, tmp_path):
     for path in ("/", "/?key=", "/?key=guess", "/?key=%C3%BC", "/?key=%FF", "/label.json"):
         status, told = page.ask(path)
@@ -101,3 +89,15 @@ def test_what_the_disk_does_not_take_is_not_said_to_be_kept(page, tmp_path, monk
     monkeypatch.undo()
     assert page.ask("/answer", asked)[1]["progress"]["done"] == 1
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_the_page_is_one_file_that_may_run_its_own_script_alone(page):
+    status, (text, headers) = page.ask(f"/?key={page.token}")
+    assert status == 200
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["Cache-Control"] == "no-store"
+    assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
+    assert not any(word in text for word in ("doc-", "text 0", "query 0"))
+    assert page.ask(f"/label.json?key={page.token}")[0] == 404

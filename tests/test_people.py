@@ -249,3 +249,10 @@ def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
             )
             found.append((one - other).mean())
     assert np.std(spread[False]) < 0.9 * np.std(spread[True])
+
+
+def test_an_arm_that_did_not_answer_a_query_decides_nothing_there():
+    frame, _, _ = framed()
+    answered = frame.answered.copy()
+    answered[1, 0] = False
+    assert not label_sizes(replace(frame, answered=answered))[frame.query == 0].any()

@@ -245,3 +245,11 @@ def test_few_deciding_labels_leave_close_rankers_open(contest):
     unknown, known = (rows[SCALED, "corrected", "a", other]["p"] for other in ("near", "b"))
     assert np.isnan(unknown)
     assert known < 0.05
+
+
+def test_documents_without_an_answer_are_missing_by_chance(contest):
+    """The others stand for more: else their chances would not fit."""
+    rows = pd.read_csv(contest.drawn(160))
+    rows.loc[rows.index % 3 > 0, "grade"] = np.nan
+    _, told, _ = contest.run(contest.write(rows))
+    assert (told["design"], told["labels"], told["cannot_say"]) == ("drawn", 54, 106)

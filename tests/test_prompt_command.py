@@ -10,8 +10,6 @@ from tests.builders import (
     options_of,
     pool_of,
     reply_to,
-    results_of,
-    write_run,
 )
 from tests.fakes.core import Fakes
 from tests.provider_calls import KEY, send
@@ -19,7 +17,6 @@ from tests.test_prompts import first_round
 from zelo_ray import cli
 from zelo_ray.commands import load as load_command
 from zelo_ray.commands.running import run_command
-from zelo_ray.errors import NotFoundError
 from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Settings, build_panel
 from zelo_ray.report.watches import SilentWatch
@@ -107,18 +104,3 @@ def test_nothing_is_written_and_bodies_are_lines_of_json(pools, tmp_path, monkey
     bodies = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(bodies) == len(find(pools, doc="d1").requests) == 9
     assert {"messages", "contents"} <= {name for body in bodies for name in body}
-
-
-def test_the_requests_of_a_run_are_found_by_its_place(pools, tmp_path):
-    out = tmp_path / "out"
-    template = "{{query}} {{document_a}} {{document_b}} {{answer_format}} In our own words."
-    given = {"inputs": [pools], "judges": ["openai:a-model"], "template": template}
-    write_run(out, results_of(out, POOLS, template=template), **given)
-    record = json.loads((out / "run.json").read_text())
-    record["options"]["out"] = str(out)
-    (out / "run.json").write_text(json.dumps(record))
-    found = find(out=str(out), query="tick", doc="d1")
-    assert found.query_id == "tick-removal"
-    assert all("In our own words." in request.user for request in found.requests)
-    with pytest.raises(NotFoundError, match="no record of annotate"):
-        find(out=str(tmp_path), query="q")

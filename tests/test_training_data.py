@@ -134,14 +134,6 @@ def test_of_each_query_as_many_are_drawn_as_are_wanted_the_same_for_a_seed(place
     assert drawn == examples("pairs", "--per-query 2 --seed 3")
 
 
-@given(st.text(max_size=30), st.tuples(*[st.floats(0.1, 100)] * 3))
-def test_a_split_depends_on_the_words_of_a_query_alone(query, shares):
-    split = split_of(query, shares)
-    assert split in SPLITS
-    if query.isascii():
-        assert split == split_of(f"  {query.upper()}\n", shares)
-
-
 def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
     write_run(place, queries)

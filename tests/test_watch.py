@@ -2,9 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 
 import fsspec
@@ -15,7 +12,6 @@ from zelo_ray.commands import watch as watch_module
 from zelo_ray.commands.running import run_recorded
 from zelo_ray.commands.watch import poll
 from zelo_ray.engine.job import claim_output
-from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, Stopped
 from zelo_ray.files.run_record import find_record
@@ -122,27 +118,6 @@ def test_the_figures_of_a_run_are_shown_and_a_document(tmp_path, capsys):
     write(tmp_path, state="failed", exit_status=1, message="interrupted")
     assert main(["watch", str(tmp_path)]) == 0
     assert "exit status 1: interrupted" in capsys.readouterr().out
-
-
-def test_watching_takes_no_lock_and_writes_nothing(tmp_path):
-    def times():
-        return sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
-
-    write(tmp_path)
-    with claim_folder(str(tmp_path)):
-        before = times()
-        for place in (tmp_path, tmp_path / "none"):
-            assert main(["watch", str(place), "--once"]) == 0
-        assert times() == before
-
-
-def test_an_onlooker_leaves_with_an_interrupt(tmp_path):
-    command = [sys.executable, "-m", "zelo_ray", "watch", str(tmp_path / "none")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
-        assert watching.stdout.readline()
-        watching.send_signal(signal.SIGINT)
-        assert watching.stdout.read() == ""
-    assert watching.returncode == 0
 
 
 # What a run records

@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from statsmodels.stats.power import NormalIndPower
@@ -19,13 +18,10 @@ from tests.builders import (
     pool_of,
     reply_to,
     request_of,
-    sealed,
     verdict,
     write_lines,
 )
-from zelo_ray import cli
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.agree.measure import SCALES
 from zelo_ray.commands.compare.items import (
     ALL,
     CHOICE,
@@ -37,7 +33,6 @@ from zelo_ray.commands.compare.items import (
     read_people,
 )
 from zelo_ray.commands.compare.run import (
-    FIGURES,
     agreement_figures,
     cost_figures,
     gain_figure,
@@ -49,9 +44,6 @@ from zelo_ray.engine.request_costs import cost_queries, cost_requests
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.pairs import choose, count_needed, measure_gain
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
-from zelo_ray.protocols import advance, load_protocol
-from zelo_ray.providers import build_panel
-from zelo_ray.records import Document, Pool
 from zelo_ray.report.watches import SilentWatch
 
 NAN = float("nan")
@@ -97,36 +89,6 @@ def test_the_higher_mean_grade_is_better_and_equal_ones_say_nothing(tmp_path):
     (tmp_path / "grades.jsonl").write_text("\n".join(lines))
     people = read_people(str(tmp_path / "grades.jsonl"))
     assert items_of(people, "q", "ba") == [("b", "a", B_BETTER)]
-
-
-def test_agree_says_the_same_of_one_file(tmp_path):
-    """Thirty pairs, of which people vote one both ways round: A is the same for both commands."""
-    rng = np.random.default_rng(1)
-    said = rng.integers(-1, 2, (2, 30)).tolist()
-    pairs = [("a", "b") if turn else ("b", "a") for turn in rng.random(30) < 0.5]
-    rows = [[(f"q{i}", *pairs[i], each[i]) for i in range(30)] for each in said]
-    query, a, b, word = rows[0][0]
-    human = votes(tmp_path, *rows[0], (query, b, a, -word), name="human.jsonl")
-    judge, out = votes(tmp_path, *rows[1], name="judge.jsonl"), str(tmp_path / "out")
-    assert cli.main(["agree", judge, "--human", human, "--out", out]) == 0
-    told = {
-        (row["scale"], row["what"]): (row["value"], row["low"], row["high"])
-        for row in pq.read_table(f"{out}/figures.parquet").to_pylist()
-    }
-    people, word_of = read_people(human), {row[:3]: row[3] for row in rows[1]}
-    items = [item for i in range(30) for item in people.items(f"q{i}", "ab")]
-    verdicts = []
-    for item in items:
-        turned = word_of.get((item.query_id, item.doc_id_b, item.doc_id_a), 0)
-        verdicts.append(1 - word_of.get((item.query_id, item.doc_id_a, item.doc_id_b), -turned))
-    figures = {
-        f.what: f for f in agreement_figures("judge", ALL, pairs_of(items), np.array(verdicts))
-    }
-    for place, what in FIGURES.items():
-        found = figures[what]
-        scale, coefficient = place
-        same = told[SCALES[scale], coefficient]
-        assert (found.value, found.low, found.high) == pytest.approx(same), what
 
 
 # Which ways there are
@@ -219,25 +181,6 @@ def test_options_go_to_the_ways_that_use_them():
     changed = {"x": {"judge_options": {JUDGE: {"noise": 2.0}}}}
     options = options_with(judges=[JUDGE, OTHER], judge_options=own, candidates=changed)
     assert planned(options)[1][1].judge_options == own | {JUDGE: {"noise": 2.0}}
-
-
-def test_criteria_and_templates_are_read_from_their_files(tmp_path):
-    place = tmp_path / "criteria.txt"
-    place.write_text("relevance=2: it answers\nclarity: it is clear\n")
-    changed = {"x": {"criteria": str(place)}}
-    plan = planned(options_with(protocol="graded", candidates=changed))[1][1]
-    assert plan.criteria == ("relevance=2: it answers", "clarity: it is clear")
-    (tmp_path / "curator.txt").write_text(
-        "{extra}A curator asks: {{{{query}}}}\n{{{{document}}}}\nSay it so: {{{{answer_format}}}}\n"
-    )
-    options = options_with(protocol="graded", try_=[f"template={tmp_path / 'curator.txt'}"])
-    pool, asked = Pool("q", "how do I?", (Document("d", "Hold the button.", {}),)), []
-    for plan in planned(options)[1]:
-        rounds = load_protocol(plan.protocol).rounds(pool, build_panel(plan.judges, {}, {}), plan)
-        [request] = sealed(advance(rounds, Shelf()).missing)
-        asked.append(request.user)
-    assert ["A curator asks: " in text for text in asked] == [False, True]
-    assert all("Hold the button." in text and "how do I?" in text for text in asked)
 
 
 def test_the_chosen_options_are_a_config_file():

@@ -3,18 +3,16 @@
 import shlex
 from typing import Any
 
-from zelo_ray.options import CommandOptions, flag_of, has_flag
+from zelo_ray.options import CommandOptions, flag_of
 
 _BARE = ("--dry-run", "--collect", "--retry-failures")
 """The flags without a value that next steps use."""
-_LONGEST = 200  # characters of a text that was not read from a file
-_BY_FILE = {"judge_options", "prices", "api_key_env", "candidates"}
 
 
 def repeat_with(options: CommandOptions, **changes: Any) -> str:
-    """Return the command of these options, as it was typed if it was, with some changed."""
+    """Return the command as it was typed, with some options changed; empty if it was not."""
     if not options.typed:
-        return command_from_options(options.model_copy(update=changes))
+        return ""
     without, words, last = [*map(flag_of, changes)], list[str](), ""
     for word in options.typed:
         flag, joined, _ = word.partition("=")
@@ -25,29 +23,6 @@ def repeat_with(options: CommandOptions, **changes: Any) -> str:
         if value not in (None, False):
             words += [flag_of(name), *([] if value is True else values_of(value))]
     return command_of(*words)
-
-
-def command_from_options(options: CommandOptions) -> str:
-    """Return a command with a flag for each option that differs from its default.
-
-    Options of judges, their keys and prices have no flag: they are in a config file.
-    """
-    words = [options.usage.split()[0]]
-    for field in type(options).positional:
-        words += values_of(getattr(options, field))
-    by_file = False
-    for field, about in type(options).model_fields.items():
-        value = getattr(options, field)
-        default = about.get_default(call_default_factory=True)
-        if field in type(options).positional or value == default:
-            continue
-        if not has_flag(about):
-            by_file |= field in _BY_FILE
-        elif isinstance(value, str) and ("\n" in value or len(value) > _LONGEST):
-            words += [flag_of(field), "THE-FILE-OF-THAT-RUN"]
-        else:
-            words += [flag_of(field), *([] if value is True else values_of(value))]
-    return command_of(*words, *(["--config", "THE-FILE-OF-THAT-RUN.yaml"] if by_file else []))
 
 
 def sibling_path(place: str, what: str) -> str:

@@ -57,7 +57,7 @@ from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.names import did_you_mean
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
-from zelo_ray.report.command_lines import command_from_options, command_of, sibling_path
+from zelo_ray.report.command_lines import command_of, repeat_with, sibling_path
 from zelo_ray.report.results import Results, finish
 from zelo_ray.rerankers.ranking import QueryCost, sum_costs
 
@@ -278,7 +278,7 @@ def _tables_of(measured: Measured, asked: Asked, families: Families) -> dict[str
 def _next_command(options: BakeoffOptions, *, failed: bool) -> str:
     """Return how to retry failed requests; else how to let people label what decides."""
     if failed and not options.retry_failures:
-        return command_from_options(options.model_copy(update={"retry_failures": True}))
+        return repeat_with(options, retry_failures=True)
     if options.human and open_source(options.human).kind == "labels":
         return command_of("label", "--out", options.human, "--more", "100")
     labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))

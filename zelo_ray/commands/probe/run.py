@@ -38,7 +38,7 @@ from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import RECORDING, Judge, first_error
-from zelo_ray.report.command_lines import command_from_options, sibling_path
+from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.figures import figures_table
 from zelo_ray.report.results import Results, finish
 
@@ -78,8 +78,8 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
             notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
             results = _finish(options, plan, sample, summary, notes)
     if results.record["failing"] and not given.instructions:
-        update = {"instructions": _ONLY_WHAT_IT_SAYS, "out": sibling_path(given.out, "instructed")}
-        results.next_command = command_from_options(given.model_copy(update=update))
+        changes = {"instructions": _ONLY_WHAT_IT_SAYS, "out": sibling_path(given.out, "instructed")}
+        results.next_command = repeat_with(given, **changes)
     return results
 
 
