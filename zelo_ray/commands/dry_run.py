@@ -183,8 +183,6 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
         )
     if not all(row.exact for row in estimated.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
-    if any(row.has_batch for row in forecasts):
-        yield "Batches may take up to 24 hours."
     yield (
         "The standard error of a score falls with the square root of the number of comparisons: "
         "four times the calls halve it at best."

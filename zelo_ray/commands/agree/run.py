@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.command_options import AgreeOptions, parse_scales
-from zelo_ray.commands.agree.changes import PANEL, Change, Judgments, measure_changes, read_both
+from zelo_ray.commands.agree.changes import PANEL, Judgments, measure_changes, read_both
 from zelo_ray.commands.agree.measure import (
     PAIR_SCALES,
     SINGLE_VOTES,
@@ -82,7 +82,7 @@ def _compare_runs(
     return finish(
         "agree",
         options,
-        {"figures": figures_table(figures)} | ({"changes": table_of(rows, Change)} if rows else {}),
+        {"figures": figures_table(figures)} | ({"changes": rows} if len(rows) else {}),
         build_report,
         complete=not notes and min(row.queries for row in figures) >= needed,
         is_worse=bool(changed) and options.fail_on_change,

@@ -72,12 +72,7 @@ class Judged:
 
 
 def run(options: CompareOptions, watch: Watch) -> Results:
-    """Let ways judge what people labelled, and measure them; with halves choose one, and test it.
-
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+    """Let ways judge what people labelled, and measure them; with halves choose one, test it."""
     if options.dry_run:
         with _plans_for_estimate(options, watch) as plans:
             return estimate_jobs(plans, options)

@@ -207,11 +207,7 @@ def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
 
 
 def _add_texts(table: pa.Table, size: int, about: SampleRecord, *, read_all: bool) -> pa.Table:
-    """Add the texts that are not stored: of the sample at least, of all if pools are read anyway.
-
-    Raises:
-        InputError: a document of the sample has no text, so that people could not judge it.
-    """
+    """Add the texts that are not stored: of the sample, or of all if pools are read anyway."""
     unit, rows = unit_of_sample(about), table.to_pylist()
     every = ids_in_table(table, unit)
     lacking = {i: row for i, row in zip(every, rows, strict=True) if row["query"] is None}
