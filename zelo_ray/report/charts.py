@@ -137,14 +137,13 @@ def matrix(
     values: Floats,
     *,
     low: float = 0.0,
-    high: float = 1.0,
     middle: float | None = None,
     text: Callable[[int, int], str] | None = None,
     form: str = ".2f",
 ) -> Markup:
     """Build a table of tinted cells of values, [rows, across]; NaN is blank.
 
-    The colour is strongest at ``low`` and ``high``, and there is none at ``middle``, or at ``low``
+    The colour is strongest at ``low`` and 1, and there is none at ``middle``, or at ``low``
     without it. ``text`` is what a pointer finds on a cell, by its row and column; numbers stand in
     cells of up to 12 columns.
     """
@@ -154,7 +153,7 @@ def matrix(
     for i, name in enumerate(rows):
         cells = []
         for j, (column, value) in enumerate(zip(across, values[i].tolist(), strict=True)):
-            kind, style = _tinted(value, low, high, middle)
+            kind, style = _tinted(value, low, middle)
             if not kind:
                 cells.append("<td></td>")
                 continue
@@ -178,7 +177,6 @@ def pair_matrix(
     *,
     low: float = 0.0,
     middle: float = 0.5,
-    form: str = ".2f",
 ) -> Markup:
     """Build the matrix of a value of every two names, and of what is said of it."""
     found = [[of(a, b) if a != b else (np.nan, "") for b in names] for a in names]
@@ -187,15 +185,15 @@ def pair_matrix(
     def text(i: int, j: int) -> str:
         return f"{names[i]} and {names[j]}: {found[i][j][1]}"
 
-    return matrix(names, names, values, low=low, middle=middle, form=form, text=text)
+    return matrix(names, names, values, low=low, middle=middle, text=text)
 
 
-def _tinted(value: float, low: float, high: float, middle: float | None) -> tuple[str, str]:
+def _tinted(value: float, low: float, middle: float | None) -> tuple[str, str]:
     """Return the class and the style of a cell: how much of the colour of a win or loss it has."""
     if value != value:  # noqa: PLR0124 - NaN
         return "", ""
     base = low if middle is None else middle
-    reach = (high - base) if value >= base else (base - low)
+    reach = (1 - base) if value >= base else (base - low)
     share = min(1.0, abs(value - base) / reach) if reach else 0.0
     return "won" if value >= base else "lost", f' style="--part:{100 * share:.0f}%"'
 

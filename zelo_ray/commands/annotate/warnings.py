@@ -33,7 +33,7 @@ AGAINST, AGAINST_GRADES = 0.45, -0.1
 """Below this share of agreement (random votes reach .5), or this correlation of grades, two judges
 contradict each other."""
 SAME, MANY = 0.97, 100
-"""From this mean agreement or correlation on, over so many items, a second judge changes nothing."""
+"""From this mean agreement or correlation on, over so many items, a second judge adds nothing."""
 _Z = 1.959964
 _AGAIN = "Run the same command again: it asks for these anew"
 _BUDGET = "Run the same command again with a higher --max-usd: what is paid for is kept"
