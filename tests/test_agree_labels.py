@@ -122,15 +122,16 @@ def test_where_labels_differ():
             "only-new": {"a": 3},
         }
     )
-    found = find_differing(old, new, 1, 2)
-    assert [(row.query_id, row.doc_id, row.label_b, row.best) for row in found] == [
+    found = find_differing(old, new, 1, 2).to_pylist()
+    names = ("query_id", "doc_id", "label_b", "best")
+    assert [tuple(row[name] for name in names) for row in found] == [
         ("won", "b", 3, True),
         ("won", "c", 2, False),
         ("none", "a", 0, False),
         ("lost", "a", 1, False),
         ("shared", "b", 3, False),
     ]
-    assert math.isnan(found[1].label_a)
+    assert math.isnan(found[1]["label_a"])
 
 
 def test_each_side_has_a_lowest_relevant_label_of_its_own(place):

@@ -86,12 +86,11 @@ def measure_changes(
     rows = pd.concat([rows.assign(judged=kind) for kind, rows in shared.items()])
     rows = rows.assign(size=(rows["new"] - rows["old"]).abs())
     rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
-    changed = pa.Table.from_pandas(rows[[*_CHANGED]], preserve_index=False)
     was, now = options_of_run(old) or {}, options_of_run(new) or {}
     for name in changed_prompt_options(was, now) if was and now else ():
         values = f"{was.get(name)!r:.200} in the old run and is {now.get(name)!r:.200} in the new"
         notes.append(f"the option {name} was {values}")
-    return figures, changed.replace_schema_metadata(), notes
+    return figures, pa.table({name: rows[name].tolist() for name in _CHANGED}), notes
 
 
 def _join_all(old: str, new: str, both: tuple[Judgments, Judgments]) -> tuple[Judgments, list[str]]:

@@ -20,7 +20,7 @@ from zelo_ray.commands.agree.measure import (
     measure_grades,
     measure_votes,
 )
-from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
+from zelo_ray.commands.agree.orders import measure_orders
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
@@ -102,30 +102,30 @@ def _compare_raters(options: AgreeOptions) -> Results:
     figures += consensus_of_grades(judgments, options)
     if not any(row.items for row in figures):
         raise InputError("one judge has nobody to agree with: name more judges, or --human")
-    rows: dict[str, tuple[list[Any], type]] = {
-        "figures": (figures, Figure),
-        "confusion": (confused, ConfusionCell),
-        "effects": (orders.effects, Effect),
-        "differing": (orders.differing, DifferingDocument),
-    }
     tables = {
-        "grades of judges": judgments.grades,
-        "votes of judges": judgments.votes,
-        "grades of people": judgments.human,
-        "votes of people": judgments.human_votes,
+        "figures": figures_table(figures),
+        "confusion": table_of(confused, ConfusionCell),
+        "effects": pa.Table.from_pylist(orders.effects),
+        "differing": orders.differing,
+    }
+    counts = {
+        "grades of judges": len(judgments.grades),
+        "votes of judges": len(judgments.votes),
+        "grades of people": len(judgments.human),
+        "votes of people": len(judgments.human_votes),
     }
     missing = [*_missing(judgments, figures), *orders.missing]
     return finish(
         "agree",
         options,
-        {name: table_of(some, kind) for name, (some, kind) in rows.items() if some},
+        {name: table for name, table in tables.items() if len(table)},
         build_report,
         complete=not missing,
         compares="raters",
         judges=judgments.judges,
         panel=judgments.panel,
         voters=judgments.voters,
-        counts={name: len(each) for name, each in tables.items() if len(each)},
+        counts={name: count for name, count in counts.items() if count},
         relevant=orders.compared,
         notes=[*judgments.notes, *notes, *orders.notes],
         missing=missing,
