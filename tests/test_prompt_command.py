@@ -40,10 +40,10 @@ def find(*pools, **given):
 def test_one_request_of_each_judge_is_shown_of_the_first_query(pools):
     found = find(pools)
     assert found.query_id == "q1"
-    assert [request.judge for request in found.requests] == list(JUDGES)
-    assert {request.round for request in found.requests} == {1}
+    assert [request["judge"] for request in found.requests] == list(JUDGES)
+    assert {request["round"] for request in found.requests} == {1}
     assert "example" in found.notes[0]
-    assert {request.schema["title"] for request in found.requests} == {"Preference"}
+    assert {request["schema"]["title"] for request in found.requests} == {"Preference"}
 
 
 def test_the_key_of_openais_cache_goes_to_openai_alone(pools, monkeypatch):
@@ -56,16 +56,16 @@ def test_the_key_of_openais_cache_goes_to_openai_alone(pools, monkeypatch):
     ):
         monkeypatch.setenv("OPENAI_BASE_URL", variable)
         (request,) = find(pools, judges=[judge]).requests
-        assert ("prompt_cache_key" in request.body) == has_key
+        assert ("prompt_cache_key" in request["body"]) == has_key
 
 
 def test_the_requests_about_documents_are_those_that_show_them(pools):
-    assert {r.doc_ids.count("d1") for r in find(pools, doc="d1").requests} == {1}
+    assert {r["doc_ids"].count("d1") for r in find(pools, doc="d1").requests} == {1}
     both = find(pools, doc=["d1", "d2"]).requests
-    assert {frozenset(request.doc_ids) for request in both} == {frozenset(["d1", "d2"])}
+    assert {frozenset(request["doc_ids"]) for request in both} == {frozenset(["d1", "d2"])}
     assert len(both) == len(JUDGES)
     graded = find(pools, doc="d1", protocol="graded").requests
-    assert [request.doc_ids for request in graded] == [("d1",)] * 3
+    assert [request["doc_ids"] for request in graded] == [["d1"]] * 3
 
 
 @pytest.mark.parametrize("protocol", ["zelo", "graded", "best-of", "baseline-weak"])
@@ -78,8 +78,8 @@ def test_the_body_is_what_the_sdk_sends(pools, monkeypatch, protocol):
             (request, *_) = first_round(find_protocol(protocol).rounds(POOLS[0], panel, options))
             url = server.urls[judge.partition(":")[0]]
             send(request.with_codes(""), Settings(KEY, url, 10.0))
-            assert json.loads(server.journal[-1]["body"]) == json.loads(json.dumps(shown.body))
-            assert shown.key == request.key
+            assert json.loads(server.journal[-1]["body"]) == json.loads(json.dumps(shown["body"]))
+            assert shown["key"] == request.key
 
 
 def test_later_rounds_are_shown_as_far_as_a_run_has_replies(pools, tmp_path):
@@ -87,12 +87,12 @@ def test_later_rounds_are_shown_as_far_as_a_run_has_replies(pools, tmp_path):
     given = {"protocol": "best-of", "judges": ["openai:gpt-6-luna"], "out": out}
     (first,) = find(pools, **given).requests
     choice = {"reasoning": "r", "verdict": "v", "winner": "1", "confidence": 0.9}
-    fill(out, reply_to(first.key, json.dumps(choice), judge="openai:gpt-6-luna"))
+    fill(out, reply_to(first["key"], json.dumps(choice), judge="openai:gpt-6-luna"))
     first, second = find(pools, **given).requests
-    assert (first.round, second.round) == (1, 2)
-    king = first.doc_ids[0]
-    assert king in second.doc_ids
-    assert first.user.splitlines()[0] == second.user.splitlines()[0]  # one salt, one code
+    assert (first["round"], second["round"]) == (1, 2)
+    king = first["doc_ids"][0]
+    assert king in second["doc_ids"]
+    assert first["user"].splitlines()[0] == second["user"].splitlines()[0]  # one salt, one code
 
 
 def test_nothing_is_written_and_bodies_are_lines_of_json(pools, tmp_path, monkeypatch, capsys):
