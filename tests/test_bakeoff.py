@@ -168,7 +168,7 @@ def test_the_widest_differences_are_shown(tmp_path):
     details = results_of(tmp_path, arms).report.details
     assert {"distribution", "slices", "contrasts"} <= {section.name for section in details}
     [row] = next(section for section in details if section.name == "contrasts").parts[0].rows
-    assert row[:2] == ("q7", "bad")
+    assert row[:2] == ["q7", "bad"]
     assert row[2].value == 1.0 > row[3].value
 
 
