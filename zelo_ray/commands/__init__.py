@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 class Command(NamedTuple):
     """A command: what help says of it, and the modules of its function and its report.
 
-    They stand below `zelo_ray.commands`, and have ``run``, of options and a watch, and
-    ``build_report``, of `Results`; without one, its results have no page. ``protocols``: it takes
-    the options of protocols, too.
+    They have ``run(options, watch)`` and ``build_report(results)``; ``protocols``: it takes their
+    options, too.
     """
 
     group: str
@@ -86,8 +85,7 @@ def load(name: str, values: Mapping[str, Any]) -> Any:
 def load_results(out: str, **more: str) -> Any:
     """Return the results in a directory or URL as their command returned them.
 
-    ``more`` is what its report is to hold besides. Raises `NotFoundError` if there are none, or the
-    run is not finished, and `InputError` if a file is damaged.
+    ``more`` is for its report. Raises `NotFoundError` if there are none or the run is not finished.
     """
     from zelo_ray.errors import ExitStatus, InputError, NotFoundError  # noqa: PLC0415 - when used
     from zelo_ray.files import run_record  # noqa: PLC0415 - as above

@@ -73,9 +73,7 @@ def measure_changes(
 ) -> tuple[list[Figure], pa.Table, list[str]]:
     """Test for every judge whether its judgments changed, over queries, corrected by Holm.
 
-    Returns:
-        The figures; the judgments that changed, the largest changes first; and what differs
-        between the runs.
+    Returns the figures, the judgments that changed, the largest first, and how the runs differ.
     """
     shared, notes = _join_all(old, new, both)
     figures = [figure for kind, rows in shared.items() for figure in _measure(kind, rows)]

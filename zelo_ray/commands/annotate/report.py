@@ -283,10 +283,9 @@ def _wins_of_pairs(results: Results) -> "pd.DataFrame":
 
 
 def win_shares(entered: "pd.DataFrame") -> list[Mapping[str, Any]]:
-    """Return each answer's share of wins, a mean over queries, and the number of these.
+    """Return each answer's share of wins, a mean over queries, and the number of these, best first.
 
-    The best come first. None if answers are in fewer than two queries each, on average: then ids
-    name the answers to one query only.
+    None if ids name the answers to one query only: they are in fewer than two queries on average.
     """
     if entered.empty:
         return []

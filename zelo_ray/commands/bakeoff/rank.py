@@ -230,10 +230,9 @@ def _needs_pools(options: BakeoffOptions) -> bool:
 def count_pools(
     truth: pa.Table, counts: Mapping[str, Count], options: BakeoffOptions, watch: Watch
 ) -> tuple[Pools, pa.Table]:
-    """Find the pools; if they are needed, count those of the truth's queries, and say so.
+    """Find the pools, count those of the truth's queries if they are needed, and say so.
 
-    Returns:
-        The pools, and the rows of the truth for queries that have one.
+    Returns them, and the rows of the truth for queries that have one.
     """
     places = options.pools or tuple(filter(None, [pools_file_of_truth(options.truth)]))
     if _needs_pools(options) and not places:
