@@ -21,13 +21,7 @@ from zelo_ray.errors import ExitStatus, ZeloError
 from zelo_ray.files.run_record import find_record
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.wording import printable, without_passwords
-from zelo_ray.report.progress import (
-    Event,
-    ProgressMeter,
-    has_ended,
-    progress_line,
-    progress_table,
-)
+from zelo_ray.report.progress import Event, ProgressMeter, has_ended, progress_line, progress_table
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch

@@ -96,10 +96,7 @@ def forest(best: str, rows: Iterable[Comparison]) -> Markup:
 
 
 def comparison_table(
-    rows: Sequence[Comparison],
-    more: Mapping[str, Any],
-    caption: str,
-    total: int = 0,
+    rows: Sequence[Comparison], more: Mapping[str, Any], caption: str, total: int = 0
 ) -> Table:
     """List comparisons, with further columns."""
     columns: dict[str, Any] = {

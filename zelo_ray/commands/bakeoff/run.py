@@ -13,12 +13,7 @@ import pyarrow.compute as pc
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.families import Families, Guard, find_families
 from zelo_ray.commands.bakeoff.gate import decide_gates
-from zelo_ray.commands.bakeoff.measure import (
-    Measured,
-    Slice,
-    compute_slices,
-    measure,
-)
+from zelo_ray.commands.bakeoff.measure import Measured, Slice, compute_slices, measure
 from zelo_ray.commands.bakeoff.people import correct_by_people
 from zelo_ray.commands.bakeoff.rank import (
     Asked,

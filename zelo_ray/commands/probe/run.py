@@ -84,11 +84,7 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
 
 
 def _finish(
-    options: ProbeOptions,
-    plan: AnnotateOptions,
-    sample: Sample,
-    summary: Summary,
-    notes: list[str],
+    options: ProbeOptions, plan: AnnotateOptions, sample: Sample, summary: Summary, notes: list[str]
 ) -> Results:
     """Measure judges, and write."""
     names = [judge.name for judge in panel_of(plan, os.environ)]
@@ -115,10 +111,7 @@ def _finish(
     return finish(
         KIND,
         options,
-        {
-            "figures": figures_table(figures),
-            "shifted": table_of(judgments, ShiftedJudgment),
-        },
+        {"figures": figures_table(figures), "shifted": table_of(judgments, ShiftedJudgment)},
         build_report,
         complete=not few and summary.complete and not sample.rejected and not missing,
         is_worse=bool(failing),
