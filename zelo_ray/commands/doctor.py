@@ -15,10 +15,10 @@ from typing import Literal
 import aiohttp
 
 from zelo_ray.command_options import DoctorOptions
-from zelo_ray.engine.bookkeeping import check_answer
+from zelo_ray.engine.bookkeeping import check_answer, format_dollars
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.sample_input import NoReplies
-from zelo_ray.engine.tokens import prompt_characters
+from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
 from zelo_ray.errors import ExitStatus, PanelError
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
@@ -42,7 +42,7 @@ from zelo_ray.providers import (
 from zelo_ray.providers.addresses import foreign_address
 from zelo_ray.providers.dotenv import DotenvFile
 from zelo_ray.providers.outcome import redact
-from zelo_ray.providers.pricing import find_unpriced, price
+from zelo_ray.providers.pricing import find_unpriced, highest_price, price
 from zelo_ray.records import Document, Judge, Pool, Request
 from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.model import Report, Section, name_some, table
@@ -151,7 +151,9 @@ def _check(
         if judge.base_url:
             yield _check_server(judge, key, options.api_key_env.get(judge.name, ""))
     if options.ask and ready:
-        say(f"--ask makes {counted(len(ready), 'call')}, one to each judge.")
+        most = sum(_highest_cost(judge, options) for judge, _ in ready.values())
+        unknown = " + ?" if find_unpriced([j for j, _ in ready.values()], options.prices) else ""
+        say(f"--ask makes one call to each judge, for at most {format_dollars(most)}{unknown}")
         for judge, key in ready.values():
             yield asyncio.run(ask_judge(judge, key, options))
 
@@ -237,6 +239,12 @@ def _request(judge: Judge) -> Request:
     options = ZeloOptions.model_validate({"inputs": ["-"], "out": "-"})
     (request,) = advance(zelo.rounds(_POOL, [judge], options), NoReplies()).missing
     return request
+
+
+def _highest_cost(judge: Judge, options: DoctorOptions) -> float:
+    request = _request(judge)
+    usage = Estimates(judge).upper_bound(measure_request(request), request.output_limit)
+    return highest_price(judge, usage, options.prices)
 
 
 async def ask_judge(judge: Judge, key: str, options: DoctorOptions) -> Finding:
