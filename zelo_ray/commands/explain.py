@@ -120,8 +120,9 @@ class _Query:
                 "failures, --document-limit or the protocol left it out"
             )
         near, listed = did_you_mean(name, doc_ids), ", ".join(doc_ids[: 2 * _LISTED])
-        lacks = f"query {self.id!r} has no judged document {name!r}"
-        raise NotFoundError(f"{lacks}{near}; it has {listed}")
+        raise NotFoundError(
+            f"query {self.id!r} has no judged document {name!r}{near}; it has {listed}"
+        )
 
     def explain(self, doc_id: str | None, *, short: bool) -> Report:
         """Explain the scores and judgments of the query, or of one document."""
