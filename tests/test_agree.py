@@ -168,27 +168,6 @@ def test_who_judged_nothing_in_common_is_missing(tmp_path):
         assert any(value == value for key, value in values.items() if key[1] == "a")
 
 
-def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
-    poor, good, *_ = three
-    for status, words in (
-        (2, [good, "--levels", "1"]),
-        (2, [good, "--thresholds", "4"]),
-        (2, [good, "--coefficients", "kapa"]),
-        (2, [good, "--human", "nowhere://x"]),
-        (2, [good, "--people", "expert*"]),
-        (1, [good]),
-        (2, [tmp_path, "--out", f"{tmp_path}/"]),
-    ):
-        found, lines = say(*words)
-        assert found == status, words
-        assert len(lines) == 1 or status == 3
-    out = tmp_path / "other"
-    out.mkdir()
-    (out / "run.json").write_text("{}")
-    assert say(poor, good, "--out", out)[0] == 2
-    assert [path.name for path in out.iterdir()] == ["run.json"], "results of others are left alone"
-
-
 # Scales of judges
 
 

@@ -143,21 +143,6 @@ def test_all_tests_of_judges_are_corrected_together():
 # What cannot be compared
 
 
-def test_what_only_one_run_has_is_counted():
-    old = grades("old")
-    part = agreement_of(old, grades("new", queries=range(25)))
-    assert (part.record["notes"], part.complete) == (
-        ["75 of 450 grades are in the old run alone"],
-        False,
-    )
-    with pytest.raises(InputError, match="share too few"):
-        agreement_of(old, grades("late", queries=range(26, 40)))
-    votes("new")
-    alone = agreement_of(old, grades("new"))
-    assert ({kind for *_, kind in changes_of(alone)}, alone.complete) == ({"grades"}, False)
-    assert alone.record["notes"]
-
-
 def test_another_question_is_noted_and_other_ways_to_ask_are_not():
     places = [grades("old"), grades("new")]
     question = ("anchors", "show_metadata", "document_tokens", "judge_options", "seed")

@@ -18,9 +18,8 @@ from zelo_ray.commands.annotate.warnings import warn_of_asking, warn_of_judges
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.bookkeeping import budget_used_up
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.files.tables import table_of
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
-from zelo_ray.records import Grade, Pool
+from zelo_ray.records import Pool
 
 
 def rows_of(out, section, place=-1):
@@ -224,23 +223,3 @@ def test_judges_are_warned_of_from_a_limit_on(code, above, below):
 
     assert found(above) == [code]
     assert found(below) == []
-
-
-@pytest.mark.parametrize(
-    ("code", "grade_of"),
-    [
-        ("constant", lambda place, d: d % 4 if place else 3),
-        ("alike", lambda _, d: d % 4),
-        ("contradiction", lambda place, d: d % 4 if place == 2 else 3 - d % 4),
-    ],
-)
-def test_graders_are_compared(tmp_path, code, grade_of):
-    write_graded(tmp_path, queries=20, documents=10)
-    rows = [
-        Grade(f"q{q}", f"d{d}", judge, grade_of(place, d), ("x",), (), "why", "key")
-        for q in range(20)
-        for d in range(10)
-        for place, judge in enumerate(JUDGES)
-    ]
-    pq.write_table(table_of(rows, Grade), tmp_path / "grades.parquet")
-    assert code in [warn.code for warn in load(str(tmp_path)).report.warnings]

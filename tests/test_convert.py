@@ -137,24 +137,6 @@ def test_unjudged_documents_beside_the_truth():
     assert rows_of("work.jsonl")[1] == ANNOTATED[1]
 
 
-def test_sessions_are_kept():
-    run("pool out/annotated.jsonl --out p.jsonl")
-    run("unjudged --truth out --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl")
-    for path in ("p.jsonl", "work.jsonl"):
-        assert read(path)["q1"].session_id == "s"
-
-
-def test_unjudged_documents_take_their_texts(tmp_path):
-    write_file("work.jsonl", "old")
-    assert "0 pools" in run("unjudged --truth out --runs one.run --depth 1 --out work.jsonl")
-    assert rows_of("work.jsonl") == []
-    said = run("unjudged --truth out --runs two.run --corpus docs.jsonl --out work.jsonl")
-    assert said.endswith("without a text: 1 (nowhere)")
-    run(f"{UNJUDGED} a.qrels {TEXTS} --out work.jsonl")
-    (found,) = read("work.jsonl").values()
-    assert (found.query, sorted(d.id for d in found.documents)) == ("one?", [*"abcd"])
-
-
 def test_beir_and_back():
     assert run("beir out --out beir").startswith("2 queries with 3 judgments: beir")
     run("pool beir --out p.jsonl")

@@ -139,24 +139,6 @@ def test_items_that_never_met_have_no_scores():
         scores_of(rows)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_it(seed):
-    """A prior a hundred times wider must not move scores that are finite, and moves others."""
-    rng = np.random.default_rng(seed)
-    for _ in range(10):
-        first = rng.integers(0, 4, 7)
-        second = (first + rng.integers(1, 4, 7)) % 4
-        result = rng.integers(0, 3, 7)
-        games = Comparisons(items=4, first=first, second=second, won=(result == 0) * 1.0,
-                      lost=(result == 1) * 1.0, tied=(result == 2) * 1.0)  # fmt: skip
-        plain = rate(games, np.inf)
-        if plain.reason and not plain.reason.is_infinite:
-            continue
-        near, far = (rate(games, sd) for sd in (1e2, 1e4))
-        moved = np.abs(near.scores - far.scores).max()
-        assert (moved > 0.5) == bool(plain.reason), plain.reason
-
-
 # Votes as annotate writes them
 
 

@@ -13,7 +13,7 @@ from tests.crash import bare_environment
 from tests.jobs import run_job
 from zelo_ray import cli, load_run
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.probe.changes import PROBES, draw_documents, draw_sample
+from zelo_ray.commands.probe.changes import PROBES, draw_sample
 from zelo_ray.commands.probe.measure import ShiftedJudgment, is_harmful, measure_shifts
 from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.engine.ledger import read_rows
@@ -48,18 +48,6 @@ def test_a_change_adds_one_bias_and_takes_no_word(text, seed):
 
 
 # The draw
-
-
-def test_documents_are_drawn_over_all_queries_in_turn():
-    counts = {f"q{n}": 1 + n % 7 for n in range(20)}
-    for documents in (5, 20, 33, 1000):
-        chosen = draw_documents(counts, documents, seed=3)
-        sizes = {query_id: len({*places}) for query_id, places in chosen.items()}
-        assert sum(sizes.values()) == min(documents, sum(counts.values()))
-        most = max(sizes.values())
-        assert all(size >= min(most - 1, counts[q]) for q, size in sizes.items())
-        assert chosen == draw_documents(dict(reversed(counts.items())), documents, seed=3)
-    assert draw_documents(counts, 5, 3).keys() != draw_documents(counts, 5, 4).keys()
 
 
 def pools_file(folder, queries=12, documents=4):
@@ -173,18 +161,6 @@ def test_the_figures_of_a_judge_by_hand():
     # (5 ways) or .5 (sum 4.5), or none; both sides.
     assert shift.p == pytest.approx(2 * (5 + 1 + 1) / 2**6)
     assert shift.low < shift.value < shift.high
-
-
-def test_holm_counts_all_judges_and_probes():
-    cells = {
-        ("a", "length"): [[1]] * 10,
-        ("a", "stuffing"): [[0]] * 10,
-        ("b", "length"): [[1]] * 10,
-        ("b", "stuffing"): [[1], [-1]] * 5,
-    }
-    shifts, _ = measured([row for cell, by in cells.items() for row in shifts_of(by, *cell)])
-    assert [(s.of, s.against) for s in shifts] == [*cells]
-    assert [s.p for s in shifts] == pytest.approx([8 / 2**10, 1, 8 / 2**10, 1])
 
 
 def test_a_gate_fails_on_a_sure_harmful_shift_beyond_its_margin():

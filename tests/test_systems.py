@@ -127,16 +127,3 @@ def test_a_judge_is_measured_by_the_documents_that_both_graded(tmp_path, runs):
     assert np.isnan(orders["flat", "human", "tau-b"]["value"])
     assert any("4 graded 32 of the 48 documents" in text for text in results.record["missing"])
     assert not any("no document in common" in text for text in results.record["missing"])
-
-
-def test_without_people_a_judge_is_measured_by_the_others(tmp_path, runs):
-    judges = [
-        write_grades(tmp_path / f"{name}.txt", grades)
-        for name, grades in (("one", [3, 2, 1, 0]), ("two", [2, 3, 0, 1]))
-    ]
-    _, orders = orders_of(*judges, "--runs", *runs)
-    assert {key[:2] for key in orders} == {("one", "two"), ("two", "one")}
-    turned = write_grades(tmp_path / "turned.txt", [0, 1, 2, 3])
-    _, orders = orders_of(*judges, turned, "--runs", *runs)
-    assert {key[1] for key in orders} == {"others"}
-    assert orders["turned", "others", "tau-b"]["value"] < 0

@@ -11,14 +11,7 @@ import yaml
 from statsmodels.stats.power import NormalIndPower
 
 from tests.builders import (
-    PANEL,
-    Shelf,
-    missing,
-    options_of,
-    pool_of,
     reply_to,
-    request_of,
-    verdict,
     write_lines,
 )
 from zelo_ray.commands import load as load_command
@@ -36,10 +29,8 @@ from zelo_ray.commands.compare.run import (
     agreement_figures,
     cost_figures,
     gain_figure,
-    verdicts_of,
 )
 from zelo_ray.commands.compare.ways import make_ways, options_as_yaml, plan_way
-from zelo_ray.engine import request_costs
 from zelo_ray.engine.request_costs import cost_queries, cost_requests
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.pairs import choose, count_needed, measure_gain
@@ -238,18 +229,6 @@ def test_what_cannot_be_compared_on_is_refused_or_left_out(tmp_path):
 # Verdicts and the choice
 
 
-def test_the_higher_score_is_the_better_document():
-    for a, b, said in (
-        (1.0, 0.5, A_BETTER),
-        (0.5, 1.0, B_BETTER),
-        (0.5, 0.5 + 1e-12, TIE),
-        (NAN, 1.0, -1),
-        (None, 1.0, -1),
-    ):
-        scores = {("q", "b"): b} | ({} if a is None else {("q", "a"): a})
-        assert verdicts_of(scores, [Item("q", "a", "b", TIE)]).tolist() == [said]
-
-
 def made_items(queries, pairs):
     return [Item(f"q{q:02}", f"a{n}", f"b{n}", A) for q in range(queries) for n in range(pairs)]
 
@@ -360,31 +339,6 @@ def test_a_request_of_two_queries_counts_once():
         "q2": cost(4, 4.0).tolist(),
     }
     assert cost_queries({"q1": ["y"]}, costs)["q1"].tolist() == cost(2, 0.25).tolist()
-
-
-def test_requests_of_half_answered_rounds_are_found(tmp_path, monkeypatch):
-    """A round counts from its first paid reply on; a judge that was left out ends none."""
-    pool = pool_of()
-    line = {"query": {"id": pool.query_id, "query": pool.query}, "documents": [
-        {"id": d.id, "content": d.content, "metadata": dict(d.metadata)} for d in pool.documents
-    ]}  # fmt: skip
-    own = options_of(inputs=(str(write_lines(tmp_path / "pools.jsonl", [line])),))
-    keys = [request.key for request in missing(pool, PANEL, own)]
-    half = Shelf(*(reply_to(key, verdict(0.5)) for key in keys[: len(keys) // 2]))
-    for shelf in (Shelf(), half):
-        found = request_costs.find_requests(own, PANEL, shelf)
-        assert sorted(found[pool.query_id]) == sorted(keys)
-
-    class Chained:
-        def rounds(self, pool, panel, options):
-            said = yield [request_of("first", judge) for judge in panel]
-            yield [request_of(f"second {r.status}", j) for j, r in zip(panel, said, strict=True)]
-            return []
-
-    monkeypatch.setattr(request_costs, "load_protocol", lambda _: Chained())
-    keys = [request_of("first", PANEL[0]).key, request_of("second ok", PANEL[0]).key]
-    found = request_costs.find_requests(own, PANEL, Shelf(*(reply_to(key, "well") for key in keys)))
-    assert {*keys, request_of("first", PANEL[1]).key} <= {*found[pool.query_id]}
 
 
 ITEMS = [Item(f"q{i}", "a", "b", said) for i, said in enumerate([2, 2, 2, 0, 0, 1, 2, 0])]
