@@ -139,18 +139,6 @@ def same_of(results, *scales):
 # Judges that grade
 
 
-@pytest.fixture
-def three(tmp_path):
-    """Two judges and people on 60 documents of six queries; ``good`` is nearer to the people."""
-    rng = np.random.default_rng(2)
-    human = rng.integers(0, 4, 60)
-    for name, noise in (("good", 0.2), ("poor", 0.7)):
-        grades = np.where(rng.random(60) < noise, rng.integers(0, 4, 60), human)
-        write_qrels(tmp_path / f"{name}.txt", grades)
-    write_qrels(tmp_path / "people.qrels", human)
-    return [tmp_path / "poor.txt", tmp_path / "good.txt", "--human", tmp_path / "people.qrels"]
-
-
 def test_who_judged_nothing_in_common_is_missing(tmp_path):
     grades = {"a": [1, 2, 3, 0], "b": [None] * 4 + [1, 2], "human": [1, 2, 2, 0]}
     paths = [write_qrels(tmp_path / f"{name}.txt", each) for name, each in grades.items()]
