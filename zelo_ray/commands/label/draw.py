@@ -73,10 +73,9 @@ _NEW |= {"instructions": None, "show_query": [], "pools": [], "rankers": []}
 
 @dataclass(frozen=True, slots=True)
 class Drawable:
-    """Documents or pairs that people may be asked about.
+    """Documents or pairs that people may be asked about, with chances in proportion to ``sizes``.
 
-    Chances to be drawn are proportional to ``sizes``. ``about`` is what ``label.json`` says of
-    where they come from.
+    ``about`` is what ``label.json`` says of where they come from.
     """
 
     sizes: Mapping[Ids, float]
@@ -305,11 +304,8 @@ def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None
 def find_in_run(run: str, draw: str, *, pairs: bool) -> Drawable:
     """Find the judged documents of a run of `annotate`, or the pairs that its judges compared.
 
-    Args:
-        run: its output directory or URL.
-        draw: random: all are worth the same; disagreement: those on which grades or votes differ,
-            or else scores are least sure, are worth more, and none less than a tenth of the mean.
-        pairs: whether to find pairs.
+    ``draw`` random: all are worth the same; disagreement: those on which grades or votes differ, or
+    else scores are least sure, are worth more, and none less than a tenth of the mean.
     """
     refuse_unfinished(run)
     if pairs:
@@ -351,12 +347,8 @@ def _source(
 ) -> dict[str, Any]:
     """Return what a sample keeps of its truth and texts, and what the judges were told of queries.
 
-    Args:
-        place: of the truth.
-        digest: of the truth.
-        columns: of the truth.
-        pools: the texts; if there are none, those beside the truth.
-        options: of the bake-off, and of the run that made the truth; the first that tell anything.
+    Without ``pools`` the texts are those beside the truth; ``options`` are of the bake-off and of
+    the run that made the truth, of which the first that tell anything count.
     """
     beside = None if pools else pools_file_of_truth(place)
     wording: dict[str, Any] = {"instructions": None, "show_query": []}
