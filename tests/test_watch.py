@@ -195,6 +195,7 @@ def test_a_run_that_fails_shows_no_text_of_a_defect(tmp_path):
 
 def test_the_end_of_a_run_does_not_hide_the_next_one(tmp_path):
     recorder = ProgressRecorder(SilentWatch())
+    recorder._record["every"] = 600.0  # or both would write at once
     recorder.follow(str(tmp_path), "annotate")
     wait_for(lambda: read(tmp_path))
     write(tmp_path, token="the next one")
