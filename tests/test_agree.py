@@ -13,7 +13,7 @@ import pytest
 from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
 from zelo_ray import agree
-from zelo_ray.command_options import Scale, parse_scales
+from zelo_ray.command_options import parse_scales
 from zelo_ray.commands.agree.measure import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.commands.compare.items import read_people
@@ -26,10 +26,9 @@ from zelo_ray.evaluation.agreement import (
     estimate_values,
 )
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
-from zelo_ray.evaluation.votes import cross_votes, encode_votes, judge_verdicts, reduce_repeats
-from zelo_ray.files.judges import map_grades, read_all_judgments
+from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.records import Contest, GradedScore, Verdict
+from zelo_ray.records import Contest, Verdict
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results
 
@@ -140,34 +139,6 @@ def same_of(results, *scales):
 # Judges that grade
 
 
-@pytest.fixture
-def three(tmp_path):
-    """Two judges and people on 60 documents of six queries; ``good`` is nearer to the people."""
-    rng = np.random.default_rng(2)
-    human = rng.integers(0, 4, 60)
-    for name, noise in (("good", 0.2), ("poor", 0.7)):
-        grades = np.where(rng.random(60) < noise, rng.integers(0, 4, 60), human)
-        write_qrels(tmp_path / f"{name}.txt", grades)
-    write_qrels(tmp_path / "people.qrels", human)
-    return [tmp_path / "poor.txt", tmp_path / "good.txt", "--human", tmp_path / "people.qrels"]
-
-
-def test_judges_are_ranked_by_agreement_with_people(three):
-    results = agreement_of(*three)
-    assert results.complete
-    assert shown(results, "people", "judge")[:2] == ["good", "poor"]
-    assert {*shown(results, "people", "items")} == {60}
-
-
-def test_only_what_is_asked(three):
-    asked = ("--thresholds", 2, "--coefficients", "mcc", "fleiss")
-    rows = agreement_of(*three, *asked).figures
-    scales = {(row["what"], row["scale"]) for row in rows if row["what"] in COEFFICIENTS}
-    assert scales == {*product(("mcc", "fleiss"), ("0-3", ">=2"))}
-    rows = agreement_of(*three, "--thresholds").figures
-    assert {row["scale"] for row in rows if row["what"] in COEFFICIENTS} == {"0-3"}
-
-
 def test_who_judged_nothing_in_common_is_missing(tmp_path):
     grades = {"a": [1, 2, 3, 0], "b": [None] * 4 + [1, 2], "human": [1, 2, 2, 0]}
     paths = [write_qrels(tmp_path / f"{name}.txt", each) for name, each in grades.items()]
@@ -185,72 +156,11 @@ def test_who_judged_nothing_in_common_is_missing(tmp_path):
         assert any(value == value for key, value in values.items() if key[1] == "a")
 
 
-def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
-    scores = [
-        GradedScore(f"q{i % 6}", f"d{i}", 1.5, 0.3, 2, 1, i * 7 % 4, 1.5, 1, 0.5, False)
-        for i in range(60)
-    ]
-    pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
-    found = [
-        figures(agreement_of(*more, *three))
-        for more in ([], [f"panel={tmp_path / 'scores.parquet'}"])
-    ]
-    before, after = found
-    assert {key: after[key] for key in before} == before
-    assert {("human", "panel", "0-3", "kappa"), ("others", "panel", "", "leniency")} <= {*after}
-
-
-def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
-    poor, good, *_ = three
-    for status, words in (
-        (2, [good, "--levels", "1"]),
-        (2, [good, "--thresholds", "4"]),
-        (2, [good, "--coefficients", "kapa"]),
-        (2, [good, "--human", "nowhere://x"]),
-        (2, [good, "--people", "expert*"]),
-        (1, [good]),
-        (2, [tmp_path, "--out", f"{tmp_path}/"]),
-    ):
-        found, lines = say(*words)
-        assert found == status, words
-        assert len(lines) == 1 or status == 3
-    out = tmp_path / "other"
-    out.mkdir()
-    (out / "run.json").write_text("{}")
-    assert say(poor, good, "--out", out)[0] == 2
-    assert [path.name for path in out.iterdir()] == ["run.json"], "results of others are left alone"
-
-
-def test_a_judges_name_does_not_steer_the_terminal(say, three):
-    name = "\x1b[31mred\u202e"
-    _, lines = say(f"{name}={three[1]}", *three[2:])
-    assert any(line.startswith(r"\x1b[31mred\u202e ") for line in lines)
-    assert not any(set(line) & {"\x1b", "\u202e"} for line in lines)
-
-
 # Scales of judges
 
 
 def grade(query_id, doc_id, judge, value):
     return {"query_id": query_id, "doc_id": doc_id, "judge": judge, "grade": value}
-
-
-def test_a_scale_is_mapped_end_to_end():
-    for scale, expected in {
-        (1, 4): [0, 1, 2, 3],
-        (0, 5): [0, 1, 1, 2, 2, 3],
-        (-1, 1): [0, 2, 3],
-        (0, 1): [0, 3],
-    }.items():
-        grades = np.arange(scale[0], scale[1] + 1.0)
-        assert map_grades(grades, Scale(*scale), 4).tolist() == expected
-    scales = {"a=b": Scale(0, 5), "c:d": Scale(-2, -1)}
-    assert parse_scales(("a=b=0-5", "c:d=-2--1")) == scales
-    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:ranks", "=0-5"):
-        with pytest.raises(ValueError, match=r"NAME=0-5|2 to 100 grades"):
-            parse_scales((written,))
-    with pytest.raises(ValueError, match="two scales"):
-        parse_scales(("j=0-5", "j=1-4"))
 
 
 def test_judges_meet_on_the_common_scale(tmp_path):
@@ -345,17 +255,6 @@ def test_differences_are_those_of_brute_force(monkeypatch):
         assert (one.low, one.high) == pytest.approx((expected.low, expected.high))
         assert (one.items, one.queries) == (len(common), place.max() + 1)
     agreement.draw_samples.cache_clear()
-
-
-def test_a_difference_that_is_not_known():
-    grades = np.array([[0, 2, 0, -1], [0, 2, 2, -1], [2, 0, 2, 1], [-1, -1, -1, 1]], np.int16)
-    ratings = RatingMatrix(("people", "a", "b", "alone"), grades, np.arange(4), 3)
-    named, pairs = {"kappa": COEFFICIENTS["kappa"]}, [("a", "b"), ("a", "alone")]
-    [first], [second] = (compare_agreement(ratings, "people", pair, named) for pair in pairs)
-    assert first.value_b < 0 < first.difference
-    assert np.isnan([first.relative, first.low, first.high]).all()  # three queries, and below 0
-    assert (second.items, second.queries) == (0, 0)
-    assert np.isnan([second.value_a, second.difference, second.low, second.relative]).all()
 
 
 def line(question, winner, judge="j", a="x", b="y", **more):
@@ -463,26 +362,6 @@ def test_of_several_people_who_grade_the_median_counts(tmp_path):
             assert figures(results, column=column)["human", "j", "0-3", "agreement"] == value
 
 
-def test_each_vote_of_the_one_with_more_counts_once():
-    rng = np.random.default_rng(3)
-    rows = [
-        vote(f"q{q}", float(rng.integers(-1, 2)), judge, swapped=None)
-        for q in range(30)
-        for judge, most in (("one", 4), ("other", 3))
-        for _ in range(rng.integers(1, most + 1))
-    ]
-    for q, table in enumerate(cross_votes(encode_votes(pa.Table.from_pylist(rows)), 0, 1)):
-        one, other = (
-            [int(1 - r["preference"]) for r in rows if (r["query_id"], r["judge"]) == (f"q{q}", j)]
-            for j in ("one", "other")
-        )
-        expected = np.zeros((3, 3))
-        for i, j in product(one, other):
-            expected[i, j] += 1 / min(len(one), len(other))
-        assert table == pytest.approx(expected)
-        assert table.sum() == pytest.approx(max(len(one), len(other)))
-
-
 def test_lenient_is_judge_benchs_count(tmp_path):
     """Two verdicts on a pair whose label is A or B: its sum of right and wrong is above 0."""
     lenient = ("--both-orders", "lenient")
@@ -495,20 +374,6 @@ def test_lenient_is_judge_benchs_count(tmp_path):
             right = sum((said == label) - (said == -label) for said in (first, second)) > 0
             assert found["pairs"] == found["votes"] == (right, 1)
             assert same_words(tmp_path, people, judge)["pairs"] == (first == second == label, 1)
-
-
-def test_lenient_goes_by_the_word_in_each_order(tmp_path):
-    rows = [vote("q", A, "j", swapped=False)] * 2 + [vote("q", B, "j", swapped=False)]
-    rows += [vote("q", TIE, "j", swapped=True)] * 3 + [vote("r", TIE, "j", swapped=True)]
-    cast = encode_votes(pa.Table.from_pylist(rows))
-    assert judge_verdicts(reduce_repeats(cast, lenient=True)).tolist() == [[1, 0]]
-    assert judge_verdicts(cast).tolist() == [[0, 0]]
-    rows = [{**row, "query_id": q, "judge": "one"} for q in "abc" for row in BOTH_ORDERS]
-    rows += [vote(q, A, "two", swapped=swapped) for q in "abc" for swapped in (False, True)]
-    path = write_lines(tmp_path / "votes.jsonl", rows)
-    for rule, same in (("tie", 0), ("lenient", 1)):
-        found = figures(agreement_of(path, "--both-orders", rule))
-        assert found["one", "two", "pairs", "agreement"] == same
 
 
 def test_grades_of_people_are_a_word_on_pairs(say, tmp_path):

@@ -4,15 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import zelo_ray
 from tests.builders import agreement_of
-from zelo_ray.cli import main
 from zelo_ray.commands.agree.changes import PANEL
-from zelo_ray.errors import InputError, OptionError
+from zelo_ray.errors import InputError
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Grade, Vote
 
@@ -128,26 +125,6 @@ def test_votes_show_a_new_love_for_what_is_shown_first():
     assert both.complete
 
 
-def test_kappa_of_votes_takes_a_tie_for_no_half_of_a_win():
-    """A slight win is a win. A quarter is alike, where chance gives 5/16."""
-    cells = [(-1, 0), (-0.3, 1), (0, 0), (1, -1)]
-    places = [
-        write(
-            name,
-            "votes",
-            [
-                Vote(f"q{q}", f"a{n}", f"b{n}", "anna", float(-cell[at]), False, "", "k")
-                for q in range(8)
-                for n, cell in enumerate(cells)
-            ],
-            Vote,
-        )
-        for at, name in enumerate(("old", "new"))
-    ]
-    kappa = others(agreement_of(*places), "kappa with itself")["anna"]
-    assert kappa == pytest.approx(1 - 0.75 / (1 - 5 / 16))
-
-
 def test_all_tests_of_judges_are_corrected_together():
     """The panel is no test among its judges; and few draws hide no change of many."""
     votes("old")
@@ -163,50 +140,7 @@ def test_all_tests_of_judges_are_corrected_together():
         assert {(judge, LEVEL) for judge in JUDGES} <= changed(agreement_of(*pair))
 
 
-@pytest.mark.parametrize(("queries", "judges", "needed"), [(7, JUDGES, 8), (5, ("ben",), 6)])
-def test_so_few_queries_that_nothing_could_change_are_not_complete(queries, judges, needed):
-    def none(judge, grade, rng):
-        return 0
-
-    places = [grades(n, c, range(queries), judges) for n, c in (("old", guesses), ("0", none))]
-    few = agreement_of(*places)
-    assert (few.changed, few.complete, few.needed) == ([], False, needed)
-    more = agreement_of(*(grades(f"{n}", lambda *_, n=n: n, range(12), judges) for n in (3, 0)))
-    assert (bool(more.changed), more.complete) == (True, True)
-
-
-def test_a_constant_judge_has_no_kappa():
-    place = grades("same", lambda *_: 2, judges=("ben",))
-    assert np.isnan(others(agreement_of(place, f"{place}/"), "kappa with itself")["ben"])
-
-
 # What cannot be compared
-
-
-def test_what_only_one_run_has_is_counted():
-    old = grades("old")
-    part = agreement_of(old, grades("new", queries=range(25)))
-    assert (part.record["notes"], part.complete) == (
-        ["75 of 450 grades are in the old run alone"],
-        False,
-    )
-    with pytest.raises(InputError, match="share too few"):
-        agreement_of(old, grades("late", queries=range(26, 40)))
-    votes("new")
-    alone = agreement_of(old, grades("new"))
-    assert ({kind for *_, kind in changes_of(alone)}, alone.complete) == ({"grades"}, False)
-    assert alone.record["notes"]
-
-
-def test_what_is_no_table_of_judgments_is_refused():
-    old = grades("old")
-    table = pq.read_table(f"{old}/grades.parquet")
-    nameless = table.set_column(2, "judge", pa.nulls(len(table), pa.string()))
-    for name, other in (("lacks", table.drop_columns("grade")), ("nulls", nameless)):
-        Path(name).mkdir()
-        pq.write_table(other, f"{name}/grades.parquet")
-        with pytest.raises(InputError):
-            agreement_of(old, name)
 
 
 def test_another_question_is_noted_and_other_ways_to_ask_are_not():
@@ -230,21 +164,3 @@ def test_another_question_is_noted_and_other_ways_to_ask_are_not():
     for pair in ((old, new), (new, old), (old, f"{new}/grades.parquet")):
         with pytest.raises(InputError, match="not finished"):
             agreement_of(*pair)
-
-
-def test_from_python_and_the_command_line():
-    old, new = grades("old"), grades("new", lambda judge, grade, rng: grade - (judge == "ben"))
-    judged, out = zelo_ray.agree([old, new], progress=None), Path("out")
-    assert (judged.changed, judged.complete) == (["ben"], True)
-    assert {*judged.figures.to_pandas()["of"]} == {*JUDGES, PANEL}
-    assert main(["agree", old, f"{old}/", "--fail-on-change"]) == 0
-    assert main(["agree", old, new, "--out", str(out)]) == 0
-    assert main(["agree", old, new, "--out", str(out), "--fail-on-change"]) == 4
-    assert zelo_ray.load_run(out).report.tiles["judges that changed"] == "1 of 3"
-    assert {row["judge"] for row in pq.read_table(out / "changes.parquet").to_pylist()} == {"ben"}
-    assert main(["agree", old, grades("part", queries=range(25))]) == 3
-    for words in (["--fail-on-change"], ["--runs", "a.run"]):
-        assert main(["agree", old, *([new] if "--runs" in words else []), *words]) == 2
-    (out / "run.json").write_text("{}")
-    with pytest.raises(OptionError, match="another --out"):
-        agreement_of(old, new, "--out", out)

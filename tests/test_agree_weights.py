@@ -1,7 +1,6 @@
 """Labels that were drawn with unequal chances count 1 / probability where judges are compared."""
 
 import json
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +11,7 @@ from tests.labelling import AT
 from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare.items import Item, pairs_of, read_people
-from zelo_ray.commands.compare.measure import agreement_figures
-from zelo_ray.evaluation.agreement import RatingMatrix, measure_agreement
-from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.commands.compare.run import agreement_figures
 from zelo_ray.evaluation.pairs import choose, measure_gain
 from zelo_ray.files.labels import PersonsAnswer
 from zelo_ray.report.watches import SilentWatch
@@ -119,34 +116,6 @@ def test_a_drawn_sample_says_what_all_documents_say(tmp_path):
     assert off < true["judge-0", "0-3", "agreement"]["value"] - 0.2, "where judges differ"
 
 
-def test_equal_chances_and_judges_alone_are_as_ever(tmp_path):
-    people, judges, sizes = world(1)
-    write_judges(tmp_path / "judges.parquet", judges)
-    of = partial(agreed, tmp_path)
-    one = of(write_qrels(tmp_path / "plain.parquet", people))
-    same = of(write_qrels(tmp_path / "half.parquet", people, np.full(people.shape, 0.5)))
-    assert str(figures_of(one)) == str(figures_of(same)), "also where an end is NaN"
-    even = of(
-        write_sample(tmp_path / "even", people, np.ones_like(sizes), 0, answered=range(5, 90))
-    )
-    assert {row["items"] for row in figures_of(even).values() if row["against"]} == {85}
-    odd = of(write_sample(tmp_path / "odd", people, sizes, 0))
-    for name, rater in (("figures", "against"), ("confusion", "rater_a")):
-        pairs = [each.rows(name, **{rater: "judge-0"}) for each in (one, odd)]
-        assert str(pairs[0]) == str(pairs[1]) != "[]"
-    confused = odd.rows("confusion", rater_a="human")
-    assert sum(r["items"] for r in confused if r["scale"] == "0-3") == 2 * DRAWN
-
-
-def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
-    people, judges, sizes = world(2)
-    write_judges(tmp_path / "judges.parquet", judges)
-    answered = [*range(60), *range(70, 90)]
-    measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
-    assert measured.counts["grades of people"] == 60
-    assert any("20 answers" in note for note in measured.record["notes"])
-
-
 def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
     """Two equal of weight 2, one unequal of weight 6: a share of .4, not .67."""
     rows = [("q", "a", 3, 0.5), ("q", "b", 0, 0.5), ("q", "c", 1, 1 / 6)]
@@ -166,27 +135,6 @@ def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
         ("b", "c"): pytest.approx(12),
     }
     assert len(people.notes) == 1
-
-
-@pytest.mark.parametrize("levels", [2, 4])
-def test_whole_weights_count_as_so_many_items(levels):
-    """For every coefficient, of two raters and of a panel."""
-    rng = np.random.default_rng(3)
-    queries = np.repeat(np.arange(8), 6)
-    grades = rng.integers(0, levels, (3, 48)).astype(np.int16)
-    weights = rng.integers(1, 5, 48)
-    raters, repeated = ("human", "a", "b"), np.repeat(np.arange(48), weights)
-    weighted = RatingMatrix(raters, grades, queries, levels, weights.astype(float))
-    plain = RatingMatrix(raters, grades[:, repeated], queries[repeated], levels)
-    for some, panel in ((raters[:2], ""), (raters, "all")):
-        rows, wanted = (
-            measure_agreement(each, some, COEFFICIENTS, [2], panel=panel)
-            for each in (weighted, plain)
-        )
-        for row, same in zip(rows, wanted, strict=True):
-            ends = (same.value, same.low, same.high)
-            assert (row.value, row.low, row.high) == pytest.approx(ends)
-            assert row.items == 48
 
 
 def test_ways_are_compared_by_weighted_pairs():
@@ -209,3 +157,12 @@ def test_ways_are_compared_by_weighted_pairs():
         if figure.what in ("agreement", "concordance")
     ]
     assert shares == pytest.approx([3 / 11] * 2 + [8 / 11] * 2)
+
+
+def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
+    people, judges, sizes = world(2)
+    write_judges(tmp_path / "judges.parquet", judges)
+    answered = [*range(60), *range(70, 90)]
+    measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
+    assert measured.counts["grades of people"] == 60
+    assert any("20 answers" in note for note in measured.record["notes"])

@@ -1,28 +1,25 @@
 """The report of annotate: what it counts, lists and warns of, on values and not on words."""
 
-import json
 import re
 from dataclasses import asdict
-from math import nan
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import pool_of, results_of, write_run
-from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, write_verdicts
+from tests.hills import write_contests, write_verdicts
 from tests.results import JUDGES, write_graded
 from tests.test_report import EVIL, Page, page_of, votes_of
 from zelo_ray.commands import load_results as load
-from zelo_ray.commands.annotate import answers, queries
-from zelo_ray.commands.annotate.judges import Counts, count_grades, count_judgments, count_votes
+from zelo_ray.commands.annotate import queries
+from zelo_ray.commands.annotate.judges import Counts, count_grades, count_votes
+from zelo_ray.commands.annotate.report import finished_tournaments
 from zelo_ray.commands.annotate.warnings import warn_of_asking, warn_of_judges
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.files.tables import table_of
-from zelo_ray.protocols.judgments import CONTESTS, VERDICTS
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
-from zelo_ray.records import Contest, Grade, Pool, Share, Verdict
+from zelo_ray.records import Pool
 
 
 def rows_of(out, section, place=-1):
@@ -66,12 +63,6 @@ def test_the_share_of_the_document_shown_first_minds_what_was_swapped():
     assert (counts.first["j"], counts.votes["j"], counts.tied["j"]) == (2.5, 4, 1)
 
 
-def test_both_orders_make_one_vote():
-    rows = [("j1", -0.5, False), ("j1", 0.5, True), ("j2", -0.5, False)]  # j1 says nothing: a tie
-    counts = counted(*(("q", "a", "b", *row) for row in rows))
-    assert counts.agreement("j1", "j2") == (0.5, 1)
-
-
 def test_sums_over_chunks_are_sums_over_all(tmp_path):
     write_graded(tmp_path, repeats=2)
     table = pq.read_table(tmp_path / "grades.parquet")
@@ -84,26 +75,13 @@ def test_sums_over_chunks_are_sums_over_all(tmp_path):
     assert all((table == parts.confusion[two]).all() for two, table in whole.confusion.items())
 
 
-def test_raters_and_shares_have_their_intervals(tmp_path):
-    write_graded(tmp_path, humans=2)
-    rows = {row["judge"]: row for row in rows_of(tmp_path, "raters")}
-    severity = rows["openai:one"]["severity"]
-    assert severity[0::2] == pytest.approx((0.8, 0.6), abs=0.01)
-    assert rows["gemini:three"]["spread"] == "∞"
-    assert "the people" in rows
-    assert rows_of(tmp_path, "shares")[1]["corrected by people"].low == 0.35
-    shares = [Share(m, 0.5, nan, nan, nan, 20, 12) for m in ("grade", ">=1")]
-    pq.write_table(table_of(shares, Share), tmp_path / "shares.parquet")
-    assert [*rows_of(tmp_path, "shares")[0]] == ["measure", "by the panel alone"], "not by chance"
-
-
 # Tournaments and verdicts
 
 
 def test_tournaments_come_to_what_is_counted_by_hand(tmp_path):
     write_contests(tmp_path)
     results = load(str(tmp_path))
-    over = answers.finished_tournaments(results)
+    over = finished_tournaments(results)
     assert (len(over), (over.winner_id == over["first"]).sum()) == (6, 2)
     rows = rows_of(tmp_path, "tournaments")
     assert [(row["judge"], row["tournaments"], row["with a winner"]) for row in rows] == [
@@ -112,13 +90,6 @@ def test_tournaments_come_to_what_is_counted_by_hand(tmp_path):
     ]
     won = {row["answer"]: row["won"].value for row in rows_of(tmp_path, "winners")}
     assert won == pytest.approx({"a": 0.375, "b": 0, "c": 0.625})
-
-
-def test_chance_is_each_answers_own(tmp_path):
-    told = [("q0", "j1", 0, "ab", "k"), ("q1", "j1", 0, "abc", "kk"), ("q2", "j1", 0, "bc", "k")]
-    write_contests(tmp_path, told=told, repeats=1)
-    chance = {row["answer"]: row["by chance"].value for row in rows_of(tmp_path, "winners")}
-    assert chance == pytest.approx({"a": 5 / 12, "b": 4 / 9, "c": 5 / 12})
 
 
 def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
@@ -134,47 +105,11 @@ def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
     assert won == {"a": 0.375, "b": 0.625}
 
 
-def test_a_tie_in_one_order_does_not_turn_round(tmp_path):
-    told = [("q0", "a", "b", "j1", ((60, 60),), False), ("q0", "a", "b", "j1", ((60, 71),), True)]
-    write_verdicts(tmp_path, told=told)
-    [one] = rows_of(tmp_path, "verdicts")
-    assert (one["reversed"].value, one["tie in one order"].value) == (0, 1)
-    assert "winners" not in [section.name for section in load(str(tmp_path)).report.sections]
-
-
-def test_contests_and_verdicts_are_votes():
-    contests = rows_of_tournaments([("q0", "j1", 0, "abcd", "kct")])[0]
-    votes = CONTESTS.as_votes(table_of(contests, Contest)).to_pylist()
-    found = [(v["doc_id_a"], v["doc_id_b"], v["preference"], v["swapped"]) for v in votes]
-    assert found == [("a", "b", -1, False), ("a", "c", 1, True), ("c", "d", 0, False)]
-    verdicts = rows_of_verdicts()
-    votes = VERDICTS.as_votes(table_of(verdicts, Verdict))
-    assert votes["preference"].to_pylist() == [-1, 1, 1, 1, 0, 0]
-    assert [verdict.preference for verdict in verdicts] == [0, 0, 1, 1, 0, 0]
-
-
 # The page
 
 
-def test_what_counts_as_relevant_is_shown_with_who_read_it(tmp_path):
-    summary = results_of(tmp_path, [pool_of()])
-    for judges, words in (
-        (["openai:a"], "every prompt"),
-        (["offline:bm25", "recorded:a"], "No judge"),
-        (["offline:bm25", "openai:a"], "All judges but offline:bm25"),
-    ):
-        write_run(tmp_path, summary, instructions=f"{EVIL}\nA nurse can act on it.")
-        record = json.loads((tmp_path / "run.json").read_text())
-        record["judges"] = dict.fromkeys(judges, record["judges"]["openai:a-model"])
-        (tmp_path / "run.json").write_text(json.dumps(record))
-        write_report(str(tmp_path))
-        page = page_of(tmp_path)
-        assert words in page.words("instructions")
-        assert page.table("instructions")[1:] == [[EVIL], ["A nurse can act on it."]]
-
-
-def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):
-    for name, value in {"QUERIES": 12, "TELLING": 4, "RUN": 2, "_LEAST": 2}.items():
+def test_of_many_queries_those_to_look_at_and_the_first_are_listed(tmp_path, monkeypatch):
+    for name, value in {"QUERIES": 12, "TELLING": 4, "_LEAST": 2}.items():
         monkeypatch.setattr(queries, name, value)
     pools = [pool_of(tuple(range(3 + i % 3)), f"q-{i:03}") for i in range(60)]
     write_run(tmp_path, results_of(tmp_path, [*pools, Pool("empty", "no documents", ())]))
@@ -183,7 +118,6 @@ def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path
     found = re.findall(r"q-\d\d\d|empty", page.words("queries"))
     assert found[-1] == "empty", "it has no scores"
     assert 8 <= len(found) <= 12
-    assert max(found[:-1]) > "q-030", "they are from all over the input"
     missing = next(pool.query_id for pool in pools if pool.query_id not in found)
     write_report(str(tmp_path), missing)
     page = page_of(tmp_path)
@@ -208,14 +142,6 @@ def test_matrices_stand_in_input_order_and_by_score(tmp_path):
     rows = [[row[0] for row in table[1:]] for table in tables]
     assert rows == [["d0", "d1", "d2"], ["d2", "d0", "d1"]]
     assert [cell.startswith("-") for cell in tables[1][3][1:3]] == [True, True], "d1 lost"
-
-
-def test_what_has_no_table_is_left_out(tmp_path):
-    write_run(tmp_path, results_of(tmp_path, [pool_of()]))
-    for name in ("votes", "failures"):
-        (tmp_path / f"{name}.parquet").unlink()
-    write_report(str(tmp_path))
-    assert set(page_of(tmp_path).sections) == {"", "scores", "judges", "queries"}
 
 
 @pytest.mark.parametrize("write", [write_contests, write_verdicts, write_graded])
@@ -297,31 +223,3 @@ def test_judges_are_warned_of_from_a_limit_on(code, above, below):
 
     assert found(above) == [code]
     assert found(below) == []
-
-
-@pytest.mark.parametrize(
-    ("code", "grade_of"),
-    [
-        ("constant", lambda place, d: d % 4 if place else 3),
-        ("alike", lambda _, d: d % 4),
-        ("contradiction", lambda place, d: d % 4 if place == 2 else 3 - d % 4),
-    ],
-)
-def test_graders_are_compared(tmp_path, code, grade_of):
-    write_graded(tmp_path, queries=20, documents=10)
-    rows = [
-        Grade(f"q{q}", f"d{d}", judge, grade_of(place, d), ("x",), (), "why", "key")
-        for q in range(20)
-        for d in range(10)
-        for place, judge in enumerate(JUDGES)
-    ]
-    pq.write_table(table_of(rows, Grade), tmp_path / "grades.parquet")
-    assert code in [warn.code for warn in load(str(tmp_path)).report.warnings]
-
-
-@pytest.mark.parametrize(("code", "worths"), [("constant", (1,) * 6), ("alike", range(8))])
-def test_voters_are_compared(tmp_path, code, worths):
-    write_run(tmp_path, results_of(tmp_path, [pool_of(worths, f"q{i}") for i in range(5)]))
-    results = load(str(tmp_path))
-    assert code in [warn.code for warn in results.report.warnings]
-    assert count_judgments(results).stride == 1

@@ -1,8 +1,6 @@
 """What a bake-off comes to, from runs and a truth, without asking anybody."""
 
 import math
-import random
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,17 +11,20 @@ from tests.contests import qrels_of, run_of
 from zelo_ray import bakeoff, load_run
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.gate import decide_gates
-from zelo_ray.commands.bakeoff.measure import measure
-from zelo_ray.commands.bakeoff.parts import DIFFICULTY, RELEVANT, compute_slices, relevant_from
+from zelo_ray.commands.bakeoff.measure import (
+    DIFFICULTY,
+    RELEVANT,
+    compute_slices,
+    measure,
+    relevant_from,
+)
 from zelo_ray.commands.bakeoff.rank import Asked
-from zelo_ray.errors import InputError, Stopped
+from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
-from zelo_ray.files.judgments import read_runs
 from zelo_ray.rerankers.ranking import QueryCost, sum_costs
 
 QUERIES = [f"q{n}" for n in range(12)]
-BROAD = [f"q{n}" for n in range(40)]
 GRADES = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
 CLOSE = {"a": 2.0, "b": 1.0, "c": 0.3, "d": 0.1}
 
@@ -71,17 +72,6 @@ def shown(results, section):
 
 def codes(results):
     return [warn.code for warn in results.report.warnings]
-
-
-def test_the_better_arm_wins_and_it_is_sure():
-    found = measured_of({"worst": all_like("dcba"), "best": all_like("abcd")})
-    assert found.leaderboard == ["best", "worst"]
-    assert mean_of(found, "best") == 1.0
-    [one] = [c for c in found.comparisons if c.measure == "nDCG@10"]
-    assert (one.run_a, one.run_b, one.queries) == ("worst", "best", 12)
-    assert (one.wins, one.ties, one.losses) == (0, 0, 12)
-    assert one.p_better < 0.001
-    assert one.p_holm < 0.01
 
 
 def test_a_query_that_was_not_ranked_counts_0_and_is_not_compared(tmp_path):
@@ -173,17 +163,13 @@ def test_relevant_is_what_the_measures_take_for_it(measures, grades, least):
     assert relevant_from(parse_measures(measures), truth_of(grades=grades)) == least
 
 
-def test_the_widest_differences_are_kept_with_their_documents(tmp_path):
+def test_the_widest_differences_are_shown(tmp_path):
     arms = {"good": all_like("abcd"), "bad": all_like("abcd") | {"q7": "dcba"}}
-    results = results_of(tmp_path, arms)
-    rows = [*results.contrasts]
-    assert {row["query_id"] for row in rows} == {"q7"}
-    first = rows[0]
-    assert (first["run_a"], first["run_b"], first["value_a"]) == ("good", "bad", 1.0)
-    assert (first["doc_id"], first["relevance"]) == ("a", 3.0)
-    assert (first["rank_a"], first["rank_b"]) == (1, 4)
-    names = {section.name for section in results.report.details}
-    assert {"distribution", "slices", "contrasts"} <= names
+    details = results_of(tmp_path, arms).report.details
+    assert {"distribution", "slices", "contrasts"} <= {section.name for section in details}
+    [row] = next(section for section in details if section.name == "contrasts").parts[0].rows
+    assert row[:2] == ["q7", "bad"]
+    assert row[2].value == 1.0 > row[3].value
 
 
 def test_a_measure_by_which_all_are_equal_makes_no_other_less_sure():
@@ -208,19 +194,6 @@ def test_every_leaderboard_has_the_share_of_pairs_in_order_and_says_it(tmp_path)
     assert "Pairs" in shown(results, "leaderboard")[0]
 
 
-def test_the_better_mean_may_belong_to_the_ranker_that_loses_where_both_ranked(tmp_path):
-    """A mean counts 0 for what was not ranked; the verdict is about what both did."""
-    arms = {"all": all_like("badc"), "half": dict.fromkeys(QUERIES[:8], "abcd")}
-    results = results_of(tmp_path, arms)
-    assert [row["run"] for row in results.leaderboard] == ["all", "half"]
-    one = measured_of(arms).comparisons[0]
-    assert (one.queries, significance_of(one)) == (8, Significance.BELOW)
-    assert significance_of(swap_rankers(one)) is Significance.ABOVE
-    row = shown(results, "differences")[0]
-    assert (row["A"], row["B"], row["significance"]) == ("half", "all", "significant")
-    assert "no_lead" not in codes(results)
-
-
 @pytest.mark.parametrize(
     ("fields", "found"),
     [
@@ -242,50 +215,12 @@ def test_a_difference_is_called_no_surer_than_it_is(fields, found):
     assert both == ({Significance.ABOVE, Significance.BELOW} if found.is_significant else {found})
 
 
-def test_among_many_arms_a_plain_difference_is_found():
-    """Drawn signs have a smallest p, which the correction for hundreds of tests multiplies."""
-    chance = random.Random(1)
-
-    def shuffled():
-        return "".join(sorted("abcd", key=lambda d: -GRADES[d] + chance.gauss(0, 0.8)))
-
-    arms = {f"arm{n:02}": {q: shuffled() for q in BROAD} for n in range(30)}
-    arms["reversed"] = dict.fromkeys(BROAD, "dcba")
-    found = measured_of(arms, truth_of(queries=BROAD), measures=("nDCG@10",))
-    against = [c for c in found.comparisons if c.run_b == "reversed"]
-    assert len(found.comparisons) == 31 * 30 / 2
-    assert all(significance_of(c) is Significance.ABOVE for c in against)
-
-
-def test_a_ranker_without_a_mean_comes_last_whatever_its_name(tmp_path):
-    alike = {"q0": dict.fromkeys("abcd", 1.0)}
-    arms = {name: {"q0": "abcd"} for name in "zya"}
-    results = results_of(tmp_path, arms, alike, measures=["Pairs"])
-    assert [row["run"] for row in results.leaderboard] == ["a", "y", "z"]
-    assert all(math.isnan(row["mean"]) for row in results.leaderboard)
-    assert "few_queries" in codes(results)
-
-
 def test_documents_that_nobody_judged_are_listed_and_warned_of(tmp_path):
     results = results_of(tmp_path, {"arm": all_like("xaby"), "other": all_like("abcd")})
     found = [(row["run"], row["doc_id"], row["rank"]) for row in results.unjudged][:2]
     assert found == [("arm", "x", 1), ("arm", "y", 4)]
     assert "unjudged" in codes(results)
     assert "unjudged" not in codes(results_of(tmp_path / "o", {"a": all_like("abcd")}))
-
-
-@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
-def test_the_needed_queries_depend_on_no_level_of_intervals(tmp_path, confidence):
-    orders = {q: "abcd" if n % 3 else "badc" for n, q in enumerate(BROAD)}
-    other = {q: "abcd" if n % 5 else "badc" for n, q in enumerate(BROAD)}
-    truth = dict.fromkeys(BROAD, GRADES)
-    config = tmp_path / "level.yaml"
-    config.write_text(f"confidence: {confidence}\n")
-    arms, options = {"one": orders, "two": other}, {"measures": ["nDCG@10"], "config": config}
-    results = results_of(tmp_path / "o", arms, truth, **options)
-    [warn] = [warn for warn in results.report.warnings if warn.code == "no_lead"]
-    [needed] = re.findall(r"about (\d+) queries", warn.advice)
-    assert 130 <= int(needed) <= 160
 
 
 def test_tables_of_an_earlier_run_with_other_options_go(tmp_path):
@@ -325,12 +260,3 @@ def test_times_are_of_queries_with_a_time_and_prices_of_all():
     assert {(row.run, row.estimate) for row in rows.values()} == {("r", "cost")}
     paid = Asked(costs=[cost(1, dollars=0.25), cost(2, dollars=math.nan), cost(3, run="s")])
     assert (paid.paid("r"), paid.paid("s")) == ((0.25, 1), (0.002, 0)), "whichever run paid"
-
-
-def test_two_runs_of_one_tag_get_names(tmp_path):
-    for name in ("a", "k1=2"):
-        (tmp_path / f"{name}.run").write_text("q Q0 d 1 1.0 same\n")
-    one, odd = str(tmp_path / "a.run"), str(tmp_path / "k1=2.run")
-    with pytest.raises(InputError, match="--runs NAME=FILE"):
-        read_runs([one, odd])
-    assert [*read_runs([f"old={one}", odd])] == ["old", "same"]

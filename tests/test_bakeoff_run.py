@@ -152,19 +152,6 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert (out / "report.html").exists()
 
 
-def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch, published):
-    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
-    folder = published / "trec_dl19"
-    runs = [str(folder / "runs_top100" / f"{name}.run") for name in ("idst_bert_p1", "bm25base_p")]
-    flags = ["--truth", str(folder / "qrels.txt"), "--runs", *runs, "--out", str(tmp_path)]
-    assert main(["bakeoff", *flags, "--measures", "nDCG@10", "R@100"]) == 0
-    printed = capsys.readouterr().out
-    assert "0.764 [" in printed
-    assert "0.506 [" in printed
-    assert "idst_bert_p1 has the highest nDCG@10." in printed
-    assert "nDCG@10. It is significantly above bm25base_p." in printed
-
-
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

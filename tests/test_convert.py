@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -138,24 +137,6 @@ def test_unjudged_documents_beside_the_truth():
     assert rows_of("work.jsonl")[1] == ANNOTATED[1]
 
 
-def test_sessions_are_kept():
-    run("pool out/annotated.jsonl --out p.jsonl")
-    run("unjudged --truth out --runs two.run --depth 2 --corpus docs.jsonl --out work.jsonl")
-    for path in ("p.jsonl", "work.jsonl"):
-        assert read(path)["q1"].session_id == "s"
-
-
-def test_unjudged_documents_take_their_texts(tmp_path):
-    write_file("work.jsonl", "old")
-    assert "0 pools" in run("unjudged --truth out --runs one.run --depth 1 --out work.jsonl")
-    assert rows_of("work.jsonl") == []
-    said = run("unjudged --truth out --runs two.run --corpus docs.jsonl --out work.jsonl")
-    assert said.endswith("without a text: 1 (nowhere)")
-    run(f"{UNJUDGED} a.qrels {TEXTS} --out work.jsonl")
-    (found,) = read("work.jsonl").values()
-    assert (found.query, sorted(d.id for d in found.documents)) == ("one?", [*"abcd"])
-
-
 def test_beir_and_back():
     assert run("beir out --out beir").startswith("2 queries with 3 judgments: beir")
     run("pool beir --out p.jsonl")
@@ -163,12 +144,6 @@ def test_beir_and_back():
     assert len(read_qrels("beir")) == 3
     with refused(r"no id of .*two.run is in beir: .* has 'c', beir has 'a'"):
         run("pool beir --runs two.run --depth 1 --out p.jsonl")  # over the same collection
-
-
-def test_texts_and_judgments_of_two_places():
-    run("train a.qrels --pools out/annotated.jsonl --out t.jsonl")
-    assert [row["score"] for row in rows_of("t.jsonl")] == [1.5, -1.5, 0]
-    assert run("beir a.qrels --pools out/annotated.jsonl --out beir").startswith("2 queries with 3")
 
 
 # Grades, and rows to train on
@@ -199,33 +174,9 @@ def test_grades_of_a_panel():
     assert said == "3 judgments: a.qrels\nleft out ambiguous documents: 1"
 
 
-@pytest.mark.usefixtures("graded")
-def test_rows_to_train_on():
-    said = run("train out --out train.jsonl.gz")
-    assert "without a text: 1" in said
-    rows = rows_of("train.jsonl.gz")
-    assert [(r["doc_id"], r["score"]) for r in rows] == [("a", 0.125), ("g", 1.5), ("b", 2.75)]
-    texts = {"query_id": "q1", "query": "q1?", "document": "text g"}
-    assert rows[1].items() >= texts.items()
-    assert rows[1]["target"] == 0.5, "half of the highest grade"
-    assert "left out ambiguous documents: 1" in run("train out --without-ambiguous --out t.jsonl")
-    assert [row["doc_id"] for row in rows_of("t.jsonl")] == ["a", "b"]
-
-
 def test_scores_with_a_zero_are_cut_to_grades():
     scores = enumerate((-1.5, -0.5, 0.5, 2.5))
     write_scores(AbsoluteScore, [("q1", f"d{i}", s, 0.1, 4, 1, s, 0.2) for i, s in scores])
     assert "--cut makes whole grades of them" in run("qrels out --out a.qrels")
     run("qrels out --cut -1 1 2 --out a.qrels")
     assert [grade for *_, grade in read_qrels("a.qrels")] == [0, 1, 1, 3]
-
-
-def test_rows_to_train_on_are_on_one_scale():
-    rows = [
-        ("q1", "a", 1.0, 0.2, 4, 1, 3.5, 0.4),
-        ("q1", "b", -1.0, 0.2, 4, 2, 1.5, 0.4),
-        ("q2", "a", 0.0, 0.2, 4, 1, math.nan, math.nan),
-    ]
-    write_scores(AbsoluteScore, rows)
-    run("train out --out t.jsonl")
-    assert [(r["doc_id"], r["score"]) for r in rows_of("t.jsonl")] == [("a", 3.5), ("b", 1.5)]

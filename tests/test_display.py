@@ -9,7 +9,7 @@ from rich.console import Console
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report import watches
-from zelo_ray.report.progress import ProgressMeter, duration, progress_table
+from zelo_ray.report.progress import ProgressMeter, progress_table
 from zelo_ray.report.watches import make_display
 
 LUNA = "openai:gpt-6-luna"
@@ -93,14 +93,6 @@ def test_a_log_has_a_line_now_and_then(clock):
     assert "1,500/1,500" in end
 
 
-def test_what_is_spared_is_neither_done_nor_left_and_done_passes_no_total():
-    event = measured({"a": Tally(answered=300, known=20, spared=160)}, planned={"a": 480})
-    assert (event["done"], event["needed"]) == (320, 320)
-    twice = {"a": Tally(answered=150), "b": Tally(answered=10)}  # a block that is run again
-    event = measured(twice, planned={"a": 100, "b": 100})
-    assert [event["judges"][name]["done"] for name in "ab"] == [100, 10]
-
-
 def test_the_rate_is_of_the_last_minute_and_in_the_end_of_all():
     steps = [{"a": Tally(answered=n)} for n in (*range(1, 501), *range(510, 1501, 10))]
     event = measured(*steps, planned={"a": 10_000}, wait=1.0)
@@ -124,23 +116,6 @@ def test_a_judge_that_answers_no_more_slows_down():
     assert 0 < [rate(second, answered=495, in_flight=9) for second in range(100, 701)][-1] < 0.05
     rate(701, answered=3)  # who added them up has died
     assert rate(711, answered=13) == pytest.approx(1)
-
-
-def test_the_total_has_the_time_of_the_slowest():
-    planned = {"quick": 1000, "slow": 1000, "idle": 0}
-    first = {"quick": Tally(in_flight=1), "slow": Tally(in_flight=1)}
-    then = {"quick": Tally(answered=500), "slow": Tally(answered=100)}
-    assert measured(first, then, planned=planned)["time_left"] == "1 min 30 s"
-
-
-def test_a_stopped_judge_holds_up_nobody(clock):
-    planned = {"openai:a": 100, "openai:b": 100}
-    tallies = {"openai:a": Tally(answered=3, disabled=WRONG_KEY), "openai:b": Tally(answered=100)}
-    *_, first, _, total, why = shown(measured(tallies, planned=planned), 100)
-    assert first.endswith("stopped")
-    assert total.endswith("stopped")
-    assert WRONG_KEY.message in why
-    assert WRONG_KEY.message in logged(clock, tallies, planned=planned)
 
 
 def test_nothing_steers_a_terminal():
@@ -167,24 +142,6 @@ def test_long_names_and_large_counts_keep_to_the_width():
     for width in (1, 24, 80, 400):
         assert max(map(cell_len, shown(event, width))) <= width
     assert all("29,999,999/30,000,000" in line for line in shown(event, 80)[1:22])
-
-
-def test_few_lines_show_those_that_are_not_done():
-    planned = {f"judge-{i:02}": 10 for i in range(20)}
-    tallies = {name: Tally(answered=10) for name in planned} | {"judge-19": Tally(answered=3)}
-    lines = shown(measured(tallies, planned=planned), 80, height=10)
-    assert len(lines) <= 10
-    assert any(line.startswith("judge-19") for line in lines)
-
-
-def test_time_in_its_two_largest_units():
-    for seconds, text in (
-        (0.2, "0 s"),
-        (59.6, "1 min 0 s"),
-        (3599.7, "1 h 0 min"),
-        (4 * 86400 + 3700, "4 d 1 h"),
-    ):
-        assert duration(seconds) == text
 
 
 def test_the_last_trouble_of_several_actors_is_the_latest():

@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import explained, pool_of, results_of, write_run
-from tests.hills import write_contests, write_verdicts
+from tests.hills import write_contests
 from zelo_ray import cli
 from zelo_ray.command_options import ExplainOptions
 from zelo_ray.commands.explain import run
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of
-from zelo_ray.records import Failure, Grade, GradedScore, Rater, Score, Vote
+from zelo_ray.records import Grade, GradedScore, Rater, Score, Vote
 
 
 def refused(out, query, doc=None):
@@ -52,18 +52,6 @@ def test_a_document_without_scores_has_its_failures(tmp_path):
         )
     assert "d0: no score" in explained(tmp_path / "some", "q1", "d0")
     assert "filtered (because)" in explained(tmp_path / "all", "q1", "d0")
-
-
-def test_a_failure_in_both_orders_is_one_line(tmp_path):
-    failed = [
-        Failure("q0", pair, "j1", "refused", "no", attempts=1, key=str(pair))
-        for pair in (("a", "b"), ("b", "a"))
-    ]
-    write_verdicts(tmp_path)
-    pq.write_table(table_of(failed, Failure), tmp_path / "failures.parquet")
-    for asked in (("q0", "a"), ("q0",)):
-        found = explained(tmp_path, *asked)
-        assert found.endswith(" j1 on a and b: refused (no), 2 times")
 
 
 def test_texts_are_shown_as_judges_saw_them(tmp_path):
@@ -114,12 +102,6 @@ def test_grades_tell_what_they_count_for(tmp_path):
     assert (one["judge"], one["grade"]) == ("openai:one", 2)
     assert (one["severity"].value, one["weight"].value) == (0.5, 0.25)
     assert other["weight"].value is None
-
-
-def test_texts_cannot_steer_a_terminal(tmp_path):
-    results_of(tmp_path, [pool_of(query="how\x1b[2J do I\u202e reset it?")])
-    text = explained(tmp_path, "q1", "d0")
-    assert "Query q1\nhow\\x1b[2J do I\\u202e reset it?" in text
 
 
 def test_a_query_is_named_by_its_beginning_or_text(tmp_path):

@@ -1,7 +1,6 @@
 """Ratings from anybody's comparisons, against figures that others published and other programs."""
 
 import csv
-import math
 from random import Random
 
 import choix
@@ -119,17 +118,6 @@ def test_half_wins_are_a_binomial_regression():
     np.testing.assert_allclose(found.std_errors, errors, atol=1e-8)
 
 
-def test_a_wide_prior_is_none_and_elo_is_the_same_in_points():
-    plain = by_item(scores_of(baseball(), mle=True))
-    for item, each in by_item(scores_of(baseball(), prior_sd=1e5)).items():
-        assert each == pytest.approx(plain[item], abs=1e-6)
-    elo = by_item(scores_of(baseball(), mle=True, scale="elo"))
-    for item, (score, error) in plain.items():
-        assert elo[item] == pytest.approx(
-            (1000 + 400 * math.log10(math.exp(score)), 400 * math.log10(math.exp(error)))
-        )
-
-
 # What has no finite scores
 
 
@@ -149,30 +137,6 @@ def test_items_that_never_met_have_no_scores():
     rows = [{"a": "x", "b": "y", "win": 1}, {"a": "z", "b": "w", "win": 1}]
     with pytest.raises(InputError, match="2 parts that never met: w, z; x, y"):
         scores_of(rows)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_it(seed):
-    """A prior a hundred times wider must not move scores that are finite, and moves others."""
-    rng = np.random.default_rng(seed)
-    for _ in range(10):
-        first = rng.integers(0, 4, 7)
-        second = (first + rng.integers(1, 4, 7)) % 4
-        result = rng.integers(0, 3, 7)
-        games = Comparisons(items=4, first=first, second=second, won=(result == 0) * 1.0,
-                      lost=(result == 1) * 1.0, tied=(result == 2) * 1.0)  # fmt: skip
-        plain = rate(games, np.inf)
-        if plain.reason and not plain.reason.is_infinite:
-            continue
-        near, far = (rate(games, sd) for sd in (1e2, 1e4))
-        moved = np.abs(near.scores - far.scores).max()
-        assert (moved > 0.5) == bool(plain.reason), plain.reason
-
-
-def test_a_fit_that_does_not_converge_raises(monkeypatch):
-    monkeypatch.setattr(bradley_terry, "MAX_STEPS", 1)
-    with pytest.raises(ArithmeticError, match="did not converge in 1 steps"):
-        scores_of(baseball())
 
 
 # Votes as annotate writes them
@@ -222,3 +186,9 @@ def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():
     assert shared == by_item(scores_of(thrice[:1]))
     others = [{"a": "x", "b": "y", "preference": -1, "judge": j} for j in "abc"]
     assert by_item(scores_of(others))["x"][0] > shared["x"][0]
+
+
+def test_a_fit_that_does_not_converge_raises(monkeypatch):
+    monkeypatch.setattr(bradley_terry, "MAX_STEPS", 1)
+    with pytest.raises(ArithmeticError, match="did not converge in 1 steps"):
+        scores_of(baseball())

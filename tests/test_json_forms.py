@@ -11,13 +11,11 @@ import pyarrow as pa
 
 from tests.json_documents import SCHEMA, parsed_strictly, printed
 from zelo_ray import cli
-from zelo_ray.cli import take_output_flags
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report.document import plain_value, report_fields
 from zelo_ray.report.model import Cell, Link, Report, Section, Table
-from zelo_ray.report.results import Results
 from zelo_ray.report.watches import MessageStream, ProgressEvents
 
 
@@ -87,34 +85,6 @@ def test_an_error_is_a_document_and_a_line_for_people(capsys, tmp_path, monkeypa
         assert found["stderr"] == f"zelo-ray: {found['error']['message']}\n"
 
 
-def test_whatever_ends_a_command_is_a_document(capsys, monkeypatch):
-    step = "zelo-ray report 'no where'"
-    for error, code, following in (
-        (RuntimeError("broken"), "bug", None),
-        (KeyboardInterrupt(), "interrupted", step),
-        (OSError(28, "full", "x"), "disk_full", step),
-        (None, None, "zelo-ray annotate http://…@host:9200"),
-    ):
-
-        def end(*_, error=error):
-            if error:
-                raise error
-            print("a library talks")
-            url = "zelo-ray annotate http://ann:secret@host:9200"
-            return Results({"page": "p"}, next_command=url)
-
-        monkeypatch.setattr("zelo_ray.commands.report.run", end)
-        found = printed(capsys, "report", "no where")
-        assert (found["status"], (found["error"] or {}).get("code")) == (int(bool(error)), code)
-        assert found["next_command"] == following
-        assert ("Traceback" in found["stderr"]) == (code == "bug")
-    assert found["result"] == {"page": "p"}
-    assert found["stderr"].startswith("a library talks\n")
-    words = ["annotate", "a", "--out", "o"]
-    flags = ["--json", "--progress", "json", "--progress=none"]
-    assert take_output_flags([*words[:2], *flags, *words[2:]]) == (words, True, "none")
-
-
 # Events
 
 
@@ -145,14 +115,6 @@ def test_progress_is_an_event_with_all_figures_and_the_last_is_never_missing():
     assert last["judges"]["b"]["time_left"] == "stopped"
     assert last["seconds_left"] is None, "of a there are too few answers for a rate"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", last["at"])
-
-
-def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["explain", "nowhere", "--progress", "json"]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert [parsed_strictly(line)["event"] for line in err.splitlines()] == ["message"]
 
 
 def test_no_progress_leaves_messages(capsys):

@@ -2,7 +2,6 @@
 
 import json
 import random
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from zelo_ray.engine.refit import InseparableError, find_truth_run
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
-from zelo_ray.families import families_of
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
@@ -48,12 +46,6 @@ NAMES = {
     "lexical": "offline:bm25 bm25 likelihood bm25base_p",
     "myclass": "my_module:MyClass",
 } | {name: name for name in ("original", "p_bert", "egypt-run")}
-
-
-def test_a_name_tells_its_families():
-    for families, names in NAMES.items():
-        for name in names.split():
-            assert families_of(name) == {*families.split()}, name
 
 
 def related(families):
@@ -240,19 +232,6 @@ def test_without_another_family_nothing_about_kin_is_sure(contest_of):
     assert guard.not_refitted() == {"gpt": NONE_LEFT}
     assert (gates["gpt-5"].verdict, gates["gpt-5"].enough) == ("own family only", 0)
     assert gates["other"].verdict == "better"
-
-
-def test_a_protocol_that_needs_every_judge_ends_no_contest(contest_of):
-    def needs_both(*given):
-        raise ValueError("two judges are needed")
-
-    _, guard, _, _ = contest_of(
-        {GPT: "abcdef", CLAUDE: "fedcba"},
-        "zelo",
-        lambda run: replace(run, protocol=replace(run.protocol, fit=needs_both)),
-        **{"gpt-5": "abcdef", "bm25": "fedcba"},
-    )
-    assert guard.not_refitted() == {"gpt": "ValueError: two judges are needed"}
 
 
 def test_qrels_claim_nothing_unless_they_are_declared(tmp_path):

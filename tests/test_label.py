@@ -18,10 +18,9 @@ from zelo_ray.commands.label import draw
 from zelo_ray.commands.label.page import render_page
 from zelo_ray.commands.label.run import open_queue
 from zelo_ray.engine.lock import claim_folder
-from zelo_ray.errors import InputError, LockError, OptionError
+from zelo_ray.errors import LockError, OptionError
 from zelo_ray.evaluation.people.sampling import inclusion_probabilities, sample_threshold
 from zelo_ray.files.labels import PersonsAnswer, read_labels
-from zelo_ray.options import load_options
 
 QUERIES, DOCUMENTS = 6, 10
 
@@ -86,13 +85,6 @@ def test_more_counts_from_what_is_answered(tmp_path, contest):
     assert len(drawn(out, more=10)) == 14
 
 
-def test_equal_seeds_draw_equal_documents_and_others_do_not(tmp_path, contest):
-    a, b, c = (tmp_path / name for name in "abc")
-    assert drawn(a, contest="contest", labels=9) == drawn(b, contest="contest", labels=9)
-    assert (a / "documents.parquet").read_bytes() == (b / "documents.parquet").read_bytes()
-    assert drawn(c, contest="contest", labels=9, seed=1) != drawn(a)
-
-
 def test_a_new_ranker_keeps_what_was_drawn_and_asks_down_to_the_old_threshold(tmp_path, contest):
     out = tmp_path / "labels"
     first = drawn(out, contest="contest", labels=12)
@@ -146,37 +138,6 @@ def test_what_holds_for_the_whole_sample_cannot_change(tmp_path, contest):
     for name, value in (("seed", 5), ("measure", "P@5"), ("show_query", ("why",))):
         with pytest.raises(OptionError, match=f"{name}: .* was drawn with"):
             drawn(out, **{name: value})
-
-
-def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
-    out = tmp_path / "labels"
-    with pytest.raises(OptionError, match="name a bake-off"):
-        drawn(out)
-    with pytest.raises(OptionError, match="give --labels"):
-        drawn(out, contest="contest", more=3)
-    with pytest.raises(OptionError, match="no query has the field 'why'"):
-        drawn(out, contest="contest", show_query=("why",))
-    found = contest["now"]
-    contest["now"] = replace(found, sizes=dict.fromkeys(found.sizes, 0.0))
-    with pytest.raises(InputError, match="no label could change a difference"):
-        drawn(out, contest="contest")
-    contest["now"] = replace(found, sizes={(q, f"x{d}"): s for (q, d), s in found.sizes.items()})
-    with pytest.raises(InputError, match=r"no text for document 'xd.*by --pools"):
-        drawn(out, contest="contest")
-    assert not out.exists()
-
-
-def test_options_that_make_no_sense_are_refused():
-    for given in (
-        {"out": "s3://bucket/labels"},
-        {"out": "x", "labels": 1, "more": 1},
-        {"out": "x", "csv": "a", "read": "b"},
-        {"out": "x", "rubric": "nowhere.md"},
-        {"out": "x", "contest": "c", "draw": "random"},
-        {"out": "x", "contest": "c", "run": "r"},
-    ):
-        with pytest.raises(OptionError):
-            load_options(LabelOptions, given)
 
 
 def test_one_process_at_a_time_and_no_results_of_others(tmp_path):

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 
@@ -114,39 +113,6 @@ def test_twenty_labels_by_keyboard_with_a_kill_in_the_middle(browser, tmp_path):
         f"doc-{text.split()[1]}": None if key == "u" else float(key) for text, key in given.items()
     }
     assert {ids[1]: by["Ann"].value for ids, by in answers_in(str(out)).items()} == wanted
-
-
-def test_twenty_pairs_by_keyboard_with_letters_in_a_reason(browser, tmp_path):
-    out = sample_at(tmp_path / "pairs", 20, pairs=True)
-    given, firsts = {}, Counter()
-
-    async def visit(tab):
-        with Serving(out) as server:
-            await enter(tab, server.url, "Ann")
-            await press(tab, "r")
-            for key in "atb":  # letters of a reason are no answers
-                await press(tab, key)
-            await press(tab, "Enter")
-            assert "0 of 20" in await tab.run(TEXT.format("progress"))
-            for number, key in enumerate("abtu" * 5):
-                kind, place = (await judge(tab, key)).split()
-                firsts[kind] += 1
-                given[f"doc-{place}"] = (kind == "other", key)
-                if number == 8:
-                    await judge(tab, "z")
-                    assert "You had said: a (A is better)" in await tab.run(TEXT.format("notice"))
-                    await judge(tab, key)
-            await tab.until(SHOWN.format("done"))
-
-    browser.visit(visit)
-    assert min(firsts.values()) >= 4  # both orders are shown
-    said = {ids[1]: by["Ann"] for ids, by in answers_in(str(out)).items()}
-    assert said.keys() == given.keys()
-    for name, (swapped, key) in given.items():
-        value = {"a": -1.0, "b": 1.0, "t": 0.0, "u": None}[key]
-        turned = -value if swapped and value else value
-        assert (said[name].value, said[name].swapped) == (turned, swapped)
-    assert [each.note for each in said.values() if each.note] == ["atb"]
 
 
 def test_the_page_fits_a_phone_and_a_desk_and_shows_markup_as_text(browser, tmp_path):

@@ -61,20 +61,6 @@ def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once_over_a_restar
     assert queue_at(tmp_path).next("ann")["item"]["key"] == keys[0]
 
 
-def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_path, capsys):
-    out = sample_at(tmp_path / "labels", 5, overlap=1.0)
-    queue = queue_at(out)
-    for number in (0, 1, 3):
-        queue.answer("ann", queue.tasks[number].key, 1.0, "")
-    assert queue.next("bob")["item"]["key"] == queue.tasks[2].key
-    keys = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys, "--person", "bob")]
-    assert keys == [queue.tasks[n].key for n in (2, 0, 1, 3, 4)]
-    cli.main(["label", "--out", str(out), "--csv", str(tmp_path / "again.csv"), "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["result"]["not_yet_counted"] == 1
-    assert any("document 'doc-2' of query 'q2'" in line for line in told["lead"])
-
-
 def test_a_sheet_that_somebody_filled_in_is_not_written_over(tmp_path, capsys):
     out, path = sample_at(tmp_path / "labels", 5), tmp_path / "out.csv"
     sheet(out, path, capsys)
@@ -145,3 +131,17 @@ def test_of_answers_that_a_full_disk_refuses_nothing_is_left(tmp_path):
     assert run.stdout == "File too large\n"
     kept, _ = read_answers(str(tmp_path / "answers.jsonl"))
     assert [each.person for each in kept] == ["ann"] * 3 + ["bob"]
+
+
+def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 5, overlap=1.0)
+    queue = queue_at(out)
+    for number in (0, 1, 3):
+        queue.answer("ann", queue.tasks[number].key, 1.0, "")
+    assert queue.next("bob")["item"]["key"] == queue.tasks[2].key
+    keys = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys, "--person", "bob")]
+    assert keys == [queue.tasks[n].key for n in (2, 0, 1, 3, 4)]
+    cli.main(["label", "--out", str(out), "--csv", str(tmp_path / "again.csv"), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["result"]["not_yet_counted"] == 1
+    assert any("document 'doc-2' of query 'q2'" in line for line in told["lead"])

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,8 +13,6 @@ from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label.draw import find_in_run
 from zelo_ray.commands.label.run import open_queue
-from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.labels import PersonsAnswer, read_labels, read_sample
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import GradedScore, Score, Vote
@@ -126,25 +123,6 @@ def test_pairs_are_those_that_judges_compared_whichever_way_round_they_did():
     assert drawn_pairs("again", labels=7) == pairs[:7]  # any number of them is a sample
 
 
-def test_other_kinds_of_samples_and_runs_are_refused():
-    drawn(draw="disagreement")
-    assert len(drawn(labels=30)) == 30
-    with pytest.raises(OptionError, match="draw: labels was drawn with disagreement"):
-        drawn(draw="random")
-    with pytest.raises(InputError, match=r"nowhere.*scores\.parquet"):
-        drawn("other", run="nowhere")
-    with pytest.raises(OptionError, match="pairs: labels holds documents; name another --out"):
-        drawn_pairs("labels")
-    pq.write_table(pq.read_table("graded/scores.parquet"), "graded/scores.parquet")
-    grades = {"query_id": ["q0"], "doc_id": ["d0"], "judge": ["one"], "grade": [3]}
-    pq.write_table(pa.table(grades), "graded/grades.parquet")
-    with pytest.raises(InputError, match="graded: its judges compared no documents"):
-        drawn_pairs(run="graded")
-    drawn_pairs()
-    with pytest.raises(OptionError, match="contest: pairs holds pairs; name another --out"):
-        drawn("pairs", run=None, contest="contest")
-
-
 def test_no_results_are_written_over_a_sample():
     """Nor over its chances to be drawn, in `pairs.parquet`, by a table of that name."""
 
@@ -158,14 +136,6 @@ def test_no_results_are_written_over_a_sample():
     for words in (("--human", "pairs"), ("--human", "elsewhere"), ()):
         assert cli.main(["agree", "out/votes.parquet", *words, "--out", "pairs"]) == 2
         assert files() == before
-
-
-def test_preferences_are_no_grades():
-    drawn_pairs()
-    with pytest.raises(InputError, match="which of two documents is better, and graded none"):
-        read_labels("pairs")
-    with pytest.raises(InputError, match="pairs: holds no preference of a person"):
-        read_all_judgments(["out"], human="pairs")
 
 
 def better(row):

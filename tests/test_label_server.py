@@ -36,31 +36,11 @@ def page(tmp_path):
         yield Page(queue, url)
 
 
-def test_the_page_is_one_file_that_may_run_its_own_script_alone(page):
-    status, (text, headers) = page.ask(f"/?key={page.token}")
-    assert status == 200
-    policy = headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert headers["Cache-Control"] == "no-store"
-    assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
-    assert not any(word in text for word in ("doc-", "text 0", "query 0"))
-    assert page.ask(f"/label.json?key={page.token}")[0] == 404
-
-
 def test_who_does_not_know_the_key_gets_no_page_and_no_token(page, tmp_path):
     for path in ("/", "/?key=", "/?key=guess", "/?key=%C3%BC", "/?key=%FF", "/label.json"):
         status, told = page.ask(path)
         assert (status, page.token in str(told)) == (403, False)
     assert (tmp_path / ".key").stat().st_mode & 0o777 == 0o600
-
-
-def test_the_next_server_of_a_directory_has_its_address_and_another_one_has_not(tmp_path):
-    urls = []
-    for name in ("labels", "labels", "others"):
-        with serving(sample_at(tmp_path / name, 1)) as (_, url):
-            urls.append(url)
-    assert urls[0] == urls[1] != urls[2]
 
 
 def test_answers_are_kept_and_the_next_document_comes_with_them(page, tmp_path):
@@ -97,21 +77,6 @@ def test_other_pages_and_hosts_are_refused(page, tmp_path, headers, status):
         assert page.ask(f"/?key={page.token}", **headers)[0] == 421
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"value": value} for value in (4, -1, 1.5, "2", True)),
-        *({"key": key} for key in ("kwrong", None)),
-        *({"person": name} for name in ("", " ", "x" * 61, "a\x1b[2J", None)),
-    ],
-)
-def test_what_makes_no_sense_is_refused_and_not_kept(page, tmp_path, change):
-    asked = {"person": "Ann", "key": page.queue.tasks[0].key, "value": 1, **change}
-    status, told = page.ask("/answer", asked)
-    assert (status, bool(told["error"])) == (400, True)
-    assert (tmp_path / "answers.jsonl").read_bytes() == b""
-
-
 def test_what_the_disk_does_not_take_is_not_said_to_be_kept(page, tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
@@ -124,3 +89,15 @@ def test_what_the_disk_does_not_take_is_not_said_to_be_kept(page, tmp_path, monk
     monkeypatch.undo()
     assert page.ask("/answer", asked)[1]["progress"]["done"] == 1
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_the_page_is_one_file_that_may_run_its_own_script_alone(page):
+    status, (text, headers) = page.ask(f"/?key={page.token}")
+    assert status == 200
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["Cache-Control"] == "no-store"
+    assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
+    assert not any(word in text for word in ("doc-", "text 0", "query 0"))
+    assert page.ask(f"/label.json?key={page.token}")[0] == 404

@@ -1,14 +1,12 @@
 """Tables of `label` that go out and come back."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.labelling import back, sample_at, sheet
 from zelo_ray import cli
-from zelo_ray.files.labels import read_answers, read_labels
+from zelo_ray.files.labels import read_labels
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
@@ -60,41 +58,3 @@ def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsy
     (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
     assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
     assert (out / "answers.jsonl").read_bytes() == b""
-
-
-def test_two_people_in_one_file_are_compared_by_agree(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    out = sample_at(tmp_path / "labels", 12)
-    rows = sheet(out, tmp_path / "out.csv", capsys)
-    both = [row | {"grade": str(n % 3), "person": "ann"} for n, row in enumerate(rows)]
-    both += [row | {"grade": str(min(n % 3, 1)), "person": "bob"} for n, row in enumerate(rows)]
-    _, told = back(out, tmp_path / "in.csv", both, capsys)
-    assert "24 answers" in told
-    assert "zelo-ray agree" in told
-    assert cli.main(["agree", "labels", "--out", "agreed", "--coefficients", "agreement"]) == 0
-    figures = pq.read_table("agreed/figures.parquet").to_pylist()
-    assert pytest.approx(8 / 12) in [row["value"] for row in figures]
-
-
-@pytest.mark.parametrize(("form", "renamed"), [("list", False), ("lines", True)])
-def test_answers_come_back_from_json_of_any_tool(tmp_path, capsys, form, renamed):
-    out = sample_at(tmp_path / "labels", 4)
-    keys = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys)]
-    grade, person = ("Choice", "annotator") if renamed else ("grade", "person")
-    rows = [
-        {"id": n, "key": key, grade: given, person: who}
-        for n, (key, given, who) in enumerate(
-            zip(keys, (2, 3.0, "u", None), ("ann", 7, "ann", "ann"), strict=True)
-        )
-    ]
-    texts = [json.dumps(row) for row in rows]
-    file = tmp_path / "export.json"
-    file.write_text(f"[{','.join(texts)}]" if form == "list" else "\n".join(texts) + "\n")
-    words = ["label", "--out", str(out), "--read", str(file)]
-    words += ["--columns", "grade=Choice", "judge=annotator"] if renamed else []
-    assert cli.main(words) == 0
-    assert "Read 3 answers" in capsys.readouterr().out
-    answers, _ = read_answers(str(out / "answers.jsonl"))
-    assert [(answer.person, answer.value) for answer in answers] == [
-        *(("ann", 2.0), ("7", 3.0), ("ann", None))
-    ]

@@ -36,6 +36,8 @@ AGAIN = "zelo-ray annotate 'my pools/*.jsonl' --out 'my run'"
 def test_what_follows_annotate(found, fields, expected):
     given = {"inputs": ("my pools/*.jsonl",), "judges": ("offline",), "ledger": None}
     options = options_of(out="my run", **given, **fields)
+    typed = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
+    options = options.with_typed(["annotate", "my pools/*.jsonl", "--out", "my run", *typed])
     command = next_command(Summary("o", 1, 4, 4, **found), options)
     assert command.startswith(expected)
     _, *words = shlex.split(command)

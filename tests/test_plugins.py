@@ -181,12 +181,6 @@ def test_a_name_of_two_packages_is_refused_and_a_built_in_one_wins(install):
     assert parse_measure("nDCG@10").name == "nDCG"
     with pytest.raises(OptionError, match="declared by castor and pollux"):
         parse_measure("Twin@10")
-    assert checks("offline")["measure Twin"]["state"] == "warn"
-
-
-def test_doctor_lists_what_is_installed_and_imports_nothing(install):
-    install("hands", "protocols", {"waves": "PROTOCOL"}, version="3.1")
-    assert "hands 3.1" in checks("offline")["protocol waves"]["finding"]
 
 
 def test_a_key_in_dotenv_is_taken_for_a_declared_provider(install, monkeypatch, tmp_path):

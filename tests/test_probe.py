@@ -4,23 +4,20 @@ import json
 import random
 from collections import Counter
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.power import TTestPower
 
-from tests.crash import ROOT, bare_environment
+from tests.crash import bare_environment
 from tests.jobs import run_job
 from zelo_ray import cli, load_run
 from zelo_ray.command_options import ProbeOptions
-from zelo_ray.commands.probe.changes import PROBES, WORDINGS, draw_documents, draw_sample
+from zelo_ray.commands.probe.changes import PROBES, draw_sample
 from zelo_ray.commands.probe.measure import ShiftedJudgment, is_harmful, measure_shifts
 from zelo_ray.commands.probe.run import choose_probes, make_plan
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.significance import detectable_shift, queries_needed
+from zelo_ray.errors import InputError
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
@@ -50,25 +47,7 @@ def test_a_change_adds_one_bias_and_takes_no_word(text, seed):
         assert name != "length" or length == pytest.approx(1)
 
 
-def test_every_wording_of_an_instruction_is_drawn():
-    change = PROBES["injection"].change
-    drawn = {change("text", QUERY, random.Random(seed)) for seed in range(60)}
-    assert {each.removesuffix("\n\ntext") for each in drawn} == {*WORDINGS}
-
-
 # The draw
-
-
-def test_documents_are_drawn_over_all_queries_in_turn():
-    counts = {f"q{n}": 1 + n % 7 for n in range(20)}
-    for documents in (5, 20, 33, 1000):
-        chosen = draw_documents(counts, documents, seed=3)
-        sizes = {query_id: len({*places}) for query_id, places in chosen.items()}
-        assert sum(sizes.values()) == min(documents, sum(counts.values()))
-        most = max(sizes.values())
-        assert all(size >= min(most - 1, counts[q]) for q, size in sizes.items())
-        assert chosen == draw_documents(dict(reversed(counts.items())), documents, seed=3)
-    assert draw_documents(counts, 5, 3).keys() != draw_documents(counts, 5, 4).keys()
 
 
 def pools_file(folder, queries=12, documents=4):
@@ -154,19 +133,6 @@ def test_what_judges_would_not_see_is_left_out_and_told(tmp_path):
         sample_of(place)
 
 
-def test_probes_that_cannot_be_made_are_told_or_refused_if_named():
-    def choose(**fields):
-        return choose_probes(ProbeOptions(inputs=("in.jsonl",), out="out", **fields))
-
-    probes, notes = choose()
-    assert probes == ["length", "stuffing", "injection", "popularity"]
-    assert [note.split()[0] for note in notes] == ["order"]
-    assert choose(protocol="zelo")[0] == [*PROBES]
-    for name, why in (("order", "--protocol zelo"), ("lenght", "'length'")):
-        with pytest.raises(OptionError, match=why):
-            choose(probes=(name,))
-
-
 # The figures
 
 
@@ -195,31 +161,6 @@ def test_the_figures_of_a_judge_by_hand():
     # (5 ways) or .5 (sum 4.5), or none; both sides.
     assert shift.p == pytest.approx(2 * (5 + 1 + 1) / 2**6)
     assert shift.low < shift.value < shift.high
-
-
-def test_holm_counts_all_judges_and_probes():
-    cells = {
-        ("a", "length"): [[1]] * 10,
-        ("a", "stuffing"): [[0]] * 10,
-        ("b", "length"): [[1]] * 10,
-        ("b", "stuffing"): [[1], [-1]] * 5,
-    }
-    shifts, _ = measured([row for cell, by in cells.items() for row in shifts_of(by, *cell)])
-    assert [(s.of, s.against) for s in shifts] == [*cells]
-    assert [s.p for s in shifts] == pytest.approx([8 / 2**10, 1, 8 / 2**10, 1])
-
-
-def test_the_detectable_shift_is_that_of_a_power_analysis():
-    """It is a little more than that, by the normal approximation."""
-    for n, tests in ((20, 1), (50, 4), (200, 12)):
-        means = np.random.default_rng(n).normal(0, 0.7, n)
-        effect = TTestPower().solve_power(nobs=n, alpha=0.05 / tests, power=0.8)
-        ratio = detectable_shift(means, tests) / (effect * means.std(ddof=1))
-        assert 1 <= ratio < 1 + 2 / n
-    assert np.isnan([detectable_shift(np.zeros(50), 1), detectable_shift(np.arange(4.0), 1)]).all()
-    for tests in (1, 4, 12, 40):
-        needed = queries_needed(tests)
-        assert tests * 2 / 2**needed < 0.05 <= max(tests * 2 / 2 ** (needed - 1), 2 / 2**5)
 
 
 def test_a_gate_fails_on_a_sure_harmful_shift_beyond_its_margin():
@@ -299,29 +240,3 @@ def test_a_judge_that_prefers_a_place_is_moved_by_the_order_alone(probing):
         status, rows = probing(*words, "--replace", **traits)
         assert (status, sure(rows)) == (4, [probe])
         assert rows[probe]["value"] * sign > 0.3
-
-
-def test_with_few_queries_or_failures_it_is_not_complete(probing):
-    status, rows = probing("--documents", "4", "--probes", "length")
-    assert status == 3
-    assert np.isnan(rows["length"]["low"])
-    words = ("--documents", "30", "--replace", "--probes", "length")
-    status, rows = probing(*words, options={"reasks": 0}, refusals=0.2)
-    assert status == 3
-    assert 0 < rows["length"]["items"] < 30
-
-
-def test_what_asks_nothing_writes_nothing(tmp_path, capsys):
-    """An estimate; a judge that replays answers, which has none; an out of another command."""
-    out = tmp_path / "out"
-    words = ["probe", str(pools_file(tmp_path)), "--out", str(out), "--documents", "10"]
-    assert cli.main([*words, "--judges", "openai:gpt-6-luna", "--dry-run"]) == 0
-    shown = capsys.readouterr().out
-    assert "50 of 50 requests about 10 queries" in shown
-    for more in ((), ("--dry-run",)):
-        assert cli.main([*words, "--judges", f"recorded:{ROOT / 'data/recordings'}", *more]) == 2
-    assert not out.exists()
-    out.mkdir()
-    (out / "run.json").write_text('{"kind": "annotate"}')
-    assert cli.main([*words, "--judges", JUDGE]) == 1
-    assert [path.name for path in out.iterdir() if path.suffix == ".parquet"] == []

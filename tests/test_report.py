@@ -13,8 +13,7 @@ from zelo_ray.cli import main
 from zelo_ray.commands.report import write_report
 from zelo_ray.errors import InputError, NotFoundError
 from zelo_ray.files.judgments import read_qrels
-from zelo_ray.files.run_record import record_start, unfinished_record
-from zelo_ray.files.storage import write_json
+from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.report.results import Table
@@ -161,17 +160,6 @@ def test_a_run_that_is_not_there_or_not_finished_has_no_report(tmp_path):
         record_start(place, "run.json", {"kind": kind, "options": {}})
         with pytest.raises(NotFoundError, match="is not finished"):
             write_report(place)
-
-
-def test_what_an_earlier_run_recorded_is_kept_until_the_next_one_ends(tmp_path):
-    record = {"run_id": "first", "summary": {}}
-    write_json(str(tmp_path), "run.json", record)
-    assert unfinished_record(str(tmp_path)) is None
-    for run_id in ("second", "third"):
-        record_start(str(tmp_path), "run.json", {"run_id": run_id})
-        found = unfinished_record(str(tmp_path))
-        assert (found["run_id"], found["before"]) == (run_id, record)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_nothing_is_measured_by_what_is_not_finished(tmp_path, capsys):

@@ -1,12 +1,8 @@
 """Names of judges are short where people read them, and whole in files and for programs."""
 
-from pathlib import Path
-
 from markupsafe import Markup
 
-from tests.builders import agreement_of, write_lines
-from zelo_ray.report.model import Report, Section, Warn, chart, table
-from zelo_ray.report.names import short_names, with_short_names
+from zelo_ray.report.model import Report, Section, Warn, chart, short_names, table, with_short_names
 
 LONG = "openai:Qwen/Qwen3-32B@http://localhost:8000/v1"
 
@@ -46,15 +42,3 @@ def test_a_report_is_short_everywhere_and_says_it_once():
     assert [part.rows for part in section.parts[1:]] == [[["openai:Qwen3-32B"]]] * 2
     assert [LONG in part.caption for part in section.parts[1:]] == [True, False]
     assert report.sections[0].parts[1].rows == [[LONG]]
-
-
-def test_files_and_json_have_the_whole_name(tmp_path):
-    rows = [{"query_id": "q", "doc_id": f"d{n}", "grade": n % 4} for n in range(8)]
-    votes = write_lines(tmp_path / "j.jsonl", [{**row, "judge": LONG} for row in rows])
-    human = write_lines(tmp_path / "h.jsonl", rows)
-    results = agreement_of(votes, "--human", human, "--out", tmp_path / "out")
-    assert LONG in {row["of"] for row in results.figures}
-    document = results.to_document("agree", "")
-    assert LONG in str(document["sections"])
-    assert "openai:Qwen3-32B agrees most" in results.to_text()
-    assert "openai:Qwen3-32B" in Path(results.write_report()).read_text()

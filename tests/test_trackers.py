@@ -6,9 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import options_of
 from zelo_ray.cli import main
-from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.errors import OptionError
 from zelo_ray.report import tracking
 from zelo_ray.report.tracking import name_for_mlflow
@@ -88,18 +86,6 @@ def test_mlflow_gets_options_figures_tags_and_files_of_a_bakeoff(store, capsys):
     assert SECRET.encode() not in contents(store)
 
 
-def test_the_same_command_is_logged_into_the_same_run_and_another_is_not(store):
-    main([*BAKEOFF, "--track", "mlflow"])
-    _, (first,) = tracked_runs()
-    Path("qrels.txt").write_text(QRELS.replace("d1 3", "d1 0"))
-    main([*BAKEOFF, "--track", "mlflow"])
-    _, (again,) = tracked_runs()
-    assert again.info.run_id == first.info.run_id
-    assert again.data.metrics["nDCG_10/a/panel"] < first.data.metrics["nDCG_10/a/panel"]
-    main([*BAKEOFF, "--seed", "7", "--track", "mlflow"])
-    assert len(tracked_runs()[1]) == 2
-
-
 def test_a_tracker_that_fails_changes_neither_results_nor_status(folder, monkeypatch, capsys):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:pass-word@127.0.0.1:9")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -132,13 +118,6 @@ def test_what_a_tracker_lacks_is_told_before_the_run(folder, monkeypatch, capsys
     with pytest.raises(OptionError, match=r"pip install 'zelo-ray\[mlflow\]'"):
         tracking.check_trackers(["mlflow"])
     assert not Path("agreement").exists()
-
-
-def test_trackers_change_no_request_and_no_fingerprint():
-    plain, tracked = (
-        RequestPlans(options_of(track=names))._base.digest() for names in ((), ("mlflow",))
-    )
-    assert plain == tracked
 
 
 def test_wandb_gets_the_same_without_the_network(folder, monkeypatch, capsys):

@@ -6,27 +6,15 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from statsmodels.stats.power import NormalIndPower
 
 from tests.builders import (
-    PANEL,
-    Shelf,
-    missing,
-    options_of,
-    pool_of,
     reply_to,
-    request_of,
-    sealed,
-    verdict,
     write_lines,
 )
-from zelo_ray import cli
 from zelo_ray.commands import load as load_command
-from zelo_ray.commands.agree.measure import SCALES
-from zelo_ray.commands.compare import misjudged
 from zelo_ray.commands.compare.items import (
     ALL,
     CHOICE,
@@ -37,25 +25,16 @@ from zelo_ray.commands.compare.items import (
     pairs_of,
     read_people,
 )
-from zelo_ray.commands.compare.measure import (
-    FIGURES,
+from zelo_ray.commands.compare.run import (
     agreement_figures,
     cost_figures,
     gain_figure,
-    verdicts_of,
 )
 from zelo_ray.commands.compare.ways import make_ways, options_as_yaml, plan_way
-from zelo_ray.engine import request_costs
 from zelo_ray.engine.request_costs import cost_queries, cost_requests
 from zelo_ray.errors import InputError, OptionError, PanelError
-from zelo_ray.evaluation.agreement import RatingMatrix
-from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.pairs import choose, count_needed, measure_gain
-from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE, WITH_TIES, compare_raters
-from zelo_ray.files.tables import table_of, write_tables
-from zelo_ray.protocols import advance, load_protocol
-from zelo_ray.providers import build_panel
-from zelo_ray.records import Document, Pool, Vote
+from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
 from zelo_ray.report.watches import SilentWatch
 
 NAN = float("nan")
@@ -101,36 +80,6 @@ def test_the_higher_mean_grade_is_better_and_equal_ones_say_nothing(tmp_path):
     (tmp_path / "grades.jsonl").write_text("\n".join(lines))
     people = read_people(str(tmp_path / "grades.jsonl"))
     assert items_of(people, "q", "ba") == [("b", "a", B_BETTER)]
-
-
-def test_agree_says_the_same_of_one_file(tmp_path):
-    """Thirty pairs, of which people vote one both ways round: A is the same for both commands."""
-    rng = np.random.default_rng(1)
-    said = rng.integers(-1, 2, (2, 30)).tolist()
-    pairs = [("a", "b") if turn else ("b", "a") for turn in rng.random(30) < 0.5]
-    rows = [[(f"q{i}", *pairs[i], each[i]) for i in range(30)] for each in said]
-    query, a, b, word = rows[0][0]
-    human = votes(tmp_path, *rows[0], (query, b, a, -word), name="human.jsonl")
-    judge, out = votes(tmp_path, *rows[1], name="judge.jsonl"), str(tmp_path / "out")
-    assert cli.main(["agree", judge, "--human", human, "--out", out]) == 0
-    told = {
-        (row["scale"], row["what"]): (row["value"], row["low"], row["high"])
-        for row in pq.read_table(f"{out}/figures.parquet").to_pylist()
-    }
-    people, word_of = read_people(human), {row[:3]: row[3] for row in rows[1]}
-    items = [item for i in range(30) for item in people.items(f"q{i}", "ab")]
-    verdicts = []
-    for item in items:
-        turned = word_of.get((item.query_id, item.doc_id_b, item.doc_id_a), 0)
-        verdicts.append(1 - word_of.get((item.query_id, item.doc_id_a, item.doc_id_b), -turned))
-    figures = {
-        f.what: f for f in agreement_figures("judge", ALL, pairs_of(items), np.array(verdicts))
-    }
-    for place, what in FIGURES.items():
-        found = figures[what]
-        scale, coefficient = place
-        same = told[SCALES[scale], coefficient]
-        assert (found.value, found.low, found.high) == pytest.approx(same), what
 
 
 # Which ways there are
@@ -225,25 +174,6 @@ def test_options_go_to_the_ways_that_use_them():
     assert planned(options)[1][1].judge_options == own | {JUDGE: {"noise": 2.0}}
 
 
-def test_criteria_and_templates_are_read_from_their_files(tmp_path):
-    place = tmp_path / "criteria.txt"
-    place.write_text("relevance=2: it answers\nclarity: it is clear\n")
-    changed = {"x": {"criteria": str(place)}}
-    plan = planned(options_with(protocol="graded", candidates=changed))[1][1]
-    assert plan.criteria == ("relevance=2: it answers", "clarity: it is clear")
-    (tmp_path / "curator.txt").write_text(
-        "{extra}A curator asks: {{{{query}}}}\n{{{{document}}}}\nSay it so: {{{{answer_format}}}}\n"
-    )
-    options = options_with(protocol="graded", try_=[f"template={tmp_path / 'curator.txt'}"])
-    pool, asked = Pool("q", "how do I?", (Document("d", "Hold the button.", {}),)), []
-    for plan in planned(options)[1]:
-        rounds = load_protocol(plan.protocol).rounds(pool, build_panel(plan.judges, {}, {}), plan)
-        [request] = sealed(advance(rounds, Shelf()).missing)
-        asked.append(request.user)
-    assert ["A curator asks: " in text for text in asked] == [False, True]
-    assert all("Hold the button." in text and "how do I?" in text for text in asked)
-
-
 def test_the_chosen_options_are_a_config_file():
     words = "./looks-like-a-path.txt is what counts here"
     changed = {"x": {"instructions": f"{words}\n"}}
@@ -299,18 +229,6 @@ def test_what_cannot_be_compared_on_is_refused_or_left_out(tmp_path):
 # Verdicts and the choice
 
 
-def test_the_higher_score_is_the_better_document():
-    for a, b, said in (
-        (1.0, 0.5, A_BETTER),
-        (0.5, 1.0, B_BETTER),
-        (0.5, 0.5 + 1e-12, TIE),
-        (NAN, 1.0, -1),
-        (None, 1.0, -1),
-    ):
-        scores = {("q", "b"): b} | ({} if a is None else {("q", "a"): a})
-        assert verdicts_of(scores, [Item("q", "a", "b", TIE)]).tolist() == [said]
-
-
 def made_items(queries, pairs):
     return [Item(f"q{q:02}", f"a{n}", f"b{n}", A) for q in range(queries) for n in range(pairs)]
 
@@ -318,16 +236,6 @@ def made_items(queries, pairs):
 def gain_of(items, new, old, *, tested=True, measure="concordance"):
     how = {"measure": measure, "tested": tested}
     return measure_gain(pairs_of(items), {"new": new, "old": old}, "new", "old", **how)
-
-
-def test_a_tie_counts_half_or_nothing():
-    items = [Item("q", "a", "b", word) for word in (A, A, A, TIE, A)]
-    verdicts = [A, TIE, B, A, -1]
-    for by, expected in (
-        ("concordance", [1, 0.5, 0, 0.5, np.nan]),
-        ("agreement", [1, 0, 0, 0, np.nan]),
-    ):
-        np.testing.assert_array_equal(pairs_of(items).credit(verdicts, by), expected)
 
 
 def test_the_first_of_equals_is_chosen_and_none_that_judged_little():
@@ -339,13 +247,6 @@ def test_the_first_of_equals_is_chosen_and_none_that_judged_little():
         ([*few[:6], B, -1, -1, -1], few, True),  # the other judged even less
     ):
         assert choose(pairs_of(items), {"old": old, "x": other}) == ("x" if better else "old")
-
-
-def test_guesses_in_place_of_ties_win_by_agreement_alone():
-    fours = pairs_of(made_items(4, 4))
-    verdicts = {"old": [A, A, TIE, TIE] * 4, "guesses": [A, A, A, B] * 4}
-    assert choose(fours, verdicts) == "old"
-    assert choose(fours, verdicts, "agreement") == "guesses"
 
 
 def test_a_gain_by_hand():
@@ -363,22 +264,6 @@ def test_a_gain_by_hand():
     assert (part.items, part.value, part.other_value) == (6, 1.0, 0.0)
     nothing = gain_of(items, [-1] * 12, [A] * 12)
     assert (nothing.items, nothing.is_better) == (0, False)
-
-
-def test_the_gain_is_the_difference_that_agree_measures():
-    rng = np.random.default_rng(3)
-    items = [Item(f"q{n % 12:02}", f"a{n}", f"b{n}", int(rng.integers(3))) for n in range(150)]
-    new, old = (rng.integers(-1, 3, 150).tolist() for _ in range(2))
-    gain = gain_of(items, new, old, tested=False, measure="agreement")
-    grades = np.array([[item.verdict for item in items], new, old], np.int16)
-    query = np.array([int(item.query_id[1:]) for item in items])
-    ratings = RatingMatrix(("human", "new", "old"), grades, query, 3)
-    rows = compare_raters(ratings, ("new", "old"), {"agreement": COEFFICIENTS["agreement"]})
-    [same] = [row for row in rows if row.scale == WITH_TIES]
-    ours = (gain.value, gain.other_value, gain.difference, gain.low, gain.high)
-    theirs = (same.value_a, same.value_b, same.difference, same.low, same.high)
-    assert ours == pytest.approx(theirs)
-    assert (gain.items, gain.queries) == (same.items, same.queries)
 
 
 def test_a_difference_of_one_pair_may_be_chance_among_many():
@@ -456,31 +341,6 @@ def test_a_request_of_two_queries_counts_once():
     assert cost_queries({"q1": ["y"]}, costs)["q1"].tolist() == cost(2, 0.25).tolist()
 
 
-def test_requests_of_half_answered_rounds_are_found(tmp_path, monkeypatch):
-    """A round counts from its first paid reply on; a judge that was left out ends none."""
-    pool = pool_of()
-    line = {"query": {"id": pool.query_id, "query": pool.query}, "documents": [
-        {"id": d.id, "content": d.content, "metadata": dict(d.metadata)} for d in pool.documents
-    ]}  # fmt: skip
-    own = options_of(inputs=(str(write_lines(tmp_path / "pools.jsonl", [line])),))
-    keys = [request.key for request in missing(pool, PANEL, own)]
-    half = Shelf(*(reply_to(key, verdict(0.5)) for key in keys[: len(keys) // 2]))
-    for shelf in (Shelf(), half):
-        found = request_costs.find_requests(own, PANEL, shelf)
-        assert sorted(found[pool.query_id]) == sorted(keys)
-
-    class Chained:
-        def rounds(self, pool, panel, options):
-            said = yield [request_of("first", judge) for judge in panel]
-            yield [request_of(f"second {r.status}", j) for j, r in zip(panel, said, strict=True)]
-            return []
-
-    monkeypatch.setattr(request_costs, "load_protocol", lambda _: Chained())
-    keys = [request_of("first", PANEL[0]).key, request_of("second ok", PANEL[0]).key]
-    found = request_costs.find_requests(own, PANEL, Shelf(*(reply_to(key, "well") for key in keys)))
-    assert {*keys, request_of("first", PANEL[1]).key} <= {*found[pool.query_id]}
-
-
 ITEMS = [Item(f"q{i}", "a", "b", said) for i, said in enumerate([2, 2, 2, 0, 0, 1, 2, 0])]
 
 
@@ -514,22 +374,6 @@ def test_a_small_case_by_hand():
     assert found == pytest.approx([NAN, NAN, 8], nan_ok=True)
 
 
-def test_a_correct_verdicts_cost_has_an_interval_over_queries():
-    """Dollars and correct verdicts are drawn together: where a dear query is right it shows."""
-    rng = np.random.default_rng(0)
-    right = rng.random(400) < 0.7
-    dollars = rng.gamma(2.0, 1.0, 400) * np.where(right, 1.0, 3.0)
-    items = [Item(f"q{i:03}", "a", "b", 2) for i in range(400)]
-    costs = {item.query_id: cost(1, d) for item, d in zip(items, dollars, strict=True)}
-    rows = cost_figures("p", ALL, pairs_of(items), np.where(right, 2, 0), costs)
-    [found] = [row for row in rows if row.what == "dollars per correct pair"]
-    assert found.value == pytest.approx(dollars.sum() / right.sum())
-    each = dollars - found.value * right  # Cochran 1977, eq. 6.13
-    error = np.sqrt(400) * each.std(ddof=1) / right.sum()
-    assert found.low == pytest.approx(found.value - 1.97 * error, abs=0.4 * error)
-    assert found.high == pytest.approx(found.value + 1.97 * error, abs=0.4 * error)
-
-
 def test_what_is_not_known_is_never_a_figure():
     few = figures_of([2, 2], ITEMS[:2])
     assert few["agreement"].value == 1
@@ -537,34 +381,3 @@ def test_what_is_not_known_is_never_a_figure():
     unpriced = figures_of([2, 2, 0, 0, 0, 1, 1, -1], unpriced=1)
     assert np.isnan(unpriced["dollars"].value)
     assert unpriced["calls per correct pair"].value == 8 / 5
-
-
-# Errors that are worth reading
-
-
-def test_documents_of_many_errors_come_first_two_of_a_query():
-    items = [Item("q1", "a", other, A) for other in "bcd"] + [Item("q2", "x", "y", B)]
-    found = misjudged.find_misjudged(items, [[B, B, A, A], [TIE, A, -1, B]])
-    assert [(*place, *counts) for place, counts in found.items()] == [
-        ("q1", "a", 3, 5), ("q1", "b", 2, 2), ("q2", "x", 1, 2), ("q2", "y", 1, 2)
-    ]  # fmt: skip
-
-
-def test_what_was_said_of_a_document_has_its_side_and_reason(tmp_path):
-    said = [
-        Vote("q", "a", "b", "j", -0.5, False, "A names it.", "k1"),
-        Vote("q", "c", "a", "j", -1.0, True, "C has more.", "k2"),
-        Vote("q", "a", "d", "j", 0.0, False, "Both do.", "k3"),
-        Vote("q", "a", "e", "j", -0.1, False, "A fourth is not shown.", "k4"),
-        Vote("other", "a", "b", "j", -0.5, False, "Of another query.", "k5"),
-    ]
-    write_tables(str(tmp_path), {"votes": table_of(said, Vote)})
-    assert misjudged.read_statements(str(tmp_path), "zelo", {("q", "a"), ("q", "b")}) == {
-        ("q", "a"): [
-            ("j", "better than b: A names it."),
-            ("j", "worse than c: C has more."),
-            ("j", "like d: Both do."),
-        ],
-        ("q", "b"): [("j", "worse than a: A names it.")],
-    }
-    assert misjudged.read_statements(str(tmp_path / "none"), "zelo", {("q", "a")}) == {}

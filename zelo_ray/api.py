@@ -181,7 +181,7 @@ def bakeoff(
     Returns:
         ``leaderboard`` (rankers, the best first), ``comparisons`` (two rankers by one measure:
         difference, interval, p), ``metrics`` (ranker, query, measure, value), ``means``,
-        ``slices``, ``contrasts``, ``unjudged``, ``failures`` and ``runs``, and ``gate`` if there is
+        ``slices``, ``unjudged``, ``failures`` and ``runs``, and ``gate`` if there is
         a ``baseline``; a table without rows is left out.
     """
     given = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
@@ -200,7 +200,7 @@ def compare(inputs: Any = None, *, human: Any = None, **options: Any) -> Results
 
     Returns:
         ``figures`` (agreement, costs and differences of ways, with intervals), ``items`` (a row a
-        pair: people's and each way's verdict) and ``misjudged``; ``record["chosen"]`` names the way
+        pair: people's and each way's verdict); ``record["chosen"]`` names the way
         that agrees most.
     """
     return call("compare", {"inputs": inputs, "human": human, **options})

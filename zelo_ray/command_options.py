@@ -262,7 +262,6 @@ class AgreeOptions(ReadingOptions):
     relevant: tuple[str, ...] = option(
         (), FILES, "two sets of labels to compare, and the lowest relevant label of each: NAME=2"
     )
-    criterion: str | None = option(None, FILES, "grades by this criterion alone", min_length=1)
     out: Tables = None
     track: Track = ()
     levels: int = option(4, OTHERS, "grades of the scale, from 0", ge=2, le=_MOST_GRADES)

@@ -3,13 +3,10 @@
 import json
 import math
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
     Shelf,
-    agreement_of,
     lines_of,
     options_of,
     play,
@@ -20,7 +17,6 @@ from tests.builders import (
     write_as_run,
 )
 from tests.test_prompts import first_round
-from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import changed_prompt_options
 from zelo_ray.protocols import graded
 from zelo_ray.protocols.grading import grading_by, weighted_mean
@@ -197,26 +193,3 @@ def test_a_failed_reply_counts_once_against_coverage(tmp_path):
 
     assert len(judged(tmp_path, POOLS[:1], half)) == 4
     assert len(judged(tmp_path, POOLS[:1], half, min_coverage=0.6)) == 0
-
-
-def test_agreement_is_measured_by_criterion(tmp_path):
-    judged(tmp_path)
-    rows = [  # people who agree with the first judge on relevance, and never on freshness
-        {"query_id": pool.query_id, "doc_id": document.id, "criterion": name, "grade": grade}
-        for pool in POOLS
-        for document in pool.documents
-        for worth in [int(document.content.split("worth=")[1][0])]
-        for name, grade in (("relevance", worth), ("freshness", (4 - worth) % 4))
-    ]
-    human = tmp_path / "people.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), human)
-
-    def measured(criterion):
-        results = agreement_of(tmp_path, "--human", human, "--criterion", criterion)
-        where = {"of": "openai:a-model", "against": "human", "what": "agreement", "scale": "0-3"}
-        [row] = results.rows("figures", **where)
-        return row["value"]
-
-    assert (measured("relevance"), measured("freshness")) == (1.0, 0.0)
-    with pytest.raises(InputError, match="did you mean 'freshness'"):
-        measured("fresness")

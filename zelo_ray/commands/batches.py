@@ -3,11 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from zelo_ray.command_options import BatchesOptions
 from zelo_ray.engine.batch import connect
@@ -15,46 +12,29 @@ from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import canonical_place, options_of_run
-from zelo_ray.files.wording import printable
+from zelo_ray.files.wording import counted
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 from zelo_ray.providers.dotenv import DotenvFile
+from zelo_ray.report.model import Report, Section, table
 from zelo_ray.report.results import Results
-
-
-@dataclass(frozen=True, slots=True)
-class ListedBatch:
-    """A batch of a judge's requests, with its state in words."""
-
-    judge: str
-    batch: str
-    """its id at the provider; empty if that is not known"""
-    requests: int
-    created: float
-    """seconds since 1970"""
-    state: str
 
 
 def run(options: BatchesOptions, _watch: Watch) -> Results:
     """List batches, or cancel them."""
     found = list_batches(options.run, os.environ, cancel=options.cancel)
-    return Results({"batches": found}, lines=[batches_table(found)])
+    columns: dict[str, Any] = {n: n for n in ("judge", "batch", "requests")} | {
+        "created": lambda row: time.strftime("%Y-%m-%d %H:%M", time.localtime(row["created"])),
+        "state": "state",
+    }
+    listed = Section("batches", "Batches", [table(found, columns, open_rows=len(found))])
+    report = Report(counted(len(found), "batch", "batches"), sections=[listed])
+    return Results({"batches": found}, build=lambda _: report)
 
 
 def list_batches(
     out: str, environ: Mapping[str, str], *, cancel: bool = False
-) -> list[ListedBatch]:
-    """Ask the providers for the state of each batch of an output directory.
-
-    Args:
-        out: directory or URL of annotate, or of the ledger that it named.
-        environ: where keys are found.
-        cancel: whether to cancel those that have not ended. Answers that exist by then are billed,
-            and the next run collects them.
-
-    Raises:
-        NotFoundError: there are no batches.
-        PanelError: a key is missing.
-    """
+) -> list[dict[str, Any]]:
+    """Ask the providers for the state, in words, of each batch of an output directory."""
     ledger = (options_of_run(out) or {}).get("ledger") or out
     places = {canonical_place(place): Parts(place) for place in (out, ledger)}
     parts = [(part, records) for records in places.values() for part in records]
@@ -63,22 +43,10 @@ def list_batches(
     return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
 
 
-def batches_table(batches: Iterable[ListedBatch]) -> Table:
-    """Return the table of batches that the terminal shows."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("judge", "batch", "requests", "created", "state"):
-        table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
-    for part in batches:
-        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.created))
-        row = (part.judge, part.batch, f"{part.requests:,}", created, part.state)
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
-
-
 async def _ask_for_states(
     parts: Sequence[tuple[BatchPart, Parts]], environ: Mapping[str, str], *, cancel: bool
-) -> list[ListedBatch]:
-    batches, clients = list[ListedBatch](), dict[str, Batches]()
+) -> list[dict[str, Any]]:
+    batches, clients = list[dict[str, Any]](), dict[str, Batches]()
     try:
         for part, records in parts:
             state = {
@@ -95,9 +63,8 @@ async def _ask_for_states(
                 state = await _describe_state(
                     clients[part.judge], part, records if cancel else None
                 )
-            batches.append(
-                ListedBatch(part.judge, part.batch, part.requests, part.intended_at, state)
-            )
+            about = {"judge": part.judge, "batch": part.batch, "requests": part.requests}
+            batches.append({**about, "created": part.intended_at, "state": state})
     finally:
         for client in clients.values():
             await client.aclose()

@@ -23,7 +23,6 @@ from zelo_ray.errors import ExitStatus, PanelError
 from zelo_ray.files.tables import table_of
 from zelo_ray.files.wording import counted
 from zelo_ray.names import did_you_mean
-from zelo_ray.plugins import PLUGIN_GROUPS, find_installed
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.options import ZeloOptions
 from zelo_ray.protocols.server_figures import ServerFigures
@@ -37,7 +36,6 @@ from zelo_ray.providers import (
     connect,
     find_key,
     load_provider,
-    parse_judge,
     refuse_unconnected,
     refuse_unknown_names,
 )
@@ -116,7 +114,7 @@ def _check(
     options: DoctorOptions, environ: dict[str, str], say: Callable[[str], None]
 ) -> Iterator[Finding]:
     """Run all checks."""
-    yield from _check_packages()
+    yield _check_packages()
     yield from _check_keys(options, environ)
     panel, wrong = list[Judge](), list[Finding]()
     for name in options.judges or ("",):
@@ -154,15 +152,14 @@ def _check(
             yield _check_server(judge, key, options.api_key_env.get(judge.name, ""))
     if options.ask and ready:
         most = sum(_highest_cost(judge, options) for judge, _ in ready.values())
-        judges = [judge for judge, _ in ready.values()]
-        unknown = " + ?" if find_unpriced(judges, options.prices) else ""
+        unknown = " + ?" if find_unpriced([j for j, _ in ready.values()], options.prices) else ""
         say(f"--ask makes one call to each judge, for at most {format_dollars(most)}{unknown}")
         for judge, key in ready.values():
             yield asyncio.run(ask_judge(judge, key, options))
 
 
-def _check_packages() -> Iterator[Finding]:
-    """Check Python, the packages, and the plug-ins that packages declare; none is imported."""
+def _check_packages() -> Finding:
+    """Check Python and the packages; none is imported."""
     versions = dict[str, str]()
     for name in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -171,51 +168,26 @@ def _check_packages() -> Iterator[Finding]:
     found = ", ".join(f"{name} {number}" for name, number in {"python": python, **versions}.items())
     if lacking := [name for name in _PACKAGES if name not in versions]:
         do = f"pip install {' '.join(lacking)}"
-        yield Finding("packages", "wrong", f"{found}; missing: {', '.join(lacking)}", do)
-    else:
-        yield Finding("packages", "ok", found)
-    for group in PLUGIN_GROUPS:
-        for name, plugins in find_installed(group).items():
-            packages = " and ".join(f"{plugin.package} {plugin.version}" for plugin in plugins)
-            state: State = "warn" if len(plugins) > 1 else "ok"
-            do = "uninstall one of them" if len(plugins) > 1 else ""
-            yield Finding(f"{group.removesuffix('s')} {name}", state, packages, do)
+        return Finding("packages", "wrong", f"{found}; missing: {', '.join(lacking)}", do)
+    return Finding("packages", "ok", found)
 
 
 def _check_keys(options: DoctorOptions, environ: dict[str, str]) -> Iterator[Finding]:
-    """Check whether each provider has a key, and take those of ``.env``; none is shown."""
+    """Say which providers have a key, and take those of ``.env``; none is shown."""
     dotenv = DotenvFile(environ)
     for line in dotenv.take(options):
         yield Finding(".env", "warn", line, "remove it from .env, or set it in the shell")
-    providers = {name: load_provider(name) for name in PROVIDERS}
-    keyed = {name: provider for name, provider in providers.items() if provider.key_variables}
-    keys = {
-        name: next((v for v in provider.key_variables if environ.get(v)), "")
-        for name, provider in keyed.items()
-    }
-    needed = set() if any(keys.values()) else {*keyed}
-    if options.judges:
-        needed = {*_providers_of(options)}
-    for name, variable in keys.items():
+    for name, provider in ((name, load_provider(name)) for name in PROVIDERS):
+        variable = next((each for each in provider.key_variables if environ.get(each)), "")
         if variable:
             key = environ[variable]
             source = dotenv.path if dotenv.has_value(variable, key) else "the environment"
-            if url := foreign_address(Judge(name, ""), keyed[name], key, environ):
+            if url := foreign_address(Judge(name, ""), provider, key, environ):
                 source += f", and goes to {url}"
             yield Finding(f"key of {name}", "ok", f"{variable} is set, from {source}")
-        else:
-            do = f"set {' or '.join(keyed[name].key_variables)} to use this provider"
-            yield Finding(f"key of {name}", "warn" if name in needed else "-", "not set", do)
-
-
-def _providers_of(options: DoctorOptions) -> Iterator[str]:
-    """Yield the providers whose own keys the judges need."""
-    for name in options.judges:
-        with contextlib.suppress(PanelError):
-            judge = parse_judge(name)
-            has_own_key = any(f"{own}:".startswith(f"{name}:") for own in options.api_key_env)
-            if not (judge.base_url or has_own_key):
-                yield judge.provider
+        elif provider.key_variables:
+            do = f"set {' or '.join(provider.key_variables)} to use this provider"
+            yield Finding(f"key of {name}", "-", "not set", do)
 
 
 def _check_server(judge: Judge, key: str, variable: str) -> Finding:

@@ -54,11 +54,7 @@ def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -
 
 
 def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
-    """Estimate the rest of a job, without any call, and without writing anything.
-
-    Raises:
-        InputError, OptionError, PanelError: as `annotate` would.
-    """
+    """Estimate the rest of a job, without any call, and without writing anything."""
     read_human_grades(options)
     query_ids, messages, first = set[str](), list[str](), ""
     shown = ShownFields(Shown(options.show_query, options.show_metadata))
@@ -98,45 +94,36 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
 def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
     """Return estimates as a report: a table of judges for each job, and what it rests on."""
     whole = [row for job in jobs.values() for row in job.estimate.forecasts]
-    estimates = [job.estimate for job in jobs.values()]
-    spread, sections = _together(estimates), []
+    figures, sections = _figures(jobs), []
     for name, job in jobs.items():
         rows, queries = job.estimate.forecasts, counted(job.estimate.pools, "query", "queries")
         about = "" if all(row.exact for row in rows) else "about "
         left, planned = (sum(getattr(row, what) for row in rows) for what in ("left", "planned"))
         head = f"{about}{left:,} of {planned:,} requests about {queries} are left to ask."
         sections.append(Section(name, name, [head, _table(job.estimate), *_notes(job.estimate)]))
-    more = " + ?" if any(each.unpriced for each in estimates) else ""
     hours = max((row.hours for row in whole if row.hours is not None), default=None)
+    low, expected, high = figures["dollars"].values()
+    more = " + ?" if figures["unpriced"] else ""
     tiles: dict[str, Value] = {
-        "requests left": sum(row.left for row in whole),
-        "US dollars": f"{Cell(spread.expected, '$', spread.low, spread.high).text()}{more}",
-        "spent so far": Cell(estimates[0].spent, "$"),
+        "requests left": figures["requests_left"],
+        "US dollars": f"{Cell(expected, '$', low, high).text()}{more}",
+        "spent so far": Cell(figures["estimates"][0]["spent"], "$"),
     }
     if hours is not None and len(jobs) == 1:
         tiles["hours online"] = Cell(hours, ".1f")
     several = "Requests of several jobs are paid once, but counted for each of them here."
-    notes = dict.fromkeys(note for job in jobs.values() for note in job.notes)
     return Report(
         "Estimate of what is left to ask",
         tiles,
         [several] if len(jobs) > 1 else [],
         sections,
-        notes=[*notes],
+        notes=[*dict.fromkeys(note for job in jobs.values() for note in job.notes)],
         names=[row.judge for row in whole],
     )
 
 
-def _together(estimates: Sequence[CostEstimate]) -> Spread:
-    """Return what jobs cost together, each in its own mode."""
-    spreads = [each.dollars(each.mode) for each in estimates]
-    names = ("low", "expected", "high")
-    return Spread(*(sum(getattr(spread, name) for spread in spreads) for name in names))
-
-
 def _figures(jobs: Mapping[str, JobPreview]) -> dict[str, Any]:
     """Return the estimates as numbers; dollars leave out judges of unknown price."""
-    estimates = [job.estimate for job in jobs.values()]
     rows = [
         {
             **asdict(job.estimate),
@@ -148,9 +135,9 @@ def _figures(jobs: Mapping[str, JobPreview]) -> dict[str, Any]:
         for name, job in jobs.items()
     ]
     return {
-        "requests_left": sum(row.left for each in estimates for row in each.forecasts),
-        "dollars": asdict(_together(estimates)),
-        "unpriced": sorted({judge for each in estimates for judge in each.unpriced}),
+        "requests_left": sum(each["left"] for row in rows for each in row["forecasts"]),
+        "dollars": {n: sum(row["dollars"][n] for row in rows) for n in ("low", "expected", "high")},
+        "unpriced": sorted({judge for job in jobs.values() for judge in job.estimate.unpriced}),
         "estimates": rows,
     }
 
@@ -197,8 +184,6 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
         )
     if not all(row.exact for row in estimated.forecasts):
         yield "~ answered is an estimate, from a sample of the queries."
-    if any(row.has_batch for row in forecasts):
-        yield "Batches may take up to 24 hours."
     yield (
         "The standard error of a score falls with the square root of the number of comparisons: "
         "four times the calls halve it at best."

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite, tanh
 from typing import Any
 
@@ -21,7 +20,7 @@ from zelo_ray.names import did_you_mean
 from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols import Judgments, protocol_of_record, recorded_scores
 from zelo_ray.protocols.texts import shown_document, shown_query
-from zelo_ray.records import Failure, Grade, Pool, Rater, Score, Vote
+from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
@@ -30,11 +29,7 @@ _LISTED = 10  # queries, or documents that a message names
 
 
 def run(options: ExplainOptions, _watch: Watch | None = None) -> Results:
-    """Explain a query or a document, or list the queries.
-
-    Raises:
-        NotFoundError: no such results, query or document, or the run is not finished.
-    """
+    """Explain a query or a document, or list the queries."""
     out = options.run
     if unfinished_record(out) is not None:
         raise NotFoundError(unfinished_message(out))
@@ -45,100 +40,77 @@ def run(options: ExplainOptions, _watch: Watch | None = None) -> Results:
         step = command_of("explain", out, "--query", rows[0]["query_id"])
         tables = {"queries": pa.Table.from_pylist(rows)}
         return Results({}, tables, build=lambda _: report, next_command=step)
-    record = read_record(f"{out}/{RUN}") if exists(f"{out}/{RUN}") else {}
-    query_id = find_query(out, options.query)
-    protocol, pool = protocol_of_record(record), read_pool(out, query_id)
-    kinds = {name: kind.record for name, kind in protocol.judgments.items()}
-    kinds |= {"scores": recorded_scores(record).record, "failures": Failure}
-    rows_of = {name: _records(out, name, query_id, kind) for name, kind in kinds.items()}
-    held = _Found(
-        scores={row.doc_id: row for row in rows_of["scores"]},
-        judgments={name: rows_of[name] for name in protocol.judgments},
-        failures=rows_of["failures"],
-        options=record.get("options", {}),
-    )
-    found = _Query(out, record, query_id, held, pool)
-    doc_id = found.find_document(options.doc) if options.doc else None
-    about = {"scores": ("doc_id",)} | {n: k.documents for n, k in protocol.judgments.items()}
-    tables = {
-        name: [row for row in rows if doc_id in (None, *_documents(row, about.get(name)))]
-        for name, rows in rows_of.items()
-    }
-    best = min(held.scores.values(), key=lambda score: score.rank, default=None)
-    more = best is not None and doc_id is None
-    words = ("explain", out, "--query", query_id)
+    query = _Query(out, find_query(out, options.query))
+    doc_id = query.find_document(options.doc) if options.doc else None
+    best = query.by_rank[0].doc_id if query.by_rank and not doc_id else ""
     return Results(
-        {"query_id": query_id, "doc_id": doc_id},
-        {name: table_of(rows, kinds[name]) for name, rows in tables.items()},
-        build=lambda _: found.explain(doc_id, short=options.short),
-        next_command=command_of(*words, "--doc", best.doc_id) if best and more else "",
+        {"query_id": query.id, "doc_id": doc_id},
+        query.tables(doc_id),
+        build=lambda _: query.explain(doc_id, short=options.short),
+        next_command=command_of("explain", out, "--query", query.id, "--doc", best) if best else "",
     )
-
-
-def _records(out: str, name: str, query_id: str, kind: type) -> list[Any]:
-    """Read a query's rows, without unknown columns; none where the file is missing."""
-    place = f"{out.rstrip('/')}/{name}.parquet"
-    if not exists(place):
-        if name == "scores":
-            raise NotFoundError(f"{out} has no scores.parquet: is it the --out of a finished run?")
-        return []
-    schema = schema_of(kind)
-    parts = StoredTable(place, schema).rows_of_queries([query_id])
-    rows = (row for part in parts for row in part.to_pylist())
-    return [kind(**{name: row[name] for name in schema.names if name in row}) for row in rows]
-
-
-def _documents(row: Any, names: Sequence[str] | None) -> tuple[str, ...]:
-    return row.doc_ids if names is None else tuple(getattr(row, name) for name in names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The results of a run for one query."""
-
-    scores: Mapping[str, Score]
-    """by document"""
-    judgments: Mapping[str, Sequence[Any]]
-    """by the name of their table"""
-    failures: Sequence[Failure]
-    options: Mapping[str, Any]
 
 
 class _Query:
-    """Results of one query, with the protocol that explains them."""
+    """The results of a run on one query, with the protocol that explains them."""
 
-    def __init__(
-        self,
-        out: str,
-        record: Mapping[str, Any],
-        query_id: str,
-        held: _Found,
-        pool: Pool | None,
-    ) -> None:
-        self.out, self.record, self.id, self.held, self.pool = out, record, query_id, held, pool
-        self.protocol, self.kind = protocol_of_record(record), recorded_scores(record)
-        self.by_rank = sorted(held.scores.values(), key=lambda score: (score.rank, score.doc_id))
-        options = JudgingOptions.model_construct(**held.options)
-        documents = pool.documents if pool else ()
-        shown = [shown_document(document, pool, options) for document in documents if pool]
-        self.texts = {document.id: document.content for document in shown}
+    def __init__(self, out: str, query_id: str) -> None:
+        self.out, self.id = out.rstrip("/"), query_id
+        self.record = read_record(f"{out}/{RUN}") if exists(f"{out}/{RUN}") else {}
+        self.options = self.record.get("options", {})
+        self.pool, self.protocol = read_pool(out, query_id), protocol_of_record(self.record)
+        self.score = recorded_scores(self.record)
+        scores, self.failures = (
+            self._read("scores", self.score.record),
+            self._read("failures", Failure),
+        )
+        self.judgments = {
+            name: self._read(name, kind.record) for name, kind in self.protocol.judgments.items()
+        }
+        self.scores: dict[str, Score] = {row.doc_id: row for row in scores}
+        self.by_rank = sorted(scores, key=lambda score: (score.rank, score.doc_id))
+        judging, self.texts = JudgingOptions.model_construct(**self.options), dict[str, str]()
+        if pool := self.pool:
+            shown = (shown_document(document, pool, judging) for document in pool.documents)
+            self.texts = {document.id: document.content for document in shown}
         self.judged = {
             doc_id
             for name, kind in self.protocol.counted.items()
-            for row in held.judgments[name]
+            for row in self.judgments[name]
             for doc_id in kind.documents_of(row)
         }
-        if not (self.judged or held.scores or held.failures):
+        if not (self.judged or self.scores or self.failures):
             raise NotFoundError(f"{out} has no judgments of a query {query_id!r}")
 
-    def find_document(self, name: str) -> str:
-        """Find the document with this id, or beginning of an id.
+    def _read(self, name: str, kind: type) -> list[Any]:
+        """Read the query's rows, without unknown columns; none where the file is missing."""
+        place = f"{self.out}/{name}.parquet"
+        if not exists(place):
+            if name == "scores":
+                lacks = "has no scores.parquet: is it the --out of a finished run?"
+                raise NotFoundError(f"{self.out} {lacks}")
+            return []
+        schema = schema_of(kind)
+        parts = StoredTable(place, schema).rows_of_queries([self.id])
+        rows = (row for part in parts for row in part.to_pylist())
+        return [kind(**{name: row[name] for name in schema.names if name in row}) for row in rows]
 
-        Raises:
-            NotFoundError: there is none, or several.
-        """
-        failed = {doc_id for failure in self.held.failures for doc_id in failure.doc_ids}
-        doc_ids = [*self.held.scores, *sorted((self.judged | failed) - {*self.held.scores})]
+    def tables(self, doc_id: str | None) -> dict[str, pa.Table]:
+        """Return all rows on the query, or on one document."""
+        found: dict[str, tuple[type, list[Any]]] = {
+            name: (kind.record, [row for row in rows if doc_id in (None, *kind.documents_of(row))])
+            for name, kind in self.protocol.judgments.items()
+            for rows in [self.judgments[name]]
+        }
+        scores = [row for row in self.scores.values() if doc_id in (None, row.doc_id)]
+        failures = [row for row in self.failures if doc_id in (None, *row.doc_ids)]
+        found |= {"scores": (self.score.record, scores), "failures": (Failure, failures)}
+        return {name: table_of(rows, kind) for name, (kind, rows) in found.items()}
+
+    def find_document(self, name: str) -> str:
+        """Find the document with this id, or beginning of an id."""
+        failed = {doc_id for failure in self.failures for doc_id in failure.doc_ids}
+        doc_ids = [*self.scores, *sorted((self.judged | failed) - {*self.scores})]
         doc_id = complete_name(name, doc_ids)
         if doc_id in doc_ids:
             return doc_id
@@ -154,38 +126,37 @@ class _Query:
 
     def explain(self, doc_id: str | None, *, short: bool) -> Report:
         """Explain the scores and judgments of the query, or of one document."""
-        options, sections = self.held.options, list[Section]()
-        shown = options.get("show_query") or ()
+        sections, shown = list[Section](), self.options.get("show_query") or ()
         for title, text in (
             (f"Query {self.id}", self.pool and shown_query(self.pool, shown)),
-            ("What judges were told counts", options.get("instructions")),
-            ("The template of their prompts", options.get("template")),
+            ("What judges were told counts", self.options.get("instructions")),
+            ("The template of their prompts", self.options.get("template")),
             (f"Document {doc_id}", self.texts.get(doc_id or "")),
         ):
             lines = [line for line in str(text or "").splitlines() if line.strip()]
             sections.append(Section("text", title, lines))
-        scores: list[Part] = [self._headline(doc_id)] if doc_id else [self._documents()]
         if doc_id:
-            sections += [Section("score", "Score", [*scores, *self._meaning(doc_id)])]
-            sections += [self._battles(doc_id), self._grades(doc_id)]
+            parts = [self._headline(doc_id), *self._meaning(doc_id)]
+            sections.append(Section("score", "Score", parts))
+            sections.append(Section("comparisons", "Comparisons", self._battles(doc_id)))
+            sections.append(Section("grades", "Grades", self._grades(doc_id)))
         else:
-            sections.append(Section("documents", "Documents", [*scores, *self._meaning(None)]))
+            parts = [self._documents(), *self._meaning(None)]
+            sections.append(Section("documents", "Documents", parts))
         if not short:
-            failures = [f for f in self.held.failures if doc_id in (None, *f.doc_ids)]
+            failures = [row for row in self.failures if doc_id in (None, *row.doc_ids)]
             sections.append(Section("judgments", "Judgments", [*self._describe(doc_id)]))
             sections.append(Section("failures", "No judgment", [*_describe_failures(failures)]))
         title = "Why a document has its score" if doc_id else "How a query was judged"
         return Report(title, sections=[section for section in sections if section.parts])
 
-    def _headline(self, doc_id: str) -> str:
-        if score := self.held.scores.get(doc_id):
-            return self.kind.describe(score, len(self.held.scores), self.protocol.noun)
+    def _headline(self, doc_id: str) -> Part:
+        if score := self.scores.get(doc_id):
+            return self.score.describe(score, len(self.scores), self.protocol.noun)
         unscored = self.record.get("summary", {}).get("unscored", {}).get(self.id, {})
         return f"{doc_id}: no score" + (f", as {unscored['message']}" if unscored else "")
 
     def _documents(self) -> Part:
-        if not self.by_rank:
-            return self._headline("")
         columns: dict[str, Any] = {
             "rank": "rank",
             "document": "doc_id",
@@ -193,28 +164,29 @@ class _Query:
             "±": lambda row: Cell(row.std_error, ".2f"),
             "begins": lambda row: self._begin(row.doc_id),
         }
-        return table(self.by_rank, columns, open_rows=len(self.by_rank))
+        rows = self.by_rank
+        return table(rows, columns, open_rows=len(rows)) if rows else self._headline("")
 
     def _begin(self, doc_id: str) -> str:
         return " ".join(self.texts.get(doc_id, "")[:1000].split())[:80]
 
     def _meaning(self, doc_id: str | None) -> Iterator[str]:
         """Explain in words what a score means."""
-        score = self.held.scores.get(doc_id or "")
-        if score and self.kind.unit == "logits":
+        score = self.scores.get(doc_id or "")
+        if score and self.score.unit == "logits":
             share = f"{_chance(score.score):.0%}"
             yield f"It beats the query's average document in {share} of comparisons."
-        text = self.kind.explain
-        text = text if isinstance(text, str) else text(self.held.options)
+        text = self.score.explain
+        text = text if isinstance(text, str) else text(self.options)
         if text and self.by_rank:
             yield f"{text[0].upper()}{text[1:].rstrip('.')}."
         learned = self.record.get("summary", {}).get("is_truth_error_learned", False)
         if any(isfinite(score.truth_error) for score in self.by_rank) and not learned:
             yield "The error about people is assumed: no label of people shows it in this run."
 
-    def _battles(self, doc_id: str) -> Section:
+    def _battles(self, doc_id: str) -> list[Part]:
         """Show the votes on a document by opponent, the best ranked first."""
-        gains, scores = dict[str, list[float]](), self.held.scores
+        gains, scores = dict[str, list[float]](), self.scores
         for vote in self._rows(Vote):
             if doc_id in (vote.doc_id_a, vote.doc_id_b):
                 is_b = vote.doc_id_b == doc_id
@@ -233,44 +205,42 @@ class _Query:
             "Won and lost count its judgments; expected: how often it should win by the two "
             "scores; mean: of the preferences, -1 to 1."
         )
-        shown = Table(columns, rows, caption, open_rows=len(rows))
-        return Section("comparisons", "Comparisons", [shown] if rows else [])
+        return [Table(columns, rows, caption, open_rows=len(rows))] if rows else []
 
-    def _grades(self, doc_id: str) -> Section:
+    def _grades(self, doc_id: str) -> list[Part]:
         """Show the grades of a document, with the severity and weight of each judge."""
         place, raters = f"{self.out}/raters.parquet", dict[str, Mapping[str, Any]]()
         if exists(place):
             stored = StoredTable(place, schema_of(Rater)).read().to_pylist()
             raters = {row["judge"]: row for row in stored}
-        rows: list[list[Value]] = []
-        for grade in self._rows(Grade):
-            if grade.doc_id == doc_id:
-                rater = raters.get(grade.judge, {})
-                weight = [Cell(rater.get("severity"), "+z.2f"), Cell(rater.get("weight"), ".0%")]
-                rows.append([grade.judge, grade.grade, *weight])
+        columns: dict[str, Any] = {"judge": "judge", "grade": "grade"}
+        for name, form in (("severity", "+z.2f"), ("weight", ".0%")):
+            columns[name] = lambda row, name=name, form=form: Cell(
+                raters.get(row.judge, {}).get(name), form
+            )
         caption = "Severity: positive is stricter than the panel. Weight: share of the information."
-        shown = Table(("judge", "grade", "severity", "weight"), rows, caption)
-        return Section("grades", "Grades", [shown] if rows else [])
+        rows = [grade for grade in self._rows(Grade) if grade.doc_id == doc_id]
+        return [table(rows, columns, caption)] if rows else []
 
     def _rows(self, record: type) -> list[Any]:
-        judgments = self.held.judgments
-        names = [n for n, kind in self.protocol.judgments.items() if kind.record is record]
-        return [row for name in names for row in judgments[name]]
+        kinds = self.protocol.judgments.items()
+        names = [name for name, kind in kinds if kind.record is record]
+        return [row for name in names for row in self.judgments[name]]
 
     def _describe(self, doc_id: str | None) -> Iterator[str]:
         """Yield what judges said of a document, the best opponents first, or of a query.
 
         The votes and grades of a query are too many to be read.
         """
-        ranks = {name: score.rank for name, score in self.held.scores.items()}
+        ranks = {name: score.rank for name, score in self.scores.items()}
         for name, kind in self.protocol.judgments.items():
             if doc_id is None and kind.record in {Vote, Grade}:
                 continue
-            rows = [(row, *kind.documents_of(row)) for row in self.held.judgments[name]]
+            rows = [(row, *kind.documents_of(row)) for row in self.judgments[name]]
             rows = [row for row in rows if doc_id in (None, *row[1:])]
-            for row, *ids in sorted(
-                rows, key=lambda row: [(ranks.get(name, 0), name) for name in row[1:] if doc_id]
-            ):
+            if doc_id:
+                rows.sort(key=lambda row: [(ranks.get(name, 0), name) for name in row[1:]])
+            for row, *ids in rows:
                 yield _headline_of(kind, row, ids, doc_id)
                 lines = kind.describe(row).splitlines()
                 yield from (f"        {line.strip()}" for line in lines if line.strip())

@@ -7,7 +7,6 @@ they are found as far as the ledger of a run has them.
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -31,29 +30,6 @@ _EXAMPLE_CODE = "The code in the markers is an example: each ledger draws its ow
 _NAMED = 20  # documents that a message lists
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRequest:
-    """A request as it is sent to a judge."""
-
-    judge: str
-    round: int
-    """from 1"""
-    query_id: str
-    doc_ids: tuple[str, ...]
-    """in the order in which the judge sees them"""
-    system: str
-    user: str
-    schema: Mapping[str, Any] | None
-    """JSON schema of the answer; None for prose"""
-    options: Mapping[str, Any]
-    """of the judge, without those that are not set"""
-    body: Mapping[str, Any] | None
-    """the body of the HTTP request; None where none is sent"""
-    reads_prompt: bool
-    """whether the judge reads the prompt at all: free judges compute their answers otherwise"""
-    key: str
-
-
 def run(options: PromptOptions, _watch: Watch) -> Results:
     """Find the requests about a query, of an input or of a run."""
     asked: AnnotateOptions = options
@@ -73,7 +49,7 @@ def run(options: PromptOptions, _watch: Watch) -> Results:
         requests = [_show(r.with_codes(source.salt), progress.rounds[r.key]) for r in chosen]
     record = {"query_id": pool.query_id, "query": pool.query, "requests": requests}
     if options.body:
-        bodies = [request.body for request in requests if request.body is not None]
+        bodies = [request["body"] for request in requests if request["body"] is not None]
         lines = [json.dumps(body, ensure_ascii=False) for body in bodies]
     else:
         lines = [*notes, f"query {pool.query_id}: {pool.query}", *_describe(requests)]
@@ -89,11 +65,7 @@ def _options_of_run(out: str) -> AnnotateOptions:
 
 
 def _find_pool(source: PreviewedInput, name: str) -> Pool:
-    """Return the pool of a query by its id, the beginning of it, or its text; else the first.
-
-    Raises:
-        NotFoundError: there is none, or there are several.
-    """
+    """Return the pool of a query by its id, the beginning of it, or its text; else the first."""
     query_ids, invalid = list[str](), ""
     for line in source.lines():
         if line.pool and name in ("", line.pool.query_id):
@@ -116,11 +88,7 @@ def _find_pool(source: PreviewedInput, name: str) -> Pool:
 def _choose(
     requests: Sequence[Request], rounds: Mapping[str, int], pool: Pool, doc_ids: Sequence[str]
 ) -> list[Request]:
-    """Return the requests that show these documents; else the first of each judge and round.
-
-    Raises:
-        NotFoundError: there are none, or the query has no such document.
-    """
+    """Return the requests that show these documents; else the first of each judge and round."""
     ordered = sorted(requests, key=lambda request: rounds[request.key])
     if not doc_ids:
         first = dict[tuple[int, str], Request]()
@@ -142,40 +110,45 @@ def _choose(
     return matches
 
 
-def _show(request: Request, round_number: int) -> ShownRequest:
+def _show(request: Request, round_number: int) -> dict[str, Any]:
+    """Return a request as it is sent to a judge; its documents in the order that this one sees.
+
+    ``schema`` is None for prose, ``body`` where no HTTP request is sent; ``reads_prompt``: free
+    judges compute their answers otherwise.
+    """
     judge = request.judge
     build_body = load_provider(judge.provider).build_body
-    return ShownRequest(
-        judge=judge.name,
-        round=round_number,
-        query_id=request.query_id,
-        doc_ids=tuple(document.id for document in request.documents),
-        system=request.system,
-        user=request.user,
-        schema=response_schema(request.response_model),
-        options={name: value for name, value in judge.options.items() if value not in (None, {})},
-        body=build_body(request) if build_body else None,
-        reads_prompt=not judges_without_prompt([judge.name]),
-        key=request.key,
-    )
+    return {
+        "judge": judge.name,
+        "round": round_number,
+        "query_id": request.query_id,
+        "doc_ids": [document.id for document in request.documents],
+        "system": request.system,
+        "user": request.user,
+        "schema": response_schema(request.response_model),
+        "options": {n: value for n, value in judge.options.items() if value not in (None, {})},
+        "body": build_body(request) if build_body else None,
+        "reads_prompt": not judges_without_prompt([judge.name]),
+        "key": request.key,
+    }
 
 
-def _describe(requests: Sequence[ShownRequest]) -> Iterator[str]:
+def _describe(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the lines of requests in full; judges that are asked the same share one text."""
     before = dict[str, str]()
     for request in requests:
-        documents = " and ".join(request.doc_ids)
-        yield from ["", f"{request.judge}, round {request.round}, on {documents}"]
-        if not request.reads_prompt:
+        documents = " and ".join(request["doc_ids"])
+        yield from ["", f"{request['judge']}, round {request['round']}, on {documents}"]
+        if not request["reads_prompt"]:
             yield "It reads no prompt: it computes its answer, or has it on record."
-        yield f"key: {request.key}"
-        if request.options:
-            yield f"options: {json.dumps(dict(request.options), ensure_ascii=False, default=str)}"
-        yield f"schema: {json.dumps(request.schema) if request.schema else 'none: prose'}"
-        for name, text in (("system", request.system), ("user", request.user)):
-            if before.get(name) == text:
+        yield f"key: {request['key']}"
+        if options := request["options"]:
+            yield f"options: {json.dumps(options, ensure_ascii=False, default=str)}"
+        yield f"schema: {json.dumps(request['schema']) if request['schema'] else 'none: prose'}"
+        for name in ("system", "user"):
+            if before.get(name) == request[name]:
                 yield f"{name}: as above"
             else:
                 yield f"{name}:"
-                yield from (f"    {line}".rstrip() for line in text.splitlines())
-            before[name] = text
+                yield from (f"    {line}".rstrip() for line in request[name].splitlines())
+            before[name] = request[name]

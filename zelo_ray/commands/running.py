@@ -8,9 +8,8 @@ from zelo_ray.commands import COMMANDS, import_name
 from zelo_ray.errors import format_error
 from zelo_ray.files.wording import without_passwords
 from zelo_ray.report import tracking
-from zelo_ray.report.recorder import ProgressRecorder
 from zelo_ray.report.results import Results
-from zelo_ray.report.watches import SilentWatch
+from zelo_ray.report.watches import ProgressRecorder, SilentWatch
 
 if TYPE_CHECKING:
     from zelo_ray.engine.job import Watch
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def run_command(name: str, options: "CommandOptions", watch: "Watch") -> Results:
     """Run a command by its name; see `run_recorded`."""
-    return run_recorded(import_name(f"commands.{COMMANDS[name].run}"), options, watch)
+    return run_recorded(import_name(f"commands.{COMMANDS[name].run}:run"), options, watch)
 
 
 def run_recorded(

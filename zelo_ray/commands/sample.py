@@ -29,12 +29,7 @@ def run(options: SampleOptions, _watch: Watch) -> Results:
 
 
 def write_sample(directory: str) -> list[str]:
-    """Copy the sample into a directory, where parts of it may be; return its files there.
-
-    Raises:
-        OptionError: a file of such a name is there, with other content.
-        OSError: a file cannot be written.
-    """
+    """Copy the sample into a directory, where parts of it may be; return its files there."""
     source = next(place for place in _SOURCES if (place / "sample").is_dir())
     files = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
     target = Path(directory).expanduser()

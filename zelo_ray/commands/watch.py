@@ -17,16 +17,15 @@ from zelo_ray.engine.replies import format_dollars
 from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import last_record
 from zelo_ray.files.storage import exists, read_json_object
-from zelo_ray.files.wording import counted, printable
+from zelo_ray.files.wording import printable
 from zelo_ray.report.progress import duration, progress_line, progress_table
-from zelo_ray.report.recorder import PROGRESS
 from zelo_ray.report.results import Results
 from zelo_ray.report.terminal import Line, make_console
+from zelo_ray.report.watches import PROGRESS
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
 _SECONDS_BETWEEN_LINES = 10.0
 _SILENT_SECONDS, _SILENT_WRITES = 30.0, 4  # the longer one without a write is silence
-_PARTS = 8  # that have ended, and are shown beside the one at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,12 @@ class RunState:
     seconds_since_written: float = 0.0
     record: Mapping[str, Any] = field(default_factory=dict)
     """the content of that file; empty if there is none"""
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """Return the figures of each part, such as each way of `compare`; the last is at work."""
+        parts: Mapping[str, Any] = self.record.get("parts", {})
+        return parts
 
     @property
     def has_ended(self) -> bool:
@@ -61,9 +66,6 @@ def poll(out: str) -> Iterator[RunState]:
     """Yield the state of a run again and again, until it has ended.
 
     Clocks of machines differ, so only the first age of the record is by the time in it.
-
-    Raises:
-        InputError: the storage cannot be reached, or the record is damaged, at the first look.
     """
     is_local = "file" in fsspec.url_to_fs(out)[0].protocol
     record, changed_at = dict[str, Any](), 0.0
@@ -96,7 +98,7 @@ def poll(out: str) -> Iterator[RunState]:
 
 def _follow(out: str, console: Console) -> RunState:
     """Keep a view up to date, or print a line now and then; return the last state."""
-    state, said, due = RunState(), "", 0.0
+    state, printed, due = RunState(), "", 0.0
     with contextlib.ExitStack() as stack:
         live = None
         if console.is_terminal:
@@ -108,30 +110,20 @@ def _follow(out: str, console: Console) -> RunState:
                 parts = [Text(printable(p)) if isinstance(p, str) else p for p in shown]
                 hint = Text("Ctrl-C leaves; the run goes on.", style="dim")
                 live.update(Group(*parts, hint), refresh=True)
-            elif not state.has_ended and (state.state != said or now >= due):
-                line = " · ".join([_describe_state(state, out), *map(progress_line, _last(state))])
-                console.print(printable(line), soft_wrap=True, markup=False, emoji=False)
-                said, due = state.state, now + _SECONDS_BETWEEN_LINES
+            elif not state.has_ended and (state.state != printed or now >= due):
+                figures = map(progress_line, [*state.parts.values()][-1:])
+                line = printable(" · ".join([_describe_state(state, out), *figures]))
+                console.print(line, soft_wrap=True, markup=False, emoji=False)
+                printed, due = state.state, now + _SECONDS_BETWEEN_LINES
     return state
 
 
-def _last(state: RunState) -> list[Any]:
-    """Return the figures of the part at work, if one has begun."""
-    return [*state.record.get("parts", {}).values()][-1:]
-
-
 def _describe(state: RunState, out: str, width: int, height: int | None = None) -> list[Line]:
-    """Return lines and a table on a run, for a terminal of this size."""
+    """Return lines, and the table of the part at work, for a terminal of this size."""
     lines: list[Line] = [_describe_state(state, out)]
-    *earlier, last = [*state.record.get("parts", {})] or [""]
-    for name in earlier[-_PARTS:]:
-        part = state.record["parts"][name]
-        figures = f"{part['done']:,}/{part['needed']:,} replies"
-        failures, dollars = counted(part["failures"], "failure"), format_dollars(part["dollars"])
-        lines.append(f"{name or 'before'}: {figures}, {failures}, {dollars}")
-    lines += [f"{last}:"] if last else []
-    room = None if height is None else height - len(lines) - 3
-    lines += [progress_table(part, width, room) for part in _last(state)]
+    for name, part in [*state.parts.items()][-1:]:
+        lines += [f"{name}:"] if name else []
+        lines.append(progress_table(part, width, height and height - len(lines) - 3))
     return [*lines, *filter(None, [state.record.get("next_line")])]
 
 

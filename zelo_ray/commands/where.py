@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.executor import Executor, LocalExecutor
@@ -17,27 +17,22 @@ MOST_REQUESTS = 200_000
 MOST_BYTES = 256 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class JobSize:
-    """What a job has to do."""
+class JobSize(NamedTuple):
+    """What a job has to do: requests that are not recorded yet, and bytes of its lines.
+
+    ``gpus`` are those that its rerankers are to have.
+    """
 
     missing: int
-    """requests that are not recorded yet"""
     bytes: int
-    """of its lines"""
     gpus: float = 0.0
-    """that its rerankers are to have"""
 
 
 @contextmanager
 def executor_of(
     options: AskingOptions, run: CoordinatedRun, lines: JobLines, size: JobSize, watch: Watch
 ) -> Iterator[Executor]:
-    """Say where the job runs, and why; yield its executor.
-
-    Raises:
-        RayUnavailable: Ray cannot be joined or started, or something of it died.
-    """
+    """Say where the job runs, and why; yield its executor."""
     why = _reason_for_ray(options, size)
     if why is None:
         aside = f", although RAY_ADDRESS is {address}" if (address := _address()) else ""

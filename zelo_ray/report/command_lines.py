@@ -1,75 +1,28 @@
 """Build command lines for a shell, as a user would type them."""
 
 import shlex
-from collections.abc import Sequence
-from itertools import chain, pairwise
 from typing import Any
 
-from zelo_ray.options import CommandOptions, flag_of, has_flag
+from zelo_ray.options import CommandOptions, flag_of
 
 _BARE = ("--dry-run", "--collect", "--retry-failures")
 """The flags without a value that next steps use."""
-_LONGEST = 200  # characters of a text that was not read from a file
-_BY_FILE = {"judge_options", "prices", "api_key_env", "candidates"}
-
-
-def repeat_command(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
-    """Return the typed command with other flags.
-
-    Args:
-        words: the typed words after ``zelo-ray``.
-        more: words to add.
-        without: flags to leave out, each with the one value that follows it.
-    """
-    arguments, last = list[str](), ""
-    for word in words:
-        flag, joined, _ = word.partition("=")
-        if flag not in without and last not in without:
-            arguments.append(word)
-        last = flag if not joined and flag not in _BARE else ""
-    return command_of(
-        *arguments, *(word for word in more if word not in arguments or word[:2] != "--")
-    )
 
 
 def repeat_with(options: CommandOptions, **changes: Any) -> str:
-    """Return the command of these options, as it was typed if it was, with some changed."""
+    """Return the command as it was typed, with some options changed; empty if it was not."""
     if not options.typed:
-        return command_from_options(options.model_copy(update=changes))
-    given = {flag_of(name): value for name, value in changes.items() if value not in (None, False)}
-    more = [[flag, *([] if v is True else values_of(v))] for flag, v in given.items()]
-    return repeat_command(options.typed, *chain(*more), without=[*map(flag_of, changes)])
-
-
-def typed_value(words: Sequence[str], flag: str) -> str:
-    """Return the one value typed after a flag; "" if there is none."""
-    for word, after in pairwise([*words, ""]):
-        if word.partition("=")[0] == flag:
-            return word.partition("=")[2] or after
-    return ""
-
-
-def command_from_options(options: CommandOptions) -> str:
-    """Return a command with a flag for each option that differs from its default.
-
-    Options of judges, their keys and prices have no flag: they are in a config file.
-    """
-    words = [options.usage.split()[0]]
-    for field in type(options).positional:
-        words += values_of(getattr(options, field))
-    by_file = False
-    for field, about in type(options).model_fields.items():
-        value = getattr(options, field)
-        default = about.get_default(call_default_factory=True)
-        if field in type(options).positional or value == default:
-            continue
-        if not has_flag(about):
-            by_file |= field in _BY_FILE
-        elif isinstance(value, str) and ("\n" in value or len(value) > _LONGEST):
-            words += [flag_of(field), "THE-FILE-OF-THAT-RUN"]
-        else:
-            words += [flag_of(field), *([] if value is True else values_of(value))]
-    return command_of(*words, *(["--config", "THE-FILE-OF-THAT-RUN.yaml"] if by_file else []))
+        return ""
+    without, words, last = [*map(flag_of, changes)], list[str](), ""
+    for word in options.typed:
+        flag, joined, _ = word.partition("=")
+        if flag not in without and last not in without:
+            words.append(word)
+        last = flag if not joined and flag not in _BARE else ""
+    for name, value in changes.items():
+        if value not in (None, False):
+            words += [flag_of(name), *([] if value is True else values_of(value))]
+    return command_of(*words)
 
 
 def sibling_path(place: str, what: str) -> str:

@@ -1,7 +1,7 @@
 """A figure: any number of somebody against somebody, with its interval over queries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Any
 
@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from zelo_ray.files.tables import table_of
 from zelo_ray.report import charts
-from zelo_ray.report.model import Cell, Chart, Section, Table, chart, table
+from zelo_ray.report.model import Cell, Chart, Section, Table, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,8 @@ def make_figure(
     of: str, against: str, what: str, found: Any, *, scale: str = "", items: int = 0
 ) -> Figure:
     """Return an estimate, which has value, low, high and queries, as a figure."""
-    return Figure(
-        of,
-        against,
-        what,
-        scale,
-        float(found.value),
-        float(found.low),
-        float(found.high),
-        items=int(items),
-        queries=int(found.queries),
-    )
+    ends = (float(found.value), float(found.low), float(found.high), nan)
+    return Figure(of, against, what, scale, *ends, int(items), int(found.queries))
 
 
 def figures_table(figures: Sequence[Figure]) -> pa.Table:
@@ -65,6 +56,7 @@ def figures_table(figures: Sequence[Figure]) -> pa.Table:
 
 
 Row = Mapping[str, Any]
+_ENDS = ("value", "low", "high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +93,11 @@ def figures_section(
     Args:
         name: the section's anchor.
         title: its heading.
-        rows: of ``figures.parquet``, in the order to show; those of other names are left out. No
-            section is made without any.
+        rows: of ``file``, in the order to show; those of other names are left out. No section is
+            made without any.
         shown: by the name of a figure, in the order of the table's columns.
         caption: what the figures mean, and how to read them.
-        who: what has figures, as the heading of its column.
+        who: the heading of the column of whom figures are.
         against: the same of whom they are measured against.
         scale: the same of scales.
         items: the same of what each figure rests on.
@@ -122,32 +114,21 @@ def figures_section(
             groups.setdefault((what, row["scale"]), []).append(row)
     draw = _matrix if matrix else _intervals
     pictures = {key: draw(group, shown[key[0]]) for key, group in groups.items()}
+    choices = {"figure": {what for what, _ in pictures}, scale: {each for _, each in pictures}}
+    used = [n for n, names in enumerate(choices.values()) if len(names) > 1]
+    keyed = {tuple(key[n] for n in used): picture for key, picture in pictures.items()}
+    part = Chart(keyed, "", tuple([*choices][n] for n in used))
     headings = who, against, scale, items
-    part = replace(_table(found, shown, headings, file), caption=caption)
-    parts = [_chart(pictures, scale), part, *more]
-    return [Section(name, title, parts)]
-
-
-def _chart(pictures: Mapping[tuple[str, str], Markup], scale: str) -> Chart:
-    """Return a chart in which the reader selects what differs: the figure, the scale, or both."""
-    whats, scales = ({key[n] for key in pictures} for n in range(2))
-    if len(scales) > 1 and len(whats) > 1:
-        return chart(pictures, "", "figure", scale)
-    if len(pictures) == 1:
-        return chart(next(iter(pictures.values())), "")
-    place, heading = (0, "figure") if len(whats) > 1 else (1, scale)
-    return chart({key[place]: picture for key, picture in pictures.items()}, "", heading)
+    return [Section(name, title, [part, _table(found, shown, headings, caption, file), *more])]
 
 
 def _intervals(rows: Sequence[Row], how: Shown) -> Markup:
-    names, series = [*dict.fromkeys(row["of"] for row in rows)], dict[str, dict[str, Row]]()
+    series: dict[str, dict[str, Row]] = {}
     for row in rows:
         series.setdefault(row["against"], {})[row["of"]] = row
+    names, nothing = [*dict.fromkeys(row["of"] for row in rows)], dict.fromkeys(_ENDS, nan)
     ends = {
-        against: [
-            [by_name[name][end] if name in by_name else nan for name in names]
-            for end in ("value", "low", "high")
-        ]
+        against: [[by_name.get(name, nothing)[end] for name in names] for end in _ENDS]
         for against, by_name in series.items()
     }
     return charts.intervals(names, ends, how.axis, how.neutral, form=how.form)
@@ -166,7 +147,11 @@ def _matrix(rows: Sequence[Row], how: Shown) -> Markup:
 
 
 def _table(
-    rows: Sequence[Row], shown: Mapping[str, Shown], headings: tuple[str, str, str, str], file: str
+    rows: Sequence[Row],
+    shown: Mapping[str, Shown],
+    headings: tuple[str, str, str, str],
+    caption: str,
+    file: str,
 ) -> Table:
     """Return a row for each of whom, against whom and on which scale, a column for each figure."""
     lines: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -175,19 +160,20 @@ def _table(
     keys = [n for n in range(3) if n == 0 or len({key[n] for key in lines}) > 1]
     columns: dict[str, Any] = {headings[n]: lambda key, n=n: key[n] for n in keys}
     tested = {row["what"] for row in rows if not isnan(row["p"])}
+
+    def cell(key: tuple[str, str, str], what: str) -> Cell | None:
+        row, how = lines[key].get(what), shown[what]
+        found = cell_of(row, how.form) if row else None
+        return found if not found or how.ends else found._replace(low=nan)
+
     for what, how in shown.items():
         if how.column and any(what in line for line in lines.values()):
-            columns[what] = lambda key, what=what, how=how: _cell(lines[key].get(what), how)
+            columns[what] = lambda key, what=what: cell(key, what)
         if what in tested:
             p = "p" if len(tested) == 1 else f"p of {what}"
             columns[p] = lambda key, what=what: Cell(lines[key].get(what, {"p": nan})["p"], ".2g")
     columns[headings[3]] = lambda key: max(row["items"] for row in lines[key].values())
-    return table(lines, columns, file=file)
-
-
-def _cell(row: Row | None, how: Shown) -> Cell | None:
-    cell = cell_of(row, how.form) if row else None
-    return cell if not cell or how.ends else cell._replace(low=nan)
+    return table(lines, columns, caption, file=file)
 
 
 def cell_of(row: Row, form: str = ".3f") -> Cell:

@@ -6,13 +6,14 @@ A part of a section is a sentence, a `Table`, a `Chart`, or a piece of HTML (`ma
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, isnan, nan
 from typing import Any, Literal, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from zelo_ray.engine.replies import format_dollars
 
@@ -193,11 +194,6 @@ class Warn:
         return f"{self.text}. {self.advice}." if self.advice else f"{self.text}."
 
 
-def no_sections() -> Sequence[Section]:
-    """Return no sections."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Report:
     """What a command found, as the terminal and the page show it.
@@ -219,7 +215,7 @@ class Report:
     tiles: Mapping[str, Value] = field(default_factory=dict)
     lead: Sequence[str] = ()
     sections: Sequence[Section] = ()
-    page_sections: Callable[[], Sequence[Section]] = no_sections
+    page_sections: Callable[[], Sequence[Section]] = tuple
     find_warnings: Callable[[], Iterable[Warn]] = tuple
     notes: Sequence[str] = ()
     made: str = ""
@@ -238,13 +234,7 @@ class Report:
 
     def section(self, name: str) -> Section:
         """Return the section of a name; raise `KeyError` if there is none."""
-        for section in self.sections:
-            if section.name == name:
-                return section
-        for section in self.details:  # built on first access
-            if section.name == name:
-                return section
-        raise KeyError(name)
+        return {section.name: section for section in (*self.details, *self.sections)}[name]
 
 
 def name_some(names: Sequence[str], most: int = 3) -> str:
@@ -262,3 +252,77 @@ def without_place(name: str) -> str:
 def is_known(value: float | None) -> bool:
     """Return whether a number is one."""
     return value is not None and isfinite(value)
+
+
+_KINDS = {
+    "offline": ("only matches words", "only match words"),
+    "simulated": ("draws its answers at random", "draw their answers at random"),
+    "recorded": ("replays recorded answers", "replay recorded answers"),
+}
+"""What judges that are no models do, one and several."""
+
+
+def warn_of_demonstration(judges: Sequence[str], section: str = "") -> Iterator[Warn]:
+    """Yield a warning if judges are no models; names without a colon are of labels or panels."""
+    named, facts = [name for name in judges if ":" in name], dict[str, str]()
+    known = [name for name in named if name.partition(":")[0] in _KINDS]
+    for kind, words in _KINDS.items():
+        if names := [name for name in known if name.startswith(f"{kind}:")]:
+            facts[kind] = f"{name_some(names)} {words[len(names) > 1]}"
+    if [*facts] == ["recorded"]:
+        text = f"{facts['recorded']}: the model might answer differently now"
+        yield Warn("demonstration", "note", text, "Ask models: --judges openai:MODEL", section)
+    elif facts:
+        every = len(known) == len(named)
+        text = f"{'; '.join(facts.values())}: this is {'' if every else 'partly '}a demonstration"
+        advice = "Ask models that read: --judges openai:MODEL"
+        yield Warn("demonstration", "wrong" if every else "doubtful", text, advice, section)
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that can be shorter and still differ from all others, with what they are."""
+    short = {name: without_place(name) for name in names}
+    counts = Counter(short.values())
+    return {name: each for name, each in short.items() if each != name and counts[each] == 1}
+
+
+def with_short_names(report: Report) -> Report:
+    """Return a report for people to read, which says once what a short name stands for."""
+    short = short_names(dict.fromkeys(report.names))
+    if not short:
+        return report
+    full = name_some([f"{each} is {name}" for name, each in short.items()], 8)
+    legend = [f"In full: {full}."]
+
+    def cut(value: Any) -> Any:
+        for name in sorted(short, key=len, reverse=True):  # one may begin as another
+            if isinstance(value, Markup):
+                value = value.replace(escape(name), short[name])
+            elif isinstance(value, str):
+                value = value.replace(name, short[name])
+        return value
+
+    def part(one: Any) -> Any:
+        if isinstance(one, Chart):
+            pictures = {tuple(map(cut, key)): cut(each) for key, each in one.pictures.items()}
+            return replace(one, pictures=pictures, caption=cut(one.caption))
+        if not isinstance(one, Table):
+            return cut(one)
+        columns, rows = [*map(cut, one.columns)], [[*map(cut, row)] for row in one.rows]
+        more = legend.pop() if rows != one.rows and legend else ""
+        caption = f"{cut(one.caption)} {more}".strip()
+        return replace(one, columns=columns, rows=rows, caption=caption)
+
+    def section(one: Section) -> Section:
+        return replace(one, title=cut(one.title), parts=[*map(part, one.parts)])
+
+    return replace(
+        report,
+        tiles={cut(name): cut(value) for name, value in report.tiles.items()},
+        lead=[*map(cut, report.lead)],
+        sections=[*map(section, report.sections)],
+        page_sections=lambda: [*map(section, report.details)],
+        find_warnings=lambda: [replace(warn, text=cut(warn.text)) for warn in report.warnings],
+        notes=[*map(cut, report.notes)],
+        banner=cut(report.banner),
+    )

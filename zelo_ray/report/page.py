@@ -51,32 +51,16 @@ def digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def fold(title: str, notes: Sequence[str], inside: Markup, anchor: str = "") -> Markup:
+def fold(title: str, notes: Sequence[str], inside: Markup) -> Markup:
     """Fold a part of a page below its title."""
-    return Markup("<details{}>{}{}</details>").format(
-        _anchor(anchor), _summary(title, notes), inside
-    )
-
-
-def fold_packed(title: str, notes: Sequence[str], inside: Markup, anchor: str = "") -> Markup:
-    """Fold a part below its title, packed."""
-    return fold(title, notes, pack(inside), anchor)
+    folded = '<details><summary><b>{}</b> <span class="dim">{}</span></summary>{}</details>'
+    return Markup(folded).format(title, " · ".join(notes), inside)  # noqa: S704 - ours, not data
 
 
 def pack(inside: Markup) -> Markup:
     """Pack what stands in a folded part: a browser unpacks it when the part is opened."""
     packed = base64.b64encode(gzip.compress(inside.encode(), 9, mtime=0)).decode()
     return Markup('<script type="text/plain">{}</script>').format(packed)
-
-
-def _anchor(name: str) -> Markup:
-    return Markup(' id="{}"').format(name) if name else Markup("")
-
-
-def _summary(title: str, notes: Sequence[str]) -> Markup:
-    return Markup('<summary><b>{}</b> <span class="dim">{}</span></summary>').format(
-        title, " · ".join(notes)
-    )
 
 
 def foldings(items: Iterable[Markup], filtered: str = "") -> Markup:

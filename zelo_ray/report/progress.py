@@ -98,8 +98,10 @@ class ProgressMeter:
             judges[name] = _judge_figures(tally, number, rate, pace.seconds)
             spans.append(pace.seconds)
         known = {name: tallies[name] for name in judges if name in tallies}
-        problems = {name: tally.trouble for name, tally in known.items() if tally.trouble.reason}
-        last = max(problems, key=lambda name: problems[name], default="")
+        problem = None
+        if problems := [(t.trouble, name) for name, t in known.items() if t.trouble.reason]:
+            trouble, name = max(problems, key=lambda each: each[0])
+            problem = {"judge": name, "reason": trouble.reason, "at": _iso_time(trouble.at)}
         total = {name: sum(judge[name] for judge in judges.values()) for name in _SUMMED}
         slowest = max(judges.values(), key=_lateness)
         rates = [judge["calls_per_second"] for judge in judges.values() if not has_ended(judge)]
@@ -112,13 +114,7 @@ class ProgressMeter:
             "time_left": slowest["time_left"],
             "max_usd": self.cap[0] if self.cap else None,
             "dollars_before": self.cap[1] if self.cap else None,
-            "last_problem": {
-                "judge": last,
-                "reason": problems[last].reason,
-                "at": _iso_time(problems[last].at),
-            }
-            if last
-            else None,
+            "last_problem": problem,
             "stopped": {name: t.disabled.message for name, t in known.items() if t.disabled},
             "judges": judges,
         }
@@ -263,20 +259,23 @@ def progress_table(event: Event, width: int, height: int | None = None) -> Group
         shown = sorted(shown, key=lambda name: has_ended(judges[name]))[: room - 1]
     rows = [judges[name] for name in shown] + [event]
     cells = {name: [cell(row) for row in rows] for name, cell in _COLUMNS.items()}
-    widths = {name: max(map(cell_len, (name, *cells[name]))) + _GAP for name in cells}
     names = [name for name in _NARROW if {*cells[name]} - _NONE]
-    while names and _NAME + sum(widths[name] for name in (*_ALWAYS, *names)) > width:
+
+    def is_too_wide() -> bool:
+        widths = [max(map(cell_len, (n, *cells[n]))) + _GAP for n in (*_ALWAYS, *names)]
+        return _NAME + sum(widths) > width
+
+    while names and is_too_wide():
         names = names[1:]
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     table.add_column("judge", overflow="ellipsis")
     columns = [name for name in cells if name in (*_ALWAYS, *names)]
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True, overflow="ellipsis")
-    more = len(judges) - len(shown)
     for number, name in enumerate(shown):
         label = Text(printable(name), no_wrap=True, overflow="ellipsis")
         table.add_row(label, *(cells[column][number] for column in columns))
-    if more:
+    if more := len(judges) - len(shown):
         table.add_row(f"… {more:,} more")
     table.add_row("total", *(cells[column][-1] for column in columns), style="bold")
     lines = [Text(printable(note), no_wrap=True, overflow="ellipsis") for note in notes]

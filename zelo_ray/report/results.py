@@ -19,8 +19,7 @@ from zelo_ray.files.wording import printable, without_passwords
 from zelo_ray.options import CommandOptions
 from zelo_ray.plugins import loaded_packages
 from zelo_ray.report.document import make_document, report_fields
-from zelo_ray.report.model import Report
-from zelo_ray.report.names import with_short_names
+from zelo_ray.report.model import Report, with_short_names
 from zelo_ray.report.page import PAGE, render_page
 from zelo_ray.report.terminal import Line, render_report
 
@@ -38,9 +37,6 @@ class Table:
 
     Libraries that read Arrow take it: ``pyarrow.table(run.scores)``, ``polars.DataFrame(...)``.
 
-    Args:
-        source: a table, or the path or URL of a Parquet file.
-
     Example:
         >>> table = Table(pa.table({"doc_id": ["d1", "d2"], "score": [0.5, -0.5]}))
         >>> len(table), table.columns
@@ -50,7 +46,7 @@ class Table:
     """
 
     def __init__(self, source: str | pa.Table) -> None:
-        self._source = source
+        self._source = source  # or the path or URL of a Parquet file
 
     def to_arrow(self) -> pa.Table:
         """Return the whole table as an Arrow table; raise `InputError` if its file is damaged."""
@@ -75,11 +71,11 @@ class Table:
         Rows of a query are adjacent. With ``every`` only one in so many stretches of rows is read,
         which may split one.
         """
-        if isinstance(self._source, str):
-            batches = StoredTable(self._source).batches(_ROWS, columns, every)
-            yield from undivided(batch.select(list(columns)) for batch in batches)
-        else:
+        if not isinstance(self._source, str):
             yield self._source.select(list(columns))
+            return
+        batches = StoredTable(self._source).batches(_ROWS, columns, every)
+        yield from undivided(batch.select(list(columns)) for batch in batches)
 
     def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in tables that split no query."""
@@ -163,12 +159,11 @@ class Results:
         self.is_current, self._build = is_current, build
         self.tables = {name: Table(table) for name, table in (tables or {}).items()}
         if tables is None and out and build:
+            files = [name for name in list_directory(out) or () if name.endswith(_PARQUET)]
+            first = [f"{name}{_PARQUET}" for name in record.get("tables", ())]
+            names = dict.fromkeys(name for name in (*first, *files) if name in files)
             place = out.rstrip("/")
-            there = [name for name in list_directory(out) or () if name.endswith(_PARQUET)]
-            names = [name.removesuffix(_PARQUET) for name in there]
-            first = [name for name in record.get("tables", ()) if name in names]
-            ordered = dict.fromkeys([*first, *names])
-            self.tables = {name: Table(f"{place}/{name}{_PARQUET}") for name in ordered}
+            self.tables = {n.removesuffix(_PARQUET): Table(f"{place}/{n}") for n in names}
 
     @property
     def complete(self) -> bool:
@@ -190,11 +185,7 @@ class Results:
         return [kind(**row) for row in self.part(name, kind, **equal).to_pylist()]
 
     def part(self, name: str, kind: type | None, **equal: Any) -> pa.Table:
-        """Return the same, with the columns of a record type.
-
-        Raises:
-            InputError: the table lacks one of the columns.
-        """
+        """Return the same, with the columns of a record type."""
         if name not in self.tables:
             return pa.table({})
         rows = self.tables[name].to_arrow()
@@ -292,7 +283,6 @@ def finish(
     complete: bool = True,
     is_worse: bool = False,
     next_command: str = "",
-    lines: Sequence[Line] = (),
     **record: Any,
 ) -> Results:
     """Write the tables of a command and then its record, if it has an ``out``; return its results.
@@ -306,11 +296,7 @@ def finish(
         complete: whether all that was asked for is there.
         is_worse: whether a candidate is worse than the baseline, or a judge changed.
         next_command: what usually comes next.
-        lines: what is for people alone, below the report.
         record: what the report needs beside tables.
-
-    Raises:
-        OptionError: ``out`` holds results of another command, or people's labels.
     """
     out: str = getattr(options, "out", None) or ""
     refuse_taken(command, out, sources)
@@ -330,9 +316,7 @@ def finish(
             remove_file(f"{out.rstrip('/')}/{name}{_PARQUET}")
         write_tables(out, tables)
         write_json(out, RUN, full)  # last: a kill leaves nothing that could be taken for results
-    return Results(
-        full, tables, out, build=build, status=status, lines=lines, next_command=next_command
-    )
+    return Results(full, tables, out, build=build, status=status, next_command=next_command)
 
 
 def refuse_taken(command: str, out: str, sources: Sequence[str] = ()) -> None:

@@ -111,19 +111,14 @@ def _fit(
                 [printable(text_of(cell, ends=n < detailed)) for n, cell in enumerate(row[:count])]
                 for row in rows
             ]
-            if (count <= _FEWEST and not detailed) or _width(names, is_number, cells) <= width:
+            total = -_GAP  # the narrowest width that the columns take with the gaps between them
+            for n, column in enumerate(zip(*cells, strict=True)):
+                widest = max(map(cell_len, column))
+                room = widest if is_number[n] else min(_TEXT, widest)
+                total += max(cell_len(names[n]), room) + _GAP
+            if (count <= _FEWEST and not detailed) or total <= width:
                 return count, cells
     return 0, [[] for _ in rows]
-
-
-def _width(names: Sequence[str], is_number: Sequence[bool], cells: Sequence[Sequence[str]]) -> int:
-    """Return the narrowest width that the columns take with the gaps between them."""
-    total = -_GAP
-    for n, column in enumerate(zip(*cells, strict=True)):
-        widest = max(map(cell_len, column))
-        room = widest if is_number[n] else min(_TEXT, widest)
-        total += max(cell_len(names[n]), room) + _GAP
-    return total
 
 
 def wrapped(text: str, width: int) -> list[str]:

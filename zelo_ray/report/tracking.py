@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import fsspec
 import orjson
@@ -43,6 +43,16 @@ def check_trackers(names: Collection[str]) -> None:
             raise OptionError(f"--track {name}: set {' or '.join(_VARIABLES[name])}")
 
 
+class _Run(NamedTuple):
+    """What is logged: ``figures`` by name, and the files of ``folder``."""
+
+    title: str
+    tags: dict[str, str]
+    parameters: dict[str, str]
+    figures: dict[str, float]
+    folder: str
+
+
 def log_run(tracker: str, results: Results, options: CommandOptions) -> str:
     """Log results with their options, figures, page and tables; return where they are."""
     results.write_report()
@@ -59,10 +69,10 @@ def log_run(tracker: str, results: Results, options: CommandOptions) -> str:
     texts = {k: v if isinstance(v, str) else orjson.dumps(v).decode() for k, v in values.items()}
     parameters = {k: without_passwords(text)[:_LONGEST] for k, text in texts.items()}
     title = f"{kind} {place.rstrip('/').rsplit('/', 1)[-1]}"
-    log = _log_to_mlflow if tracker == "mlflow" else _log_to_wandb
     with TemporaryDirectory() as folder:
         _copy_files(results.out, folder)
-        return log(title, tags, parameters, dict(_figures(results)), folder)
+        run = _Run(title, tags, parameters, dict(_figures(results)), folder)
+        return _log_to_mlflow(run) if tracker == "mlflow" else _log_to_wandb(run)
 
 
 def _figures(results: Results) -> Iterator[tuple[str, float]]:
@@ -72,9 +82,7 @@ def _figures(results: Results) -> Iterator[tuple[str, float]]:
         for row in results.rows(name):
             parts = [without_passwords(str(row[label])) for label in _LABELS if row.get(label)]
             found.append(("/".join(part.replace("/", "_") for part in parts), row[column]))
-    for name, figure in found:
-        if isinstance(figure, int | float) and isfinite(figure):
-            yield name, float(figure)
+    yield from ((n, float(v)) for n, v in found if isinstance(v, int | float) and isfinite(v))
 
 
 def _copy_files(out: str, folder: str) -> None:
@@ -88,13 +96,7 @@ def _copy_files(out: str, folder: str) -> None:
             fs.get_file(entry["name"], f"{folder}/{name}")
 
 
-def _log_to_mlflow(
-    title: str,
-    tags: dict[str, str],
-    parameters: dict[str, str],
-    figures: dict[str, float],
-    folder: str,
-) -> str:
+def _log_to_mlflow(run: _Run) -> str:
     # A server that is down must not hold up for minutes a command that has its results.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -105,17 +107,18 @@ def _log_to_mlflow(
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or "zelo-ray"
     experiment = client.get_experiment_by_name(name)
     place = experiment.experiment_id if experiment else client.create_experiment(name)
-    same = client.search_runs([place], f"tags.`zelo_ray.id` = '{tags['zelo_ray.id']}'")
+    same = client.search_runs([place], f"tags.`zelo_ray.id` = '{run.tags['zelo_ray.id']}'")
     with contextlib.redirect_stdout(None):  # it prints where to look
-        run = same[0] if same else client.create_run(place, run_name=title)
-        metrics = [Metric(name_for_mlflow(k), v, now, 0) for k, v in figures.items()]
+        found = same[0] if same else client.create_run(place, run_name=run.title)
+        number = found.info.run_id
+        metrics = [Metric(name_for_mlflow(k), v, now, 0) for k, v in run.figures.items()]
         for start in range(0, len(metrics), 1000):  # as many as it takes at once
-            client.log_batch(run.info.run_id, metrics=metrics[start : start + 1000])
-        params = [Param(k, v) for k, v in parameters.items()]
-        client.log_batch(run.info.run_id, params=params, tags=[*map(RunTag, tags, tags.values())])
-        client.log_artifacts(run.info.run_id, folder)
-        client.set_terminated(run.info.run_id)
-    return f"MLflow, experiment {name}, run {run.info.run_id}"
+            client.log_batch(number, metrics=metrics[start : start + 1000])
+        params = [Param(k, v) for k, v in run.parameters.items()]
+        client.log_batch(number, params=params, tags=[RunTag(*tag) for tag in run.tags.items()])
+        client.log_artifacts(number, run.folder)
+        client.set_terminated(number)
+    return f"MLflow, experiment {name}, run {number}"
 
 
 def name_for_mlflow(figure: str) -> str:
@@ -123,27 +126,16 @@ def name_for_mlflow(figure: str) -> str:
     return "".join(c if c.isalnum() or c in "_.- /:" else "_" for c in figure)[:250]
 
 
-def _log_to_wandb(
-    title: str,
-    tags: dict[str, str],
-    parameters: dict[str, str],
-    figures: dict[str, float],
-    folder: str,
-) -> str:
+def _log_to_wandb(run: _Run) -> str:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb  # noqa: PLC0415 - it takes seconds
 
     project = os.environ.get("WANDB_PROJECT") or "zelo-ray"
-    with wandb.init(
-        project=project,
-        id=tags["zelo_ray.id"],
-        name=title,
-        resume="allow",
-        reinit="create_new",  # beside one that the user has open
-        config={**parameters, **tags},
-        settings=wandb.Settings(symlink=False, **_QUIET),  # the folder is a temporary one
-    ) as tracked:
-        tracked.summary.update(figures)
-        for path in Path(folder).iterdir():
-            tracked.save(str(path), base_path=folder, policy="now")
+    how: dict[str, Any] = {"resume": "allow", "reinit": "create_new"}  # beside one that is open
+    how["settings"] = wandb.Settings(symlink=False, **_QUIET)  # the folder is a temporary one
+    config, number = {**run.parameters, **run.tags}, run.tags["zelo_ray.id"]
+    with wandb.init(project=project, id=number, name=run.title, config=config, **how) as tracked:
+        tracked.summary.update(run.figures)
+        for path in Path(run.folder).iterdir():
+            tracked.save(str(path), base_path=run.folder, policy="now")
         return f"Weights & Biases, project {project}, {tracked.url or tracked.dir}"

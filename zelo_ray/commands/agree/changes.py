@@ -1,10 +1,11 @@
 """Find judges that changed between two runs on the same pools."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
@@ -21,6 +22,8 @@ GRADES, VOTES = "grades", "votes"
 LEVEL, WITH_OTHERS = "level", "agreement with others"
 SAME, KAPPA = "share unchanged", "kappa with itself"
 _KEYS = ["judge", "query_id", "item", "turned"]
+_CHANGED = ("judge", "judged", "query_id", "item", "old", "new")
+"""The columns of ``changes.parquet``."""
 _FEWEST = 0.5
 """The share of the smaller set's items that must be in both sets."""
 Judgments = dict[str, pd.DataFrame]
@@ -29,18 +32,6 @@ Judgments = dict[str, pd.DataFrame]
 An item is a document or a pair in the order in which it was shown; ``turned`` is the pair in the
 other order. The value is the grade, or the preference for what was shown first, from -1 to 1.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A judgment that changed, one of the ``grades`` or ``votes``."""
-
-    judge: str
-    judged: str
-    query_id: str
-    item: str
-    old: float
-    new: float
 
 
 def read_both(old: str, new: str, columns: Mapping[str, str]) -> tuple[Judgments, Judgments] | None:
@@ -79,15 +70,10 @@ def _by_item(frame: pd.DataFrame, is_votes: bool) -> pd.DataFrame:
 
 def measure_changes(
     old: str, new: str, both: tuple[Judgments, Judgments]
-) -> tuple[list[Figure], list[Change], list[str]]:
+) -> tuple[list[Figure], pa.Table, list[str]]:
     """Test for every judge whether its judgments changed, over queries, corrected by Holm.
 
-    Returns:
-        The figures; the judgments that changed, the largest changes first; and what differs
-        between the runs.
-
-    Raises:
-        InputError: there are too few judgments that both have.
+    Returns the figures, the judgments that changed, the largest first, and how the runs differ.
     """
     shared, notes = _join_all(old, new, both)
     figures = [figure for kind, rows in shared.items() for figure in _measure(kind, rows)]
@@ -98,12 +84,11 @@ def measure_changes(
     rows = pd.concat([rows.assign(judged=kind) for kind, rows in shared.items()])
     rows = rows.assign(size=(rows["new"] - rows["old"]).abs())
     rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
-    cells = [rows[name].tolist() for name in ("judge", "judged", "query_id", "item", "old", "new")]
     was, now = options_of_run(old) or {}, options_of_run(new) or {}
     for name in changed_prompt_options(was, now) if was and now else ():
         values = f"{was.get(name)!r:.200} in the old run and is {now.get(name)!r:.200} in the new"
         notes.append(f"the option {name} was {values}")
-    return figures, [Change(*row) for row in zip(*cells, strict=True)], notes
+    return figures, pa.table({name: rows[name].tolist() for name in _CHANGED}), notes
 
 
 def _join_all(old: str, new: str, both: tuple[Judgments, Judgments]) -> tuple[Judgments, list[str]]:

@@ -217,11 +217,7 @@ def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Figure]:
 
 
 def measure_votes(judgments: AllJudgments, options: AgreeOptions) -> tuple[list[Figure], list[str]]:
-    """Measure each judge's position bias, flips and cyclic triples, and agreement on pairs.
-
-    Returns:
-        The figures, and a note on each judge that seems to have seen all pairs in one order.
-    """
+    """Measure position bias, flips, cyclic triples, agreement on pairs; with notes on judges."""
     if not len(judgments.votes):
         return [], []
     votes = encode_votes(judgments.votes)

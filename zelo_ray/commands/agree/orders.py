@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from math import nan
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,6 @@ from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.files.judgments import has_logits, read_qrels, read_runs
 from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory
-from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.names import did_you_mean, split_name
 from zelo_ray.records import Comparison
@@ -35,44 +35,6 @@ _SORTED = [(name, "ascending") for name in _ITEM]
 _SCORES = "scores of "
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """Two runs by the labels of two raters, A and B.
-
-    ``difference`` is of the means on the queries that both runs answered, ``d`` the same in
-    standard deviations over queries (Cohen's d of paired samples, d_z of Lakens 2013, Front.
-    Psychol. 4:863, with n - 1), and ``p`` of the paired t-test, after Holm's correction over all
-    pairs of runs by these labels.
-    """
-
-    rater_a: str
-    rater_b: str
-    run_a: str
-    run_b: str
-    difference_a: float
-    d_a: float
-    p_a: float
-    difference_b: float
-    d_b: float
-    p_b: float
-    queries: int
-
-
-@dataclass(frozen=True, slots=True)
-class DifferingDocument:
-    """A document that is relevant by the labels of one rater, and not by the other's.
-
-    ``label_a`` is NaN if it was unjudged by A. ``best``: by B no document of the query is better,
-    and none of the best is relevant by A.
-    """
-
-    query_id: str
-    doc_id: str
-    label_a: float
-    label_b: float
-    best: bool
-
-
 @dataclass
 class Orders:
     """What is known of the order of runs, and of documents on which labels differ.
@@ -81,8 +43,8 @@ class Orders:
     """
 
     figures: list[Figure] = field(default_factory=list)
-    effects: list[Effect] = field(default_factory=list)
-    differing: list[DifferingDocument] = field(default_factory=list)
+    effects: list[dict[str, Any]] = field(default_factory=list)
+    differing: pa.Table = field(default_factory=lambda: pa.table({}))
     compared: tuple[str, str, float, float] | None = None
     notes: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -169,7 +131,7 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
             )
         if pair and (a.rater, b.rater) == pair[:2]:
             boards |= {a.rater: a, b.rater: b}
-            found.effects = _effects(a, b)
+            found.effects = [*_effects(a, b)]
             found.missing += [
                 f"{run} did not rank {counted(int(n), 'query', 'queries')}, which count as 0"
                 for run, n in zip(runs, (~a.answered).sum(axis=1), strict=True)
@@ -273,47 +235,48 @@ def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
     return found
 
 
-def _effects(a: _Board, b: _Board) -> list[Effect]:
-    """Return every two runs by both labels; A and B have the same queries, in the same order."""
-    found = list[Effect]()
+def _effects(a: _Board, b: _Board) -> Iterator[dict[str, Any]]:
+    """Yield every two runs by both labels; A and B have the same queries, in the same order.
+
+    ``difference`` is of the means on the queries that both runs answered, ``d`` the same in
+    standard deviations over queries (Cohen's d of paired samples, d_z of Lakens 2013, Front.
+    Psychol. 4:863, with n - 1), and ``p`` of the paired t-test, after Holm's correction over all
+    pairs of runs by these labels.
+    """
     for pair, row in a.comparisons.items():
-        other, queries = b.comparisons[pair], row.wins + row.ties + row.losses
-        by_a, by_b = (
-            (each.difference, board.cohens_d(pair), each.p_holm)
-            for board, each in ((a, row), (b, other))
-        )
-        found.append(Effect(a.rater, b.rater, *pair, *by_a, *by_b, queries))
-    return found
+        sides = {"a": (a, row), "b": (b, b.comparisons[pair])}
+        effect: dict[str, Any] = {f"rater_{n}": board.rater for n, (board, _) in sides.items()}
+        effect |= dict(zip(("run_a", "run_b"), pair, strict=True))
+        for side, (board, each) in sides.items():
+            figures = (each.difference, board.cohens_d(pair), each.p_holm)
+            names = (f"difference_{side}", f"d_{side}", f"p_{side}")
+            effect |= dict(zip(names, figures, strict=True))
+        yield effect | {"queries": row.wins + row.ties + row.losses}
 
 
-def find_differing(
-    first: pa.Table, second: pa.Table, cut_a: float, cut_b: float
-) -> list[DifferingDocument]:
+def find_differing(first: pa.Table, second: pa.Table, cut_a: float, cut_b: float) -> pa.Table:
     """Return the documents that one set calls relevant and the other does not, the worst first.
 
-    Worst are queries whose best documents by B are not relevant by A; then those whose label is
-    farthest from the cut; then those with the most. Documents that B does not label do not count.
+    A label by A is NaN if it has none; documents that B does not label do not count. ``best``: by B
+    no document of the query is better, and none of the best is relevant by A. Worst are queries
+    with such a document; then those whose label is farthest from the cut; then those with the most.
     """
-    labels_a, labels_b = dict[str, dict[str, float]](), dict[str, dict[str, float]]()
-    for labels, table in ((labels_a, first), (labels_b, second)):
-        for query_id, doc_id, label in iter_rows(table, *_ITEM, "relevance"):
-            labels.setdefault(query_id, {})[doc_id] = label
-    chosen: list[tuple[tuple[bool, float, int, str], list[DifferingDocument]]] = []
-    for query_id in (each for each in labels_b if each in labels_a):
-        known, documents = labels_a[query_id], labels_b[query_id]
-        top = max(documents.values())
-        beaten = top >= cut_b and not any(
-            known.get(doc, -np.inf) >= cut_a for doc, label in documents.items() if label == top
-        )
-        rows = [
-            DifferingDocument(
-                query_id, doc, known.get(doc, nan), label, best=beaten and label == top
-            )
-            for doc, label in documents.items()
-            if (known.get(doc, -np.inf) >= cut_a) != (label >= cut_b)
-        ]
-        if rows:
-            rows.sort(key=lambda row: (not row.best, -abs(row.label_b - cut_b), row.doc_id))
-            farthest = max(abs(row.label_b - cut_b) for row in rows)
-            chosen.append(((not rows[0].best, -farthest, -len(rows), query_id), rows))
-    return [row for _, rows in sorted(chosen, key=lambda each: each[0]) for row in rows]
+    a, b = (
+        table.select([*_ITEM, "relevance"]).to_pandas().rename(columns={"relevance": name})
+        for table, name in ((first, "label_a"), (second, "label_b"))
+    )
+    rows = b[b["query_id"].isin(a["query_id"])].merge(a, on=_ITEM, how="left")
+    query, by_a, by_b = rows["query_id"], rows["label_a"] >= cut_a, rows["label_b"] >= cut_b
+    is_top = rows["label_b"] == rows.groupby("query_id")["label_b"].transform("max")
+    is_known = (by_a & is_top).groupby(query).transform("any")  # to A
+    rows = rows.assign(best=is_top & by_b & ~is_known, far=(rows["label_b"] - cut_b).abs())
+    rows = rows[by_a != by_b]
+    groups = rows.groupby("query_id")
+    rows = rows.assign(
+        beaten=groups["best"].transform("any"),
+        farthest=groups["far"].transform("max"),
+        size=groups["far"].transform("size"),
+    )
+    order = ["beaten", "farthest", "size", "query_id", "best", "far", "doc_id"]
+    rows = rows.sort_values(order, ascending=[name in ("query_id", "doc_id") for name in order])
+    return pa.table({name: rows[name].tolist() for name in (*_ITEM, "label_a", "label_b", "best")})

@@ -15,7 +15,6 @@ from zelo_ray.files.judges import HUMAN, OTHERS
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import consensus
 from zelo_ray.report import charts
-from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Row, Shown, best_first, cell_of, figures_section, pick
 from zelo_ray.report.model import (
     Cell,
@@ -27,6 +26,7 @@ from zelo_ray.report.model import (
     chart,
     name_some,
     table,
+    warn_of_demonstration,
 )
 from zelo_ray.report.results import Results
 
@@ -160,22 +160,16 @@ def _closest(rows: Sequence[Row], coefficient: str) -> Iterator[str]:
     """Say which judge agrees with people most, and how far the others are from it."""
     known = sorted((r for r in rows if not isnan(r["value"])), key=lambda row: -row["value"])
     for first in known[:1]:
-        text = f"{first['of']} agrees most with people: {coefficient} {cell_of(first).text()}"
-        if len(known) > 2:
-            median = np.median([row["value"] for row in known])
-            text += f"; the median of {len(known):,} judges is {median:z.3f}"
+        text = f"{first['of']} agrees most with people: {coefficient} {cell_of(first).text()}."
         alike = sum(row["high"] >= first["low"] for row in known[1:])
-        more = f" {alike:,} of the other intervals overlap with that." if alike else ""
-        yield f"{text}.{more}"
+        yield f"{text} {alike:,} of the other intervals overlap with that." if alike else text
 
 
 def _by(names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     """Return rows in the order of their scales, and the best judges first."""
-    scales = [*dict.fromkeys(row["scale"] for row in rows)]
+    scales, last = [*dict.fromkeys(row["scale"] for row in rows)], len(names)
     place = {name: n for n, name in enumerate(names)}
-    return sorted(
-        rows, key=lambda row: (scales.index(row["scale"]), place.get(row["of"], len(place)))
-    )
+    return sorted(rows, key=lambda r: (scales.index(r["scale"]), place.get(r["of"], last)))
 
 
 def _of_pairs(voted: Sequence[Row], rows: Sequence[Row], best: Sequence[str]) -> Iterator[Section]:
@@ -240,16 +234,16 @@ def _of_grades(graded: Sequence[Row], best: Sequence[str], leading: str) -> Iter
         who="panel",
     )
     of_two = [row for row in graded if row["against"] and row["scale"] == graded[0]["scale"]]
-    others = {row["against"] for row in of_two} - {HUMAN}
-    columns = [leading] if len(others) > _MANY else columns
-    values = {(r["of"], r["against"]): r["value"] for r in pick(of_two, what=leading)}
+    judges = {row["against"] for row in of_two} - {HUMAN}
+    values = {
+        (r["of"], r["against"]): np.nan_to_num(r["value"]) for r in pick(of_two, what=leading)
+    }
+    of_two.sort(key=lambda row: -values[row["of"], row["against"]])
     yield from figures_section(
         "between",
         "Judges and each other",
-        sorted(
-            of_two if others else [], key=lambda r: -np.nan_to_num(values[r["of"], r["against"]])
-        ),
-        {name: shown[name] for name in columns},
+        of_two if judges else [],
+        {name: shown[name] for name in ([leading] if len(judges) > _MANY else columns)},
         "Every two raters on the documents that both graded, the most alike first. Judges "
         "that grade alike are often of one model family: as a panel they are worth fewer than "
         "their number.",
@@ -288,16 +282,13 @@ def _consensus(results: Results, rows: Sequence[Row]) -> list[Section]:
     """Show how often people agree with a panel, by how far its judges agree."""
     trust, order = results.record["options"]["trust"], [*consensus.LEVELS, consensus.ALL]
     levels = sorted(pick(rows, what=measure.PEOPLE_AGREE), key=lambda row: order.index(row["of"]))
+    answers = Shown("share of people's answers that are the panel's", neutral=trust)
+    share = Shown("share of all pairs or documents", ".1%")
     return figures_section(
         "consensus",
         "When the judges agree",
         [*levels, *pick(rows, what=measure.SHARE)],
-        {
-            measure.PEOPLE_AGREE: Shown(
-                "share of people's answers that are the panel's", neutral=trust
-            ),
-            measure.SHARE: Shown("share of all pairs or documents", ".1%"),
-        },
+        {measure.PEOPLE_AGREE: answers, measure.SHARE: share},
         "How often people agree with most of the judges, by how many these are. Where an interval "
         f"is above {trust:g}, the panel can be trusted blindly. Pairs that people tie are left "
         "out; a pair on which the judges are evenly split is half right.",
@@ -313,10 +304,9 @@ def _trust(results: Results, rows: Sequence[Row]) -> Iterator[str]:
         if ">=" not in row["scale"] and not isnan(row["low"]):
             [share] = pick(rows, of=row["of"], scale=row["scale"], what=measure.SHARE)
             word = "can" if row["low"] >= trust else "cannot" if row["high"] < trust else "may"
-            yield (
-                f"Where all judges agree ({share['value']:.0%} of {row['scale']}), people agree on "
-                f"{cell_of(row).text()}: there the panel {word} be trusted blindly ({trust:g})."
-            )
+            where = f"Where all judges agree ({share['value']:.0%} of {row['scale']})"
+            rest = f"there the panel {word} be trusted blindly ({trust:g})."
+            yield f"{where}, people agree on {cell_of(row).text()}: {rest}"
 
 
 # habits of judges, and votes

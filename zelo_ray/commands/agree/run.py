@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.command_options import AgreeOptions, parse_scales
-from zelo_ray.commands.agree.changes import PANEL, Change, Judgments, measure_changes, read_both
+from zelo_ray.commands.agree.changes import PANEL, Judgments, measure_changes, read_both
 from zelo_ray.commands.agree.measure import (
     PAIR_SCALES,
     SINGLE_VOTES,
@@ -20,7 +20,7 @@ from zelo_ray.commands.agree.measure import (
     measure_grades,
     measure_votes,
 )
-from zelo_ray.commands.agree.orders import DifferingDocument, Effect, measure_orders
+from zelo_ray.commands.agree.orders import measure_orders
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
@@ -32,11 +32,11 @@ from zelo_ray.files.judges import HUMAN, AllJudgments, read_all_judgments
 from zelo_ray.files.labels import ids_in_table, read_labels
 from zelo_ray.files.rows import RESULTS, open_source
 from zelo_ray.files.run_record import RUN, read_record, refuse_unfinished, run_directory
-from zelo_ray.files.schema import Columns, split_columns
+from zelo_ray.files.schema import split_columns
 from zelo_ray.files.storage import list_directory
 from zelo_ray.files.tables import parquet_table, table_of
 from zelo_ray.files.wording import counted
-from zelo_ray.names import did_you_mean, split_name
+from zelo_ray.names import split_name
 from zelo_ray.protocols import is_own_protocol, protocol_of_record
 from zelo_ray.protocols.shared_error import shown_example_queries
 from zelo_ray.report.figures import Figure, figures_table
@@ -82,7 +82,7 @@ def _compare_runs(
     return finish(
         "agree",
         options,
-        {"figures": figures_table(figures)} | ({"changes": table_of(rows, Change)} if rows else {}),
+        {"figures": figures_table(figures)} | ({"changes": rows} if len(rows) else {}),
         build_report,
         complete=not notes and min(row.queries for row in figures) >= needed,
         is_worse=bool(changed) and options.fail_on_change,
@@ -102,30 +102,30 @@ def _compare_raters(options: AgreeOptions) -> Results:
     figures += consensus_of_grades(judgments, options)
     if not any(row.items for row in figures):
         raise InputError("one judge has nobody to agree with: name more judges, or --human")
-    rows: dict[str, tuple[list[Any], type]] = {
-        "figures": (figures, Figure),
-        "confusion": (confused, ConfusionCell),
-        "effects": (orders.effects, Effect),
-        "differing": (orders.differing, DifferingDocument),
-    }
     tables = {
-        "grades of judges": judgments.grades,
-        "votes of judges": judgments.votes,
-        "grades of people": judgments.human,
-        "votes of people": judgments.human_votes,
+        "figures": figures_table(figures),
+        "confusion": table_of(confused, ConfusionCell),
+        "effects": pa.Table.from_pylist(orders.effects),
+        "differing": orders.differing,
+    }
+    counts = {
+        "grades of judges": len(judgments.grades),
+        "votes of judges": len(judgments.votes),
+        "grades of people": len(judgments.human),
+        "votes of people": len(judgments.human_votes),
     }
     missing = [*_missing(judgments, figures), *orders.missing]
     return finish(
         "agree",
         options,
-        {name: table_of(some, kind) for name, (some, kind) in rows.items() if some},
+        {name: table for name, table in tables.items() if len(table)},
         build_report,
         complete=not missing,
         compares="raters",
         judges=judgments.judges,
         panel=judgments.panel,
         voters=judgments.voters,
-        counts={name: len(each) for name, each in tables.items() if len(each)},
+        counts={name: count for name, count in counts.items() if count},
         relevant=orders.compared,
         notes=[*judgments.notes, *notes, *orders.notes],
         missing=missing,
@@ -153,22 +153,10 @@ def _missing(judgments: AllJudgments, figures: list[Figure]) -> list[str]:
 
 def _read_judgments(options: AgreeOptions) -> AllJudgments:
     """Read all judgments, with notes on what a reader should know of them."""
-    columns, criterion = split_columns(options.columns), options.criterion
+    columns = split_columns(options.columns)
     settings = options.model_dump(include={"levels", "clip", "human", "people"})
     with TemporaryDirectory() as folder:
         sources = [*_without_own_protocols(options.sources, folder)]
-        if criterion:
-            if "grade" in columns:
-                raise OptionError(
-                    "--columns grade=NAME and --criterion both name the grade; give one"
-                )
-            columns = Columns({**columns, "grade": criterion})
-            sources = [
-                _by_criterion(source, criterion, f"{folder}/{n}")
-                for n, source in enumerate(sources)
-            ]
-            if options.human:
-                settings["human"] = _by_criterion(options.human, criterion, f"{folder}/human")
         scales = parse_scales(options.scale)
         judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
         for run in options.runs:  # which are read later, and may have the columns
@@ -209,35 +197,6 @@ def _without_own_protocols(sources: Iterable[str], folder: str) -> Iterator[str]
         if not has_any:
             what = "produces neither grades nor votes, so agree cannot measure it"
             raise InputError(f"{url}: protocol {protocol.name} {what}")
-
-
-def _by_criterion(source: str, criterion: str, place: str) -> str:
-    """Return a source with a column of the criterion's name, written to ``place`` if need be.
-
-    A run of ``graded --criteria`` has the grades in a table of its own; any other table has them in
-    such a column, or in rows whose column ``criterion`` names it.
-    """
-    name, url = split_name(source)
-    if "criteria.parquet" in (list_directory(url) or ()):
-        names = ["query_id", "doc_id", "judge", "criterion", "grade"]
-        rows = parquet_table(f"{url.rstrip('/')}/criteria.parquet", names)
-    else:
-        table = open_source(url)
-        if criterion in table.names:
-            return source
-        if "criterion" not in table.names:
-            near = did_you_mean(criterion, table.names)
-            lacks = f"has no column {criterion} of grades by that criterion, and no column"
-            raise InputError(f"{url}: {lacks} criterion{near}")
-        rows = pa.Table.from_pylist([row for _, row in table.rows()])
-    chosen = rows.filter(pc.equal(rows["criterion"], criterion))
-    if not len(chosen):
-        names = [str(each) for each in pc.unique(rows["criterion"]).to_pylist()]
-        near = did_you_mean(criterion, names)
-        raise InputError(f"{url}: has no criterion {criterion!r}{near}; it has {', '.join(names)}")
-    renamed = chosen.drop_columns(["criterion"]).rename_columns({"grade": criterion})
-    pq.write_table(renamed, place := f"{place}-{criterion}.parquet")
-    return f"{name}={place}" if name else place
 
 
 def _options_of_runs(options: AgreeOptions) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -41,9 +41,8 @@ def judgments_of(results: Results) -> dict[str, Judgments]:
 class Counts:
     """Counts of votes and grades, by judge.
 
-    Two judges agree on a pair by 1 for the same sign, 1/2 if one of them ties, and 0 for opposite
-    signs. For a judge that was asked several times the majority of its votes, or its median grade,
-    counts.
+    Two judges agree on a pair by 1 for the same sign, 1/2 if one ties, 0 for opposite signs. Of
+    several judgments by one judge the majority of its votes, or its median grade, counts.
     """
 
     stride: int = 1

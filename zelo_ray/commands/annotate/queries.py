@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,6 @@ QUERIES = 1000
 """The most queries that a page lists, to keep it fast to open."""
 TELLING = 300
 """The most of these that are listed as they are uncertain, disputed or failed."""
-RUN = 10
-"""Random queries come in runs of so many, so that few parts of the tables are read."""
 BYTES = 9_000_000
 """Characters for the contents of queries, to keep a page below 10 MB."""
 _LEAST = 10  # of the least certain queries, by each figure
@@ -96,8 +93,8 @@ def queries_section(results: Results, query: str = "") -> Section:
     without = sum(len(entry.packed) < 2 for entry in listed) if kinds else 0
     if len(listed) < in_all:
         caption += (
-            f" {len(listed):,} of {in_all:,} queries: the least certain, those that failed, and a "
-            "random sample in runs of ten."
+            f" {len(listed):,} of {in_all:,} queries: the least certain, those that failed, and "
+            "the first of the input."
         )
     if without:
         caption += f" The {nouns} of {without:,} of them did not fit."
@@ -107,18 +104,14 @@ def queries_section(results: Results, query: str = "") -> Section:
 
 
 def _choose(results: Results, query: str) -> list[_Listed]:
-    """Return the queries to list: all, or the most telling ones and a random sample."""
-    in_all, seed = results.record["summary"]["queries"], results.record["options"].get("seed", 0)
-    chosen, drawn = {query}, frozenset(range(QUERIES))
-    if in_all > QUERIES:
-        chosen |= {*_telling(results)[:TELLING]}
-        starts = range(0, in_all, RUN)
-        runs = Random(seed).sample(starts, (QUERIES - len(chosen)) // RUN)
-        drawn = frozenset(start + n for start in runs for n in range(RUN))
+    """Return the queries to list: all, or those to look at and the first others."""
+    in_all = results.record["summary"]["queries"]
+    chosen = {query, *(_telling(results)[:TELLING] if in_all > QUERIES else ())}
+    first = QUERIES - len(chosen) if in_all > QUERIES else in_all
     place = f"{results.out.rstrip('/')}/annotated.jsonl"
     listed = []
     for number, (_, line) in enumerate(read_placed_lines(place) if exists(place) else ()):
-        if number not in drawn and query_in(line)[0] not in chosen:
+        if number >= first and query_in(line)[0] not in chosen:
             continue
         parsed = parse_line("annotated.jsonl", number + 1, line, LineLimits())
         if not (pool := parsed.pool):

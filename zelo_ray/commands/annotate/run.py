@@ -68,10 +68,7 @@ _PACKAGES = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai
 
 
 def run(options: AnnotateOptions, watch: Watch) -> Results:
-    """Judge pools and write scores, or estimate what that takes; after a pilot, both.
-
-    Raises what `judge_pools` raises.
-    """
+    """Judge pools and write scores, or estimate what that takes; after a pilot, both."""
     if options.dry_run:
         from zelo_ray.commands.dry_run import estimate_jobs  # noqa: PLC0415 - a run needs none
 
@@ -132,18 +129,8 @@ def next_command(summary: Summary, options: AnnotateOptions) -> str:
     return command_of("bakeoff", "--truth", options.out, *rankers, "--out", out)
 
 
-def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
-    """Run the whole job: plan, refuse what cannot go well, ask, fit, write.
-
-    Args:
-        options: of the job.
-        watch: gets messages and progress.
-        spent: US dollars of the budget that are spent; None counts the whole ledger.
-
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+def judge_pools(options: AnnotateOptions, watch: Watch) -> Summary:
+    """Run the whole job: plan, refuse what cannot go well, ask, fit, write."""
     timer, protocol = Timer(), load_protocol(options.protocol)
     columns = split_columns(options.columns)
     options, input_notes = resolve_inputs(
@@ -170,8 +157,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
         timer.lap("read")
         in_batches = {judge.name for judge in panel if goes_in_batches(judge, options)}
         judges = {judge.name: judge for judge in panel}
-        spent_in_all, paid = check_spending(options, judges, watch, in_batches)
-        spent = spent_in_all if spent is None else spent + paid.damage_dollars
+        spent, paid = check_spending(options, judges, watch, in_batches)
         missing = 0
         if not options.collect:
             refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
@@ -183,10 +169,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch, *, spent: float | None =
         timer.lap("check")
         with executor_of(options, run, lines, size, watch) as executor:
             timer.lap("start")
-            begun = {
-                "shards": find_shards(options.inputs, options.out),
-                "queries": found.pools,
-            }
+            begun = {"shards": find_shards(options.inputs, options.out), "queries": found.pools}
             record_start(options.out, RUN, _record(job) | begun)
             sweeps = Sweeps(job, found, executor=executor, watch=watch, timer=timer, human=human)
             job, summary, tallies = sweeps.run()
@@ -223,11 +206,8 @@ def _plan(
     if not options.collect:
         refuse_pending_batches(options, panel, watch)
     warn_of_settings(options, panel, watch)
-    return (
-        Job(options, panel, new_run_id(), frozenset(found.repeated), only),
-        found,
-        in_all.pools,
-    )
+    job = Job(options, panel, new_run_id(), frozenset(found.repeated), only)
+    return job, found, in_all.pools
 
 
 def _count_missing(paid: Paid, planned: Mapping[str, int]) -> int:

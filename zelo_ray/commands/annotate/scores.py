@@ -100,7 +100,7 @@ def grades_section(results: Results) -> Section:
     picture = charts.matrix(
         *(names, charts.GRADES, counts / np.maximum(1, counts.sum(axis=1, keepdims=True))),
         form=".0%",
-        told=lambda i, j: f"{names[i]}: grade {j} for {counted(int(counts[i, j]), 'document')}",
+        text=lambda i, j: f"{names[i]}: grade {j} for {counted(int(counts[i, j]), 'document')}",
     )
     caption = "The share of each grade. Judges that saw the same documents should differ little; "
     caption += "one that always gives the same grade is of no use."

@@ -19,27 +19,21 @@ from zelo_ray.evaluation.significance import share_interval
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.grades import grade_correlation
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.model import Severity, Warn, name_some
+from zelo_ray.report.model import Severity, Warn, name_some, warn_of_demonstration
 from zelo_ray.report.results import Results
 
 LOST = 0.05
-"""A share of missing answers that matters: with three judges, about every seventh document then
-lacks a judgment. As models refuse alike, these documents are not a random sample."""
+"""A share of missing answers that matters. As models refuse alike, they are no random sample."""
 FEWEST = 30
-"""The fewest votes for a warning about the order: of many judges with five votes each, some prefer
-one side every time by chance."""
-ORDER = 0.05
-"""The distance from 1/2 beyond which the whole interval of the first one's share of wins must lie.
-A judge with .45 or .55 changes one vote in ten by the order alone."""
-ALWAYS = 0.95
-"""From this share for one side on, the order alone decides."""
+"""The fewest votes for a warning about the order: of many judges some prefer one side by chance."""
+ORDER, ALWAYS = 0.05, 0.95
+"""How far from 1/2 the whole interval of the first one's share of wins must lie: a judge with .45
+changes one vote in ten by the order alone. And the share from which the order alone decides."""
 AGAINST, AGAINST_GRADES = 0.45, -0.1
 """Below this share of agreement (random votes reach .5), or this correlation of grades, two judges
 contradict each other."""
 SAME, MANY = 0.97, 100
-"""From this mean agreement or correlation on, over so many items, a second judge changes next to
-nothing, whether what they agree on is right or wrong."""
+"""From this mean agreement or correlation on, over so many items, a second judge adds nothing."""
 _Z = 1.959964
 _AGAIN = "Run the same command again: it asks for these anew"
 _BUDGET = "Run the same command again with a higher --max-usd: what is paid for is kept"

@@ -46,13 +46,8 @@ def find_families(
 ) -> Families:
     """Return the families of all judges and rankers, as declared or by their names.
 
-    Args:
-        judges: of the truth; empty if they are unknown.
-        rankers: by the name of each ranker, what it is: a reranker, a judge, or a run's tag.
-        declared: by judge or ranker, its families; `TRUTH` stands for unknown judges.
-
-    Raises:
-        OptionError: a name is neither a ranker nor a judge of the truth.
+    ``rankers`` say by name what each is: a reranker, a judge, or a run's tag; ``declared`` names
+    the families of a judge or ranker, and `TRUTH` stands for unknown judges.
     """
     families = {name: frozenset(map(str.lower, names)) for name, names in declared.items()}
     judge_names = sorted(judges) or ([TRUTH] if TRUTH in families else [])
@@ -76,13 +71,8 @@ class Guard:
     of the one ranker's families, and without those of the other's: both times the whole bake-off
     is measured and corrected (Holm) again, on first use. On recorded judges of TREC DL 2019 as
     rankers, under panels of three of them, 210 of 2,332 significant comparisons were wrong by
-    people's labels; with this guard, none of 1,396 (``benchmarks/kin.py``).
-
-    Args:
-        measured: by all judges.
-        families: of judges and rankers.
-        run: that made the truth; None if the truth cannot be computed again.
-        options: of the bake-off.
+    people's labels; with this guard, none of 1,396 (``benchmarks/kin.py``). ``run`` made the truth;
+    None if that cannot be computed again.
     """
 
     def __init__(

@@ -16,11 +16,7 @@ from zelo_ray.evaluation.significance import POWER
 def decide_gates(
     measured: Measured, people: Corrected | None, options: BakeoffOptions
 ) -> list[GateDecision]:
-    """Decide on each other ranker against ``options.baseline``, by the leading measure.
-
-    Raises:
-        Stopped: the baseline ranked nothing.
-    """
+    """Decide on each other ranker against ``options.baseline``, by the leading measure."""
     baseline, names = options.baseline or "", measured.names
     if baseline not in names:
         raise Stopped(f"--baseline: {baseline} ranked no query of the truth")

@@ -1,4 +1,4 @@
-"""Measure rankers against the truth, and compare every two of them."""
+"""Measure rankers against the truth, compare every two of them, and find parts of the queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from zelo_ray.evaluation.measures import (
     rank_run,
 )
 from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import evaluate_rankers, label_draws
+from zelo_ray.evaluation.significance import evaluate_rankers, label_draws, mean_metrics
 from zelo_ray.records import Comparison, Mean
 
 _CELLS = 2**22
@@ -75,11 +75,6 @@ def measure(truth: Truth, runs: Mapping[str, pa.Table], options: BakeoffOptions)
     A ranker that ranked no query is left out. Means are over all queries of the truth; as usual in
     the field, a query that a ranker did not rank counts as 0. Two rankers are compared on the
     queries that both ranked. `Pairs` is always measured, and compared if it is named.
-
-    Raises:
-        OptionError: one of ``options.measures`` is not a measure.
-        InputError: a run is not valid.
-        Stopped: no ranker ranked any query.
     """
     compared = parse_measures(options.measures) or default_measures(truth)
     measures = tuple(dict.fromkeys((*compared, *parse_measures(["Pairs"]))))
@@ -119,3 +114,84 @@ def _evaluate_draws(
         drawn = np.stack([evaluate(measures, ranking, stacked) for ranking in rankings], axis=2)
         for draw in drawn:
             yield {str(each): draw[m] for m, each in enumerate(measures)}
+
+
+DIFFICULTY = "difficulty (by result)"
+RELEVANT = "relevant documents (by truth)"
+_DIFFICULTY = ("hard", "medium", "easy")
+_RELEVANT = {"0": 0, "1": 1, "2-5": 5, "6+": np.inf}
+"""By the name of a step, the most relevant documents of its queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The mean of a measure over some of the queries, with its interval."""
+
+    slice: str
+    value: str
+    run: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+
+
+def compute_slices(
+    measured: Measured, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
+) -> Iterator[Slice]:
+    """Yield means by each field of ``options.slices``, by relevant documents and by difficulty.
+
+    ``fields`` are those of the queries with their values, by query id.
+    """
+    ids = measured.truth.query_ids
+    groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
+    if len({*(relevant := _count_relevant(measured))} - {""}) > 1:
+        groups[RELEVANT] = relevant
+    if len(ids) >= len(_DIFFICULTY) * 2:
+        groups[DIFFICULTY] = _difficulty(measured)
+    for name, labels in groups.items():
+        steps = {RELEVANT: [*_RELEVANT], DIFFICULTY: _DIFFICULTY}.get(name, sorted({*labels}))
+        for value in (step for step in steps if step and step in labels):
+            chosen = np.array([label == value for label in labels])
+            for measure, values in measured.values.items():
+                found = mean_metrics(values[:, chosen], options.confidence)
+                for ranker, row in zip(measured.names, found.rows(), strict=True):
+                    yield Slice(name, value, ranker, measure, *row)
+
+
+def relevant_from(measures: Sequence[Measure], truth: Truth) -> float | None:
+    """Return the least relevance that is relevant: that of the first measure which has one.
+
+    Where no measure has one, it is that of the measures which suit the truth. None where the truth
+    is zELO scores, whose 0 depends on the other documents of a query, and no measure names one.
+    """
+    for measure in (*measures, *default_measures(truth)):
+        kind, given = measure.kind, dict(measure.parameters)
+        has_rel = "rel" in given or not (kind.exclusive and given)
+        if "rel" in kind.parameters and has_rel and (truth.kind != "scores" or "rel" in given):
+            return float(given.get("rel", kind.parameters["rel"].default))
+    return None
+
+
+def _count_relevant(measured: Measured) -> list[str]:
+    """Return how many documents of each query are relevant, in steps; "" where nothing says it."""
+    truth = measured.truth
+    threshold = relevant_from(measured.measures, truth)
+    if threshold is None:
+        return [""] * len(truth.query_ids)
+    counts = np.bincount(truth.query, truth.relevance >= threshold, len(truth.query_ids))
+    return [next(n for n, most in _RELEVANT.items() if count <= most) for count in counts]
+
+
+def _difficulty(measured: Measured) -> list[str]:
+    """Split the queries into thirds by the mean of the rankers; "" if none ranked the query."""
+    values = np.where(measured.answered, measured.values[measured.leading], np.nan)
+    counts = (~np.isnan(values)).sum(axis=0)
+    queries = np.flatnonzero(counts)
+    means = np.nansum(values, axis=0)[queries] / counts[queries]
+    thirds = np.argsort(np.argsort(means, kind="stable"), kind="stable") * 3 // len(queries)
+    labels = [""] * len(counts)
+    for query, third in zip(queries, thirds, strict=True):
+        labels[query] = _DIFFICULTY[third]
+    return labels

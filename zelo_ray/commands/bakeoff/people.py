@@ -41,12 +41,9 @@ _UNLIKELY = 5
 class Corrected:
     """What people's labels change.
 
-    Attributes:
-        about: counts of labels, and which measures they correct or why none, for the record.
-        values: the corrected values of the leading measure, [rankers, queries].
-        deciding: queries whose labels bear on a difference, [rankers, rankers].
-        means: added to those of the panel.
-        comparisons: the same.
+    ``about`` is for the record: counts of labels, and which measures they correct or why none.
+    ``values`` are those of the leading measure, [rankers, queries]; ``deciding`` are queries whose
+    labels bear on a difference, [rankers, rankers]. Means and comparisons come on top.
     """
 
     about: dict[str, Any]
@@ -58,15 +55,11 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True)
 class LabelledFrame:
-    """A frame with people's labels, [rows].
+    """A frame with people's labels, [rows]: NaN where there is no gain, or no known chance.
 
-    Attributes:
-        gain: NaN where there is no label.
-        chances: inclusion probabilities; NaN where they are unknown.
-        design: how the labelled documents were chosen: at random with known probabilities; all;
-            or all of some queries, which are taken as a random sample. None: they correct nothing.
-        refused: why there is no design.
-        ideal: that of people's labels, [queries], if every document has one and it is needed.
+    ``design``: how the labelled documents were chosen: at random with known probabilities; all; or
+    all of some queries, which are taken as a random sample. Without one, ``refused`` says why.
+    ``ideal`` is that of people's labels, [queries], if every document has one and it is needed.
     """
 
     frame: Frame

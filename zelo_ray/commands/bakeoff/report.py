@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, groupby
-from math import inf, isnan, nan
+from itertools import chain
+from math import isnan, nan
 from operator import itemgetter
 from typing import Any
 
@@ -19,11 +19,12 @@ from zelo_ray.commands.bakeoff.comparisons import (
     difference,
     forest,
     means_of,
+    people_lead,
+    people_section,
     rankers_of,
 )
 from zelo_ray.commands.bakeoff.families import TRUTH
 from zelo_ray.commands.bakeoff.gate import gate_line
-from zelo_ray.commands.bakeoff.people_report import people_lead, people_section
 from zelo_ray.commands.bakeoff.warnings import find_warnings
 from zelo_ray.engine.replies import describe_possibly_billed
 from zelo_ray.evaluation.gate import GateDecision
@@ -45,8 +46,10 @@ _COSTS = {
 """What a query takes a ranker, as it is called and shown; and what its ranking cost and covers."""
 CHANCES = """P(the row's ranker beats the column's): the chance that its mean over all queries of
 this kind is the higher one, by Student's t over these queries."""
-_ROWS, _MATRIX, _SERIES, _VALUES = 1000, 30, 8, 30
-"""The most comparisons in a table, rankers in a matrix and of slices, and slices of a field."""
+_ROWS, _MATRIX, _SERIES = 1000, 30, 8
+"""The most comparisons in a table, and rankers in a matrix and of slices."""
+_RIVALS, _WIDEST = 5, 5
+"""Rivals of the best ranker, and queries of each."""
 
 
 def build_report(results: Results) -> Report:
@@ -310,25 +313,22 @@ def _slices(results: Results) -> list[Section]:
 
 
 def _contrasts(results: Results) -> Iterator[Section]:
-    """Show where two rankers differ most, with their documents."""
-    rows = list[list[Value]]()
-    for _, group in groupby(results.rows("contrasts"), itemgetter("run_a", "run_b", "query_id")):
-        documents = sorted(group, key=lambda row: row["rank_a"] or inf)
-        first = documents[0]
-        a, b = (f"{first[f'run_{side}']} {first[f'value_{side}']:.3f}" for side in "ab")
-        query = f"{first['query'] or first['query_id']} ({a}, {b})"
-        for row in documents:
-            relevance = Cell(row["relevance"], ".3g")
-            ranks = [row["rank_a"] or None, row["rank_b"] or None]
-            rows.append([query, row["doc_id"], *ranks, relevance, row["text"]])
-            query = ""  # in its first row alone
+    """Show the queries on which the best ranker and its nearest rivals differ most."""
+    (best, *others), leading = rankers_of(results), results.record["measures"][0]
+    lost = {(row["run"], row["query_id"]) for row in results.rows("failures")}
+    values: dict[str, dict[str, float]] = {}
+    for row in results.rows("metrics", measure=leading):
+        if (row["run"], row["query_id"]) not in lost and not isnan(row["value"]):
+            values.setdefault(row["run"], {})[row["query_id"]] = row["value"]
+    rows = list[tuple[str, str, Cell, Cell]]()
+    for rival in others[:_RIVALS]:
+        own, other = values.get(best, {}), values.get(rival, {})
+        gaps = {name: abs(own[name] - other[name]) for name in own if name in other}
+        widest = sorted(gaps, key=lambda name: -gaps[name])[:_WIDEST]
+        rows += [(name, rival, Cell(own[name]), Cell(other[name])) for name in widest if gaps[name]]
+    names = ("query", "rival", best, "rival's value")
+    caption = f"The queries on which {best} and its nearest rivals differ most in {leading}."
+    columns = {name: itemgetter(n) for n, name in enumerate(names)}
     if rows:
-        caption = (
-            "The queries on which the best ranker, A, and its nearest rivals, B, differ most, with "
-            "the value of each and the first documents of both. A dash is a document that the "
-            "truth does not know."
-        )
-        names = ("query", "document", "rank by A", "rank by B", "relevance", "text")
-        columns = {name: itemgetter(n) for n, name in enumerate(names)}
-        part = table(rows, columns, caption, file="contrasts.parquet")
+        part = table(rows, columns, caption, file="metrics.parquet")
         yield Section("contrasts", "Where two rankers differ most", [part])

@@ -13,16 +13,17 @@ import pyarrow.compute as pc
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.commands.bakeoff.families import Families, Guard, find_families
 from zelo_ray.commands.bakeoff.gate import decide_gates
-from zelo_ray.commands.bakeoff.measure import Measured, measure
-from zelo_ray.commands.bakeoff.parts import Contrast, Slice, compute_slices, find_contrasts
+from zelo_ray.commands.bakeoff.measure import Measured, Slice, compute_slices, measure
 from zelo_ray.commands.bakeoff.people import correct_by_people
-from zelo_ray.commands.bakeoff.pools import (
+from zelo_ray.commands.bakeoff.rank import (
+    Asked,
+    Rankers,
+    Unranked,
     count_pools,
     with_pools_of_truth,
     without_own,
     write_annotated,
 )
-from zelo_ray.commands.bakeoff.rank import Asked, Rankers, Unranked
 from zelo_ray.commands.bakeoff.report import build_report
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.exposure import sum_uncounted
@@ -51,7 +52,7 @@ from zelo_ray.files.tables import schema_of, table_of
 from zelo_ray.names import did_you_mean
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
-from zelo_ray.report.command_lines import command_from_options, command_of, sibling_path
+from zelo_ray.report.command_lines import command_of, repeat_with, sibling_path
 from zelo_ray.report.results import Results, finish
 from zelo_ray.rerankers.ranking import QueryCost, sum_costs
 
@@ -91,12 +92,7 @@ class Unjudged:
 
 
 def run(options: BakeoffOptions, watch: Watch) -> Results:
-    """Let rankers order the same documents, and find which differences are significant.
-
-    Raises:
-        OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+    """Let rankers order the same documents, and find which differences are significant."""
     given, columns = options, split_columns(options.columns)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         options, notes = resolve_inputs(
@@ -151,7 +147,6 @@ def _run(
         "comparisons": table_of(comparisons, Comparison),
         "gate": table_of(gate, GateDecision),
         "slices": table_of([*compute_slices(measured, options, pools.fields)], Slice),
-        "contrasts": table_of(find_contrasts(measured, pools.lines()), Contrast),
     }
     if options.write_annotated:
         write_annotated(options.out, pools.ranked_lines(), runs)
@@ -278,7 +273,7 @@ def _tables_of(measured: Measured, asked: Asked, families: Families) -> dict[str
 def _next_command(options: BakeoffOptions, *, failed: bool) -> str:
     """Return how to retry failed requests; else how to let people label what decides."""
     if failed and not options.retry_failures:
-        return command_from_options(options.model_copy(update={"retry_failures": True}))
+        return repeat_with(options, retry_failures=True)
     if options.human and open_source(options.human).kind == "labels":
         return command_of("label", "--out", options.human, "--more", "100")
     labels = ("--labels", "200", "--out", sibling_path(options.out, "labels"))

@@ -17,8 +17,7 @@ from zelo_ray.evaluation.significance import (
 from zelo_ray.files.tables import iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
-from zelo_ray.report.demonstration import warn_of_demonstration
-from zelo_ray.report.model import Severity, Warn, name_some
+from zelo_ray.report.model import Severity, Warn, name_some, warn_of_demonstration
 from zelo_ray.report.results import Results
 
 JUDGED = 0.9

@@ -95,9 +95,6 @@ def read_people(
     Several people's votes on a pair become one verdict, as in `agree`; several grades of a
     document become their mean. ``pattern`` names the people to use, and ``columns`` by role those
     that are not called as is usual.
-
-    Raises:
-        InputError: its format is unknown, a row is invalid, or there is no judgment.
     """
     part = judges.read_people(url, pattern, columns or {})
     weights, notes = judges.people_weights(part), part.notes
@@ -174,17 +171,7 @@ def half_of(query: str) -> str:
 def collect_items(
     options: CompareOptions, folder: str, watch: Watch, shown: frozenset[str]
 ) -> Labelled:
-    """Write the pools that people labelled to files of a folder; only these are judged.
-
-    Args:
-        options: of the command.
-        folder: the directory or URL to write to.
-        watch: gets messages.
-        shown: queries of the worked examples that judges see: they measure none.
-
-    Raises:
-        InputError: there is no pair; or, for halves, all labelled queries are in the same half.
-    """
+    """Write the pools that people labelled to files of a folder; only these are judged."""
     columns = split_columns(options.columns)
     people = read_people(options.human, options.people, columns)
     options, _ = resolve_inputs(options, folder, watch.say, columns=columns)

@@ -1,8 +1,8 @@
 """The report of ``compare``: which way agrees most with people, at what cost, and how surely."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from math import isnan
-from typing import Any
 
 from zelo_ray.commands.compare.items import CHOICE, TEST
 from zelo_ray.evaluation.pairs import MOST
@@ -10,9 +10,18 @@ from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.evaluation.significance import TEST as TEST_NAME
 from zelo_ray.files.wording import counted
 from zelo_ray.report import charts
-from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Row, Shown, cell_of, figures_section, pick
-from zelo_ray.report.model import Cell, Report, Section, Table, Value, Warn, chart, name_some, table
+from zelo_ray.report.model import (
+    Cell,
+    Report,
+    Section,
+    Value,
+    Warn,
+    chart,
+    name_some,
+    table,
+    warn_of_demonstration,
+)
 from zelo_ray.report.results import Results
 
 CHOSEN = "chosen.yaml"
@@ -32,7 +41,9 @@ _PER_PAIR = {
     "dollars": Shown("US dollars for a correct pair", ".3g"),
     "calls": Shown("calls for a correct pair", ".2f"),
 }
-_DOCUMENT, _STATEMENT = 200, 300  # characters
+_MISJUDGED = 20  # documents
+Document = tuple[str, str]
+"""The ids of its query and itself."""
 
 
 def build_report(results: Results) -> Report:
@@ -197,20 +208,30 @@ def _differences(results: Results) -> list[Section]:
 
 
 def _misjudged(results: Results) -> Iterator[Section]:
-    """Show the documents in the most wrong pairs, with what judges said of them."""
-    rows, rank = list[Sequence[Any]](), 0
-    for row in results.rows("misjudged"):
-        document = f"{row['doc_id']}: {row['document'][:_DOCUMENT]}"
-        about = [row["query"], document, row["human"], f"{row['wrong']:,} of {row['pairs']:,}"]
-        shown = about if row["rank"] != rank else [""] * len(about)  # in its first row alone
-        rows.append([*shown, row["way"], row["judge"], row["statement"][:_STATEMENT]])
-        rank = row["rank"]
-    caption = "Documents in the most pairs that ways order otherwise than people."
+    """List the documents in the most pairs that ways order otherwise than people."""
+    ways, wrong, pairs = results.record["ways"], Counter[Document](), Counter[Document]()
+    for row in results.rows("items"):
+        verdicts = [v for way in ways if row.get("half") != TEST and (v := row[way["name"]])]
+        for doc_id in (row["doc_id_a"], row["doc_id_b"]):
+            pairs[row["query_id"], doc_id] += len(verdicts)
+            wrong[row["query_id"], doc_id] += sum(v != row["human"] for v in verdicts)
+    worst = sorted(+wrong, key=lambda each: (-wrong[each], -wrong[each] / pairs[each], each))
+    columns: Mapping[str, Callable[[Document], Value]] = {
+        "query": lambda each: each[0],
+        "document": lambda each: each[1],
+        "wrong": lambda each: wrong[each],
+        "verdicts": lambda each: pairs[each],
+    }
+    folder = f"{results.out or 'DIR'}/ways/{ways[0]['folder']}"
+    folder += f"/{CHOICE}" if CHOICE in results.record["parts"] else ""
+    caption = (
+        "Documents in the most pairs that ways order otherwise than people, over all ways. "
+        f"What judges said: zelo-ray explain {folder} --query ID --doc ID."
+    )
     if CHOICE in results.record["parts"]:
         caption += " None is of the queries to test: other instructions can still be tested there."
-    columns = ("query", "document", "people", "wrong", "way", "judge", "said")
-    if rows:
-        part = Table(columns, rows, caption, file="misjudged.parquet", open_rows=12)
+    if worst:
+        part = table(worst[:_MISJUDGED], columns, caption, file="items.parquet", open_rows=12)
         yield Section("misjudged", "Most often misjudged", [part])
 
 

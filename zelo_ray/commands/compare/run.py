@@ -1,20 +1,19 @@
 """Run `compare`: let every way judge what people labelled, over one ledger, and measure them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from math import isnan
+from math import isfinite, isnan, nan
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 
 from zelo_ray.command_options import CompareOptions
 from zelo_ray.commands.annotate.run import judge_pools
-from zelo_ray.commands.compare import measure
-from zelo_ray.commands.compare.items import ALL, TEST, Labelled, collect_items
-from zelo_ray.commands.compare.misjudged import Misjudged, describe_misjudged
+from zelo_ray.commands.compare.items import ALL, TEST, Item, Labelled, collect_items
 from zelo_ray.commands.compare.report import CHOSEN, build_report
 from zelo_ray.commands.compare.ways import Way, make_ways, options_as_yaml, plan_way
 from zelo_ray.commands.dry_run import estimate_jobs
@@ -23,14 +22,25 @@ from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import Ledger, read_rows, salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.replacement import refuse_other_options
-from zelo_ray.engine.request_costs import COST, cost_queries, cost_requests, find_requests
+from zelo_ray.engine.request_costs import COST, Cost, cost_queries, cost_requests, find_requests
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.evaluation.pairs import Gain, choose, measure_gain
+from zelo_ray.evaluation.agreement import Estimate, RatingMatrix, estimate, quotient
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.evaluation.pairs import Gain, LabelledPairs, choose, measure_gain, p_of_interval
 from zelo_ray.evaluation.ranking import Ints
-from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
+from zelo_ray.evaluation.votes import (
+    A_BETTER,
+    A_OR_NOT,
+    B_BETTER,
+    DECIDED,
+    TIE,
+    WITH_TIES,
+    agreement_with_people,
+)
+from zelo_ray.files.judges import HUMAN
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import write_text
-from zelo_ray.files.tables import table_of
+from zelo_ray.files.tables import read_table
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, flag_of
 from zelo_ray.protocols.shared_error import shown_example_queries
@@ -39,7 +49,6 @@ from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.report.command_lines import command_of, sibling_path, values_of
 from zelo_ray.report.figures import Figure, figures_table
-from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "compare"
@@ -63,26 +72,21 @@ class Judged:
 
 
 def run(options: CompareOptions, watch: Watch) -> Results:
-    """Let ways judge what people labelled, and measure them; with halves choose one, and test it.
-
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+    """Let ways judge what people labelled, and measure them; with halves choose one, test it."""
     if options.dry_run:
         with _plans_for_estimate(options, watch) as plans:
             return estimate_jobs(plans, options)
     given, options = options, with_absolute_places(options)
     ways, notes = make_ways(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        with claim_output(options, watch, KIND):
             salt_of(options.ledger_dir)
             labelled = collect_items(options, options.out, watch, _examples(options, ways))
             judged = Judged(options, ways, labelled)
             for way in ways:
                 for name, part in labelled.parts.items():
                     folder = f"{options.out.rstrip('/')}/ways/{way.folder}"
-                    folder += f"/{name}" * (name != ALL)
+                    folder += f"/{name}" if name != ALL else ""
                     plan = plan_way(options, way, (part.pools,), folder)
                     refuse_other_options(plan, panel_of(plan, os.environ))
                     judged.plans[way.name, name] = plan
@@ -92,7 +96,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
             record_start(options.out, RUN, started)
         with on_one_ray(options):
             _judge(judged, watch)
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        with claim_output(options, watch, KIND):
             return _finish(judged, notes, _next_command(given))
 
 
@@ -134,12 +138,11 @@ def _judge(judged: Judged, watch: Watch) -> None:
 
 def _judge_part(judged: Judged, way: str, part: str, watch: Watch) -> None:
     plan, items = judged.plans[way, part], judged.labelled.parts[part].items
-    with fresh_display(watch):
-        watch.say("")
-        watch.say(way if part == ALL else f"{way}, queries to {part}")
-        judged.summaries[way, part] = judge_pools(plan, watch)
-    scores = measure.read_scores(plan.out)
-    judged.verdicts.setdefault(part, {})[way] = measure.verdicts_of(scores, items)
+    watch.say("")
+    watch.say(way if part == ALL else f"{way}, queries to {part}")
+    judged.summaries[way, part] = judge_pools(plan, watch)
+    scores = read_scores(plan.out)
+    judged.verdicts.setdefault(part, {})[way] = verdicts_of(scores, items)
 
 
 def _next_command(options: CompareOptions) -> str:
@@ -162,17 +165,14 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
         for way, verdicts in by_way.items():
             plan = judged.plans[way, part]
             asked = find_requests(plan, panel_of(plan, os.environ), ledger)
-            figures += measure.agreement_figures(way, part, pairs, verdicts)
+            figures += agreement_figures(way, part, pairs, verdicts)
             by_query = cost_queries(asked, costs)
-            figures += measure.cost_figures(way, part, pairs, verdicts, by_query)
+            figures += cost_figures(way, part, pairs, verdicts, by_query)
     paid = [sum(each) for each in zip(*costs.values(), strict=True)] or [0.0] * len(COST)
     gains = _gains(judged)
     compared = 0 if options.halves else sum(not isnan(gain.low) for _, gain in gains)
-    figures += [measure.gain_figure(gain, part, compared) for part, gain in gains]
+    figures += [gain_figure(gain, part, compared) for part, gain in gains]
     tested = [asdict(gain) for _, gain in gains if not isnan(gain.p)]
-    first, part_ = next(iter(labelled.parts.items()))
-    shown = {name: judged.plans[name, first] for name in dict.fromkeys((ways[0].name, chosen))}
-    rows = describe_misjudged(part_, labelled.people, judged.verdicts[first].values(), shown)
     best = next(way for way in ways if way.name == chosen)
     write_text(
         options.out, CHOSEN, options_as_yaml(plan_way(options, best, options.inputs, options.out))
@@ -180,21 +180,14 @@ def _finish(judged: Judged, notes: Sequence[str], next_command: str) -> Results:
     return finish(
         KIND,
         options,
-        {
-            "figures": figures_table(figures),
-            "items": _items_table(judged),
-            "misjudged": table_of([*rows], Misjudged),
-        },
+        {"figures": figures_table(figures), "items": _items_table(judged)},
         build_report,
         sources=[options.human],
         complete=not labelled.rejected and all(s.complete for s in judged.summaries.values()),
         next_command=next_command,
         prices=table_version(options.prices),
         chosen=chosen,
-        ways=[
-            {"name": w.name, "differs": w.differs(options), "judges": w.judges(options)}
-            for w in ways
-        ],
+        ways=[way.describe(options) for way in ways],
         parts={n: {"queries": p.queries, "items": len(p.items)} for n, p in labelled.parts.items()},
         labels=labelled.judgments,
         tested=tested[0] if tested else None,
@@ -244,3 +237,81 @@ def _gaps(judged: Judged) -> Iterator[str]:
             yield f"{way} did not judge {many}: {'; '.join(reasons)}."
         elif reasons:
             yield f"{way}: {'; '.join(reasons)}."
+
+
+Scores = Mapping[tuple[str, str], float]
+"""By query and document."""
+_COEFFICIENTS = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "mcc")}
+FIGURES = {
+    (WITH_TIES, "agreement"): "agreement",
+    (WITH_TIES, "alpha-nominal"): "alpha",
+    (A_OR_NOT, "mcc"): "MCC",
+    (DECIDED, "agreement"): "agreement, decided",
+    (DECIDED, "alpha-nominal"): "alpha, decided",
+    (DECIDED, "mcc"): "MCC, decided",
+}
+"""By scale and coefficient, how a figure is called; decided: where neither says a tie."""
+_SAME_SCORE = 1e-9
+
+
+def read_scores(out: str) -> Scores:
+    """Read the scores of a run."""
+    columns = ("query_id", "doc_id", "score")
+    table = read_table(out, "scores", columns)
+    rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    return {(query_id, doc_id): nan if s is None else s for query_id, doc_id, s in rows}
+
+
+def verdicts_of(scores: Scores, items: Iterable[Item]) -> Ints:
+    """Return which document of each item scores higher; -1 where a score is missing."""
+    return np.array([_verdict(scores, item) for item in items], np.int64)
+
+
+def _verdict(scores: Scores, item: Item) -> int:
+    a, b = (scores.get((item.query_id, doc), nan) for doc in (item.doc_id_a, item.doc_id_b))
+    if not (isfinite(a) and isfinite(b)):
+        return -1
+    return TIE if abs(a - b) <= _SAME_SCORE else A_BETTER if a > b else B_BETTER
+
+
+def agreement_figures(
+    way: str, part: str, pairs: LabelledPairs, verdicts: Ints
+) -> Iterator[Figure]:
+    """Yield how far a way agrees with people on the pairs of a part."""
+    judged = int((verdicts >= 0).sum())
+    yield _figure(way, "concordance", part, pairs.share(pairs.credit(verdicts)), judged)
+    grades = np.array([pairs.verdicts, verdicts], np.int16)
+    weights = None if len(np.unique(pairs.weights)) < 2 else pairs.weights
+    ratings = RatingMatrix((HUMAN, way), grades, pairs.queries, 3, weights)
+    for found in agreement_with_people(ratings, _COEFFICIENTS):
+        if what := FIGURES.get((found.scale, found.coefficient)):
+            known = Estimate(found.value, found.low, found.high, found.queries)
+            yield _figure(way, what, part, known, found.items)
+
+
+def cost_figures(
+    way: str, part: str, pairs: LabelledPairs, verdicts: Ints, costs: Mapping[str, Cost]
+) -> Iterator[Figure]:
+    """Yield what a way's verdicts cost, and a correct one, over queries; NaN without a price."""
+    right = np.bincount(pairs.queries, verdicts == pairs.verdicts, len(pairs.query_ids))
+    every = np.ones(len(right), np.bool_)  # those without a correct verdict cost money too
+    spent = np.array([costs.get(query_id, np.zeros(len(COST))) for query_id in pairs.query_ids])
+    spent[spent[:, 3] > 0, 2] = nan
+    for column, what in enumerate(COST[:3]):
+        table, judged = np.stack([spent[:, column], right], axis=1), int((verdicts >= 0).sum())
+        yield _figure(way, what, part, estimate(table, every, lambda sums: sums[..., 0]), judged)
+        if what != "tokens":
+            each = estimate(table, every, quotient)
+            yield _figure(way, f"{what} per correct pair", part, each, judged)
+
+
+def _figure(of: str, what: str, scale: str, found: Estimate, items: int) -> Figure:
+    ends = (found.value, found.low, found.high, nan)
+    return Figure(of, "", what, scale, *ends, items, found.queries)
+
+
+def gain_figure(gain: Gain, part: str, tests: int) -> Figure:
+    """Return a difference as a figure; without a test its p is corrected for so many ``tests``."""
+    ends = (gain.difference, gain.low, gain.high)
+    p = p_of_interval(*ends, gain.queries, tests) if isnan(gain.p) and tests else gain.p
+    return Figure(gain.way, gain.other, "difference", part, *ends, p, gain.items, gain.queries)

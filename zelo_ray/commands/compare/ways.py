@@ -69,6 +69,11 @@ class Way:
         panel = build_panel((names,) if isinstance(names, str) else names, {}, os.environ)
         return [judge.name for judge in panel]
 
+    def describe(self, options: CompareOptions) -> dict[str, Any]:
+        """Return what the record says of it."""
+        about = {"name": self.name, "folder": self.folder, "differs": self.differs(options)}
+        return {**about, "judges": self.judges(options)}
+
     def differs(self, options: CompareOptions) -> str:
         """Say in which options it differs from the command's own."""
         same = self.protocol == options.protocol
@@ -83,12 +88,7 @@ def _shown(value: Any) -> str:
 
 
 def make_ways(options: CompareOptions) -> tuple[list[Way], list[str]]:
-    """Return the ways to compare, the options as given first, and notes on equal ones left out.
-
-    Raises:
-        OptionError: a way is invalid, two have one name, there is only one, or none has an option.
-        PanelError: an option is for a judge that no way has.
-    """
+    """Return the ways to compare, the options as given first, and notes on equal ones left out."""
     baseline = Way(load_protocol(options.protocol).name, options.protocol, {})
     by_plan, notes, names = dict[bytes, Way](), list[str](), set[str]()
     for way in (baseline, *_given(options)):
@@ -140,11 +140,7 @@ def _given(options: CompareOptions) -> Iterator[Way]:
 
 
 def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the changes of a way, with the texts of the files that they name.
-
-    Raises:
-        OptionError: an option is unknown or invalid, or the same for all ways; or a file is gone.
-    """
+    """Return the changes of a way, with the texts of the files that they name."""
     fields = load_protocol(protocol).options.model_fields
     may_differ = [
         name
@@ -171,12 +167,7 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
 
 
 def plan_way(options: CompareOptions, way: Way, pools: Sequence[str], out: str) -> AnnotateOptions:
-    """Return the options of a way's run on some files of pools, over the ledger of the command.
-
-    Raises:
-        OptionError: its options conflict.
-        PanelError: there is no such judge.
-    """
+    """Return the options of a way's run on some files of pools, over the ledger of the command."""
     kind, judges = load_protocol(way.protocol).options, way.judges(options)
     given = (options.model_fields_set & kind.model_fields.keys()) - {*_READ, *_OF_RUNNING}
     values = {name: getattr(options, name) for name in given}

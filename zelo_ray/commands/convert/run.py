@@ -12,13 +12,7 @@ from zelo_ray.command_options import ConvertOptions
 from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.files.candidates import (
-    Candidates,
-    fill_candidates,
-    fuse_ranks,
-    sort_run,
-    top_ranks,
-)
+from zelo_ray.files.candidates import Candidates, fill_candidates, fuse_ranks, sort_run, top_ranks
 from zelo_ray.files.collections import index_by_id, read_texts, write_collection
 from zelo_ray.files.inputs import (
     DEPTH,
@@ -146,11 +140,7 @@ def _find_unjudged(truth: pa.Table, run: pa.Table, depth: int) -> Iterator[tuple
 
 
 def _unjudged_pools(
-    options: ConvertOptions,
-    columns: Columns,
-    truth: pa.Table,
-    unjudged: Candidates,
-    notes: Notes,
+    options: ConvertOptions, columns: Columns, truth: pa.Table, unjudged: Candidates, notes: Notes
 ) -> Iterator[bytes]:
     """Yield pools to annotate as input lines: those that exist, then those of other queries.
 

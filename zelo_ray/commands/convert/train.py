@@ -2,12 +2,12 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import isnan, sqrt
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -34,7 +34,6 @@ _SPLIT_NAMES = {"train": "train", "dev": "validation", "test": "test"}
 """What Hugging Face calls the splits."""
 Example = dict[str, Any]
 Pair = tuple[str, str]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,8 @@ def read_battles(place: str) -> Battles:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledQuery:
-    """A query with its judged documents, in the order of the pool, and what was said of them.
+class _Query:
+    """A query with its judged documents in the order of the pool, and what was said of them.
 
     An error is NaN where it is unknown.
     """
@@ -139,13 +138,15 @@ class LabelledQuery:
         error = sqrt(self.errors[a] * self.errors[a] + self.errors[b] * self.errors[b])
         return self.relevance[a] - self.relevance[b], error
 
-    def texts(self, **documents: str) -> Example:
-        """Return the texts of the query and of some documents, by the names of their fields."""
-        texts = {field: self.documents[doc_id].content for field, doc_id in documents.items()}
-        return {"query": self.pool.query, **texts}
+    def example(self, ids: Mapping[str, str], texts: Sequence[str], **values: Any) -> Example:
+        """Return an example about documents by the names of their ids, with texts so named."""
+        named = zip(texts, ids.values(), strict=True)
+        contents = {name: self.documents[doc_id].content for name, doc_id in named}
+        query = {"query": self.pool.query, **contents}
+        return {"query_id": self.pool.query_id, **ids, **query, **values}
 
 
-class ExampleMaker:
+class _Maker:
     """Makes the examples of one query; each form is a method."""
 
     def __init__(self, options: ConvertOptions, qrels: pa.Table, battles: Battles) -> None:
@@ -153,26 +154,24 @@ class ExampleMaker:
         self.gap_in_errors = bool(np.isfinite(errors).any() and (errors > 0).any())
         usual = 2.0 if self.gap_in_errors else 1.0
         self.min_gap = usual if options.min_gap is None else options.min_gap
-        self.per_query, self.seed, self.has_battles = options.per_query, options.seed, bool(battles)
+        self.options, self.has_battles = options, bool(battles)
         self.scale = _find_scale(options.source, qrels)
         self.spread = pc.stddev(qrels["relevance"]).as_py() or 0.0
-        self.make: Callable[[LabelledQuery], Iterator[Example]] = getattr(self, options.form)
 
-    def rows(self, query: LabelledQuery) -> Iterator[Example]:
+    def rows(self, query: _Query) -> Iterator[Example]:
         """Yield each judged document with its relevance, as it was judged."""
-        for doc_id in query.documents:
-            relevance, error = query.relevance[doc_id], query.errors[doc_id]
-            yield {
-                "query_id": query.pool.query_id,
-                "doc_id": doc_id,
-                **query.texts(document=doc_id),
-                "score": relevance,
-                "target": self.scale.target(relevance),
-                "std_error": None if isnan(error) else error,
-                "weight": self._weight(error),
-            }
+        for doc_id, error in ((doc_id, query.errors[doc_id]) for doc_id in query.documents):
+            relevance = query.relevance[doc_id]
+            yield query.example(
+                {"doc_id": doc_id},
+                ["document"],
+                score=relevance,
+                target=self.scale.target(relevance),
+                std_error=None if isnan(error) else error,
+                weight=self._weight(error),
+            )
 
-    def pairs(self, query: LabelledQuery) -> Iterator[Example]:
+    def pairs(self, query: _Query) -> Iterator[Example]:
         """Yield pairs of documents with the chance ``p`` that A is the better one.
 
         They are the battles of the judges; or, where a run has none, all pairs, by relevance.
@@ -181,20 +180,17 @@ class ExampleMaker:
         if self.has_battles:
             pairs = [pair for pair in query.battles if {*pair} <= query.documents.keys()]
         for a, b in self._draw(pairs, query):
-            gap, error = query.gap(a, b)
-            battle = query.battles.get((a, b))
-            yield {
-                "query_id": query.pool.query_id,
-                "doc_id_a": a,
-                "doc_id_b": b,
-                **query.texts(document_a=a, document_b=b),
-                "p": battle.p if battle else self.scale.chance(gap, error),
-                "votes": battle.votes if battle else 0,
-                "margin": gap,
-                "weight": self._weight(battle.error, 0.5) if battle else self._weight(error),
-            }
+            (gap, error), battle = query.gap(a, b), query.battles.get((a, b))
+            yield query.example(
+                {"doc_id_a": a, "doc_id_b": b},
+                ["document_a", "document_b"],
+                p=battle.p if battle else self.scale.chance(gap, error),
+                votes=battle.votes if battle else 0,
+                margin=gap,
+                weight=self._weight(battle.error, 0.5) if battle else self._weight(error),
+            )
 
-    def lists(self, query: LabelledQuery) -> Iterator[Example]:
+    def lists(self, query: _Query) -> Iterator[Example]:
         """Yield the query with all of its judged documents and their targets from 0 to 1."""
         if query.documents:
             yield {
@@ -207,22 +203,20 @@ class ExampleMaker:
                 "scale": self.scale.formula,
             }
 
-    def triplets(self, query: LabelledQuery) -> Iterator[Example]:
+    def triplets(self, query: _Query) -> Iterator[Example]:
         """Yield a better and a worse document wherever the gap between them is large enough."""
         sure = [pair for pair in permutations(query.documents, 2) if self._is_sure(query, *pair)]
         for better, worse in self._draw(sure, query):
             gap, error = query.gap(better, worse)
-            yield {
-                "query_id": query.pool.query_id,
-                "doc_id_positive": better,
-                "doc_id_negative": worse,
-                **query.texts(positive=better, negative=worse),
-                "margin": gap,
-                "gap_in_errors": None if isnan(error) or not error else gap / error,
-                "weight": self._weight(error),
-            }
+            yield query.example(
+                {"doc_id_positive": better, "doc_id_negative": worse},
+                ["positive", "negative"],
+                margin=gap,
+                gap_in_errors=None if isnan(error) or not error else gap / error,
+                weight=self._weight(error),
+            )
 
-    def _is_sure(self, query: LabelledQuery, better: str, worse: str) -> bool:
+    def _is_sure(self, query: _Query, better: str, worse: str) -> bool:
         gap, error = query.gap(better, worse)
         if not self.gap_in_errors or gap <= 0:
             return gap >= self.min_gap
@@ -236,12 +230,35 @@ class ExampleMaker:
         unit = (self.spread if spread is None else spread) ** 2
         return 1.0 if isnan(error) or not unit else unit / (unit + error * error)
 
-    def _draw(self, items: Sequence[T], query: LabelledQuery) -> Sequence[T]:
-        """Return as many of one query's items as are wanted, drawn by chance, in their order."""
-        if not self.per_query or len(items) <= self.per_query:
-            return items
-        rng = Random(f"{self.seed}:{query.pool.query_id}")
-        return [items[i] for i in sorted(rng.sample(range(len(items)), self.per_query))]
+    def _draw(self, pairs: Sequence[Pair], query: _Query) -> Sequence[Pair]:
+        """Return as many of one query's pairs as are wanted, drawn by chance, in their order."""
+        wanted = self.options.per_query or len(pairs)
+        if len(pairs) <= wanted:
+            return pairs
+        rng = Random(f"{self.options.seed}:{query.pool.query_id}")
+        return [pairs[i] for i in sorted(rng.sample(range(len(pairs)), wanted))]
+
+    def write(self, url: str, queries: Sequence[_Query]) -> tuple[int, int]:
+        """Write the examples of some queries; return how many of these have any, and how many."""
+        make, having = getattr(self, self.options.form), set[str]()
+
+        def lines() -> Iterator[bytes]:
+            for query in queries:
+                for example in make(query):
+                    having.add(query.pool.query_id)
+                    yield orjson.dumps(example)
+
+        examples = write_lines(url, lines())
+        return len(having), examples
+
+    def why_none(self) -> str:
+        """Say why there is no example."""
+        unit = "standard errors" if self.gap_in_errors else "points of relevance"
+        gap = f"{self.min_gap:g} {unit}"
+        return {
+            "triplets": f"no two documents of a query are {gap} apart: lower --min-gap",
+            "pairs": "no query has two judged documents with a text",
+        }.get(self.options.form, "no judged document has a text")
 
 
 def write_training_data(
@@ -251,116 +268,60 @@ def write_training_data(
 
     A file holds all examples. A directory holds a file for each split, a card, and the pools of
     the test split, on which a bake-off measures what was learned.
-
-    Raises:
-        InputError: no example can be made, or the directory holds other files.
     """
-    battles = read_battles(options.source)
-    maker, queries = ExampleMaker(options, qrels, battles), _label(pools, qrels, battles)
-    root = options.out.rstrip("/")
-    if root.endswith(_FILES):
-        _, made = _write_examples(root, queries, maker)
-        _refuse_none(options, maker, made)
-        return made, [f"{counted(made, 'example')}: {root}"]
-    ours = {_CARD, _TEST_POOLS, *(f"{name}.jsonl" for name in SPLITS)}
-    earlier = {*(list_directory(root) or ())}
-    if others := sorted(earlier - ours):
-        how = "name a folder of its own"
-        raise InputError(f"{root}: holds other files, such as {others[0]}; {how}")
-    by_split: dict[str, list[LabelledQuery]] = {name: [] for name in SPLITS}
+    battles, root = read_battles(options.source), options.out.rstrip("/")
+    maker, queries = _Maker(options, qrels, battles), _label(pools, qrels, battles)
+    is_file = root.endswith(_FILES)
+    earlier = set[str]() if is_file else {*(list_directory(root) or ())}
+    if others := sorted(earlier - {_CARD, _TEST_POOLS, *(f"{name}.jsonl" for name in SPLITS)}):
+        raise InputError(
+            f"{root}: holds other files, such as {others[0]}; name a folder of its own"
+        )
+    by_split: dict[str, list[_Query]] = {}
     for query in queries:
-        by_split[split_of(query.pool.query, options.splits)].append(query)
-    counts = {
-        name: _write_examples(f"{root}/{name}.jsonl", part, maker)
-        for name, part in by_split.items()
-        if part
-    }
-    examples = sum(made for _, made in counts.values())
-    _refuse_none(options, maker, examples)
+        name = "" if is_file else split_of(query.pool.query, options.splits)
+        by_split.setdefault(name, []).append(query)
+    counts = dict[str, tuple[int, int]]()
+    for name in (name for name in ("", *SPLITS) if name in by_split):
+        counts[name] = maker.write(f"{root}/{name}.jsonl" if name else root, by_split[name])
+    if not (examples := sum(made for _, made in counts.values())):
+        raise InputError(f"{options.source}: gives no example: {maker.why_none()}")
+    if is_file:
+        return examples, [f"{counted(examples, 'example')}: {root}"]
     earlier |= {f"{name}.jsonl" for name in counts}
     counts = {name: count for name, count in counts.items() if count[1]}  # no library reads others
     written = {_CARD, *(f"{name}.jsonl" for name in counts)}
-    if test := by_split["test"]:
+    if test := by_split.get("test"):
         write_lines(f"{root}/{_TEST_POOLS}", (to_line(pool_row(query.pool)) for query in test))
         written.add(_TEST_POOLS)
-    shared = _shared_documents(by_split)
-    _write_card(options, maker.scale.formula, counts, shared)
+    _write_card(options, maker.scale.formula, counts)
     for name in earlier - written:
         remove_file(f"{root}/{name}")
     numbers = ", ".join(f"{name} {made:,}" for name, (_, made) in counts.items())
-    lines = [f"{counted(examples, 'example')} ({numbers}) and a card: {root}"]
-    if shared:
-        some = ", ".join([*shared][:3])
-        lines.append(f"{counted(len(shared), 'document')} in more than one split, such as {some}")
-    return examples, lines
+    return examples, [f"{counted(examples, 'example')} ({numbers}) and a card: {root}"]
 
 
-def _label(pools: Sequence[Pool], qrels: pa.Table, battles: Battles) -> list[LabelledQuery]:
+def _label(pools: Sequence[Pool], qrels: pa.Table, battles: Battles) -> list[_Query]:
     """Join pools with what is known of their documents; leave out those of unknown queries."""
     relevance: dict[str, dict[str, float]] = defaultdict(dict)
     errors: dict[str, dict[str, float]] = defaultdict(dict)
     for query_id, doc_id, value, error in iter_rows(qrels, *qrels.column_names):
         relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
-    queries = list[LabelledQuery]()
+    queries = list[_Query]()
     for pool in pools:
         if known := relevance.get(pool.query_id):
             judged = {document.id: document for document in pool.documents if document.id in known}
             said = (known, errors[pool.query_id], battles.get(pool.query_id, {}))
-            queries.append(LabelledQuery(pool, judged, *said))
+            queries.append(_Query(pool, judged, *said))
     return queries
 
 
-def _write_examples(
-    url: str, queries: Sequence[LabelledQuery], maker: ExampleMaker
-) -> tuple[int, int]:
-    """Write the examples of some queries; return how many queries have any, and their number."""
-    having = set[int]()
-
-    def lines() -> Iterator[bytes]:
-        for number, query in enumerate(queries):
-            for example in maker.make(query):
-                having.add(number)
-                yield orjson.dumps(example)
-
-    examples = write_lines(url, lines())
-    return len(having), examples
-
-
-def _refuse_none(options: ConvertOptions, maker: ExampleMaker, made: int) -> None:
-    if not made:
-        unit = "standard errors" if maker.gap_in_errors else "points of relevance"
-        gap = f"{maker.min_gap:g} {unit}"
-        why = {
-            "triplets": f"no two documents of a query are {gap} apart: lower --min-gap",
-            "pairs": "no query has two judged documents with a text",
-        }.get(options.form, "no judged document has a text")
-        raise InputError(f"{options.source}: gives no example: {why}")
-
-
-def _shared_documents(by_split: Mapping[str, Sequence[LabelledQuery]]) -> dict[str, list[str]]:
-    """Find documents whose text stands in several splits: these, by the id of the first one."""
-    splits: dict[str, dict[str, None]] = defaultdict(dict)
-    first_ids: dict[str, str] = {}
-    for name, queries in by_split.items():
-        for document in (document for query in queries for document in query.pool.documents):
-            splits[document.content][name] = None
-            first_ids.setdefault(document.content, document.id)
-    return {first_ids[text]: [*names] for text, names in splits.items() if len(names) > 1}
-
-
 def _write_card(
-    options: ConvertOptions,
-    formula: str,
-    counts: Mapping[str, tuple[int, int]],
-    shared: Mapping[str, Sequence[str]],
+    options: ConvertOptions, formula: str, counts: Mapping[str, tuple[int, int]]
 ) -> None:
     """Write ``README.md``, whose head tells `datasets.load_dataset` which file is which split.
 
-    Args:
-        options: of ``convert train``.
-        formula: how a relevance becomes a target from 0 to 1.
-        counts: queries and examples of each split.
-        shared: splits by the id of a document that stands in more than one.
+    ``formula`` says how a relevance becomes a target; ``counts`` are queries and examples.
     """
     root, digest = options.out.rstrip("/"), hashlib.sha256()
     for name in counts:
@@ -375,10 +336,6 @@ def _write_card(
     lines += [f"Made by zelo-ray of `{options.source}`. The scale from 0 to 1: {formula}.", ""]
     lines += ["| split | queries | examples |", "|---|---|---|"]
     lines += [f"| {name} | {queries:,} | {made:,} |" for name, (queries, made) in counts.items()]
-    if shared:
-        some = ", ".join(f"`{doc}` ({', '.join(names)})" for doc, names in [*shared.items()][:10])
-        documents = counted(len(shared), "document")
-        lines += ["", f"{documents} of equal text in more than one split: {some}."]
     if "test" in counts:
         measured = ("--truth", options.source, "--pools", f"{root}/{_TEST_POOLS}", "--rerankers")
         command = command_of("bakeoff", *measured, "BEFORE", "AFTER", "--out", "contest")

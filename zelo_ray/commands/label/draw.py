@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import glob
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,9 @@ from zelo_ray.commands.label.queue import LabelTask
 from zelo_ray.engine.durable import write_durably
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure, rank_run
-from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
-from zelo_ray.evaluation.people.corrected import count_deciding_queries
-from zelo_ray.evaluation.people.frame import Frame, build_frame, select_correctable
+from zelo_ray.evaluation.people.frame import build_frame, select_correctable
 from zelo_ray.evaluation.people.sampling import label_sizes, priorities, sample_threshold
 from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.files.inputs import InputOptions, convert_inputs
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.judgments import (
@@ -77,25 +73,17 @@ _NEW |= {"instructions": None, "show_query": [], "pools": [], "rankers": []}
 
 @dataclass(frozen=True, slots=True)
 class Drawable:
-    """Documents or pairs that people may be asked about.
+    """Documents or pairs that people may be asked about, with chances in proportion to ``sizes``.
 
-    Chances to be drawn are proportional to ``sizes``. ``about`` is what ``label.json`` says of
-    where they come from. ``frame`` is of the measure; None for a run.
+    ``about`` is what ``label.json`` says of where they come from.
     """
 
     sizes: Mapping[Ids, float]
     about: Mapping[str, Any]
-    frame: Frame | None = None
 
 
 def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[LabelTask]]:
-    """Draw or extend the sample as the options say, store it, and return its record and tasks.
-
-    Raises:
-        OptionError: there is neither a sample nor a bake-off or run, or the sample was drawn with
-            other options.
-        InputError: there is no bake-off or run, no label matters, or a text is missing.
-    """
+    """Draw or extend the sample as the options say, store it, and return its record and tasks."""
     before, old = _read_sample(options)
     about, table, drawn = _settings(before, options), old, _sample_size(before)
     truth = before.get("truth")
@@ -123,8 +111,6 @@ def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[Lab
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} of the sample are not judged yet.")
-    if found and found.frame and size < len(table):
-        _say_if_few(found.frame, table, size, say)
     table = _add_texts(table, size, about, read_all=bool(found or options.pools))
     about["documents"] = len(table)
     _store(options.out, (before, old), about, table)
@@ -172,7 +158,7 @@ def _settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
     new = {**_NEW, "unit": unit.name, "rubric": PAIR_RUBRIC if unit is PAIR else RUBRIC}
     free = {name: getattr(options, name) for name in ("overlap", "rubric", "instructions")}
     given = {name: value for name, value in {**free, **fixed}.items() if value is not None}
-    return {**new, **before, **given, "versions": {"zelo-ray": version("zelo-ray")}}
+    return {**new, **before, **given}
 
 
 def _find(options: LabelOptions, about: SampleRecord, say: Say) -> Drawable | None:
@@ -219,22 +205,8 @@ def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
     return pa.Table.from_pylist(rows, _schema_of(unit))
 
 
-def _say_if_few(frame: Frame, table: pa.Table, size: int, say: Say) -> None:
-    """Say so if the labels of a sample are too few to tell any two rankers apart."""
-    rows = frame.find_rows(ids_in_table(table, DOCUMENT)[:size])
-    labelled = np.zeros(len(frame.query), np.bool_)
-    labelled[rows[rows >= 0]] = True
-    if not (count_deciding_queries(frame, labelled) >= FEWEST).any():
-        needs = f"{FEWEST_LABELS} in {FEWEST} queries that bear on the difference of two rankers"
-        say(f"{size:,} labels are too few to correct anything, which takes {needs}: draw more.")
-
-
 def _add_texts(table: pa.Table, size: int, about: SampleRecord, *, read_all: bool) -> pa.Table:
-    """Add the texts that are not stored: of the sample at least, of all if pools are read anyway.
-
-    Raises:
-        InputError: a document of the sample has no text, so that people could not judge it.
-    """
+    """Add the texts that are not stored: of the sample, or of all if pools are read anyway."""
     unit, rows = unit_of_sample(about), table.to_pylist()
     every = ids_in_table(table, unit)
     lacking = {i: row for i, row in zip(every, rows, strict=True) if row["query"] is None}
@@ -305,17 +277,7 @@ def _store(
 
 
 def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None]) -> Drawable:
-    """Find the documents to label for a finished bake-off.
-
-    Args:
-        contest: its output directory or URL.
-        measure: one that is linear in the labels; the bake-off's first such if None.
-        say: gets a message if the truth has changed since.
-
-    Raises:
-        InputError: there is no finished bake-off.
-        OptionError: the measure is not linear in the labels.
-    """
+    """Find the documents to label for a finished bake-off."""
     refuse_unfinished(contest)
     root = contest.rstrip("/")
     record = read_record(f"{root}/{RUN}")
@@ -336,20 +298,14 @@ def find_in_contest(contest: str, measure: str | None, say: Callable[[str], None
     frame = build_frame(linear[0], {name: rank_run(truth, run) for name, run in runs.items()})
     about = {"contest": contest, "measure": str(linear[0]), "rankers": [*runs]}
     about |= _source(place, digest, options["columns"], pools, options, options_of_run(place))
-    return Drawable(dict(zip(frame.ids, label_sizes(frame).tolist(), strict=True)), about, frame)
+    return Drawable(dict(zip(frame.ids, label_sizes(frame).tolist(), strict=True)), about)
 
 
 def find_in_run(run: str, draw: str, *, pairs: bool) -> Drawable:
     """Find the judged documents of a run of `annotate`, or the pairs that its judges compared.
 
-    Args:
-        run: its output directory or URL.
-        draw: random: all are worth the same; disagreement: those on which grades or votes differ,
-            or else scores are least sure, are worth more, and none less than a tenth of the mean.
-        pairs: whether to find pairs.
-
-    Raises:
-        InputError: there is no finished run, or its judges compared no documents.
+    ``draw`` random: all are worth the same; disagreement: those on which grades or votes differ, or
+    else scores are least sure, are worth more, and none less than a tenth of the mean.
     """
     refuse_unfinished(run)
     if pairs:
@@ -391,12 +347,8 @@ def _source(
 ) -> dict[str, Any]:
     """Return what a sample keeps of its truth and texts, and what the judges were told of queries.
 
-    Args:
-        place: of the truth.
-        digest: of the truth.
-        columns: of the truth.
-        pools: the texts; if there are none, those beside the truth.
-        options: of the bake-off, and of the run that made the truth; the first that tell anything.
+    Without ``pools`` the texts are those beside the truth; ``options`` are of the bake-off and of
+    the run that made the truth, of which the first that tell anything count.
     """
     beside = None if pools else pools_file_of_truth(place)
     wording: dict[str, Any] = {"instructions": None, "show_query": []}

@@ -31,14 +31,7 @@ _LONGEST = 24  # characters that fit on a button on a phone
 
 
 def render_page(queue: LabelQueue, again: str, then: str, token: str) -> tuple[str, str]:
-    """Return the page and the Content-Security-Policy that allows only its own script and style.
-
-    Args:
-        queue: what is judged; its rubric is shown.
-        again: the command that starts the server again.
-        then: the one that uses the labels.
-        token: that the server requires with each answer.
-    """
+    """Return the page and the Content-Security-Policy that allows only its own script and style."""
     rubric, unit = queue.about["rubric"], queue.unit
     choices = [
         {"key": choice.key, "value": choice.value, "name": choice.name}

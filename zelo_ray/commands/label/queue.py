@@ -137,12 +137,7 @@ class LabelQueue:
         return self._show(person, None)
 
     def answer(self, person: str, key: str, value: float | None, note: str) -> dict[str, Any]:
-        """Save an answer, durably, and give the next task.
-
-        Raises:
-            InputError: there is no such task or answer.
-            OSError: the disk does not take it.
-        """
+        """Save an answer, durably, and give the next task."""
         self.save([(self.find(key), person, value, note)])
         return self.next(person)
 

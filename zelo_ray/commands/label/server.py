@@ -42,15 +42,6 @@ def serve_page(queue: LabelQueue, again: str, then: str, port: int = 0) -> Itera
 
     The directory of the labels determines the key, and the port if that is free, so that an open
     page finds the next server.
-
-    Args:
-        queue: gives out tasks, and saves answers; only the thread may use it meanwhile.
-        again: the command that starts the server again, which the page shows.
-        then: the one that uses the labels.
-        port: the only one to use, unless it is 0.
-
-    Raises:
-        OptionError: the port is not available.
     """
     token = _read_token(Path(queue.out))
     runner = web.AppRunner(

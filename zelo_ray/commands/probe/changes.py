@@ -145,11 +145,7 @@ class Sample:
 def draw_sample(
     options: ProbeOptions, probes: Sequence[str], shards: Sequence[str], folder: str
 ) -> Sample:
-    """Draw documents, change them, and write pools to a file of a folder.
-
-    Raises:
-        InputError: the input holds no document, or none can be changed.
-    """
+    """Draw documents, change them, and write pools to a file of a folder."""
     sample, counts = Sample(f"{folder.rstrip('/')}/pools.jsonl"), dict[str, int]()
     for pool in _read_pools(shards):
         if pool is None or pool.query_id in counts:

@@ -40,10 +40,9 @@ class ShiftedJudgment:
 def measure_shifts(judgments: Iterable[ShiftedJudgment]) -> list[Figure]:
     """Measure how far each judge's judgments move under each probe, by judge and probe.
 
-    ``shift`` is the mean over queries of the means over their documents, with a 95% interval over
-    queries, and p of a paired t-test over queries, corrected over all judges and probes (Holm).
-    ``up`` and ``down`` are the shares of documents that moved. ``detectable`` is the shift that
-    would be found with a chance of 80%; NaN if nothing moved, or with too few queries.
+    ``shift`` is a mean over queries with a 95% interval and p of a paired t-test, corrected over
+    all judges and probes (Holm); ``up`` and ``down`` are shares of documents that moved;
+    ``detectable`` would be found with a chance of 80%, NaN if nothing moved.
     """
 
     def place(row: ShiftedJudgment) -> tuple[str, str]:

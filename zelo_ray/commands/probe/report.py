@@ -7,9 +7,8 @@ from typing import Any
 from zelo_ray.commands.probe.changes import PROBES
 from zelo_ray.evaluation.significance import ALPHA, TEST
 from zelo_ray.files.wording import counted, without_passwords
-from zelo_ray.report.demonstration import warn_of_demonstration
 from zelo_ray.report.figures import Row, Shown, cell_of, figures_section
-from zelo_ray.report.model import Cell, Report, Section, table
+from zelo_ray.report.model import Cell, Report, Section, table, warn_of_demonstration
 from zelo_ray.report.results import Results
 
 

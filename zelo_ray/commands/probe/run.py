@@ -38,9 +38,8 @@ from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import RECORDING, Judge, first_error
-from zelo_ray.report.command_lines import command_from_options, sibling_path
+from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.figures import figures_table
-from zelo_ray.report.recorder import fresh_display
 from zelo_ray.report.results import Results, finish
 
 KIND = "probe"
@@ -59,12 +58,7 @@ _ONLY_WHAT_IT_SAYS = (
 
 
 def run(options: ProbeOptions, watch: Watch) -> Results:
-    """Change documents, have them judged, and measure which judges moved.
-
-    Raises:
-        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
-        Stopped: while asking; nothing that was paid for is lost.
-    """
+    """Change documents, have them judged, and measure which judges moved."""
     if options.dry_run:
         with _plan_for_estimate(options, watch) as plan:
             return estimate_jobs({"probe": plan}, options)
@@ -72,30 +66,25 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
     with remove_folders_if_refused(options.out, options.ledger_dir):
         panel = _panel_to_probe(options)
         probes, notes = choose_probes(options)
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        with claim_output(options, watch, KIND):
             salt_of(options.ledger_dir)
             sample, input_notes = _draw(options, probes, options.out, watch)
             plan = make_plan(options, sample.place)
             refuse_other_options(plan, panel)
             started = {"kind": KIND, "options": options.model_dump(mode="json")}
             record_start(options.out, RUN, started)
-        with fresh_display(watch):
-            summary = judge_pools(plan, watch)
-        with fresh_display(watch), claim_output(options, watch, KIND):
+        summary = judge_pools(plan, watch)
+        with claim_output(options, watch, KIND):
             notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
             results = _finish(options, plan, sample, summary, notes)
     if results.record["failing"] and not given.instructions:
-        update = {"instructions": _ONLY_WHAT_IT_SAYS, "out": sibling_path(given.out, "instructed")}
-        results.next_command = command_from_options(given.model_copy(update=update))
+        changes = {"instructions": _ONLY_WHAT_IT_SAYS, "out": sibling_path(given.out, "instructed")}
+        results.next_command = repeat_with(given, **changes)
     return results
 
 
 def _finish(
-    options: ProbeOptions,
-    plan: AnnotateOptions,
-    sample: Sample,
-    summary: Summary,
-    notes: list[str],
+    options: ProbeOptions, plan: AnnotateOptions, sample: Sample, summary: Summary, notes: list[str]
 ) -> Results:
     """Measure judges, and write."""
     names = [judge.name for judge in panel_of(plan, os.environ)]
@@ -122,10 +111,7 @@ def _finish(
     return finish(
         KIND,
         options,
-        {
-            "figures": figures_table(figures),
-            "shifted": table_of(judgments, ShiftedJudgment),
-        },
+        {"figures": figures_table(figures), "shifted": table_of(judgments, ShiftedJudgment)},
         build_report,
         complete=not few and summary.complete and not sample.rejected and not missing,
         is_worse=bool(failing),
@@ -154,11 +140,7 @@ def _plan_for_estimate(options: ProbeOptions, watch: Watch) -> Iterator[Annotate
 
 
 def choose_probes(options: ProbeOptions) -> tuple[list[str], list[str]]:
-    """Return the probes to make, and notes on those that cannot be made.
-
-    Raises:
-        OptionError: a probe that was named is unknown, or cannot be made.
-    """
+    """Return the probes to make, and notes on those that cannot be made."""
     probes, notes = list[str](), list[str]()
     for name in dict.fromkeys(options.probes or PROBES):
         if name not in PROBES:
