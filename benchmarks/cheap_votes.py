@@ -38,9 +38,9 @@ from benchmarks.simulated import (
 from benchmarks.worth import PLAYED, panels_of, world_of, zelo_by_calls
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.fitting.battles import Floats
-from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.fitting.pairs import draw_groups
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.protocols import load_protocol
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import build_panel

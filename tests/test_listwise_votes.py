@@ -24,9 +24,9 @@ from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.pools import Line
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
-from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
 from zelo_ray.fitting.pairs import draw_groups
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.reasons import UnscoredReason

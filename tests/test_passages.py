@@ -19,8 +19,9 @@ from zelo_ray.protocols.passages import (
     select_passages,
     split_passages,
     strip_passage_numbers,
+    truncate_text,
 )
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shorten_document, shown_document
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shown_document
 from zelo_ray.providers.offline import bm25
 from zelo_ray.records import Document
 
@@ -141,8 +142,8 @@ def test_no_document_holds_a_number_of_its_own():
 
 def test_what_fits_is_shown_whole_and_without_the_option_nothing_changes():
     for content in (ANSWER, FILLER):
-        head = shorten_document(Document("d", content, {}), 200)
-        assert shown(content, passages=None) == head
+        head = truncate_text(content, 200 * BYTES_PER_TOKEN)
+        assert shown(content, passages=None).content == head
     assert shown(ANSWER).content == ANSWER
     about = f"title: {ANSWER}\n"
     said = shown(FILLER, metadata={"title": ANSWER}, show_metadata=("title",)).content

@@ -19,7 +19,8 @@ from tests.builders import (
 )
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, shorten_document
+from zelo_ray.protocols.passages import truncate_text
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.records import Document, Failure, Pool, Vote, delimiter_code
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -116,7 +117,7 @@ def test_the_code_follows_from_the_texts():
 )
 @pytest.mark.parametrize("tokens", [16, 17, 18, 19, 100, 1000])
 def test_a_long_document_is_cut_to_the_budget_and_says_so(text, broken, tokens):
-    shown = shorten_document(Document("a", text), tokens).content
+    shown = truncate_text(text, tokens * BYTES_PER_TOKEN)
     kept, mark, rest = shown.partition(" […]")
     assert (mark, rest) == (" […]", "")
     assert text.startswith(kept + (broken if tokens >= 100 else ""))
@@ -126,13 +127,13 @@ def test_a_long_document_is_cut_to_the_budget_and_says_so(text, broken, tokens):
 
 @pytest.mark.parametrize("text", ["a" * 64, "é" * 32, "漢" * 21, "🙂" * 16])
 def test_a_document_that_fits_is_left_alone(text):
-    assert shorten_document(Document("a", text), 16) == Document("a", text)
-    assert shorten_document(Document("a", text + "xx"), 16).content.endswith(" […]")
+    assert truncate_text(text, 64) == text
+    assert truncate_text(text + "xx", 64).endswith(" […]")
 
 
 def test_a_document_without_spaces_is_cut_all_the_same():
-    assert shorten_document(Document("a", "x" * 1000), 16).content == "x" * 58 + " […]"
-    assert shorten_document(Document("a", "word " + "x" * 1000), 16).content.startswith("word xxx")
+    assert truncate_text("x" * 1000, 64) == "x" * 58 + " […]"
+    assert truncate_text("word " + "x" * 1000, 64).startswith("word xxx")
 
 
 def test_metadata_is_shown_where_it_was_asked_for_and_nowhere_else():

@@ -114,10 +114,9 @@ WRONG = {
         "in its system prompt, where a judge would take its text for instructions"
     ),
     f"{{{{query}}}}{ZELO}": "in its system prompt",
-    f"{ZELO}{{{{document_a}}}}": "2 times; once is enough",
     f"{ZELO}{{{{documnt_a}}}}": "did you mean 'document_a'",
     f"{ZELO}{{{{examples}}}}": r"unknown place \{\{examples\}\}",
-    f"{ZELO}\n=== user ===\n": "2 lines '=== user ==='; it takes one",
+    f"{ZELO}\n=== user ===\n": "in its system prompt",
 }
 
 

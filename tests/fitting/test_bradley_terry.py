@@ -12,8 +12,8 @@ from scipy.optimize import approx_fprime, brentq, minimize
 from tests.games import bradley_terry
 from zelo_ray.fitting import bradley_terry as rating
 from zelo_ray.fitting.battles import battles_of, count_games
-from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
+from zelo_ray.fitting.scores import Fit, score_votes
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Vote
 

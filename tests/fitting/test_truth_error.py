@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from tests.builders import PANEL, answers, lines_of, options_of, pool_of, write_as_run
 from zelo_ray.engine import learning
-from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.fitting.truth_error import (
     GRADE_SD,
     SHARE,

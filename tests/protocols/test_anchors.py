@@ -19,16 +19,12 @@ from tests.builders import agreement_of, judge_of, options_of, pool_of
 from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
 from zelo_ray.files.tables import table_of
-from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.protocols import Evidence, anchors, graded
+from zelo_ray.fitting.scores import Fit
+from zelo_ray.protocols import Evidence, Learned, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.grading import grading_question
 from zelo_ray.protocols.questions import Ask
-from zelo_ray.protocols.shared_error import (
-    learn_from_scores,
-    people_grades,
-    shown_example_queries,
-)
+from zelo_ray.protocols.shared_error import learn, people_grades, shown_example_queries
 from zelo_ray.protocols.texts import ShownDocuments
 from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
 
@@ -199,7 +195,7 @@ def test_nor_do_they_say_how_far_scores_of_votes_lie():
         for row in human.to_pylist()
     ]
     for options, queries in ((OWN, 30), (USUAL, 31)):
-        (note, *_) = learn_from_scores([Fit(tuple(scores))], human, options).notes
+        (note, *_) = learn([Fit(tuple(scores))], human, options, Learned()).notes
         assert f"of {queries} queries" in note
 
 

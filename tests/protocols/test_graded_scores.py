@@ -189,7 +189,7 @@ def test_few_human_grades_set_no_scale():
     pools = run_of()
     human = [(grade.query_id, grade.doc_id, 3) for pool in pools for grade in pool[::3]]
     few, many = learn(pools, human=human[: graded.ANCHORS - 1]), learn(pools, human=human[:40])
-    assert few.panel.cuts.tolist() == learn(pools).panel.cuts.tolist()
+    assert few.model.panel.cuts.tolist() == learn(pools).model.panel.cuts.tolist()
     assert f"too few to set the scale by; {graded.ANCHORS}" in few.notes[0]
     assert many.raters[-1].judge == graded.HUMAN
     assert math.isnan(many.raters[-1].weight)

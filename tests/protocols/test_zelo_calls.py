@@ -14,7 +14,7 @@ from zelo_ray.commands import load as load_command
 from zelo_ray.engine import learning
 from zelo_ray.errors import OptionError
 from zelo_ray.files.storage import write_json
-from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.protocols import Evidence, advance, graded, zelo
 from zelo_ray.records import Document, Pool, Vote
 

@@ -24,8 +24,8 @@ from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.votes import read_vote_rows
 from zelo_ray.files.wording import counted, guard_formula
 from zelo_ray.fitting import ratings
-from zelo_ray.fitting.battles import Ints
-from zelo_ray.fitting.ratings import FittedRatings, Unrated, rate
+from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.ratings import Unrated, rate
 from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.model import Cell, Report, Section, table
 from zelo_ray.report.results import Results
@@ -146,10 +146,10 @@ def fit_comparisons(
     for query in _queries(comparisons.table):
         games = _share_among_judges(query) if comparisons.votes else query.games
         rating = rate(games, prior_sd)
-        if rating.reason:
-            unscored[query.query_id] = _describe_reason(rating.reason, query.names)
+        if isinstance(rating, Unrated):
+            unscored[query.query_id] = _describe_reason(rating, query.names)
         else:
-            scores += _ranked(query, rating, options)
+            scores += _ranked(query, *rating, options)
     found = _with_whole_counts(table_of_rows(scores, _SCORES))
     return found if comparisons.queries else found.drop_columns(["query_id"]), unscored
 
@@ -233,7 +233,9 @@ def _few(names: list[str]) -> list[str]:
     return names if len(names) <= 4 else [*names[:3], "…"]
 
 
-def _ranked(query: _Query, rated: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
+def _ranked(
+    query: _Query, rated: Floats, errors: Floats, options: FitOptions
+) -> list[tuple[Any, ...]]:
     """Return the rows of a query's scores: best first, ties by name."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])
@@ -241,8 +243,8 @@ def _ranked(query: _Query, rated: FittedRatings, options: FitOptions) -> list[tu
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
     points, offset = _POINTS[options.scale], _OFFSETS[options.scale]
     # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
-    scores = (np.round(rated.scores, 12) + 0.0) * points + offset
-    errors = (np.round(rated.std_errors, 12) + 0.0) * points
+    scores = (np.round(rated, 12) + 0.0) * points + offset
+    errors = (np.round(errors, 12) + 0.0) * points
     columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
     rows = zip(query.names, *(column.tolist() for column in columns), strict=True)
     ordered = sorted(rows, key=lambda row: (-row[1], row[0]))

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of, count_games, why_unscored
-from zelo_ray.fitting.bradley_terry import MAX_STEPS, Fit, damping, rank_documents
+from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of, count_games
+from zelo_ray.fitting.bradley_terry import MAX_STEPS, damping
+from zelo_ray.fitting.scores import Fit, rank_documents, why_unscored
 from zelo_ray.fitting.truth_error import SHARE
 from zelo_ray.records import Vote
 

@@ -7,18 +7,18 @@ from all of a run how severe and how steady each judge is (Thurstone). One round
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import make_dataclass, replace
 from functools import cache
 from math import isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
 from zelo_ray.fitting.grades import Floats, Ratings
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
 from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind
 from zelo_ray.protocols.grading import CriteriaGrading, Grading, grading_by, grading_question
@@ -50,13 +50,12 @@ def plan(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Iterator
 rounds, count = one_round(plan, grading_question)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedGraders(Learned):
-    """The judges as measured from all grades of a run; ``panel`` is None if no score uses one."""
+class Graders(NamedTuple):
+    """What is learned from all grades of a run: ``panel`` is None if no score uses a fit of it."""
 
-    judges: tuple[str, ...] = ()
+    judges: tuple[str, ...]
     panel: fits.Panel | None = None
-    variances: Mapping[str, float] = field(default_factory=dict)
+    variances: Mapping[str, float] = {}
     """between the judges of a document, for the errors of means: by criterion, "" for the whole"""
 
 
@@ -64,7 +63,7 @@ def learn(
     judgments: Sequence[Sequence[Grade | CriterionGrade]],
     evidence: Evidence,
     options: GradedOptions,
-) -> LearnedGraders:
+) -> Learned:
     """Measure the judges, and with human grades the scale that they share.
 
     Human grades of documents that no judge graded are left out. The others anchor the scale if they
@@ -77,15 +76,17 @@ def learn(
     judgments.sort(key=lambda pool: pool[0].query_id)
     items, ratings, parts = _ratings_by(judgments, judges)
     if not items:
-        return LearnedGraders(judges=judges)
+        return Learned(model=Graders(judges))
     people = people_grades(evidence.human, options)
     ids = [(judgments[number][0].query_id, doc_id) for number, doc_id in items]
     human = np.rint([people.get(each, nan) for each in ids]).clip(0, 3)
-    labels, notes = int(np.isfinite(human).sum()), list[str]()
-    anchor = HUMAN if labels >= ANCHORS else None
-    if labels and not anchor:
-        notes.append(f"{labels} human grades are too few to set the scale by; {ANCHORS} would do")
-    panel, plain = None, options.pooling == "mean"
+    (labelled,) = np.isfinite(human).nonzero()
+    notes, plain = list[str](), options.pooling == "mean"
+    anchor = HUMAN if len(labelled) >= ANCHORS else None
+    if len(labelled) and not anchor:
+        few = f"{len(labelled)} human grades are too few to set the scale by"
+        notes.append(f"{few}; {ANCHORS} would do")
+    panel = None
     try:
         panel = fits.learn_panel(_with_human(ratings, human) if anchor else ratings, anchor)
     except ArithmeticError:
@@ -96,26 +97,27 @@ def learn(
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
         detail = "" if plain else "; scores are mean grades"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
+    used = panel if raters and isfinite(raters[0].spread) and not plain else None
     pooled = _weighted(parts, options) if parts else ratings
-    learned = LearnedGraders(
-        judges=judges,
-        panel=panel if raters and isfinite(raters[0].spread) and not plain else None,
-        variances={n: fits.typical_variance(p) for n, p in {**parts, _WHOLE: pooled}.items()},
-        raters=raters,
-    )
+    variances = {n: fits.typical_variance(p) for n, p in {**parts, _WHOLE: pooled}.items()}
+    model = Graders(judges, used, variances)
     query = np.array([number for number, _ in items])
-    score, error = _pool(learned, pooled)
+    score, error = _pool(model, pooled)
     shared = learn_grades(query, score, np.nan_to_num(error), human)
     if shared.queries:
         word = f"what judges get wrong together is {shared.found:.2f} grades by "
         word += counted(shared.queries, "query", "queries")
         notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
-        learned = replace(learned, shared=shared.value)
-    rows, levels = np.flatnonzero(np.isfinite(human)), fits.LEVELS
-    panel_grades, true = ratings.matrix()[:, rows], human[rows].astype(np.int16)
-    consensus = tuple(grade_consensus(panel_grades, true, query[rows], levels, range(1, levels)))
-    notes += _describe_consensus(consensus)
-    return replace(learned, consensus=consensus, notes=tuple(notes))
+    panel_grades, true = ratings.matrix()[:, labelled], human[labelled].astype(np.int16)
+    cuts = range(1, fits.LEVELS)
+    consensus = tuple(grade_consensus(panel_grades, true, query[labelled], fits.LEVELS, cuts))
+    return Learned(
+        raters=raters,
+        consensus=consensus,
+        notes=(*notes, *_describe_consensus(consensus)),
+        shared=shared.value if shared.queries else None,
+        model=model,
+    )
 
 
 _WHOLE = ""
@@ -147,12 +149,11 @@ def _ratings_by(
     return items, parts.pop(_WHOLE), parts
 
 
-def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats]:
+def _pool(model: Graders, ratings: Ratings) -> tuple[Floats, Floats]:
     """Return the score and the standard error of each document."""
-    if learned.panel:
-        return fits.calibrate(learned.panel, ratings)[:2]
-    variance = learned.variances.get(_WHOLE, nan)
-    return fits.mean(ratings), fits.mean_errors(ratings, variance)
+    if model.panel:
+        return fits.calibrate(model.panel, ratings)[:2]
+    return fits.mean(ratings), fits.mean_errors(ratings, model.variances.get(_WHOLE, nan))
 
 
 def _weighted(parts: Mapping[str, Ratings], options: GradedOptions) -> Ratings:
@@ -196,7 +197,7 @@ def _describe_consensus(found: Iterable[Consensus]) -> list[str]:
 def fit(
     judgments: Sequence[Sequence[Grade | CriterionGrade]],
     options: GradedOptions,
-    learned: LearnedGraders | None = None,
+    learned: Learned | None = None,
 ) -> list[Fit]:
     """Score each document by the panel's grades; human grades set the scale only.
 
@@ -205,10 +206,11 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    items, whole, parts = _ratings_by(judgments, learned.judges)
+    model: Graders = learned.model
+    items, whole, parts = _ratings_by(judgments, model.judges)
     found = list[list[dict[str, Any]]]([] for _ in judgments)
     if items:
-        score, error = _pool(learned, _weighted(parts, options) if parts else whole)
+        score, error = _pool(model, _weighted(parts, options) if parts else whole)
         shared = GRADE_SD if learned.shared is None else learned.shared
         median, majority = fits.median_and_majority(whole)
         disagreement = fits.disagreement(whole)
@@ -225,7 +227,7 @@ def fit(
         }
         for name, part in parts.items():
             columns[f"by_{name}"] = fits.mean(part)
-            columns[f"by_{name}_error"] = fits.mean_errors(part, learned.variances.get(name, nan))
+            columns[f"by_{name}_error"] = fits.mean_errors(part, model.variances.get(name, nan))
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         for (number, doc_id), row in zip(items, values, strict=True):
             found[number].append({"doc_id": doc_id, **dict(zip(columns, row, strict=True))})

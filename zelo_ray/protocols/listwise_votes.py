@@ -13,9 +13,9 @@ from functools import cache
 from itertools import combinations
 from typing import Self
 
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.fitting.pairs import Group, draw_groups, first_turn
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.options import ListwiseOptions
@@ -98,7 +98,7 @@ def fit(
     learned: Learned | None = None,
 ) -> list[Fit]:
     """Fit Plackett-Luce scores, query by query."""
-    return score_orders(judgments, options.prior_sd, shared_error.shared_error(learned))
+    return score_orders(judgments, options.prior_sd, shared_error.share_of(learned))
 
 
 PROTOCOL = Protocol(

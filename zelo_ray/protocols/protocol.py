@@ -20,16 +20,16 @@ from zelo_ray.records import Consensus, Judge, Pool, Rater, Score
 if TYPE_CHECKING:  # help and options need no numpy
     import pyarrow as pa
 
-    from zelo_ray.fitting.bradley_terry import Fit
+    from zelo_ray.fitting.scores import Fit
 
 RECORDED = "recorded"
 """The context in which options are validated that the record of a run holds."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
+_PLAIN = len(fields(Score))
 
 
-def always(options: Any) -> bool:
+def always(options: Any) -> bool:  # noqa: ARG001 - asked of options
     """Return True, whatever the options are."""
-    del options
     return True
 
 
@@ -54,10 +54,9 @@ class Judgments:
     words: Callable[[Any], str] | None = None
     """what the judge said in a row, as text of one or more lines; None: its other fields"""
     as_votes: "Callable[[pa.Table], pa.Table] | None" = None
-    """the rows as votes: query_id, doc_id_a, doc_id_b, judge, preference, swapped; None: they
-    compare nothing"""
+    """the rows as votes: query_id, doc_id_a, doc_id_b, judge, preference, swapped"""
     as_grades: "Callable[[pa.Table], pa.Table] | None" = None
-    """the rows as grades: query_id, doc_id, judge, grade (a number); None: they grade nothing"""
+    """the rows as grades: query_id, doc_id, judge, grade (a number)"""
     columns: tuple[str, ...] = ()
     """the columns that these two read; () for all"""
     counts: bool = True
@@ -90,7 +89,7 @@ class ScoreKind:
     unit: str = "points"
     """what a score is in, as a plural"""
     explain: str | Callable[[Mapping[str, Any]], str] = ""
-    """what a score means, in a sentence or two; or how it follows from the options of the run"""
+    """what a score means; or how that follows from the options of the run"""
     scale: tuple[float, float] | None = None
     """the lowest and the highest score; None: they have no ends, and 0 lies among them"""
     shown: tuple[str, ...] = ("score",)
@@ -107,9 +106,6 @@ class ScoreKind:
         )
 
 
-_PLAIN = len(fields(Score))
-
-
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}" if isfinite(value) else "unknown"
@@ -118,10 +114,9 @@ def _number(value: Any) -> str:
 
 def describe_errors(score: Score) -> str:
     """Return a score's known errors as text: by the panel's own error, and about people."""
-    panel_error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
-    return panel_error + (
-        f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
-    )
+    panel = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
+    people = f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
+    return panel + people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,15 +131,16 @@ class Learned:
     """what a user should know of how it was learned"""
     shared: float | None = None
     """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
+    model: Any = None
+    """what else the protocol's own fit takes"""
 
 
 class Evidence(NamedTuple):
-    """What a protocol learns from beside judgments."""
+    """What a protocol learns from beside judgments: the judges' names, and people's grades."""
 
     judges: Sequence[str]
-    """the names of all that were asked"""
     human: "pa.Table | None" = None
-    """people's grades: query_id, doc_id, relevance"""
+    """query_id, doc_id, relevance"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +149,7 @@ class Ranker:
 
     name: str
     rounds: Callable[[Pool, Sequence[Judge], Any], Rounds]
-    """asks the panel about one pool; gets the pool, the panel and the options"""
+    """asks the panel about one pool, under some options"""
     count: Callable[[Pool, Sequence[Judge], Any], dict[str, int]]
     """how many requests a pool takes of each judge at most, without making them"""
     response_models: tuple[type[BaseModel], ...]
@@ -168,8 +164,7 @@ class Ranker:
     min_documents: int = 1
     """smaller pools are reported, and nothing is asked about them"""
     judges_are_independent: Callable[[Any], bool] = _never
-    """whether, under these options, a judge is asked the same whoever else is on the panel, also in
-    later rounds: then nobody plans for others"""
+    """whether, under these options, a judge is asked the same whoever else is on the panel"""
 
     def judges_in_scope(
         self, judges: Sequence[Judge], panel: Sequence[Judge], options: Any
@@ -190,12 +185,9 @@ class Protocol(Ranker):
     options, and what was learned (None while judgments are missing)"""
     score: ScoreKind
     score_under: Callable[[Any], ScoreKind] | None = None
-    """the kind of scores under the options of a job, with columns of its own; None: always
-    ``score``"""
+    """the kind of scores under the options of a job; None: always ``score``"""
     options: type[AnnotateOptions] = AnnotateOptions
     """those that all protocols have, and its own"""
-    title: str = "Relevance scores of"
-    """of its page, before the number of queries"""
     caution: str = ""
     """what each of its runs, and its page, says to whoever reads the results"""
     coverage_key: Callable[[Any], Hashable | None] = lambda row: getattr(row, "key", None)
@@ -204,8 +196,7 @@ class Protocol(Ranker):
     per_document: bool = False
     """whether every judgment is about one document, and needs no other"""
     learn: "Callable[[Sequence[Sequence[Any]], Evidence, Any], Learned] | None" = None
-    """what the judgments of some queries say of the judges: gets the judgments by query, what else
-    there is to learn from, and the options"""
+    """what the judgments of some queries say of the judges, under some options"""
     learns: Callable[[Any], bool] = _never
     """whether scores under some options need what `learn` learns"""
 
