@@ -86,9 +86,9 @@ def quotient(sums: Floats) -> Floats:
 class RatingMatrix:
     """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
-    ``queries`` is [items], numbers in the order of the query ids. ``weights`` is how many items
-    each one stands for, [items], where those that the first rater judged were drawn with unequal
-    chances; figures of that rater are weighted by them.
+    ``queries`` is [items], in the order of the ids. ``weights`` is how many items each stands
+    for, where those that the first rater judged were drawn with unequal chances; figures of
+    that rater are weighted by them.
     """
 
     raters: tuple[str, ...]

@@ -54,15 +54,14 @@ def decide_gate(
 ) -> list[GateDecision]:
     """Decide for each ranker but the baseline, separately.
 
-    Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
-    Worse: neither, and the upper limit is below 0. The chance of each error is 1 - ``confidence``:
-    to accept a candidate that is worse by the margin, or to reject an equal one. A decision must
-    also hold in .95 of the draws of the labels. A candidate that lacks queries of the baseline
-    cannot pass, as its results on them are unknown.
+    Better: the lower limit of the difference is above 0. Not worse: it is not below
+    -``margin``. Worse: neither, and the upper limit is below 0. The chance of each error is 1 -
+    ``confidence``. A decision must also hold in .95 of the draws of the labels. A candidate
+    that lacks queries of the baseline cannot pass.
 
-    Values and ``answered`` are [rankers, queries], NaN where the ``measure`` is not defined for a
-    query; ``drawn`` are values under draws of the labels; ``labelled`` says by ranker how many
-    queries have labels of people that tell it from the baseline.
+    Values and ``answered`` are [rankers, queries], NaN where the ``measure`` is not defined;
+    ``drawn`` are values under draws of the labels; ``labelled`` says by ranker how many queries
+    have labels of people that tell it from the baseline.
     """
     base = rankers.index(baseline)
     metrics = np.where(answered, values, np.nan)

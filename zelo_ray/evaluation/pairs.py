@@ -131,11 +131,11 @@ def measure_gain(
 def count_needed(differences: Floats, pairs: Floats) -> int:
     """Return how many queries would show the difference seen, at level .05 with power .8.
 
-    ``differences`` say by query on how many more pairs the one is right than the other, of so many
-    ``pairs`` that both judged. The variance of this ratio of sums is that of its residuals (Cochran
-    1977, Sampling Techniques, section 6.4); then n = ((z of .975 + z of .8) sd / difference)^2
-    (Cohen 1988, Statistical Power Analysis, section 2.4). It is 0 with fewer than two queries, or
-    no difference.
+    ``differences`` say by query on how many more of its ``pairs`` the one is right than the
+    other. The variance of this ratio of sums is that of its residuals (Cochran 1977, Sampling
+    Techniques, section 6.4); then n = ((z of .975 + z of .8) sd / difference)^2 (Cohen 1988,
+    Statistical Power Analysis, section 2.4). It is 0 with fewer than two queries, or no
+    difference.
     """
     if len(differences) < 2 or abs(differences.sum()) <= TIE:
         return 0

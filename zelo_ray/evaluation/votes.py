@@ -36,10 +36,10 @@ WITH_TIES, A_OR_NOT, DECIDED = scale_name(3), scale_name(3, A_BETTER), scale_nam
 class VoteTable:
     """Votes as numbers; a pair is two documents of a query, in the order of their ids.
 
-    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote there are
-    the places of its judge and its pair; the sign, 1 if the pair's first document is better, -1 if
-    the second is, and 0 for a tie; which of them was shown first (0: unknown), and which is named
-    A; and the person who cast it, where people count as one judge.
+    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote there
+    are the places of its judge and its pair; the sign, 1 if the pair's first document is
+    better, -1 if the second is, 0 for a tie; which was shown first (0: unknown), and which is
+    named A; and the person who cast it.
     """
 
     query_ids: list[str]

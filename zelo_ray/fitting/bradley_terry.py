@@ -22,21 +22,10 @@ def fit_games(
 ) -> tuple[Floats, Floats]:
     """Fit scores at the maximum of the posterior, with Laplace's standard errors, in logits.
 
-    A query's numbers depend, bit for bit, on its own games alone.
-
-    Args:
-        games: of all queries.
-        sd: of the prior of a score, or of each document's; infinite for the maximum likelihood,
-            which is finite where wins lead from each document to every other.
-        mean: of the prior, [documents]; None for 0.
-        start: scores near the maximum, if any are known.
-
-    Returns:
-        Scores, centred on 0 in each query, and their errors after centring, [documents] each.
-
-    Raises:
-        ValueError: the prior makes no sense.
-        ArithmeticError: the maximum was not reached.
+    ``sd`` is of the prior of a score, or of each document's (infinite: maximum likelihood),
+    ``mean`` its mean, and ``start`` scores near the maximum: [documents]. Scores are centred on
+    0 in each query, and errors are those after centring; they depend, bit for bit, on the
+    query's own games alone. Raise `ArithmeticError` if the maximum was not reached.
     """
     starts, total = games.starts, int(games.sizes.sum())
     width = np.broadcast_to(np.asarray(sd, np.float64), total)

@@ -201,17 +201,11 @@ class Panel:
 def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     """Fit how severe each judge is, and how far its grades can be trusted.
 
-    Maximises the likelihood of all grades with the latents summed out (Bock & Aitkin 1981,
-    Psychometrika 46:443). Judges are taken to err independently, given the latent.
-
-    Args:
-        ratings: grades; units without any do not matter.
-        anchor: the judge, such as people, whose shares of grades calibrated grades have; None: the
-            mean of the judges' shares, by their weights.
-
-    Raises:
-        ValueError: there is no grade.
-        ArithmeticError: the maximum was not reached.
+    Maximise the likelihood of all grades with the latents summed out (Bock & Aitkin 1981,
+    Psychometrika 46:443). Judges are taken to err independently, given the latent. ``anchor``
+    is the judge, such as people, whose shares of grades calibrated grades have; None: the mean
+    of the judges' shares, by their weights. Raise `ArithmeticError` if the maximum was not
+    reached.
     """
     if not ratings.unit.size:
         raise ValueError("there are no grades to learn from")

@@ -63,7 +63,7 @@ def _sum_by_pair(rows: Comparisons) -> Games:
 def _why_unrated(games: Games, prior_sd: float) -> Unrated | None:
     """Return why scores would mean nothing, or be infinite; None where there is no such reason.
 
-    There is no finite maximum likelihood if some items never lost to, or never won against, any of
+    The maximum likelihood is infinite if some items never lost to, or never won against, any of
     the others (Ford 1957, Am. Math. Monthly 64:28).
     """
     if not len(games.i):

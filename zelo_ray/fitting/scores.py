@@ -45,27 +45,15 @@ def score_votes(
 ) -> list[Fit]:
     """Turn the votes of many queries into scores: a fit for each, in the order given.
 
-    A pair counts as one game, shared equally by the judges that answered on it, since judges err
-    together: the sign of a vote is its word, and 0 is half a win for each. A judge that is missing
-    is missing. Documents of one text are one. A fit depends, bit for bit, on the votes and grades
-    of its query alone, and not on their order.
+    A pair counts as one game, shared equally by the judges that answered on it, since judges
+    err together: the sign of a vote is its word, and 0 is half a win for each; ``by_size``, a
+    vote of preference p is (1 + p) / 2 of a win, and errors are too large. Documents of one
+    text are one. A fit depends, bit for bit, on the votes and grades of its query alone, and
+    not on their order. ``share`` is what judges get wrong together: see `fitting.truth_error`.
 
-    With grades, documents without a vote or a grade get no score. Votes link documents; where they
-    leave parts that never met, grades link those that have one, and else the query has no scores.
-    Absolute scores are NaN in a query without grades.
-
-    Args:
-        query_votes: the votes of each query.
-        prior_sd: standard deviation of the prior of a score, in logits.
-        share: what judges get wrong together, of the spread of a query's scores: see
-            `fitting.truth_error`.
-        by_size: whether a vote of preference p is (1 + p) / 2 of a win, whatever its sign. The
-            errors are those of whole wins, and so too large.
-        query_grades: the grades of each query.
-        worth: what they are worth.
-
-    Raises:
-        ValueError: a preference is not in [-1, 1], or the prior makes no sense.
+    With grades, and what they are worth, documents without a vote or a grade get no score.
+    Votes link documents; where they leave parts that never met, grades link those that have
+    one, and else the query has no scores. Absolute scores are NaN in a query without grades.
     """
     more = query_grades or [()] * len(query_votes)
     pools = [merge_copies(*pool) for pool in zip(query_votes, more, strict=True)]
@@ -103,14 +91,9 @@ def rank_documents(
 ) -> list[Fit]:
     """Rank the documents of each query, best first; equal scores by document id.
 
-    Args:
-        battles: the votes.
-        reasons: the queries without scores.
-        query_ids: of all queries.
-        fitted: the scores of all documents of the battles, in their order, and standard errors.
-        share: what judges get wrong together, of the spread of a query's scores.
-        comparisons: what each document's score rests on; None: its votes.
-        shifts: by query, what makes its scores absolute, and the error of that; if there is any.
+    ``fitted`` are the scores of all documents of the battles, and standard errors;
+    ``comparisons`` what each rests on (None: its votes); ``shifts``, by query, what makes its
+    scores absolute, and the error of that.
     """
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     query, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
@@ -176,12 +159,10 @@ def merge_copies(
 ) -> tuple[Sequence[Vote], Sequence[Grade], dict[str, str]]:
     """Return a query's votes and grades with documents of one text as one opponent.
 
-    Votes with one request's key are one answer, given to one prompt: what they show first has one
-    text, and so has what they show second. Such an answer counts once, and one about a text and
-    itself not at all. Grades with one key are of one text, too.
-
-    Returns:
-        The votes, the grades, and by the id of each document with a copy, the first id of its text.
+    Votes with one request's key are one answer, given to one prompt: what they show first has
+    one text, and so has what they show second. Such an answer counts once, and one about a text
+    and itself not at all. Grades with one key are of one text, too. Return also, by the id of
+    each document with a copy, the first id of its text.
     """
     firsts, graded, alike = dict[str, Vote](), dict[str, str](), list[tuple[str, str]]()
     for vote in votes:

@@ -81,11 +81,9 @@ def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHA
 def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> SharedError:
     """Learn su, as a share of the spread of scores, from the order of human grades.
 
-    It is the share under which the orders that people gave are most likely, if document i is above
-    j with probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries count
-    alike, by the mean over their pairs of unequal grades.
-
-    Fewer than 40 queries with usable labels shrink it towards the default.
+    It is the share under which the orders that people gave are most likely, if document i is
+    above j with probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries
+    count alike. Fewer than 40 queries with usable labels shrink it towards the default.
     """
     unit_variance = shared_sd(query, scores, 1.0) ** 2
     factor = 1 - 1 / np.bincount(query)[query] if len(query) else unit_variance

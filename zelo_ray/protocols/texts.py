@@ -72,17 +72,11 @@ def build_request(
 ) -> Request:
     """Render the prompt of a file, or the template in the options that takes its place.
 
-    Args:
-        prompt: the file's name.
-        shown: the pool and its documents as judges see them.
-        judge: who is asked.
-        verdict: the model that an answer must satisfy.
-        doc_ids: the documents that it is about.
-        texts: by place, what comes from outside and stands between markers of the file.
-        blocks: the same, by the name of its markers; they fill the place ``material``.
-        fields: by place, what does not come from outside.
-        written: those of the texts that judges wrote, who may have seen another code.
-        more: other fields of the request, such as ``repeat`` and ``item``.
+    ``texts`` are by place what comes from outside and stands between markers of the file;
+    ``blocks`` the same by the name of its markers, which fill the place ``material``;
+    ``fields`` by place what does not come from outside; ``written`` those texts that judges
+    wrote, who may have seen another code; ``more`` other fields of the request, such as
+    ``repeat`` and ``item``.
     """
     pool, options = shown.pool, shown.options
     query, instructions = shown_query(pool, options.show_query), options.instructions

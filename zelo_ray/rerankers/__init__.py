@@ -72,11 +72,8 @@ def build_rankers(
 ) -> tuple[BakeoffRanker, ...]:
     """Build the rankers of a job, checked as far as possible without any call.
 
-    Scores of a reranker without a version are valid for this run (``run_id``) only.
-
-    Raises:
-        PanelError: a reranker or an option is unknown, or a reranker is named twice, cannot be
-            created, has no key, or has no price although there is a budget.
+    Scores of a reranker without a version are valid for this run (``run_id``) only. Raise
+    `PanelError` for one that cannot be asked.
     """
     specs: dict[str, str] = {}
     for text in options.rerankers:

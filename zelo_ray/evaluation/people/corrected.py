@@ -80,9 +80,9 @@ def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) ->
     """Predict people's gains, [rows], from the panel's grade and the query.
 
     The prediction is isotonic in the grade, as learned from other queries; documents without a
-    grade get their own mean. The mean residual of the *other* labelled documents of the query is
-    added, since people grade some queries higher throughout. If documents of a query were drawn
-    together, that residual would not be independent of the sample, and is left out.
+    grade get their own mean. The mean residual of the *other* labelled documents of the query
+    is added, since people grade some queries higher throughout; if documents of a query were
+    drawn together, it would not be independent of the sample, and is left out.
     """
     predictions, labelled, graded = _panel_gains(frame), ~np.isnan(gain), ~np.isnan(frame.panel)
     if labelled.sum() < FEWEST:
