@@ -1,7 +1,7 @@
 """Processor time to settle a vote: from a recorded reply to rows of the result files.
 
     python -m benchmarks.settling [--before CHECKOUT] [--queries 1000] [--times 3]
-                                  [--protocol zelo] [--without plans|index]
+                                  [--protocol zelo]
 
 Pools of 25 documents of 60 to 160 words, three judges, 300 votes a pool: nothing is called, answers
 of 60 words are made up, a few of them wrapped, cut off or unreadable. `--before` is an earlier
@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.scale.measured import write_pools
+from benchmarks.scale import write_pools
 from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, read_rows, update_index
@@ -48,7 +47,6 @@ def main() -> None:
     given.add_argument("--queries", type=int, default=1_000)
     given.add_argument("--times", type=int, default=3)
     given.add_argument("--protocol", default="zelo")
-    given.add_argument("--without", choices=("plans", "index"), action="append", default=[])
     options = given.parse_args()
     checkouts = [checkout for checkout in (options.before, HERE) if checkout]
     with tempfile.TemporaryDirectory() as folder:
@@ -58,10 +56,6 @@ def main() -> None:
             place.mkdir()
             write_pools(place / "pools.jsonl", options.queries)
             print(run(checkout, "build", place, options.protocol), flush=True)
-            if "index" in options.without:
-                (place / "out/replies/_index.sqlite").unlink(missing_ok=True)
-            if "plans" in options.without:
-                shutil.rmtree(place / "out/plans", ignore_errors=True)
         for _ in range(options.times):
             for number, checkout in enumerate(checkouts):
                 found = run(checkout, "settle", Path(folder, str(number)), options.protocol)
