@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 
 from tests.builders import rows_of
-from tests.test_bakeoff import QUERIES, all_like, measured_of, options_of
+from tests.test_bakeoff import QUERIES
 from zelo_ray.cli import main
-from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.commands.bakeoff.gate import decide_gates, gate_line
-from zelo_ray.errors import OptionError, Stopped
-from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
-from zelo_ray.options import load_options
+from zelo_ray.evaluation.gate import decide_gate, limits
 
 OPTIONS = {"measure": "m", "confidence": 0.95}
 
@@ -88,38 +84,10 @@ def test_a_candidate_that_lacks_queries_does_not_pass():
     assert one(spread(0.03, 0.05), answered=answered[::-1]).verdict == "better"
 
 
-def test_so_many_queries_as_are_told_are_enough():
-    rng = np.random.default_rng(0)
-    needed = queries_needed(rng.normal(0, 0.1, 5000), 0.02, 0.95)
-    assert needed == pytest.approx((1.645 + 0.842) ** 2 * 25, rel=0.05)
-    tries = (one(rng.normal(0, 0.1, needed), 0.02) for _ in range(200))
-    passed = [found.verdict in ("better", "not worse") for found in tries]
-    assert 0.7 < np.mean(passed) < 0.9
-    assert queries_needed(np.zeros(9), 0.0, 0.95) == 0
-
-
 def test_the_level_at_the_margin():
     rng = np.random.default_rng(1)
     found = [one(rng.normal(-0.02, 0.1, 40), 0.02).verdict for _ in range(2000)]
     assert np.mean([verdict in ("better", "not worse") for verdict in found]) < 0.07
-
-
-def test_a_contest_says_a_line_for_each_candidate():
-    arms = {"old": all_like("bacd"), "new": all_like("abcd"), "gone": {}, "bad": all_like("dcba")}
-    options = options_of(baseline="old", margin=0.05)
-    new, bad, gone = map(gate_line, decide_gates(measured_of(arms), None, options))
-    assert new.startswith("GATE pass: new is better than old (nDCG@10 +0.0")
-    assert bad.startswith("GATE fail: bad is worse than old (nDCG@10 -0.")
-    assert gone.startswith("GATE open: not enough data")
-    with pytest.raises(Stopped, match="gone ranked no query"):
-        decide_gates(measured_of(arms), None, options_of(baseline="gone"))
-    assert "about 2,000 queries" in gate_line(one(spread(0.0, 0.3)))
-
-
-def test_the_gate_takes_limits():
-    given = {"truth": "t", "out": "o", "baseline": "b", "confidence": 0.5}
-    with pytest.raises(OptionError, match="confidence"):
-        load_options(BakeoffOptions, given)
 
 
 def write_run(path, name, order):
@@ -153,9 +121,3 @@ def test_exit_status_and_table(files, tmp_path, capsys):
     few = tmp_path / "few.run"
     few.write_text("\n".join(Path(files["new"]).read_text().splitlines()[:16]))
     assert bakeoff(tmp_path / "open", [str(few), files["old"]], "old") == 3
-
-
-def test_a_baseline_that_is_nothing_names_the_arms(files, tmp_path, capsys):
-    assert bakeoff(tmp_path / "out", [files["new"], files["old"]], "odl") == 2
-    assert "did you mean 'old'?" in capsys.readouterr().err
-    assert bakeoff(tmp_path / "out", [files["old"]], "old") == 2

@@ -1,19 +1,18 @@
 """Encoders on this machine: tiny models, made here from nothing and saved to disk."""
 
 import asyncio
-import json
 import os
 import warnings
 
 import numpy as np
 import pytest
 
-from tests.builders import Shelf, ask, request_of
+from tests.builders import Shelf, ask
 from tests.fakes.rerank import rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
-from zelo_ray.providers import Settings, build_panel, load_provider
+from zelo_ray.providers import Settings, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import build_rankers, local
 
@@ -106,43 +105,6 @@ def test_a_bi_encoder_gives_similarities(folders, tmp_path):
     assert np.all(np.abs(scores) <= 1 + 1e-6)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("cross-encoder", "cross"), ("bi-encoder", "bi")])
-def test_blocks_change_nothing_and_a_limit_of_length_does(folders, tmp_path, kind, name):
-    whole = scores_of(kind, folders / name, tmp_path / "whole")
-    blocks = scores_of(kind, folders / name, tmp_path / "blocks", block_size=1)
-    short = scores_of(kind, folders / name, tmp_path / "short", max_length=10)
-    assert blocks == pytest.approx(whole, abs=1e-5)
-    assert short[3] != pytest.approx(whole[3], abs=1e-3)
-
-
-@pytest.mark.parametrize(("kind", "name"), [("cross-encoder", "cross"), ("bi-encoder", "bi")])
-def test_all_cores_compute(folders, kind, name):
-    """Ray's actors begin with one thread each; torch counts for each thread of ours apart."""
-    import torch
-
-    spec, own = f"e={kind}:{folders / name}", {"reranker_options": {"e": {"device": "cpu"}}}
-    (arm,) = build_rankers(
-        BakeoffOptions(truth="t", out="o", rerankers=(spec,), **own), {}, run_id="run"
-    )
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        getattr(local, f"_load_{kind.replace('-', '_')}")(arm.judge)
-        assert torch.get_num_threads() == os.cpu_count()
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_a_second_run_computes_nothing_until_the_model_changes(folders, tmp_path):
-    spec = f"cross-encoder:{folders / 'cross'}"
-    first = rank([POOL], tmp_path, {}, spec)
-    again = rank([POOL], tmp_path, {}, spec, run_id="again")
-    assert (len(first.books), len(again.books)) == (1, 1)
-    assert first.books[0].dollars == 0
-    os.utime(folders / "cross" / "config.json", (1, 1))
-    assert len(rank([POOL], tmp_path, {}, spec, run_id="third").books) == 2
-
-
 def test_a_model_of_several_numbers_is_no_reranker(folders, tmp_path):
     found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{folders / 'three'}")
     assert found.failures["q1"].status == "invalid"
@@ -232,47 +194,9 @@ def test_encoders_vote_by_the_order_of_their_scores(folders, tmp_path, fields):
             assert np.sign(vote.preference) == np.sign(gap)
 
 
-def test_the_size_of_an_encoders_vote_follows_from_its_slope(folders):
-    name = f"cross-encoder:{folders / 'cross'}"
-    found = {}
-    for slope in (None, 0.5, 2.0):
-        (judge,) = build_panel((name,), {name: {"device": "cpu", "slope": slope}}, {})
-        request = request_of(judge=judge, query=POOL.query, documents=POOL.documents[::2])
-        connection = load_provider("cross-encoder").connect(Settings())
-        answer = asyncio.run(connection.send(request))
-        found[slope] = np.arctanh(np.clip(json.loads(answer.text)["preference"], -0.999, 0.999))
-    assert found[None] == pytest.approx(found[0.5])
-    assert abs(found[2.0]) > abs(found[0.5])
-
-
 def test_an_encoder_gives_no_grade_and_no_reasons(folders, tmp_path):
     name = f"cross-encoder:{folders / 'cross'}"
     given = {"judges": (name,), "judge_options": {name: {"device": "cpu"}}}
     asker = ask([POOL], tmp_path, {}, protocol="graded", **given)
     assert {row.status for row in asker.books} == {"failed"}
     assert "they give no grades" in asker.books[0].reason
-
-
-def test_a_judge_knows_its_model_by_the_models_files(folders, tmp_path):
-    name = f"cross-encoder:{folders / 'cross'}"
-    (judge,) = build_panel((name,), {}, {})
-    assert judge.options["version"] == local.fingerprint_of(judge)
-    (mine,) = build_panel((name,), {name: {"version": "mine"}}, {})
-    assert mine.options["version"] == "mine"
-    with pytest.raises(PanelError, match="no such folder"):
-        build_panel((f"cross-encoder:{tmp_path}/none",), {}, {})
-    with pytest.raises(PanelError, match="name a model: cross-encoder:FOLDER"):
-        build_panel(("cross-encoder",), {}, {})
-    with pytest.raises(PanelError, match="which judges nothing"):
-        build_panel(("cohere:rerank-v4",), {}, {})
-
-
-def test_two_documents_of_one_text_are_a_tie(folders):
-    name = f"cross-encoder:{folders / 'cross'}"
-    (judge,) = build_panel((name,), {name: {"device": "cpu"}}, {})
-    connection = load_provider("cross-encoder").connect(Settings())
-    for text in TEXTS:
-        same = (Document("a", text), Document("b", text))
-        request = request_of(judge=judge, query=POOL.query, documents=same)
-        answer = asyncio.run(connection.send(request))
-        assert json.loads(answer.text)["preference"] == 0

@@ -1,7 +1,6 @@
 """Ratings from anybody's comparisons, against figures that others published and other programs."""
 
 import csv
-import math
 from random import Random
 
 import choix
@@ -119,17 +118,6 @@ def test_half_wins_are_a_binomial_regression():
     np.testing.assert_allclose(found, errors, atol=1e-8)
 
 
-def test_a_wide_prior_is_none_and_elo_is_the_same_in_points():
-    plain = by_item(scores_of(baseball(), mle=True))
-    for item, each in by_item(scores_of(baseball(), prior_sd=1e5)).items():
-        assert each == pytest.approx(plain[item], abs=1e-6)
-    elo = by_item(scores_of(baseball(), mle=True, scale="elo"))
-    for item, (score, error) in plain.items():
-        assert elo[item] == pytest.approx(
-            (1000 + 400 * math.log10(math.exp(score)), 400 * math.log10(math.exp(error)))
-        )
-
-
 # What has no finite scores
 
 
@@ -143,12 +131,6 @@ def test_what_has_no_finite_maximum_is_told_and_has_one_with_a_prior(capsys, tmp
     assert len(err.splitlines()) == 1
     assert "no finite maximum likelihood" in err
     assert "prior" in err
-
-
-def test_items_that_never_met_have_no_scores():
-    rows = [{"a": "x", "b": "y", "win": 1}, {"a": "z", "b": "w", "win": 1}]
-    with pytest.raises(InputError, match="2 parts that never met: w, z; x, y"):
-        scores_of(rows)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -208,12 +190,6 @@ def test_votes_are_fitted_as_annotate_does(seed):
     own = [[v for v in votes if v.query_id == q] for q in sorted({v.query_id for v in votes})]
     wanted = pd.DataFrame([score for fit in score_votes(own) for score in fit.scores])
     pd.testing.assert_frame_equal(found, wanted[list(found)], rtol=0, atol=1e-9)
-
-
-def test_the_order_of_rows_changes_no_bit():
-    rows = votes_of(1)
-    one = scores_of(rows).to_arrow()
-    assert one.equals(scores_of(Random(2).sample(rows, len(rows))).to_arrow())
 
 
 def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():

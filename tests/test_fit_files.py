@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.games import baseball, citations, run, scores_of, write
+from tests.games import citations, run, scores_of, write
 from zelo_ray import cli, fit
 from zelo_ray.errors import InputError, OptionError
 
@@ -57,19 +57,6 @@ def test_queries_are_fitted_each_by_itself_and_what_has_no_scores_is_named(tmp_p
     assert re.search(r"JRSS-B +1\.0589 +0\.0530", out)
 
 
-def test_the_terminal_shows_what_was_fitted(tmp_path, capsys):
-    path = write(tmp_path / "baseball.csv", baseball())
-    words = (path, "--mle")
-    status, out, _ = run(capsys, *words)
-    assert status == 0
-    lines = out.splitlines()
-    assert lines[0].endswith(" maximum likelihood, in logits")
-    assert lines[4].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
-    assert lines[5].split() == ["1", "Milwaukee", "0.5312", "0.2074", "78", "50"]
-    named = ("--columns", "a=home.team", "b=away.team", "a_wins=home.wins", "b_wins=away.wins")
-    assert run(capsys, *words, *named)[1].splitlines()[:-1] == lines[:-1]
-
-
 @pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "parquet", "csv.gz"])
 def test_scores_are_written_as_the_name_says(tmp_path, capsys, kind):
     path, out = write(tmp_path / "a.csv", citations()), tmp_path / f"scores.{kind}"
@@ -84,14 +71,6 @@ def test_scores_are_written_as_the_name_says(tmp_path, capsys, kind):
     wanted = scores_of(citations(), mle=True, out=tmp_path / f"same.{kind}").to_pandas()
     pd.testing.assert_frame_equal(read(out), wanted, check_dtype=False)
     pd.testing.assert_frame_equal(read(tmp_path / f"same.{kind}"), wanted, check_dtype=False)
-
-
-def test_rows_without_an_answer_are_counted_and_left_out(tmp_path, capsys):
-    rows = [*citations(), {"winner": "JASA", "loser": "JASA", "Freq": None}]
-    status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle")
-    assert status == 0
-    assert "1 row without an answer left out" in out
-    assert "1.0589" in out
 
 
 PQ, AB = {"winner": "p", "loser": "q"}, {"a": "p", "b": "q"}
@@ -145,44 +124,6 @@ def test_one_odd_winner_is_named_and_turns_no_other_row(capsys, case, line):
     assert f"{path.name}:{line}:" in err
 
 
-@pytest.mark.parametrize(
-    ("winners", "row"),
-    [
-        (["x", "y"] * 250 + ["X"], 501),
-        (["x", "y", "model_b", "x", "tie"], 3),
-        (["left", "right", "tie", "tie", "x", "left"], 5),
-        (["tie", "tie", "tie", "left", "z"], 5),
-    ],
-)
-def test_the_row_that_is_not_as_the_others_is_named(winners, row):
-    rows = [{"left": "x", "right": "y", "winner": winner} for winner in winners]
-    with pytest.raises(InputError, match=f":{row}: the winner"):
-        scores_of(rows)
-
-
-def test_a_row_that_reads_in_two_ways_is_refused_where_columns_are_named():
-    rows = [{"a": f"{n}", "b": f"{n + 1}", "winner": "1"} for n in range(5, 9)]
-    assert scores_of(rows).to_pandas().doc_id.tolist() == ["5", "6", "7", "8", "9"]
-    with pytest.raises(InputError, match=r":5: .* may be a column"):
-        scores_of([*rows, {"a": "2", "b": "1", "winner": "1"}])
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("none.csv", None, "no such file"),
-        ("a.csv", "winner,loser\nx,y\nx\n", "a.csv:3: has 1 column, but the header has 2"),
-        ("a.jsonl", '{"winner": "x", "loser": "y"}\n{"winner"\n', "a.jsonl:2: is not valid JSON"),
-        ("a.csv", "", "holds no comparisons that say who won; it is an empty file"),
-        ("a.csv", "winner,loser\n", "it has no comparisons"),
-    ],
-)
-def test_a_place_that_cannot_be_read_is_told(tmp_path, capsys, name, text, says):
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    assert says in run(capsys, tmp_path / name)[2]
-
-
 FORMULAS = ('=HYPERLINK("http://127.0.0.1","x")', "+x", "-x", "@x", "\uff1dx", "=x", "'=x", "''=x")
 PLAIN = ("-1.5", "+3", "-.5e-3", "'x", "a=b", "x")
 
@@ -200,12 +141,3 @@ def test_no_name_in_a_table_for_people_is_taken_for_a_formula_and_all_come_back(
     back = [line.split() for line in qrels.read_text().splitlines()]
     assert {doc_id for _, _, doc_id, _ in back} == {*names}
     assert {query_id for query_id, *_ in back} == {"=q"}
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_names_in_a_file_for_machines_stay_as_they_are(tmp_path, kind):
-    rows = [{"winner": a, "loser": b} for a in FORMULAS for b in FORMULAS if a is not b]
-    out = tmp_path / f"ratings.{kind}"
-    assert cli.main(["fit", str(write(tmp_path / "games.csv", rows)), "--out", str(out)]) == 0
-    table = pd.read_parquet(out) if kind == "parquet" else pd.read_json(out, lines=True)
-    assert {*table.doc_id} == {*FORMULAS}

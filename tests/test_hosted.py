@@ -6,7 +6,6 @@ from tests.builders import MachineBudget
 from tests.fakes.rerank import Rerankers, pool, rank, worth
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import price
-from zelo_ray.reasons import StopReason
 from zelo_ray.records import Document, Judge, Pool, Usage
 
 POOL = pool()
@@ -65,16 +64,6 @@ def test_a_server_named_by_its_url_gets_its_own_key_or_none(server, ask):
     assert found.scores == WORTHS
 
 
-def test_a_second_run_asks_nothing(server, ask):
-    pools = [pool(query_id=f"q{i}") for i in range(5)]
-    first = ask("cohere:m", pools, out="kept")
-    assert len(server.journal) == 5
-    again = ask("cohere:m", pools, out="kept", run_id="again")
-    assert (again.scores, server.journal) == (first.scores, [])
-    ask("cohere:other", pools, out="kept", run_id="third")
-    assert len(server.journal) == 5
-
-
 # Faults
 
 
@@ -95,12 +84,6 @@ def test_an_error_is_known_by_its_status_whatever_its_body_is(ask, body):
     assert (found.scores, tally.throttled, tally.retries) == (WORTHS, 1, 3)
     found = ask(faults=[(401, body)])
     assert "set JINA_API_KEY" in found.asker.disabled["jina:m"].message
-
-
-def test_a_response_without_rows_is_tried_again(server, ask):
-    for text in ("<html>busy</html>", "{}", "[]", '{"results": [7]}', "null"):
-        assert ask(faults=[text]).scores == WORTHS
-        assert len(server.journal) == 2
 
 
 def test_what_a_server_refuses_is_a_failure_of_that_query(server, ask):
@@ -165,13 +148,6 @@ def test_a_large_pool_is_asked_in_parts_and_stands_or_falls_together(server, ask
     assert (found.scores, len(found.failures["q1"].doc_ids)) == ({}, 2500)
 
 
-def test_no_document_is_cut_unless_it_is_asked_for(server, ask):
-    long = Pool("q1", "what?", (Document("d0", "word " * 5000), Document("d1", "short")))
-    for fields, lengths in (({}, [25000, 5]), ({"document_tokens": 100}, [393, 5])):
-        ask("cohere:m", [long], **fields)
-        assert [len(text) for text in server.journal[0]["body"]["documents"]] == lengths
-
-
 # Money
 
 
@@ -191,25 +167,6 @@ def test_what_is_billed_stands_in_the_books(server, ask):
     assert (row.dollars, row.searches) == (pytest.approx(0.004), 2)
     (row,) = ask(prices={"jina:m": {"input": 1.0, "output": 0.0}}).books
     assert row.dollars is None, "nobody knows how many tokens they are"
-
-
-def test_gateways_may_bill_as_cohere_does(server, ask):
-    for units, searches in ((3, 3), (2.5, 3), (float("inf"), 1), (None, 1)):
-        server.told = lambda _, units=units: {
-            "meta": units and {"billed_units": {"search_units": units}}
-        }
-        found = ask(f"v=rerank:m@{server.url}/vllm/v1", prices={"v": {"search": 2.0}})
-        assert found.scores == WORTHS
-        assert [row.dollars for row in found.books] == [pytest.approx(searches * 0.002)]
-
-
-def test_a_budget_holds(ask):
-    pools, prices = [pool(query_id=f"q{i}") for i in range(40)], {"input": 1000.0, "output": 0}
-    fields = {"max_usd": 2.0, "prices": {"jina:m": prices}, "budget": MachineBudget(2.0)}
-    found = ask("jina:m", pools, **fields)
-    assert 0 < sum(row.dollars for row in found.books) <= 2.0
-    assert 0 < len(found.scores) == 40 - len(found.failures) < 40
-    assert found.asker.disabled["jina:m"].code is StopReason.BUDGET
 
 
 def sized(query, text, sizes):

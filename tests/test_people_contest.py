@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import rows_of
 from tests.contests import framed, world
-from zelo_ray import bakeoff, load_run
+from zelo_ray import load_run
 from zelo_ray.cli import main
 from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.bakeoff.people import LabelledFrame, with_design
@@ -228,13 +228,6 @@ def test_a_new_ranker_needs_labels_of_its_own(contest):
         assert (got.design, got.refused[:2]) == (way, "" if way else "9 ")
 
 
-def test_people_correct_the_gate(contest):
-    status, _, [gate] = contest.run(None, *GATE)
-    assert (status, gate["verdict"], gate["estimate"]) == (0, "better", "panel")
-    status, _, [gate] = contest.run(contest.labels(lambda grade: 3 - grade), *GATE)
-    assert (status, gate["verdict"], gate["estimate"]) == (4, "worse", "corrected")
-
-
 def test_few_deciding_labels_leave_close_rankers_open(contest):
     """A third ranker takes the labels; of two that are close they tell nothing."""
     arms, words = ("a", "near", "b"), ("--baseline", "near", "--margin", "0.05")
@@ -245,36 +238,3 @@ def test_few_deciding_labels_leave_close_rankers_open(contest):
     unknown, known = (rows[SCALED, "corrected", "a", other]["p"] for other in ("near", "b"))
     assert np.isnan(unknown)
     assert known < 0.05
-
-
-def test_label_tells_when_labels_are_too_few(contest, tmp_path):
-    given = {"runs": "abc", "measures": ["P@1"]}
-    contest.run(**given)
-    for labels in (30, 200):
-        lines = []
-        options = {"contest": str(contest.out), "labels": labels, "say": lines.append}
-        contest.run(contest.sample(tmp_path / f"{labels}", **options), **given)
-        p = [row["p"] for key, row in contest.figures().items() if key[1] == "corrected"]
-        assert np.isnan(p).all() == any("too few" in line for line in lines) == (labels == 30)
-        codes = {warn.code for warn in load_run(contest.out).report.warnings}
-        assert "few_labels" in codes or labels == 200
-
-
-def test_documents_without_an_answer_are_missing_by_chance(contest):
-    """The others stand for more: else their chances would not fit."""
-    rows = pd.read_csv(contest.drawn(160))
-    rows.loc[rows.index % 3 > 0, "grade"] = np.nan
-    _, told, _ = contest.run(contest.write(rows))
-    assert (told["design"], told["labels"], told["cannot_say"]) == ("drawn", 54, 106)
-
-
-def test_labels_may_be_a_frame_in_python(contest, tmp_path):
-    found = bakeoff(
-        truth=str(contest.folder / "panel.qrels"),
-        runs=[str(contest.folder / f"{name}.run") for name in "ab"],
-        human=pd.read_csv(contest.labels()),
-        measures=["nDCG@5"],
-        out=str(tmp_path / "out"),
-        progress=None,
-    )
-    assert [row["estimate"] for row in found.comparisons] == ["panel", "people", "corrected"]

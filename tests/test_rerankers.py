@@ -12,9 +12,8 @@ from tests.fakes.rerank import pool, rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import load_options
-from zelo_ray.protocols.rankers import Order, Scores
-from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, load_provider
-from zelo_ray.providers.registry import ENCODERS
+from zelo_ray.protocols.rankers import Scores
+from zelo_ray.providers import Settings, load_provider
 from zelo_ray.records import Document
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers, custom
 from zelo_ray.rerankers.answers import answer_of, failed_answer
@@ -163,13 +162,6 @@ def test_what_is_no_reranker_is_refused():
         arms("wave:score")
 
 
-def test_no_reranker_is_on_a_panel():
-    for name in set(RERANKERS) - set(ENCODERS):
-        with pytest.raises(PanelError, match="judges nothing"):
-            build_panel((f"{name}:m",), {}, {})
-    assert [judge.provider for judge in build_panel((), {}, KEYS)] == ["openai"]
-
-
 def test_options_are_by_the_name_of_the_arm():
     fields = {
         "reranker_options": {"a": {"documents": 10}, "b": {"max_output_tokens": 99}},
@@ -215,14 +207,6 @@ def test_options_that_cannot_be_are_refused():
         assert word in refused(f"a={spec}", reranker_options={"a": options})
 
 
-def test_documents_are_whole_but_in_prompts():
-    for spec in ("cohere:m", "listwise:openai:m", "pointwise:openai:m"):
-        for fields, tokens in (({}, 2000), ({"document_tokens": 99}, 99)):
-            (arm,) = arms(spec, **fields)
-            shown = asking_options(arm, options_of(spec, **fields)).document_tokens
-            assert shown == tokens or (spec == "cohere:m" and not fields and shown > 2**32)
-
-
 def test_a_budget_needs_prices_and_limits():
     assert "that of a is unknown" in refused("a=jina:m", "bm25", max_usd=1.0)
     assert arms("a=jina:m", max_usd=1.0, prices={"a": {"search": 1.0}})
@@ -248,13 +232,6 @@ def test_every_way_to_write_one_works(tmp_path):
         spec, options = f"a=own_rerankers:{name}", {"a": {"scale": -2.0}}
         found = rank([POOL], tmp_path / f"-{name}", {}, spec, reranker_options=options)
         assert found.scores["q1"] == {doc_id: -2 * value for doc_id, value in WORTHS.items()}
-
-
-def test_a_class_is_made_only_where_it_is_asked(tmp_path):
-    assert arms("own_rerankers:Broken")
-    found = own("Broken", tmp_path)
-    assert list(found.asker.disabled) == ["custom:own_rerankers:Broken"]
-    assert found.scores == {}
 
 
 def test_whatever_it_does_is_a_failure_of_that_query(tmp_path):
@@ -285,13 +262,6 @@ def test_one_that_hangs_is_left_and_holds_up_no_other(tmp_path):
     found = own("stuck", tmp_path / "stuck", THREE, timeout=0.7)
     assert [failure.reason for failure in found.failures.values()] == ["TimeoutError"]
     assert len(found.scores) == 2
-
-
-def test_plain_functions_are_called_one_at_a_time(tmp_path):
-    pools = [pool(query_id=f"q{i}") for i in range(12)]  # which take 1.2 s
-    fields = {"limits": {"own_rerankers:alone": {"concurrency": 64}}, "timeout": 0.8}
-    found = own("alone", tmp_path, pools, **fields)
-    assert (len(found.scores), found.failures) == (12, {})
 
 
 def test_many_queries_are_in_an_asynchronous_one_at_once():
@@ -344,23 +314,3 @@ def test_scores_are_numbers_one_for_each_document():
     wrong = ([1], [1, None], [1, float("inf")], [1, "2"], [[1], [2]], [1, 10**400], 7, None)
     for scores in (*wrong, "12", b"12", {0: 1.0, 1: 2.0}, {1.0, 2.0}):
         assert answer_of(scores, 2).status == "invalid", scores
-
-
-def test_lexical_rerankers_score_a_whole_pool_and_answer_nothing_else(tmp_path):
-    texts = (
-        "Our bakery opens at seven.",
-        "To reset the garage door opener, hold its learn button.",
-        "The garage door is red.",
-        "",
-    )
-    documents = tuple(Document(f"d{i}", text) for i, text in enumerate(texts))
-    question = type(POOL)("q1", "How do I reset my garage door opener?", documents)
-    for name in ("bm25", "chargram", "likelihood"):
-        found = rank([question], tmp_path / name, {}, name)
-        scores = found.scores["q1"]
-        assert sorted(scores, key=scores.get, reverse=True)[:2] == ["d1", "d2"]
-        assert found.books[0].dollars == 0
-    judge = judge_of("offline:bm25")
-    request = request_of(judge=judge, response_model=Order, documents=documents[:1])
-    with pytest.raises(Refused):
-        asyncio.run(load_provider("offline").connect(Settings()).send(request))

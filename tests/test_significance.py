@@ -266,15 +266,3 @@ class TestContest:
         assert [(r.measure, (r.run_a, r.run_b)) for r in rows] == [*product("mn", pairs)]
         assert [r.p_holm for r in rows] == pytest.approx(holm(np.array([r.p for r in rows])))
         assert [r.difference for r in rows] == pytest.approx([r.mean_a - r.mean_b for r in rows])
-
-
-def test_measures_that_cannot_tell_arms_apart_cost_the_others_nothing():
-    rng = np.random.default_rng(3)
-    values = {"nDCG@10": rng.random((3, 40)), "Judged@10": np.ones((3, 40))}
-    alone = evaluate_rankers(
-        {"nDCG@10": values["nDCG@10"]}, np.ones((3, 40), bool), list("abc"), **OPTIONS
-    )
-    both = evaluate_rankers(values, np.ones((3, 40), bool), list("abc"), **OPTIONS)
-    corrected = [[c.p_holm for c in found if c.measure == "nDCG@10"] for _, found in (alone, both)]
-    assert corrected[0] == corrected[1]
-    assert {c.p_holm for c in both[1] if c.measure == "Judged@10"} == {1.0}

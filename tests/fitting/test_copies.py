@@ -65,16 +65,6 @@ def test_copies_shown_in_either_order_and_met_with_each_other():
         )
 
 
-def test_votes_of_no_request_or_of_different_requests_are_as_ever():
-    """Rows from elsewhere have no key, or any: they say nothing about texts."""
-    rows = [("a", "b", -1.0), ("a", "c", -1.0), ("b", "c", -1.0), ("c", "d", 1.0)]
-    plain = score_votes([[vote(*row, key="") for row in rows]])
-    assert score_votes([[vote(*row, key="k") for row in rows]]) == plain
-    keyed = [vote(*row, key=key_of(n)) for n, row in enumerate(rows)]
-    assert score_votes([keyed]) == plain
-    assert len(by_document(score_votes([keyed]))) == 4
-
-
 @pytest.mark.parametrize("pool", ["one text", "two"])
 def test_a_pool_of_copies_alone_still_has_scores_of_all(pool):
     ids = [("a", "b"), ("a", "c"), ("b", "c")]

@@ -174,12 +174,6 @@ def test_grades_link_parts_that_never_met_and_place_what_has_no_vote():
     assert [row.doc_id for row in alone.scores] == [*"abcde"]
 
 
-def test_a_query_without_grades_has_scores_and_no_absolute_ones():
-    (fit,) = score([[vote_of("a", "b", -1.0)]], [[]], WORTH)
-    assert [row.doc_id for row in fit.scores] == ["a", "b"]
-    assert all(np.isnan([row.absolute_score, row.absolute_error]).all() for row in fit.scores)
-
-
 def test_copies_of_a_text_share_one_score_and_its_grades_count_once():
     key = "0123456789abcdef" * 2
     votes = [vote_of("a", "c1", -1.0, key=key), vote_of("a", "c2", -1.0, key=key)]

@@ -1,6 +1,5 @@
 """Worked examples for grades: those that come along, those of a user or of a query of the input."""
 
-import json
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -10,45 +9,23 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import agreement_of, judge_of, options_of, pool_of
+from tests.builders import options_of
 from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
-from zelo_ray.files.tables import table_of
 from zelo_ray.fitting.scores import Fit
 from zelo_ray.protocols import Evidence, Learned, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
-from zelo_ray.protocols.grading import grading_question
-from zelo_ray.protocols.questions import Ask
-from zelo_ray.protocols.shared_error import learn, people_grades, shown_example_queries
-from zelo_ray.protocols.texts import ShownDocuments
+from zelo_ray.protocols.shared_error import learn, people_grades
 from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
 SET = f"query: a question\ngrades:\n{GRADES}"
 OF_EVEN = f"query_id: even\n{SET}"
-
-
-def test_domains_have_four_short_documents_that_no_length_tells_apart():
-    expected = "web science health law finance software shopping support"
-    assert set(expected.split()) <= set(anchors.DOMAINS)
-    sets = [load_anchors(domain)[0].grades for domain in anchors.DOMAINS]
-    texts = [[grades[g].document for g in range(4)] for grades in sets]
-    assert len({text for each in texts for text in each}) == 4 * len(texts), "no text twice"
-    for grades in sets:
-        assert max(len(example.document.split()) for example in grades.values()) < 60
-        for example in grades.values():
-            assert len(example.reason.split()) < 25
-    lengths = np.array([[*map(len, each)] for each in texts])
-    assert (lengths.max(axis=1) < 1.25 * lengths.min(axis=1)).all()
-    assert lengths.mean(axis=0).max() < 1.15 * lengths.mean(axis=0).min()
-    for extreme in (lengths.argmin(axis=1), lengths.argmax(axis=1)):
-        assert np.bincount(extreme).max() <= 4
 
 
 def test_a_text_of_ones_own_is_read():
@@ -136,17 +113,6 @@ def test_whatever_examples_hold_stays_quoted(texts, query):
     assert all(line == "" or line.startswith(starts) for line in lines)
 
 
-def test_other_examples_are_other_questions():
-    pool, keys = pool_of(), set()
-    for text in ("web", SET, SET.replace("because 3", "because of 3")):
-        options = options_of(protocol="graded", anchors=text)
-        asked = Ask(judge_of(), (pool.documents[0].id,))
-        request = grading_question(asked, ShownDocuments(pool, options)).request
-        keys.add(request.key)
-        assert ("> text 3" in request.user) == (text != "web")
-    assert len(keys) == 3
-
-
 # A query of the input whose documents are the examples measures no judge
 
 OWN, USUAL = (options_of(protocol="graded", anchors=text) for text in (OF_EVEN, "web"))
@@ -197,31 +163,3 @@ def test_nor_do_they_say_how_far_scores_of_votes_lie():
     for options, queries in ((OWN, 30), (USUAL, 31)):
         (note, *_) = learn([Fit(tuple(scores))], human, options, Learned()).notes
         assert f"of {queries} queries" in note
-
-
-@pytest.mark.parametrize(
-    ("more", "ids"),
-    [
-        ({}, {"even"}),
-        ({"calls_per_document": 4}, {"even"}),
-        ({"calls_per_document": None}, set()),
-        ({"criteria": ["right"]}, set()),
-    ],
-)
-def test_battles_alone_and_criteria_show_no_examples(more, ids):
-    assert shown_example_queries({"anchors": OF_EVEN, **more}) == ids
-
-
-def test_agree_leaves_that_query_out(tmp_path):
-    grades, human = judged()
-    (tmp_path / "out").mkdir()
-    graded_rows = table_of([row for pool in grades for row in pool], Grade)
-    pq.write_table(graded_rows, tmp_path / "out" / "grades.parquet")
-    rows = [f"{r['query_id']} 0 {r['doc_id']} {r['relevance']}\n" for r in human.to_pylist()]
-    people = tmp_path / "people.txt"
-    people.write_text("".join(rows))
-    for options, queries in ((USUAL, 31), (OWN, 30)):
-        record = {"options": options.model_dump(mode="json")}
-        (tmp_path / "out" / "run.json").write_text(json.dumps(record))
-        figures = agreement_of(tmp_path / "out", "--human", people).rows("figures", what="kappa")
-        assert {row["queries"] for row in figures if "human" in row["against"]} == {queries}

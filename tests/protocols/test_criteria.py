@@ -3,13 +3,10 @@
 import json
 import math
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
     Shelf,
-    agreement_of,
     lines_of,
     options_of,
     play,
@@ -20,7 +17,6 @@ from tests.builders import (
     write_as_run,
 )
 from tests.test_prompts import first_round
-from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import changed_prompt_options
 from zelo_ray.protocols import graded
 from zelo_ray.protocols.grading import grading_by, weighted_mean
@@ -173,50 +169,3 @@ def test_scores_have_a_column_and_an_error_for_each_criterion(tmp_path):
     line = json.loads((tmp_path / "annotated.jsonl").read_text().splitlines()[0])
     assert line["documents"][1]["by_relevance"] == 1.5
     assert len(rows_of(tmp_path, "criteria")) == 2 * len(rows_of(tmp_path, "grades")) == 28
-
-
-def test_the_error_is_that_of_the_weighted_means_before_they_are_rounded(tmp_path):
-    """Judges that differ within one step of the whole grade differ nevertheless."""
-
-    def near(request):
-        return answer(relevance=2, freshness=2 + (request.judge.provider == "anthropic"))
-
-    row, *_ = judged(tmp_path, [pool_of(query_id=f"q{n}") for n in range(6)], near)
-    assert {grade["grade"] for grade in rows_of(tmp_path, "grades")} == {2}
-    assert row["score"] == pytest.approx((2 * 2 + 2.5) / 3)
-    # Two judges at 2 and 7/3 everywhere: half their difference is the error of their mean.
-    assert row["std_error"] == pytest.approx(1 / 6, abs=1e-4)
-    assert row["truth_error"] > row["std_error"]
-
-
-def test_a_failed_reply_counts_once_against_coverage(tmp_path):
-    """Three grades of one reply are one answer: half of the panel is enough, and less is not."""
-
-    def half(request):
-        return say(request) if request.judge.provider == "openai" else ("", "refused")
-
-    assert len(judged(tmp_path, POOLS[:1], half)) == 4
-    assert len(judged(tmp_path, POOLS[:1], half, min_coverage=0.6)) == 0
-
-
-def test_agreement_is_measured_by_criterion(tmp_path):
-    judged(tmp_path)
-    rows = [  # people who agree with the first judge on relevance, and never on freshness
-        {"query_id": pool.query_id, "doc_id": document.id, "criterion": name, "grade": grade}
-        for pool in POOLS
-        for document in pool.documents
-        for worth in [int(document.content.split("worth=")[1][0])]
-        for name, grade in (("relevance", worth), ("freshness", (4 - worth) % 4))
-    ]
-    human = tmp_path / "people.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), human)
-
-    def measured(criterion):
-        results = agreement_of(tmp_path, "--human", human, "--criterion", criterion)
-        where = {"of": "openai:a-model", "against": "human", "what": "agreement", "scale": "0-3"}
-        [row] = results.rows("figures", **where)
-        return row["value"]
-
-    assert (measured("relevance"), measured("freshness")) == (1.0, 0.0)
-    with pytest.raises(InputError, match="did you mean 'freshness'"):
-        measured("fresness")

@@ -2,13 +2,10 @@
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
     Shelf,
-    explained,
     judge_of,
     lines_of,
     options_of,
@@ -20,7 +17,6 @@ from tests.builders import (
 )
 from zelo_ray.errors import Stopped
 from zelo_ray.files.storage import write_json
-from zelo_ray.files.tables import read_table
 from zelo_ray.fitting import grades as fits
 from zelo_ray.protocols import advance, graded
 from zelo_ray.reasons import UnscoredReason
@@ -90,24 +86,3 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
         summary = run(tmp_path, [pool_of()], **fields)
         assert [row["score"] for row in rows_of(tmp_path, "scores")] == [3, 2, 1, 0]
         assert (summary.scored, summary.std_error) == (4, 0)  # the judges agree on all
-
-
-def test_grades_explain_a_document(tmp_path):
-    def say(request):
-        return "refused" if "worth=2" in request.user and "gem" in request.judge.name else None
-
-    run(tmp_path, [pool_of(), pool_of(query_id="lost", worths=(0,))], say)
-    text = explained(tmp_path, "q1", "d2")
-    headline = "rank 2 of 4, from 2 grades; grade 2; median 2; majority 2; disagreement 0"
-    assert headline in " ".join(text.split())
-    assert text.count("covers: how") == text.count("misses: why; when") == 2
-    assert "\x1b" not in text
-    assert "gemini:three on d2: refused (because)" in text
-    run(tmp_path / "plain", [pool_of()])
-    told = explained(tmp_path / "plain", "q1", "d3")
-    assert "score 3.00 ± 0.00, about people ± 1.00, rank 1" in " ".join(told.split())
-
-
-def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):
-    pq.write_table(pa.table({"query_id": ["q"], "text": ["long"]}), tmp_path / "t.parquet")
-    assert read_table(str(tmp_path), "t", ("query_id", "score")).column_names == ["query_id"]
