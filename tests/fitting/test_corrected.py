@@ -185,7 +185,7 @@ def learned(panel, human, query, **more):
     pools = [[row for row in rows if row.query_id == name] for name in dict.fromkeys(names)]
     found = learn(pools, Evidence(["a", "b", "c"], pa.table(people)), options)
     scores = [score for fit in fit_grades(pools, options, found) for score in fit.scores]
-    return found, *correct_scores(table_of(scores, GradedScore), pa.table(people))
+    return correct_scores(table_of(scores, GradedScore), pa.table(people))
 
 
 def test_a_run_says_why_its_means_are_not_set_right():
@@ -197,14 +197,11 @@ def test_a_run_says_why_its_means_are_not_set_right():
         ({"probability": chance, "frame": np.full(len(panel), 599)}, "only 599 of 600"),
         ({"probability": chance, "frame": np.full(len(panel), 600)}, ""),
     ):
-        found, shares, notes = learned(panel, seen, query, **more)
+        shares, notes = learned(panel, seen, query, **more)
         refused = [note for note in notes if "cannot correct" in note]
         assert [says in note for note in refused] == [True] * bool(says)
         assert all(math.isnan(share.mean) == bool(says) for share in shares)
         assert shares[0].humans == 30
-    rows = {(row.about, row.scale, row.level): row for row in found.consensus}
-    whole = rows["grades", "0-3", "unanimous"]  # three copies always agree
-    assert whole.same == pytest.approx((panel == seen)[np.isfinite(seen)].mean())
 
 
 def people_in(path):

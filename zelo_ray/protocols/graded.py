@@ -6,7 +6,7 @@ of their own. A score is the mean of the judges' grades, or what these come to o
 from all of a run how severe and how steady each judge is (Thurstone). One round.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import make_dataclass, replace
 from functools import cache
 from math import isfinite, nan
@@ -16,7 +16,6 @@ import numpy as np
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
-from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
 from zelo_ray.fitting.grades import Floats, Ratings
 from zelo_ray.fitting.scores import Fit
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
@@ -28,7 +27,7 @@ from zelo_ray.protocols.protocol import Judgments, always
 from zelo_ray.protocols.questions import Ask, one_round
 from zelo_ray.protocols.shared_error import people_grades
 from zelo_ray.reasons import Unscored, UnscoredReason
-from zelo_ray.records import Consensus, CriterionGrade, Grade, GradedScore, Judge, Pool
+from zelo_ray.records import CriterionGrade, Grade, GradedScore, Judge, Pool
 
 HUMAN = "human"
 """Human grades take part under this name."""
@@ -80,11 +79,11 @@ def learn(
     people = people_grades(evidence.human, options)
     ids = [(judgments[number][0].query_id, doc_id) for number, doc_id in items]
     human = np.rint([people.get(each, nan) for each in ids]).clip(0, 3)
-    (labelled,) = np.isfinite(human).nonzero()
+    labels = int(np.isfinite(human).sum())
     notes, plain = list[str](), options.pooling == "mean"
-    anchor = HUMAN if len(labelled) >= ANCHORS else None
-    if len(labelled) and not anchor:
-        few = f"{len(labelled)} human grades are too few to set the scale by"
+    anchor = HUMAN if labels >= ANCHORS else None
+    if labels and not anchor:
+        few = f"{labels} human grades are too few to set the scale by"
         notes.append(f"{few}; {ANCHORS} would do")
     panel = None
     try:
@@ -108,16 +107,8 @@ def learn(
         word = f"what judges get wrong together is {shared.found:.2f} grades by "
         word += counted(shared.queries, "query", "queries")
         notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
-    panel_grades, true = ratings.matrix()[:, labelled], human[labelled].astype(np.int16)
-    cuts = range(1, fits.LEVELS)
-    consensus = tuple(grade_consensus(panel_grades, true, query[labelled], fits.LEVELS, cuts))
-    return Learned(
-        raters=raters,
-        consensus=consensus,
-        notes=(*notes, *_describe_consensus(consensus)),
-        shared=shared.value if shared.queries else None,
-        model=model,
-    )
+    value = shared.value if shared.queries else None
+    return Learned(raters=raters, notes=tuple(notes), shared=value, model=model)
 
 
 _WHOLE = ""
@@ -181,17 +172,6 @@ def _with_human(ratings: Ratings, human: Floats) -> Ratings:
         units=ratings.units,
         judges=(*ratings.judges, HUMAN),
     )
-
-
-def _describe_consensus(found: Iterable[Consensus]) -> list[str]:
-    """Return a line on how often people order two documents as all judges do."""
-    return [
-        f"where all judges agree on the order of two documents ({row.share:.0%} of pairs), people "
-        f"say the same of {row.same:.3f}"
-        f"{f' [{row.low:.3f}, {row.high:.3f}]' if isfinite(row.low) else ''}: consensus.parquet"
-        for row in found
-        if (row.about, row.level) == (ORDERS, LEVELS[0]) and row.items
-    ]
 
 
 def fit(

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.records import Consensus, Judge, Pool, Rater, Score
+from zelo_ray.records import Judge, Pool, Rater, Score
 
 if TYPE_CHECKING:  # help and options need no numpy
     import pyarrow as pa
@@ -125,8 +125,6 @@ class Learned:
 
     raters: tuple[Rater, ...] = ()
     """each judge as measured beside the others"""
-    consensus: tuple[Consensus, ...] = ()
-    """how often people say what judges say, by how far these agree"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
     shared: float | None = None

@@ -6,23 +6,42 @@ neither agrees with no order, so a panel of ties is split. People do not count a
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zelo_ray.evaluation.ranking import Bools, Floats, Ints
+from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.fitting import clusters
-from zelo_ray.fitting.grades import Floats, Ints, round_grades
-from zelo_ray.records import Consensus
+from zelo_ray.fitting.grades import round_grades
 
 LEVELS = ("unanimous", "all but one", "three quarters", "over half", "split")
 """Levels of agreement, from all judges to at most half of them."""
 ALL = "all"
 VOTES, ORDERS, GRADES = "votes", "orders", "grades"
 """The items that judges agree on: pairs, by votes or by the order of grades; and documents."""
-FEWEST = 5
-"""With fewer queries no interval is given."""
 
-Bools = NDArray[np.bool_]
+
+class Consensus(NamedTuple):
+    """How often people say what a panel says, where its judges agree so far.
+
+    ``about`` is `VOTES`, `ORDERS` or `GRADES`, on a ``scale`` (empty for pairs); ``level`` one of
+    `LEVELS`, or `ALL`; ``share`` that of all items of this level. ``same`` is the share of the
+    ``items`` on which people agree, with its interval over queries; ``tied`` are pairs that people
+    tie, which are left out.
+    """
+
+    about: str
+    scale: str
+    level: str
+    share: float
+    same: float
+    low: float
+    high: float
+    items: int
+    tied: int
+    queries: int
 
 
 def vote_consensus(said: Floats, people: Floats, query: Ints) -> list[Consensus]:

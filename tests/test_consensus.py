@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.builders import agreement_of, write_qrels
+from zelo_ray.evaluation.consensus import LEVELS, grade_consensus, vote_consensus
 from zelo_ray.fitting import clusters
-from zelo_ray.fitting.consensus import LEVELS, grade_consensus, vote_consensus
 
 NAN = np.nan
 
