@@ -3,9 +3,9 @@
     python -m benchmarks.settling [--queries 1000] [--times 3] [--protocol zelo]
 
 Pools of 25 documents of 60 to 160 words, three judges, 300 votes a pool: nothing is called, answers
-of 60 words are made up, a few of them wrapped, cut off or unreadable. Each time is that of a process
-of one core, in user and system, without start and opening the ledger; the bytes written are always
-the same. Run in another checkout, it tells what a change costs.
+of 60 words are made up, a few of them wrapped, cut off or unreadable. Each time is that of a
+process of one core, in user and system, without start and opening the ledger; the bytes written are
+always the same. Run in another checkout, it tells what a change costs.
 """
 
 import argparse

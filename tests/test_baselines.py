@@ -193,27 +193,6 @@ def test_a_strong_verdict_rests_on_the_rounds_that_gave_scores(rounds, failed, c
     assert stands or row["unscored"]["code"] == why
 
 
-def test_failures_say_how_and_why():
-    step, _ = strong("truncated", "10, 10")
-    assert [(f.status, f.reason, f.attempts) for f in step.failures] == [
-        ("truncated", "because", 2),
-        ("invalid", "its tags, or what stands between them, are not as asked", 1),
-    ]
-    assert all(f.doc_ids == ("doc-8", "doc-9") for f in step.failures)
-    step, _ = play(baseline_weak, lambda *_: "8/10")
-    assert ([f.status for f in step.failures], step.judgments) == (["invalid"], ())
-
-
-def test_a_strong_verdict_in_both_orders_takes_enough_rounds_of_each():
-    def say(request, step):
-        bad = request.documents[0].id == "doc-9" and request.repeat > 0
-        return "refused" if bad else tagged(GOOD, GOOD)
-
-    for rounds, stand in ((3, []), (2, [2, 1])):
-        step, _ = play(baseline_strong, say, rounds=rounds, both_orders=True)
-        assert ([v.rounds for v in step.judgments], len(step.failures)) == (stand, rounds - 1)
-
-
 # As often as a debate
 
 
@@ -238,14 +217,3 @@ def test_each_order_is_asked_as_often_as_its_own_debate_took():
     say = debating_then([], *[tagged(GOOD, GOOD)] * 4, otherwise=favour_a)
     step, _ = play(baseline_strong, say, rounds="samre", both_orders=True)
     assert [(v.swapped, v.rounds) for v in step.judgments] == [(False, 2), (True, 4)]
-
-
-def test_a_debate_that_failed_leaves_the_item_a_failure():
-    def bad(request, number):
-        return "refused" if number == 2 and request.response_model is samre.Defence else None
-
-    say = debating_then([(70, 60)], otherwise=bad)
-    step, asked = play(baseline_strong, say, rounds="samre")
-    assert ({f.status for f in step.failures}, step.judgments) == ({"refused"}, ())
-    assert {f.key for f in step.failures} == {r.key for r in asked[-1]}
-    assert not any(r.response_model is Tagged for requests in asked for r in requests)

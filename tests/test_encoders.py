@@ -105,12 +105,6 @@ def test_a_bi_encoder_gives_similarities(folders, tmp_path):
     assert np.all(np.abs(scores) <= 1 + 1e-6)
 
 
-def test_a_model_of_several_numbers_is_no_reranker(folders, tmp_path):
-    found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{folders / 'three'}")
-    assert found.failures["q1"].status == "invalid"
-    assert "a score of type list" in found.failures["q1"].reason
-
-
 def test_a_model_that_cannot_be_loaded_ends_it(tmp_path):
     (tmp_path / "empty").mkdir()
     with warnings.catch_warnings():
@@ -192,11 +186,3 @@ def test_encoders_vote_by_the_order_of_their_scores(folders, tmp_path, fields):
         for vote in votes:
             gap = by_doc[vote.doc_id_b] - by_doc[vote.doc_id_a]
             assert np.sign(vote.preference) == np.sign(gap)
-
-
-def test_an_encoder_gives_no_grade_and_no_reasons(folders, tmp_path):
-    name = f"cross-encoder:{folders / 'cross'}"
-    given = {"judges": (name,), "judge_options": {name: {"device": "cpu"}}}
-    asker = ask([POOL], tmp_path, {}, protocol="graded", **given)
-    assert {row.status for row in asker.books} == {"failed"}
-    assert "they give no grades" in asker.books[0].reason

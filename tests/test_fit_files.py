@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.games import citations, run, scores_of, write
-from zelo_ray import cli, fit
+from zelo_ray import fit
 from zelo_ray.errors import InputError, OptionError
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -124,20 +124,4 @@ def test_one_odd_winner_is_named_and_turns_no_other_row(capsys, case, line):
     assert f"{path.name}:{line}:" in err
 
 
-FORMULAS = ('=HYPERLINK("http://127.0.0.1","x")', "+x", "-x", "@x", "\uff1dx", "=x", "'=x", "''=x")
 PLAIN = ("-1.5", "+3", "-.5e-3", "'x", "a=b", "x")
-
-
-@pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_no_name_in_a_table_for_people_is_taken_for_a_formula_and_all_come_back(tmp_path, kind):
-    names = [*FORMULAS, *PLAIN]
-    rows = [{"query_id": "=q", "winner": a, "loser": b} for a in names for b in names if a is not b]
-    out, qrels = tmp_path / f"ratings.{kind}", tmp_path / "qrels.txt"
-    assert cli.main(["fit", str(write(tmp_path / "games.csv", rows)), "--out", str(out)]) == 0
-    told = pd.read_csv(out, sep="\t" if kind == "tsv" else ",", dtype=str)
-    assert set(told.query_id) == {"'=q"}
-    assert set(told.doc_id) == {*(f"'{name}" for name in FORMULAS), *PLAIN}
-    assert cli.main(["convert", "qrels", str(out), "--out", str(qrels)]) == 0
-    back = [line.split() for line in qrels.read_text().splitlines()]
-    assert {doc_id for _, _, doc_id, _ in back} == {*names}
-    assert {query_id for query_id, *_ in back} == {"=q"}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import MachineBudget
-from tests.fakes.rerank import Rerankers, pool, rank, worth
+from tests.fakes.rerank import Rerankers, pool, rank
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Document, Judge, Pool, Usage
@@ -77,15 +77,6 @@ def test_a_429_is_waited_for_and_a_500_tried_again(ask):
     assert "10 minutes" in found.asker.disabled["jina:m"].message
 
 
-@pytest.mark.parametrize("body", ['"slow down"', '["slow down"]', "null", "no JSON"])
-def test_an_error_is_known_by_its_status_whatever_its_body_is(ask, body):
-    found = ask(faults=[(429, body), (503, body), (424, body)])
-    (tally,) = found.asker.tallies.values()
-    assert (found.scores, tally.throttled, tally.retries) == (WORTHS, 1, 3)
-    found = ask(faults=[(401, body)])
-    assert "set JINA_API_KEY" in found.asker.disabled["jina:m"].message
-
-
 def test_what_a_server_refuses_is_a_failure_of_that_query(server, ask):
     for status, ends, reason in (
         (400, "failed", "jina:m: 400: something is wrong"),
@@ -137,15 +128,6 @@ def test_scores_that_are_none_are_asked_again_and_then_a_failure(server, ask):
         assert (failure.status, failure.attempts, found.scores) == ("invalid", 2, {})
         assert says in failure.reason
         assert all(row.input_tokens for row in found.books), "both were billed"
-
-
-def test_a_large_pool_is_asked_in_parts_and_stands_or_falls_together(server, ask):
-    large = pool([float(i % 97) for i in range(2500)])
-    found = ask("cohere:m", [large])
-    assert [len(call["body"]["documents"]) for call in server.journal] == [1000, 1000, 500]
-    assert found.scores["q1"] == {d.id: worth(d.content) for d in large.documents}
-    found = ask("cohere:m", [large], faults=[400])
-    assert (found.scores, len(found.failures["q1"].doc_ids)) == ({}, 2500)
 
 
 # Money

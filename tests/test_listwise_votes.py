@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.builders import Shelf, ask, graded_pools, options_of, play, pool_of
+from tests.builders import options_of, play, pool_of
 from zelo_ray.commands.annotate.warnings import warn_of_asking
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.write_results import write_results
@@ -21,9 +21,8 @@ from zelo_ray.files.pools import Line
 from zelo_ray.fitting.orders import fit_orders, score_orders, stack_orders
 from zelo_ray.fitting.pairs import draw_groups
 from zelo_ray.fitting.scores import score_votes
-from zelo_ray.protocols import advance, load_protocol
+from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import build_panel
-from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import CODE_PLACEHOLDER, Vote
 
 PROTOCOL = load_protocol("listwise-votes")
@@ -60,10 +59,6 @@ def votes_of(orders, query_id="q"):
     ]
 
 
-def fit_of(orders):
-    return score_orders([votes_of(orders)])[0]
-
-
 # Groups
 
 
@@ -91,12 +86,6 @@ def test_each_round_has_every_document_once_and_all_are_linked(n, size, rounds, 
 def test_more_looks_ask_nothing_anew(n, size, rounds, seed):
     more = draw_groups(seed, "q", IDS[:n], size, rounds + 1)
     assert more[:rounds] == draw_groups(seed, "q", IDS[:n], size, rounds)
-
-
-def test_groups_follow_from_seed_and_query():
-    drawn = [str(draw_groups(*each, IDS[:30], 8, 3)) for each in ((0, "q"), (1, "q"), (0, "r"))]
-    assert len({*drawn}) == 3
-    assert [draw_groups(0, "q", ids, 8, 3) for ids in ([], ["a"])] == [[], []]
 
 
 # What is asked, and what becomes of it
@@ -192,18 +181,6 @@ HOSTILE = (
 # Runs
 
 
-def test_free_judges_order_without_a_key(tmp_path):
-    (pool,) = graded_pools(1, documents=12)
-    for name, own in (("simulated:one", {"noise": 0.0}), ("offline:bm25", {})):
-        fields = {"judges": (name,), "judge_options": {name: own}, "group": 5}
-        asker = ask([pool], tmp_path / name, {}, protocol="listwise-votes", **fields)
-        assert {row.status for row in asker.books} == {"ok"}
-        panel, options = asker.job
-        step = advance(PROTOCOL.rounds(pool, panel, options), Shelf(*asker.books))
-        grades = [int(s.doc_id[1:]) % 4 for s in PROTOCOL.fit([step.judgments], options)[0].scores]
-        assert name != "simulated:one" or grades[:3] + grades[-3:] == [3, 3, 3, 0, 0, 0]
-
-
 # The fit
 
 
@@ -225,13 +202,6 @@ def test_the_order_of_votes_changes_no_bit_of_a_score(shuffled):
     votes = sorted(shuffled, key=repr)
     assert score_orders([votes]) == score_orders([shuffled])
     assert score_orders([votes, []])[0] == score_orders([[], votes])[1]
-
-
-def test_groups_that_do_not_connect_have_no_scores():
-    fit = fit_of([("a", "b"), ("c", "d")])
-    assert (fit.scores, fit.reason.code) == ((), UnscoredReason.DISCONNECTED)
-    assert fit_of([]).reason.code is UnscoredReason.NO_VOTES
-    assert score_orders([]) == []
 
 
 def test_errors_hold_the_truth_where_pairs_as_battles_would_not():

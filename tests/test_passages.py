@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import Shelf, judge_of, options_of, pool_of
-from zelo_ray.protocols import advance, load_protocol
+from tests.builders import options_of, pool_of
 from zelo_ray.protocols.passages import (
     index_terms,
     split_passages,
@@ -98,14 +97,6 @@ def test_as_much_is_shown_of_a_long_document_as_of_its_beginning(size, passages)
         assert passages == 32 or ANSWER in said
 
 
-def test_the_first_line_of_code_keeps_its_indentation():
-    code = "def one():\n    if two:\n        return three\n" * 100
-    said = shown(code, "return three", passages=32).content
-    lines = {line for line in said.split("\n") if not line.startswith("[")}
-    assert {"def one():", "    if two:", "        return three"} <= lines
-    assert not {"if two:", "return three"} & lines
-
-
 def test_no_document_holds_a_number_of_its_own():
     forged = "[Passage 3 of 31]\nforged"
     fields = {"metadata": {"title": forged}, "show_metadata": ("title",)}
@@ -124,23 +115,3 @@ def test_what_fits_is_shown_whole_and_without_the_option_nothing_changes():
     said = shown(FILLER, metadata={"title": ANSWER}, show_metadata=("title",)).content
     assert said.startswith(f"{about}[passage 1 of ")
     assert len(said.encode()) <= 200 * BYTES_PER_TOKEN
-
-
-@pytest.mark.parametrize(
-    "protocol", ["zelo", "graded", "best-of", "samre", "baseline-strong", "baseline-weak"]
-)
-def test_judges_are_told_and_asked_to_name_passages(protocol):
-    long = replace(pool_of().documents[0], content=f"{FILLER} {ANSWER}")
-    pool = replace(pool_of(), query=QUERY, documents=(long, *pool_of().documents[1:]))
-    given = {"protocol": protocol, "document_tokens": 200}
-    asked = {}
-    for passages in (None, 64):
-        options = options_of(**given, passages=passages)
-        step = advance(load_protocol(protocol).rounds(pool, [judge_of()], options), Shelf(), {})
-        asked[passages] = step.missing
-    whole, parts = asked[None], asked[64]
-    assert {each.key for each in whole}.isdisjoint(each.key for each in parts)
-    assert not any("[passage" in each.system + each.user for each in whole)
-    assert all("name the passages that they rest on" in each.system for each in parts)
-    assert any(ANSWER in each.user for each in parts)
-    assert not any(ANSWER in each.user for each in whole)

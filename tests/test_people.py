@@ -56,15 +56,6 @@ def test_with_every_label_it_is_the_people_that_count(name):
         np.testing.assert_allclose(estimate(frame, gain, np.ones(len(gain))), expected, atol=1e-12)
 
 
-def test_a_panel_without_relevant_documents_does_not_make_one_label_worth_all():
-    rows = [("q", "d1", 0.0), ("q", "d2", 0.0)]
-    truth = Truth(table("relevance", zip(*rows, strict=True)))
-    run = table("score", [["q", "q"], ["d1", "d2"], [2.0, 1.0]])
-    frame = build_frame(parse_measure("nDCG@10"), {"a": rank_run(truth, run)})
-    assert metrics_by_panel(frame).tolist() == [[0.0]]
-    assert metrics_by_people(frame, np.array([3.0, 0.0]), np.ones(2)) == pytest.approx(3.0)
-
-
 def test_measures_that_people_can_correct():
     every = ("nDCG@10", "AP", "RR@10", "R@5", "P@5", "Pairs", "Judged@10")
     chosen, left_out = select_correctable(map(parse_measure, every))
@@ -106,15 +97,6 @@ def test_weights_over_the_probabilities_give_sums_without_bias():
         found.append((value[known] / inclusion_probabilities(size, threshold)[known]).sum())
     error = np.std(found) / math.sqrt(len(found))
     assert abs(np.mean(found) - value.sum()) < 3 * error
-
-
-def test_more_is_drawn_where_a_label_moves_more_and_nothing_that_counts_is_out_of_reach():
-    frame, _, _ = framed(queries=30)
-    size, apart = label_sizes(frame), np.ptp(frame.weight, axis=0)
-    assert ((size > 0) == (apart > 0)).all()
-    assert size[size > 0].min() >= 0.25 * apart[apart > 0].mean() - 1e-12
-    large = apart > np.median(apart)
-    assert (size[large] >= apart[large]).all()
 
 
 # --- the estimate

@@ -68,20 +68,6 @@ def test_the_prompt_is_the_golden_one():
     assert rendered == (GOLDEN / f"{zelo.PROMPT}.txt").read_text(encoding="utf-8")
 
 
-def test_system_prompts_are_the_same_for_all():
-    requests = missing(pool_of(), PANEL, OPTIONS)
-    assert len({request.system for request in requests}) == 1
-    assert "$" not in requests[0].system
-
-
-def test_every_judge_is_asked_about_every_pair_once():
-    requests = missing(pool_of(range(5)), PANEL, OPTIONS)
-    asked = [(r.judge.name, *sorted(d.id for d in r.documents)) for r in requests]
-    pairs = [(f"d{i}", f"d{j}") for i in range(5) for j in range(i + 1, 5)]
-    assert sorted(asked) == sorted((judge.name, *pair) for judge in PANEL for pair in pairs)
-    assert sum(zelo.count(pool_of(range(5)), PANEL, OPTIONS).values()) == len(requests)
-
-
 # Documents between delimiters
 
 
@@ -234,20 +220,6 @@ def test_the_strict_reading_of(name):
 # Rounds
 
 
-def test_a_protocol_goes_on_when_it_is_run_again():
-    pool, shelf = pool_of(range(4)), Shelf()
-    waiting = missing(pool, PANEL, OPTIONS)
-    for left in range(len(waiting), 0, -1):
-        step = advance(zelo.rounds(pool, PANEL, OPTIONS), shelf)
-        assert len(step.missing) == left
-        assert not step.judgments
-        assert not step.failures
-        shelf.put(step.missing[-1], verdict(0.5))
-    step = advance(zelo.rounds(pool, PANEL, OPTIONS), shelf)
-    assert len(step.judgments) == len(waiting)
-    assert not step.missing
-
-
 def test_requests_that_are_the_same_are_asked_once_and_answer_both():
     documents = tuple(Document(f"d{i}", "the same text") for i in range(3))
     pool = Pool("q", "query", documents)
@@ -258,20 +230,6 @@ def test_requests_that_are_the_same_are_asked_once_and_answer_both():
     votes = advance(zelo.rounds(pool, PANEL[:1], OPTIONS), shelf).judgments
     assert len(votes) == 3
     assert all(vote.preference == (-0.5 if vote.swapped else 0.5) for vote in votes)
-
-
-def test_judgments_and_failures_are_told_apart():
-    step = answered(
-        pool_of(), say=lambda request: "" if request.judge == PANEL[0] else verdict(0.5)
-    )
-    assert {type(each) for each in step.judgments} == {Vote}
-    assert {failure.judge for failure in step.failures} == {"openai:one"}
-    assert (len(step.failures), len(step.judgments)) == (6, 12)
-
-
-def test_judgments_name_the_replies_that_they_rest_on():
-    asked = missing(pool_of(), PANEL, OPTIONS)
-    assert [vote.key for vote in answered(pool_of()).judgments] == [r.key for r in asked]
 
 
 def test_verdicts_of_all_protocols_have_names_of_their_own():

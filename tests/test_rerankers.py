@@ -1,21 +1,17 @@
 """Who takes part in a bake-off: names, options, keys; rerankers of the user's own; lexical ones."""
 
-import asyncio
 import json
 import sys
 
 import numpy as np
 import pytest
 
-from tests.builders import judge_of, request_of
 from tests.fakes.rerank import pool, rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import load_options
-from zelo_ray.protocols.rankers import Scores
-from zelo_ray.providers import Settings, load_provider
-from zelo_ray.records import Document
-from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers, custom
+from zelo_ray.providers import load_provider
+from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
 from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 KEYS = {f"{name}_API_KEY": "k" for name in ("CO", "OPENAI", "JINA", "VOYAGE", "ZEROENTROPY")}
@@ -262,27 +258,6 @@ def test_one_that_hangs_is_left_and_holds_up_no_other(tmp_path):
     found = own("stuck", tmp_path / "stuck", THREE, timeout=0.7)
     assert [failure.reason for failure in found.failures.values()] == ["TimeoutError"]
     assert len(found.scores) == 2
-
-
-def test_many_queries_are_in_an_asynchronous_one_at_once():
-    met = []
-
-    async def meets(query, documents):
-        met.append(query)
-        while len(met) < 3:
-            await asyncio.sleep(0.01)
-        return [0.0]
-
-    async def run():
-        provider, judge = custom.Custom(Settings(timeout=10)), judge_of("custom:m:f", arguments={})
-        provider._made[judge.name] = custom.LoadedModel(meets)
-        fields = {"judge": judge, "response_model": Scores, "documents": (Document("d", "t"),)}
-        sent = (provider.send(request_of(query=str(i), **fields)) for i in range(3))
-        answers = await asyncio.gather(*sent)
-        await provider.aclose()
-        return answers
-
-    assert [answer.status for answer in asyncio.run(run())] == ["ok"] * 3
 
 
 def test_what_it_raises_tells_no_key_and_no_document(tmp_path, monkeypatch):

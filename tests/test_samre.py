@@ -41,13 +41,6 @@ def verdict_of(*totals, swapped=False, **fields):
 # Steps
 
 
-def test_a_round_is_two_defences_then_feedback_and_scores():
-    verdict, asked = verdict_of(*ALTERNATING)
-    kinds = [[r.response_model for r in requests] for requests in asked]
-    assert kinds == [[Defence, Defence], [Feedback, RoundScores]] * 4
-    assert (verdict.rounds, len(verdict.keys)) == (4, 16)
-
-
 def test_two_rounds_that_lean_alike_end_it_and_ties_lean_no_way():
     def lengths(*totals):
         return verdict_of(*totals)[0].rounds
@@ -107,17 +100,6 @@ def test_an_advocate_sees_what_was_said_so_far_and_its_own_answer_first():
     assert found["your argument of round 1"] == "Defence of Answer 2 in round 1."
     assert [d.id for d in first.documents] == ["doc-8", "doc-9"]
     assert [d.id for d in second.documents] == ["doc-9", "doc-8"]
-
-
-def test_the_judge_sees_both_defences_and_its_scores_of_the_rounds_before():
-    _, asked = verdict_of(*ALTERNATING)
-    for request in asked[5]:
-        _, found = blocks(request.user)
-        assert list(found)[:3] == ["question", "Answer 1", "Answer 2"]
-        assert found["defence of Answer 2"] == "Defence of Answer 2 in round 3."
-        assert "Round 1: Answer 1: 70, Answer 2: 60\nRound 2: Answer 1: 60" in request.user
-        assert "Round 3:" not in request.user
-    assert all("None; this is the first round." in request.user for request in asked[1])
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)

@@ -61,23 +61,6 @@ def scripted(out, script, **fields):
 # What is asked
 
 
-def test_one_token_and_its_probabilities_are_asked_for(tmp_path):
-    with Fakes(["openai"], key=None, bodies=True) as fakes:
-        name = f"openai:small@{fakes.urls['openai']}"
-        # A dollar for each token written: a cap reserves one of them for an answer.
-        fields = {"prices": {name: {"input": 1.0, "output": 1e6}}, "max_usd": 20.0}
-        asker = run(tmp_path, name, own={"token_limit_field": "max_tokens"}, **fields)
-        bodies = [json.loads(entry["body"]) for entry in fakes.journal]
-    assert len(bodies) == len(asker.books) == 15
-    for body in bodies:
-        assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 20, 1)
-        assert "response_format" not in body
-        assert "reasoning" not in body["messages"][0]["content"]
-    ends = {(row.status, row.output_tokens, row.limit) for row in asker.books}
-    assert ends == {("ok", 1, 1)}, "one token is its usual end, not a cut"
-    assert sum(row.dollars for row in asker.books) == pytest.approx(15, abs=0.1)
-
-
 def test_the_row_of_the_ledger_alone_gives_the_vote(tmp_path):
     with Fakes(["openai"], key=None) as fakes:
         asker = run(tmp_path, f"openai:small@{fakes.urls['openai']}")

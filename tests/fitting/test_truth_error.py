@@ -5,11 +5,10 @@ from collections import defaultdict
 from random import Random
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy.special import ndtr
 
-from tests.builders import PANEL, answers, lines_of, options_of, pool_of, write_as_run
+from tests.builders import PANEL, answers, lines_of, options_of, write_as_run
 from zelo_ray.engine import learning
 from zelo_ray.fitting.scores import score_votes
 from zelo_ray.fitting.truth_error import (
@@ -167,20 +166,3 @@ def settled(out, pools, human=None):
     options = options_of(out=str(out), **({"human": str(human)} if human else {}))
     shelf, lines = answers(pools, options, None), lines_of(pools)
     return write_as_run(lines, PANEL, options, shelf, learning.read_human_grades(options))
-
-
-def test_human_grades_change_the_error_about_people_alone(tmp_path):
-    pools = [pool_of(range(6), query_id=f"q{number}") for number in range(3)]
-    human = tmp_path / "human.txt"
-    pairs = [(pool.query_id, d.id) for pool in pools for d in pool.documents]
-    human.write_text("".join(f"{q} 0 {d} {place % 4}\n" for place, (q, d) in enumerate(pairs)))
-    plain, taught = tmp_path / "plain", tmp_path / "taught"
-    first, second = settled(plain, pools), settled(taught, pools, human)
-    assert (first.notes, len(second.notes)) == ([], 1)
-    assert (first.is_truth_error_learned, second.is_truth_error_learned) == (False, True)
-    usual, learned = (pq.read_table(out / "scores.parquet") for out in (plain, taught))
-    same = ["query_id", "doc_id", "score", "std_error", "rank"]
-    assert usual.select(same).equals(learned.select(same))
-    assert (learned["truth_error"].to_numpy() > usual["truth_error"].to_numpy()).all()
-    assert second.truth_error > first.truth_error > first.std_error
-    assert (taught / "annotated.jsonl").read_bytes() == (plain / "annotated.jsonl").read_bytes()

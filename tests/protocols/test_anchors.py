@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from tests.builders import options_of
 from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
-from zelo_ray.fitting.scores import Fit
-from zelo_ray.protocols import Evidence, Learned, anchors, graded
+from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
-from zelo_ray.protocols.shared_error import learn, people_grades
-from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
+from zelo_ray.protocols.shared_error import people_grades
+from zelo_ray.records import CODE_PLACEHOLDER, Grade
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
@@ -151,15 +150,3 @@ def test_people_of_that_query_do_not_set_the_scale():
     assert repr(found.raters) == repr(without.raters)  # which holds NaN
     assert found.shared == without.shared
     assert everyone.shared != found.shared
-
-
-def test_nor_do_they_say_how_far_scores_of_votes_lie():
-    human = judged()[1]
-    rng = np.random.default_rng(0)
-    scores = [
-        Score(row["query_id"], row["doc_id"], row["relevance"] + rng.normal(), 0.2, 8, 1)
-        for row in human.to_pylist()
-    ]
-    for options, queries in ((OWN, 30), (USUAL, 31)):
-        (note, *_) = learn([Fit(tuple(scores))], human, options, Learned()).notes
-        assert f"of {queries} queries" in note

@@ -93,16 +93,6 @@ def test_examples_are_shuffled_and_no_grade_stands_anywhere_more_often():
             assert abs(count - 100) < 4.5 * math.sqrt(400 * 0.25 * 0.75)
 
 
-def test_judges_and_repeats_see_other_orders_and_the_same_seed_the_same():
-    requests = asked(pool_of((1,)), PANEL, repeats=8)
-    by_judge = [[shown_order(r) for r in requests if r.judge == judge] for judge in PANEL]
-    assert len({tuple(orders) for orders in by_judge}) == 3
-    assert all(len(set(orders)) > 4 for orders in by_judge)
-    again, other = (asked(pool_of((1,)), PANEL, repeats=8, seed=seed) for seed in (0, 1))
-    assert [r.key for r in again] == [r.key for r in requests]
-    assert {r.key for r in other} != {r.key for r in requests}
-
-
 def test_all_documents_of_a_query_are_graded_beside_one_of_several_sets():
     sets = "---\n".join(f"query: set {i}\ngrades:\n{FOUR}" for i in range(2))
     drawn = Counter()

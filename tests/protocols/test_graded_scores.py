@@ -102,16 +102,6 @@ def test_scores_rank_as_the_panel_grades(pooling):
         assert 2 < whole["d9"].score < whole["d3"].score < 3
 
 
-@pytest.mark.parametrize(
-    ("said", "ambiguous"), [((0, 2, 3), True), ((0, 0, 3), True), ((1, 2, 3), False), ((3,), False)]
-)
-def test_a_document_on_which_the_judges_split_widely_is_ambiguous(said, ambiguous):
-    pools = run_of()
-    pools[0] = [grade_of("d0", f"j{j}", g, "q0") for j, g in enumerate(said)]
-    assert scores_of(pools)[0].scores[0].ambiguous is ambiguous
-    assert scores_of(pools, ambiguous=0.1)[0].scores[0].ambiguous is (len(said) > 1)
-
-
 def test_a_fit_is_the_same_alone_and_among_others_and_learning_in_any_order():
     pools = run_of()
     learned, other = learn(pools), learn([pool[::-1] for pool in pools[::-1]])
@@ -164,16 +154,6 @@ def test_judges_too_few_or_too_random_to_tell_who_errs_give_their_mean(judges):
     assert all(math.isnan(r.spread) and math.isnan(r.weight) for r in learned.raters)
     assert "fewer than three judges that agree" in learned.notes[0]
     assert repr(scores_of(pools)) == repr(scores_of(pools, pooling="mean"))  # NaN and all
-
-
-def test_few_human_grades_set_no_scale():
-    pools = run_of()
-    human = [(grade.query_id, grade.doc_id, 3) for pool in pools for grade in pool[::3]]
-    few, many = learn(pools, human=human[: graded.ANCHORS - 1]), learn(pools, human=human[:40])
-    assert few.model.panel.cuts.tolist() == learn(pools).model.panel.cuts.tolist()
-    assert f"too few to set the scale by; {graded.ANCHORS}" in few.notes[0]
-    assert many.raters[-1].judge == graded.HUMAN
-    assert math.isnan(many.raters[-1].weight)
 
 
 def test_humans_anchor_the_scale_and_correct_the_means():

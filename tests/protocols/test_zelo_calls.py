@@ -2,9 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 from functools import partial
-from random import Random
 
 import pytest
 
@@ -14,7 +12,7 @@ from zelo_ray.commands import load as load_command
 from zelo_ray.engine import learning
 from zelo_ray.errors import OptionError
 from zelo_ray.files.storage import write_json
-from zelo_ray.protocols import Evidence, advance, graded, zelo
+from zelo_ray.protocols import Evidence, zelo
 
 FIVE = tuple(judge_of(f"openai:{name}") for name in ("one", "two", "three", "four", "five"))
 PANEL = FIVE[:3]
@@ -70,29 +68,6 @@ def test_no_more_is_asked_than_counted_and_than_the_calls_whoever_answers(calls,
             _, requests = asked(pool, panel, silent(name), calls_per_document=calls)
             assert Counter(request.judge.name for request in requests) <= Counter(most)
         assert sum(most.values()) <= calls * documents
-
-
-def test_its_questions_are_those_of_graded_and_of_zelo_so_that_one_ledger_serves_all():
-    _, requests = asked(calls_per_document=5)
-    others = (graded, {"protocol": "graded"}), (zelo, {"cycles": 2, "votes": "one"})
-    for size, (protocol, fields) in enumerate(others, 1):
-        rounds = protocol.rounds(POOL, PANEL, builders.options_of(**fields))
-        keys = {request.key for request in advance(rounds, Shelf()).missing}
-        assert keys == {request.key for request in requests if len(request.documents) == size}
-
-
-def test_the_order_of_documents_and_judges_asks_nothing_else():
-    turned = replace(POOL, documents=tuple(Random(1).sample(POOL.documents, 25)))
-    first, second = asked()[1], asked(turned, PANEL[::-1])[1]
-    assert {request.key for request in first} == {request.key for request in second}
-
-
-def test_a_new_document_costs_its_grades_and_its_battles():
-    shelf = Shelf()
-    asked(shelf=shelf)
-    before = len(shelf.replies)
-    asked(pool_of([*WORTHS, 2.2]), shelf=shelf)
-    assert 4 <= len(shelf.replies) - before <= 8
 
 
 def test_what_goes_together():
