@@ -182,7 +182,7 @@ def count_ratings(ratings: RatingMatrix, raters: Sequence[str]) -> Counts:
     shape, items = (len(names), levels, levels), grades.shape[1]
     if len(rows) == 2:
         confusion = count_cells(shape, queries, *grades, weights=weights).astype(np.float64)
-        both = confusion + np.swapaxes(confusion, -1, -2)
+        both = confusion + confusion.swapaxes(-1, -2)
         return Counts({"confusion": confusion, "by_items": both / 2, "by_ratings": both}, items)
     given = np.stack([(grades == level).sum(axis=0) for level in range(levels)], axis=1)
     sizes, weight = given.sum(axis=1), np.ones(items) if weights is None else weights

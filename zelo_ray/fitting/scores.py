@@ -107,10 +107,10 @@ def rank_documents(
         absolute = score + shifts[0][query], np.hypot(error, shifts[1][query])
         columns += [[round(number, 12) + 0.0 for number in part.tolist()] for part in absolute]
     columns.append(np.round(truth_errors(query, score, error, share), 12).tolist())
-    rows, fits = [*zip(*columns, strict=True)], list[Fit]()
+    rows, fits = zip(*columns, strict=True), list[Fit]()
     record: Callable[..., Score] = AbsoluteScore if shifts else Score
-    for number, (ids, start) in enumerate(zip(battles.documents, starts.tolist(), strict=True)):
-        found = zip(ids, rows[start : start + len(ids)], strict=True)
+    for number, ids in enumerate(battles.documents):
+        found = zip(ids, rows, strict=False)  # the next rows, as many as there are ids
         best = enumerate(sorted(found, key=lambda row: -row[1][0]), 1)
         scores = (
             record(
