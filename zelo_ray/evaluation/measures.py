@@ -373,10 +373,11 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
     try:
         if found:
             name, inside, cutoff = found.groups()
-            pairs = [pair.partition("=") for pair in (inside or "").split(",") if pair.strip()]
+            written = [*(inside or "").split(","), f"cutoff={cutoff}" if cutoff else ""]
+            pairs = [pair.partition("=") for pair in written if pair.strip()]
             arguments = {key.strip(): ast.literal_eval(value.strip()) for key, _, value in pairs}
             if len(arguments) == len(pairs):
-                return name, arguments | ({"cutoff": ast.literal_eval(cutoff)} if cutoff else {})
+                return name, arguments
     except (SyntaxError, ValueError):
         pass  # the error speaks of measures and not of Python
     raise OptionError(

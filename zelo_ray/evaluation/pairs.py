@@ -35,9 +35,9 @@ class LabelledPairs:
     def credit(self, given: ArrayLike, measure: Measure = "concordance") -> Floats:
         """Return what each verdict counts: 1 if it is the people's, 0 if it is the other.
 
-        By ``concordance`` a tie where people decide counts half, as does a decision where people
-        say a tie: so guesses in place of ties change nothing on average. By ``agreement`` both
-        count 0, so a way that guesses looks better than one that says a tie. NaN without a verdict.
+        By ``concordance`` a tie where people decide counts half, as does a decision where
+        people say a tie: so guesses in place of ties change nothing on average. By
+        ``agreement`` both count 0. NaN without a verdict.
         """
         given = np.asarray(given, np.float64)
         difference = np.abs(given - self.verdicts)

@@ -165,15 +165,11 @@ def compare_pairs(
 
     Values are as in `evaluate_rankers`, but NaN also where a ranker did not answer;
     ``labelled`` is by measure, [rankers, rankers], as in `student_test`. With fewer than 5
-    common queries the interval and ``p_better`` are NaN.
-
-    Errors of labels are part of the variance between queries, so ``p`` includes them.
-    ``p_labels`` is the share of the draws in which A's mean over these very queries is above
-    B's, ties as half. The two must not be mixed: draws are independent of the runs and shrink
-    every difference.
-
-    Holm's correction counts the pairs that differ on any query. Wins, ties and losses are 0
-    where labels correct the metrics.
+    common queries the interval and ``p_better`` are NaN. Errors of labels are part of the
+    variance between queries, so ``p`` includes them; ``p_labels`` is the share of the draws in
+    which A's mean over these very queries is above B's, ties as half. Holm's correction counts
+    the pairs that differ on any query. Wins, ties and losses are 0 where labels correct the
+    metrics.
     """
     shares, found = _share_above(values, drawn), list[Comparison]()
     for measure, metrics in values.items():

@@ -199,10 +199,10 @@ def count_circular(votes: VoteTable, verdicts: Floats) -> Ints:
 def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None = None) -> Floats:
     """Count how often two judges' votes on a pair have which signs, [queries, 3, 3].
 
-    On each pair, every vote of the judge with more votes counts once, in equal shares against the
-    votes of the other: n votes against m do not count n times m. So a judge's vote is compared with
-    that of every person, as in FastChat (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge",
-    appendix D). ``weights`` are of the pairs.
+    On each pair, every vote of the judge with more votes counts once, in equal shares against
+    the votes of the other. So a judge's vote is compared with that of every person, as in
+    FastChat (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D). ``weights`` are
+    of the pairs.
     """
     first, second = _count_votes(votes)[[one, other]]
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))

@@ -103,17 +103,20 @@ class Custom:
         self, score: Callable[..., Any], query: str, texts: list[str]
     ) -> tuple[Answer, CallTiming]:
         """Score documents; return the answer, and its time without waiting for the thread."""
-        call = partial(score, *_arguments(score, query, texts))
-        if is_async := inspect.iscoroutinefunction(score):
-            begun = time.perf_counter()
-            async with asyncio.timeout(self._seconds):
-                scores = await call()
-            seconds = time.perf_counter() - begun
+        call, seconds = partial(score, *_arguments(score, query, texts)), 0.0
+        if inspect.iscoroutinefunction(score):
+            scores = call()
         else:
             scores, seconds = await self._in_thread(call)
+        is_awaited = inspect.isawaitable(scores)
+        if is_awaited:
+            begun = time.perf_counter()
+            async with asyncio.timeout(self._seconds):
+                scores = await scores
+            seconds += time.perf_counter() - begun
         # A lazy result is computed while it is read.
         answer, reading = await self._in_thread(partial(answer_of, scores, len(texts)))
-        return answer, CallTiming(seconds + reading, in_flight=0 if is_async else 1)
+        return answer, CallTiming(seconds + reading, in_flight=0 if is_awaited else 1)
 
     async def _in_thread(self, call: Callable[[], Any]) -> tuple[Any, float]:
         """Call in the single thread, one call at a time; a timeout replaces the thread."""

@@ -48,8 +48,8 @@ def correct_metrics(
     """Return the rankers' metrics by the panel, corrected by people's labels, [rankers, queries].
 
     Only differences of two rankers are unbiased: documents that all rankers rank alike have no
-    label. ``gain`` is of people's labels, NaN where there is none, and ``probability`` of each
-    document to be labelled, [rows]; ``whole_queries``: documents of a query were drawn together.
+    label. ``gain`` is of people's labels, NaN where there is none, [rows]; ``whole_queries``:
+    documents of a query were drawn together.
     """
     predictions = predict_gains(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
