@@ -98,19 +98,3 @@ def test_a_judge_is_measured_against_people_and_the_others(tmp_path):
     assert (found["mild", "human"]["items"], found["mild", "human"]["queries"]) == (600, 20)
     rows = [row for row in agreement_of(*words).figures if row["what"] == "leniency"]
     assert {row["against"] for row in rows} == {"others"}
-
-
-def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = [
-        {"query_id": f"q{q}", "doc_id_a": a, "doc_id_b": b, "judge": judge, "preference": -0.5}
-        | {"swapped": drawn and bool(rng.random() < 0.5)}
-        for q in range(20)
-        for a, b in combinations("abcd", 2)
-        for judge, drawn in (("fixed", False), ("drawn", True))
-    ]
-    once = [{**row, "judge": "both"} for row in rows[::2]]
-    again = [{**row, "doc_id_a": row["doc_id_b"], "doc_id_b": row["doc_id_a"]} for row in once]
-    path = write_lines(tmp_path / "votes.jsonl", [*rows, *once, *again])
-    [note] = agreement_of(path).report.notes
-    assert note.startswith("fixed: ")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.games import citations, run, scores_of, write
-from zelo_ray import fit
+from zelo_ray import cli, fit
 from zelo_ray.errors import InputError, OptionError
 
 CASES = Path(__file__).parent / "golden" / "cases"
@@ -112,16 +112,22 @@ def test_what_makes_no_sense_is_told(row, options, says):
         scores_of([row], **options)
 
 
-@pytest.mark.parametrize(
-    ("case", "line"),
-    [("winners-ambiguous", 3), ("winners-numbers-one-odd", 12), ("winners-one-odd-row", 12)],
-)
-def test_one_odd_winner_is_named_and_turns_no_other_row(capsys, case, line):
-    """All rows but the last name an item; read by columns, half of them would turn round."""
-    path = CASES / f"{case}.csv"
-    status, out, err = run(capsys, path)
-    assert (status, out) == (1, "")
-    assert f"{path.name}:{line}:" in err
-
-
 PLAIN = ("-1.5", "+3", "-.5e-3", "'x", "a=b", "x")
+
+
+FORMULAS = ('=HYPERLINK("http://127.0.0.1","x")', "+x", "-x", "@x", "\uff1dx", "=x", "'=x", "''=x")
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_no_name_in_a_table_for_people_is_taken_for_a_formula_and_all_come_back(tmp_path, kind):
+    names = [*FORMULAS, *PLAIN]
+    rows = [{"query_id": "=q", "winner": a, "loser": b} for a in names for b in names if a is not b]
+    out, qrels = tmp_path / f"ratings.{kind}", tmp_path / "qrels.txt"
+    assert cli.main(["fit", str(write(tmp_path / "games.csv", rows)), "--out", str(out)]) == 0
+    told = pd.read_csv(out, sep="\t" if kind == "tsv" else ",", dtype=str)
+    assert set(told.query_id) == {"'=q"}
+    assert set(told.doc_id) == {*(f"'{name}" for name in FORMULAS), *PLAIN}
+    assert cli.main(["convert", "qrels", str(out), "--out", str(qrels)]) == 0
+    back = [line.split() for line in qrels.read_text().splitlines()]
+    assert {doc_id for _, _, doc_id, _ in back} == {*names}
+    assert {query_id for query_id, *_ in back} == {"=q"}

@@ -46,24 +46,6 @@ def test_scores_come_back_to_the_documents_that_they_are_of(server, ask):
         assert (row.input_tokens > 0, row.searches == 1) == (name != "cohere", name == "cohere")
 
 
-def test_a_server_named_by_its_url_gets_its_own_key_or_none(server, ask):
-    tei = {"documents_field": "texts", "documents": 32, "extra_body": {"raw_scores": True}}
-    for spec, options in (
-        (f"a=rerank:m@{server.url}/vllm/v1", {}),
-        (f"a=rerank:m@{server.url}/tei", tei),
-    ):
-        assert ask(spec, reranker_options={"a": options}).scores == WORTHS
-        assert server.journal[0]["key"] == ""
-        assert ("raw_scores" in server.journal[0]["body"]) == bool(options)
-    worths = [float(i % 50) for i in range(70)]
-    found = ask(spec, [pool(worths)], reranker_options={"a": tei})
-    assert list(found.scores["q1"].values()) == worths
-    assert [len(call["body"]["texts"]) for call in server.journal] == [32, 32, 6]
-    mine = {"MINE": server.key, "CO_API_KEY": "other"}
-    found = ask(f"c=cohere:m@{server.url}/cohere", environ=mine, api_key_env={"c": "MINE"})
-    assert found.scores == WORTHS
-
-
 # Faults
 
 
@@ -175,3 +157,21 @@ def test_a_budget_holds_for_large_pools(server, ask, spec, price, cap, pools, to
     found = ask(spec, pools, max_usd=cap, prices={spec: price}, budget=MachineBudget(cap))
     assert 0 < sum(row.dollars for row in found.books) <= cap + 1e-9
     assert len(found.scores) + len(found.failures) == len(pools)
+
+
+def test_a_server_named_by_its_url_gets_its_own_key_or_none(server, ask):
+    tei = {"documents_field": "texts", "documents": 32, "extra_body": {"raw_scores": True}}
+    for spec, options in (
+        (f"a=rerank:m@{server.url}/vllm/v1", {}),
+        (f"a=rerank:m@{server.url}/tei", tei),
+    ):
+        assert ask(spec, reranker_options={"a": options}).scores == WORTHS
+        assert server.journal[0]["key"] == ""
+        assert ("raw_scores" in server.journal[0]["body"]) == bool(options)
+    worths = [float(i % 50) for i in range(70)]
+    found = ask(spec, [pool(worths)], reranker_options={"a": tei})
+    assert list(found.scores["q1"].values()) == worths
+    assert [len(call["body"]["texts"]) for call in server.journal] == [32, 32, 6]
+    mine = {"MINE": server.key, "CO_API_KEY": "other"}
+    found = ask(f"c=cohere:m@{server.url}/cohere", environ=mine, api_key_env={"c": "MINE"})
+    assert found.scores == WORTHS

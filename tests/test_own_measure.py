@@ -41,20 +41,3 @@ def test_what_is_no_measure_is_told_in_one_line(written, says):
         parse_measure(written)
     assert says in str(told.value)
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("return 1 / 0", r"failed: ZeroDivisionError: division by zero$"),
-        ("return 1.0", r"metrics of shape \(\) instead of \(1, 1\)$"),
-    ],
-)
-def test_one_that_fails_is_one_line(body, says, tmp_path):
-    file = tmp_path / "mine.py"
-    code = "from zelo_ray.evaluation.measures import MeasureKind\n"
-    file.write_text(
-        f"{code}def metrics(lists, cutoff):\n    {body}\nMINE = MeasureKind(metrics=metrics)\n"
-    )
-    with pytest.raises(OptionError, match=says):
-        measure({"q": {"d": 1.0}}, {"q": {"d": 1}}, f"{file}:MINE")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.builders import options_of, pool_of
 from zelo_ray.protocols.passages import (
-    index_terms,
     split_passages,
     truncate_text,
 )
@@ -54,18 +53,6 @@ def test_a_text_is_split_without_a_loss(text, size):
 )
 def test_passages_end_at_paragraphs_lines_sentences_and_words(text, passages):
     assert split_passages(text, 16) == passages
-
-
-def test_words_are_known_by_their_beginning_and_unspaced_ones_by_pairs():
-    assert index_terms("Resetting 2025 _x_ routers") == ["resett", "2025", "x", "router"]
-    assert index_terms("東京都") == ["東", "京", "都", "東京", "京都"]
-    assert index_terms("20251 é") == ["20251", "é"]
-    assert index_terms("iPhone15は") == ["iphone", "は"]
-    assert index_terms("\uff37iFi _cafe\u0301_") == ["wifi", "café"]
-    assert index_terms("서울의") == ["서", "울", "의", "서울", "울의"]
-    assert index_terms("राउटर को") == ["राउटर", "को"]
-    assert "\U00020000\U00020001" in index_terms("\U00020000\U00020001")
-    assert "မြ" in index_terms("မြန်မာ")
 
 
 def test_an_answer_is_shown_wherever_it_stands():

@@ -8,18 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.builders import missing, options_of, pool_of, sealed
-from zelo_ray.command_options import BakeoffOptions, CompareOptions
-from zelo_ray.commands.compare.ways import make_ways, plan_way
 from zelo_ray.engine.ledger import Ledger, salt_of
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.errors import LedgerError
 from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.files.run_record import RUN, record_start
-from zelo_ray.options import load_options
-from zelo_ray.protocols import PROTOCOLS, find_protocol, recorded_options
+from zelo_ray.protocols import PROTOCOLS, find_protocol
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE_PLACEHOLDER, Document, Pool, delimiter_code
-from zelo_ray.rerankers import asking_options, build_rankers
 
 PANEL = build_panel(("openai:gpt-6-luna", "anthropic:claude-haiku-5-5"), {}, {})
 KEYS = json.loads((Path(__file__).parent / "golden" / "keys.json").read_text("utf-8"))
@@ -102,23 +98,6 @@ def test_instructions_are_words_or_a_file_that_is_there(tmp_path):
     sentence = "Prefer answers that cite CONTRIBUTING.md"
     for text in (words, sentence, "As https://nice.org.uk/a says", "護理師今天能用的"):
         assert options_of(instructions=text).instructions == text
-
-
-def test_words_that_were_read_are_no_name_of_a_file_ever_after(tmp_path):
-    (tmp_path / "words.txt").write_text("Explain robots.txt\n")
-    options = options_of(instructions=str(tmp_path / "words.txt"))
-    record = {"options": options.model_dump(mode="json")}
-    assert recorded_options(record).instructions == "Explain robots.txt"
-    given = {"human": "votes.jsonl", "instructions": str(tmp_path / "words.txt")}
-    tried = {"try_": ["protocol=graded"], "judges": ["offline"]}
-    compared = load_options(CompareOptions, {"inputs": ["in"], "out": "o", **given, **tried})
-    plans = [plan_way(compared, way, ("pools",), "o") for way in make_ways(compared)[0]]
-    assert [plan.instructions for plan in plans] == ["Explain robots.txt"] * 2
-    given = {"truth": "qrels", "rerankers": ["listwise:openai:m@http://localhost/v1"], **given}
-    del given["human"]
-    contest = load_options(BakeoffOptions, {"pools": ["in"], "out": "o", **given})
-    (arm,) = build_rankers(contest, {}, run_id="")
-    assert asking_options(arm, contest).instructions == "Explain robots.txt"
 
 
 # Codes

@@ -134,14 +134,6 @@ def test_instructions_that_a_template_would_not_show_are_refused():
             options_of(protocol=name, template=template, instructions="Be strict, please.")
 
 
-def test_a_template_of_one_part_is_the_users_prompt(tmp_path):
-    path = tmp_path / "own.txt"
-    path.write_text("{{query}}\n{{document}}\nGrade it. {{answer_format}}\n", encoding="utf-8")
-    (request, *_) = asked("graded", template=str(path))
-    assert request.system == load_section("graded", "material")
-    assert "Grade it. Answer with one JSON object" in request.user
-
-
 def test_requests_share_what_comes_before_their_last_document():
     """So that a provider's cache keeps the query for all pairs, and nothing is kept in vain."""
     for request in asked("zelo", pool_of(range(4)), template=ZELO):

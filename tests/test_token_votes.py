@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Shelf, ask, options_of, pool_of
-from tests.fakes import Fakes, Fault
+from tests.fakes import Fakes
 from tests.fakes.scripted import Scripted
-from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.zelo import LetterVote
-from zelo_ray.providers import build_panel, panel_of
+from zelo_ray.providers import build_panel
 from zelo_ray.providers.reading import letter_probabilities
 from zelo_ray.records import CODE_PLACEHOLDER, Vote, read_response
 
@@ -151,33 +150,7 @@ def test_a_server_without_log_probabilities_is_refused_at_once(tmp_path, logprob
     assert (asked, mended.stopped, again) == (1, "", 15)
 
 
-def test_refusals_and_broken_rows_are_no_votes(tmp_path):
-    message = {"role": "assistant", "content": None, "refusal": "I will not."}
-    refusal = completion(("A", 1.0), message=message, finish="stop")
-    asker, _ = scripted(tmp_path / "refusal", refusal)
-    assert {row.status for row in asker.books} == {"refused"}
-    rows = [{"token": "A", "logprob": None}]
-    broken = {"content": [{"token": "A", "logprob": 0, "top_logprobs": rows}]}
-    asker, _ = scripted(tmp_path, completion(("A", 1.0), logprobs=broken), attempts=2)
-    assert not any(row.status == "ok" for row in asker.books)
-    with Fakes(["openai"], key=None, faults=[Fault("prose")]) as fakes:
-        asker = run(tmp_path / "prose", f"openai:small@{fakes.urls['openai']}")
-    assert "no log-probabilities" in asker.stopped
-
-
 # Who is asked
-
-
-def test_a_judge_that_gives_none_is_refused_before_anything_is_asked():
-    keys = {f"{name}_API_KEY": "k" * 20 for name in ("OPENAI", "ANTHROPIC", "GEMINI")}
-    for name in ("anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"):
-        fields = {"judges": (LUNA, name), "limits": None}
-        with pytest.raises(PanelError, match=f"{name} gives no log-probabilities"):
-            panel_of(options_of(**fields, **TOKEN), keys)
-        panel_of(options_of(**fields), keys)
-    batches = options_of(judges=(LUNA,), mode="batch", limits=None, **TOKEN)
-    with pytest.raises(PanelError, match="not asked in batches"):
-        panel_of(batches, keys)
 
 
 # What a preference counts as

@@ -1,22 +1,15 @@
 """Both errors of a score are told apart wherever they are told."""
 
-import json
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import convert, explained, pool_of, results_of, write_run
-from tests.test_report import page_of
-from zelo_ray.commands import load_results as load
-from zelo_ray.commands.report import write_report
+from tests.builders import convert, pool_of, results_of, write_run
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.tables import table_of
 from zelo_ray.memory import as_options
 from zelo_ray.records import AbsoluteScore
-
-ABOUT_PEOPLE = "about people ±"
 
 
 @pytest.fixture
@@ -24,22 +17,6 @@ def run(tmp_path):
     """The results of a run of battles."""
     write_run(tmp_path, results_of(tmp_path, [pool_of()]))
     return tmp_path
-
-
-def test_without_a_label_of_people_the_error_about_them_is_called_assumed(run):
-    """On terminal and page, in --json, and by explain; with labels nowhere."""
-    for learned in (False, True):
-        record = json.loads((run / "run.json").read_text())
-        record["summary"] |= {"is_truth_error_learned": learned, "truth_error": 1.5}
-        (run / "run.json").write_text(json.dumps(record))
-        write_report(str(run))
-        page, told = page_of(run), explained(run, "q1", "d1")
-        tiles = load(str(run)).report.tiles
-        assert ("assumed error about people" in tiles) is not learned
-        assert ("error about people" in tiles) is learned
-        for words in (page.words(""), told):
-            assert ("assumed" in words) is not learned
-        assert ABOUT_PEOPLE in told
 
 
 def truth_of(table, folder):

@@ -1,11 +1,9 @@
 """Worked examples for grades: those that come along, those of a user or of a query of the input."""
 
-from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from random import Random
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import options_of
-from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
 from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
@@ -61,20 +58,6 @@ def test_what_is_wrong_is_refused_with_its_place():
         with pytest.raises(OptionError, match=says) as caught:
             load_anchors(text)
         assert "\n" not in str(caught.value)
-
-
-def test_the_users_examples_come_from_a_file_or_a_url(tmp_path):
-    text = files(anchors).joinpath("law.yaml").read_text(encoding="utf-8")
-    (tmp_path / "mine.yaml").write_text(text)
-    with fsspec.open("memory://anchors/mine.yaml", "w") as file:
-        file.write(text)
-    command = ["annotate", str(SAMPLE), "--out", str(tmp_path / "out"), "--dry-run"]
-    command += ["--judges", "offline", "--protocol", "graded", "--anchors"]
-    for place in ("law", str(tmp_path / "mine.yaml"), "memory://anchors/mine.yaml"):
-        assert main([*command, place]) == 0
-    assert main([*command, "memory://anchors/none.yaml"]) == 2
-    command[command.index("graded")] = "best-of"
-    assert main([*command, "law"]) == 2
 
 
 # What a judge sees

@@ -10,7 +10,6 @@ from tests.builders import (
     lines_of,
     options_of,
     pool_of,
-    results_of,
     rows_of,
     seen_worth,
     write_as_run,
@@ -57,22 +56,6 @@ def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbou
     ]
     summary = run(tmp_path / "all", [pool_of()], say, min_coverage=0.3)
     assert summary.scored == 4
-
-
-def test_tables_of_another_protocol_do_not_stay(tmp_path):
-    pools = [pool_of()]
-    results_of(tmp_path, pools)
-    run(tmp_path, pools)
-    assert not (tmp_path / "votes.parquet").exists()
-    assert {"grades.parquet", "raters.parquet", "shares.parquet"} <= {
-        path.name for path in tmp_path.iterdir()
-    }
-    results_of(tmp_path, pools)
-    assert {path.name for path in tmp_path.glob("*.parquet")} == {
-        "votes.parquet",
-        "scores.parquet",
-        "failures.parquet",
-    }
 
 
 def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp_path, monkeypatch):
