@@ -54,7 +54,7 @@ def test_the_order_of_a_pool_means_nothing_and_seed_and_query_decide(documents, 
     if documents > 9:
         assert set(plan(named, cycles, seed=1)) != set(plan(named, cycles, seed=2))
         assert set(plan(named, cycles)) != set(plan(named, cycles, query_id="r"))
-    assert [pair.draw for pair in pairs] != [p.draw for p in ring_pairs(1, "r", named, cycles)]
+    assert [pair.turn for pair in pairs] != [p.turn for p in ring_pairs(1, "r", named, cycles)]
 
 
 @pytest.mark.parametrize(("documents", "cycles"), [(10, 4), (25, 2), (25, 4), (100, 4)])

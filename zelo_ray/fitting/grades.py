@@ -13,10 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.records import Rater
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEVELS = 4
 _TYPICAL_WEIGHT = 4.0

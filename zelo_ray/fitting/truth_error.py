@@ -20,10 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from zelo_ray.fitting.battles import Floats, Ints
 
 SHARE = 1.0
 """su of scores of votes, as a share of the spread of a query's scores: the median of the shares
@@ -46,14 +44,15 @@ _LOW, _HIGH = 0.05, 5.0
 
 @dataclass(frozen=True, slots=True)
 class SharedError:
-    """The error that judges share, as a share of the spread of a query's scores, or in grades."""
+    """The error that judges share, as a share of the spread of a query's scores, or in grades.
+
+    ``value`` is to be used: what was ``found`` from the labels of ``queries``, shrunk towards the
+    default.
+    """
 
     value: float
-    """to be used: shrunk towards the default"""
     found: float
-    """from labels alone"""
     queries: int
-    """with labels that could be used"""
 
 
 def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
