@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.data import published, read_grades
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.grades import (
-    Floats,
-    Ints,
     Ratings,
     calibrate,
     learn_panel,

@@ -9,7 +9,7 @@ are: [queries] each.
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.grades import Floats, Ints
+from zelo_ray.fitting.battles import Floats, Ints
 
 _TAIL = (1 - 0.95) / 2
 

@@ -12,7 +12,8 @@ import numpy as np
 import scipy
 
 from zelo_ray.fitting import clusters
-from zelo_ray.fitting.grades import LEVELS, Floats, Ints, round_grades
+from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.grades import LEVELS, round_grades
 from zelo_ray.records import Share
 
 FEWEST = 5

@@ -16,7 +16,8 @@ import numpy as np
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
-from zelo_ray.fitting.grades import Floats, Ratings
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.grades import Ratings
 from zelo_ray.fitting.scores import Fit
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
 from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind

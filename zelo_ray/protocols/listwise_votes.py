@@ -9,7 +9,6 @@ BlitzRank, Agrawal et al. 2026, arXiv 2602.05448), but they come from one look: 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import combinations
 from typing import Self
 
@@ -38,12 +37,6 @@ class GroupOrder(Order):
         return cls(order=[place + 1 for place in best])
 
 
-@cache
-def group_order(documents: int) -> type[Order]:
-    """Build the response model for so many documents, which accepts permutations only."""
-    return order_of(documents, GroupOrder)
-
-
 def plan(pool: Pool, panel: Sequence[Judge], options: ListwiseOptions) -> Iterator[Ask]:
     """Yield each group for all judges, or for one in turn; one drawn before is a repeat."""
     doc_ids = [document.id for document in pool.documents]
@@ -67,7 +60,7 @@ def question(asked: Ask, shown: ShownDocuments) -> Question:
     random.Random(f"{shown.options.seed}:{pool.query_id}:{group}:{judge.name}").shuffle(order)
     if repeat % 2:
         order.reverse()
-    model = group_order(len(group))
+    model = order_of(len(group), GroupOrder)
     request = PlannedRequest.find(pool, judge, *group, repeat) or order_request(
         shown, order, judge, model, repeat=repeat // 2, item=(*group, repeat)
     )
@@ -106,7 +99,7 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(GroupOrder,),
-    rebuild={"GroupOrder": lambda parameters: group_order(int(parameters[0]))},
+    rebuild={"GroupOrder": lambda parameters: order_of(int(parameters[0]), GroupOrder)},
     min_documents=2,
     judgments={"votes": VOTES},
     fit=fit,

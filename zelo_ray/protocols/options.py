@@ -35,12 +35,10 @@ _HUMAN = (
 Human = Annotated[Place | None, Field(description=_HUMAN)]
 """Options that several protocols have."""
 
-AnswerForm = Annotated[
-    Literal["reasoned", "token"],
-    Field(
-        description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
-        "letter, for a tenth of the output or less (openai and compatible servers alone)"
-    ),
+Voters = Annotated[
+    Literal["all", "one"],
+    NO_FLAG,
+    Field(description="who votes on a pair: all judges, or one of them in turn"),
 ]
 
 
@@ -84,11 +82,13 @@ class ZeloOptions(AnchoredOptions, TemplateOptions, VoteOptions):
         description="calls for each document of a query, in place of cycles: judges grade it "
         "first (see --anchors), and rings of battles, by judges in turn, take the rest",
     )
-    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
-        "all", description="who votes on a pair: all judges, or one of them in turn"
-    )
+    votes: Voters = "all"
     repeats: Repeats = 1
-    answer: AnswerForm = "reasoned"
+    answer: Literal["reasoned", "token"] = Field(
+        "reasoned",
+        description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
+        "letter, for a tenth of the output or less (openai and compatible servers alone)",
+    )
 
     @model_validator(mode="after")
     def _go_together(self, info: ValidationInfo) -> Self:
@@ -226,9 +226,7 @@ class ListwiseOptions(VoteOptions):
     looks: Annotated[int, NO_FLAG] = Field(
         3, ge=2, description="calls that each document is in, beside others each time, by one judge"
     )
-    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
-        "all", description="who votes on a pair: all judges, or one of them in turn"
-    )
+    votes: Voters = "all"
     repeats: Repeats = 1
 
 

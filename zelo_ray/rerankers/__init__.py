@@ -177,11 +177,7 @@ def _prepare(
 ) -> Judge:
     """Check that the judge can be asked, and return it with its version."""
     if judge.provider == "custom":
-        try:
-            scorer = custom.load_reranker(judge)
-        except PanelError as error:
-            known = ", ".join(add_installed(_KNOWN, "rerankers"))
-            raise PanelError(f"{error}; there are {known}") from None
+        scorer = custom.load_reranker(judge)
         custom.check_reranker(judge, scorer)
         return custom.with_version(judge, scorer, run_id)
     if ranker.protocol == "rerank" and not is_own_provider(judge.provider):
