@@ -104,10 +104,10 @@ def limits(
 ) -> tuple[float, float]:
     """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
 
-    They are Student's t limits; if the differences are skewed, that on the side of the longer tail
-    is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536): with few queries, most
-    of them with a difference of 0, t alone errs too often (``benchmarks/gate.py``). If differences
-    are based on people's labels, the ``labelled`` queries give the degrees of freedom.
+    They are Student's t limits, by the ``labelled`` queries if people's labels are behind the
+    differences; if these are skewed, that on the side of the longer tail is moved out by
+    Johnson's correction (1978, J. Am. Stat. Assoc. 73:536): with few queries t alone errs too
+    often (``benchmarks/gate.py``).
     """
     n = len(differences)
     size = n if labelled is None else min(n, labelled)

@@ -175,9 +175,9 @@ def _ndcg(cutoff: int | None, dcg: str = "log2") -> Linear:
 def _ndcg_of_scores(lists: Lists, cutoff: int | None) -> Floats:
     """Return nDCG whose gain is how much more often a document wins than loses.
 
-    Against an average document of its query, one with the score s (in logits) wins with probability
-    p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the average. With exp(s) as
-    the gain, the first document alone would decide where scores spread widely.
+    One with the score s (in logits) wins against an average document of its query with
+    probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the
+    average.
     """
     gains = Linear(cutoff, _log_discounts, lambda scores: np.tanh(_gain(scores) / 2), ideal=True)
     return gains.measure(lists)

@@ -248,9 +248,10 @@ def queries_needed(tests: int) -> int:
 def detectable_shift(means: Floats, tests: int) -> float:
     """Return the mean shift that a test finds with a chance of 80%, from the shifts of queries.
 
-    The level is what Holm's correction leaves the smallest of ``tests`` p values. A noncentral t
-    lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson & Welch
-    1940, Biometrika 31:362). NaN with too few queries for any p as small, or if nothing moved.
+    At the level that Holm's correction leaves the smallest of ``tests`` p values. A noncentral
+    t lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson &
+    Welch 1940, Biometrika 31:362). NaN with too few queries for any p as small, or if nothing
+    moved.
     """
     n = len(means)
     if n < queries_needed(tests) or (spread := float(means.std(ddof=1))) <= TIE:

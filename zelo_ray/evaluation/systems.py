@@ -24,10 +24,10 @@ def tau_b(first: Floats, second: Floats) -> Floats:
 def tau_ap(truth: Floats, estimate: Floats) -> Floats:
     """Return tau-AP of means [..., systems]: errors at the top of the estimate weigh more.
 
-    The chance that, of a system drawn from the estimate's list and one drawn from those above it,
-    the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR, eq. 5).
-    Systems tied in the estimate count by the mean over all their orders, and a pair tied in the
-    truth as half right, which the paper does not define. NaN where one ties all systems.
+    The chance that, of a system drawn from the estimate's list and one drawn from those above
+    it, the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR,
+    eq. 5). Systems tied in the estimate count by the mean over all their orders, and a pair
+    tied in the truth as half right. NaN where one ties all systems.
     """
     systems = truth.shape[-1]
     better, above = (

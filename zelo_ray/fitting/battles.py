@@ -91,9 +91,9 @@ def battles_of(
 def count_games(battles: Battles, *, by_size: bool = False) -> Games:
     """Count votes: a pair is one game, shared equally by the judges that answered on it.
 
-    Only the sign of a vote counts, 0 is half a win for each, and several votes of one judge on a
-    pair are averaged. A query's numbers depend, bit for bit, on its own votes only. With
-    ``by_size`` a vote shares its game by the size of its preference instead.
+    Only the sign of a vote counts, or ``by_size`` its size as well; 0 is half a win for each,
+    and several votes of one judge on a pair are averaged. A query's numbers depend, bit for
+    bit, on its own votes.
     """
     odd = battles.preference[~(np.abs(battles.preference) <= 1)]
     if odd.size:

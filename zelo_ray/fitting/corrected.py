@@ -163,9 +163,8 @@ class _Sample:
 def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
     """Compute the variance of a sum of weighted means of values, over a draw of queries.
 
-    For one mean of queries of equal weight it is their variance over their number. Each query's
-    residual is divided by the root of 1 minus its leverage (CR2: Bell & McCaffrey 2002, Survey
-    Methodol. 28:169). Values of one query in both means are added first.
+    Each query's residual is divided by the root of 1 minus its leverage (CR2: Bell & McCaffrey
+    2002, Survey Methodol. 28:169). Values of one query in both means are added first.
     """
     several = max(int(query.max(initial=0)) for *_, query in means) + 1
     moved = np.zeros(several)

@@ -40,9 +40,8 @@ def score_orders(
 ) -> list[Fit]:
     """Turn the votes of many queries into scores, where the votes of one key are one order.
 
-    It does as `score_votes` does. Orders of the same documents, by several judges or repeats, share
-    one vote, since they err together. A score's ``comparisons`` are the orders that its document is
-    in.
+    Orders of the same documents, by several judges or repeats, share one vote, since they err
+    together. A score's ``comparisons`` are the orders that its document is in.
     """
     if any(vote.key == "" for votes in query_votes for vote in votes):
         raise ValueError("a vote has no key, so nobody knows which order it is of")

@@ -9,8 +9,7 @@ Centring on the K documents of the query removes 1/K of its variance.
 su cannot be estimated from votes. By default it is a share of the spread of the query's own scores;
 the share can be learned from people's labels. On recorded battles of GPT-4o (TREC DL 2019, 43
 queries) the probability that one document is above another differs from how often people said so,
-on average, by .05 and .09 at 2 and 3.5 battles per document without su; by .01 with the default;
-by .01 and .02 with a share learned on half of the queries and used for the others.
+on average, by .05 and .09 at 2 and 3.5 battles per document without su; by .01 with the default.
 
 Arrays are of shape [documents]: the numbers of their queries from 0, scores that are centred on 0
 in each query, their standard errors, and people's grades, NaN where there is none.

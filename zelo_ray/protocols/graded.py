@@ -66,10 +66,9 @@ def learn(
 ) -> Learned:
     """Measure the judges, and with human grades the scale that they share.
 
-    Human grades of documents that no judge graded are left out. The others anchor the scale if they
-    are not too few, without those of a query that judges were shown as an example. Where fewer than
-    three judges, or two and the human, agree at all, nobody can tell who of them errs: the mean is
-    taken then, and no spread is given.
+    Human grades anchor the scale if they are not too few, without those of a query that judges
+    were shown as an example. Where fewer than three judges, or two and the human, agree at all,
+    nobody can tell who of them errs: the mean is taken then, and no spread is given.
     """
     judges = tuple(sorted(evidence.judges))
     judgments = [sorted(pool, key=_order) for pool in judgments if pool]
