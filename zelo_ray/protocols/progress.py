@@ -104,6 +104,8 @@ class Progress:
                         raise PlanError
                     missing[request.key] = request
             except StopIteration as ended:
+                if ended.value is None:  # it never ends so, but after an error
+                    raise RuntimeError("the rounds ended without a result") from None
                 self._result = ended.value
         reply_counts = {name: len(keys) for name, keys in self.answered_keys().items()}
         if missing:
