@@ -1,29 +1,25 @@
 """What cheap votes are worth: quality against tokens and dollars, of votes of one token and orders.
 
-    python -m benchmarks.cheap_votes [--queries 100] [--recorded] [--picture FILE.svg]
+    python -m benchmarks.cheap_votes [--queries 100]
 
-Everything in the first three tables is simulated: judges err as the "mid" ones of
+Everything is simulated: judges err as the "mid" ones of
 `benchmarks.simulated` do. No log-probabilities of judges are on record. So how much more a vote
 of one token errs than a reasoned one is an assumption, and so is how much more a document errs
 among eight than among two. Each way therefore has three rows: with the errors of reasoned votes,
 with `MORE` of them, and with `MOST`. What is in between is for a pilot of your own to say.
 
---recorded reads llmjudge2024 (tests/golden/SOURCES.md). Its table has recorded grades of three
-judges, turned into battles and into orders, where equal grades are ordered by chance. Intervals
-are 95%, over queries. Three minutes of one core; the picture takes matplotlib.
+Intervals are 95%, over queries. Two minutes of one core.
 """
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import figures
-from benchmarks.data import published
 from benchmarks.figures import mean_interval
 from benchmarks.simulated import (
     REGIMES,
@@ -35,10 +31,9 @@ from benchmarks.simulated import (
     names_of,
     zelo_scores,
 )
-from benchmarks.worth import PLAYED, panels_of, world_of, zelo_by_calls
+from benchmarks.worth import zelo_by_calls
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.fitting.battles import Floats
-from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.fitting.pairs import draw_groups
 from zelo_ray.protocols import load_protocol
@@ -74,8 +69,6 @@ class Loss:
 
 SAME, MORE, MOST = Loss("same errors", 1, 0), Loss("1.5x", 1.5, 1.0), Loss("2x", 2, 2.0)
 LOSSES = (SAME, MORE, MOST)
-TICKS = (0.2, 0.3, 0.5, 1, 2)
-"""Dollars, in the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,20 +230,17 @@ def simulated_ways(queries: int, seed: int) -> Iterator[tuple[Way, World]]:
             yield Way(name, loss.name, calls, cost({"order": calls}, size), scores), world
 
 
-def show_simulated(queries: int, seed: int) -> list[tuple[Way, float]]:
-    """Print quality and cost of each way; return its nDCG@10, for the picture."""
+def show_simulated(queries: int, seed: int) -> None:
+    """Print quality and cost of each way."""
     print(f"Simulated: {queries} queries of {DOCUMENTS} documents, three mid judges\n")
     print("| way | errors | calls | tokens in | out | $ for 1,000 documents | nDCG@10 | tau |")
     print("|---|---|---:|---:|---:|---:|---|---|")
-    points = []
     for way, world in simulated_ways(queries, seed):
         good = figures.ndcg(way.scores, np.exp(world.truth))
         cells = [way.name, way.loss or "reasoned", f"{way.calls:.1f}"]
         cells += [f"{way.tokens[0]:,.0f}", f"{way.tokens[1]:,.0f}", f"{way.dollars:.2f}"]
         cells += [mean_interval(good), mean_interval(figures.tau(way.scores, world.truth))]
         print("|", " | ".join(cells), "|", flush=True)
-        points.append((way, float(good.mean())))
-    return points
 
 
 # What a size is worth
@@ -282,165 +272,15 @@ def show_sizes(queries: int, seed: int) -> None:
             print(figures.difference(good[1], good[0]), "|", flush=True)
 
 
-# Errors of orders
-
-
-def show_errors(queries: int, seed: int) -> None:
-    """Print how many true scores lie within 1.96 errors, by what the order's noise is."""
-    print("\nTrue scores within 1.96 errors; the truth spreads by 1.6 logits\n")
-    print(
-        "| documents | looks | Gumbel errors | first place worth 1.5 | normal errors | as pairs |"
-    )
-    print("|---:|---|---:|---:|---:|---:|")
-    for documents, size, looks in ((25, 8, 3), (25, 8, 6), (25, 5, 3), (100, 10, 3)):
-        design, drawn = (documents, size, looks), (queries * 25 // documents, seed)
-        cells = [
-            _held(design, kind, place, drawn)
-            for kind, place in (("gumbel", 0.0), ("gumbel", 1.5), ("normal", 0.0))
-        ]
-        shares = [*(held for held, _ in cells), cells[0][1]]
-        print(f"| {documents} | {looks} at {size} |", *(f"{share:.3f} |" for share in shares))
-
-
-def _held(
-    design: tuple[int, int, int], kind: str, place: float, drawn: tuple[int, int]
-) -> tuple[float, float]:
-    """The share of true scores within 1.96 errors: of orders, and of pairs as battles."""
-    (documents, size, looks), (queries, seed) = design, drawn
-    rng = np.random.default_rng(seed)
-    names = names_of(documents)
-    truth = rng.normal(0, 1.6, (queries, documents))
-    votes = []
-    for query in range(queries):
-        rows = []
-        for number, group in enumerate(
-            group for groups in draw_groups(0, str(query), names, size, looks) for group in groups
-        ):
-            shown = rng.permutation([int(name) for name in group])
-            errors = (
-                rng.gumbel(size=len(shown))
-                if kind == "gumbel"
-                else rng.normal(0, np.pi / np.sqrt(6), len(shown))
-            )
-            at = place * (1 - np.arange(len(shown)) / (len(shown) - 1))
-            best = np.argsort(-(truth[query, shown] + errors + at))
-            rank = {names[shown[spot]]: spot_rank for spot_rank, spot in enumerate(best)}
-            rows += [
-                Vote(
-                    str(query),
-                    a,
-                    b,
-                    "j",
-                    -1.0 if rank[a] < rank[b] else 1.0,
-                    False,
-                    "",
-                    f"{number}",
-                )
-                for a, b in combinations(group, 2)
-            ]
-        votes.append(rows)
-    centred = figures.centred(truth)
-    held, as_pairs = (
-        np.mean(
-            [
-                abs(score.score - centred[query, int(score.doc_id)]) <= 1.96 * score.std_error
-                for query, fit in enumerate(fits)
-                for score in fit.scores
-            ]
-        )
-        for fits in (score_orders(votes), score_votes(votes))
-    )
-    return float(held), float(as_pairs)
-
-
-# Recorded grades
-
-
-def show_recorded(folder: Path, panels: int) -> None:
-    """Print ways of judging by recorded grades, which are battles and orders alike."""
-    kinds = panels_of(panels)
-    print(
-        f"\nRecorded grades of LLMJudge, {panels} panels of three each (nDCG@10 / pairs in order)\n"
-    )
-    print("| way | calls | ", " | ".join(kinds), "|")
-    print("|---|---:|" + "---|" * len(kinds))
-    rows: dict[str, list[str]] = {}
-    calls: dict[str, float] = {}
-    for drawn in kinds.values():
-        worlds = [world_of(folder, panel, DOCUMENTS, seed) for seed, panel in enumerate(drawn)]
-        for name, way in RECORDED.items():
-            good, order = [], []
-            for world in worlds:
-                calls[name], scores, *_ = way(world)
-                good.append(figures.ndcg(scores, world.truth).mean())
-                order.append(figures.in_order(scores, world.truth).mean())
-            rows.setdefault(name, []).append(f"{np.mean(good):.3f} / {np.mean(order):.3f}")
-    for name, cells in rows.items():
-        print(f"| {name} | {calls[name]:.1f} |", " | ".join(cells), "|", flush=True)
-
-
-def _ordered(size: int, looks: int) -> Callable[[World], tuple[float, Floats]]:
-    def way(world: World) -> tuple[float, Floats]:
-        def felt(query: int, judge: int, shown: Sequence[int], rng: np.random.Generator) -> Floats:
-            values: Floats = world.grades[query, judge, shown] + 0.5 * rng.random(len(shown))
-            return values
-
-        return orders(felt, world.grades.shape, size, looks)
-
-    return way
-
-
-RECORDED: dict[str, Callable[[World], tuple[Any, ...]]] = {
-    **{
-        name: way
-        for name, way in PLAYED.items()
-        if name in {"graded: mean of 3", "zelo, 3 calls", "zelo, 12 calls"}
-    },
-    "listwise-votes, 3 looks at 8": _ordered(8, 3),
-    "listwise-votes, 6 looks at 8": _ordered(8, 6),
-    "listwise-votes, 3 looks at 5": _ordered(5, 3),
-}
-
-
-def draw(points: Sequence[tuple[Way, float]], place: Path) -> None:
-    """Draw quality against dollars: one dot for each reasoned way, three for each cheap one."""
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - only for the picture
-
-    figure, axes = plt.subplots(figsize=(7.6, 4.2))
-    for name in dict.fromkeys(way.name for way, _ in points):
-        own = [(way, good) for way, good in points if way.name == name]
-        marker = "o" if own[0][0].loss else "D"
-        across = [way.dollars for way, _ in own]
-        axes.plot(across, [good for _, good in own], marker=marker, label=name, markersize=5)
-    axes.set_xscale("log")
-    axes.set_xticks(TICKS, [f"${dollars:g}" for dollars in TICKS], minor=False)
-    axes.minorticks_off()
-    axes.set_xlabel("for 1,000 documents, by simulated judges")
-    axes.set_ylabel("nDCG@10 by the truth")
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(place, metadata={"Date": None})
-
-
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--recorded", action="store_true")
-    parser.add_argument("--panels", type=int, default=2)
-    parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
-    points = show_simulated(given.queries, given.seed)
+    show_simulated(given.queries, given.seed)
     show_sizes(given.queries, given.seed)
-    show_errors(given.queries, given.seed)
-    if given.recorded:
-        show_recorded(published() / "llmjudge2024", given.panels)
-    if given.picture:
-        draw(points, given.picture)
 
 
 if __name__ == "__main__":

@@ -22,16 +22,16 @@ import pyarrow as pa
 
 from benchmarks.data import published, read_grades
 from benchmarks.panels import Recorded, draw_panels, load
-from zelo_ray.evaluation.votes import encode_votes, judge_verdicts
-from zelo_ray.files.judges import read_all_judgments
-from zelo_ray.fitting.consensus import (
+from zelo_ray.evaluation.consensus import (
     ALL,
     LEVELS,
     ORDERS,
+    Consensus,
     grade_consensus,
     vote_consensus,
 )
-from zelo_ray.records import Consensus
+from zelo_ray.evaluation.votes import encode_votes, judge_verdicts
+from zelo_ray.files.judges import read_all_judgments
 
 CLAIM = 0.97
 

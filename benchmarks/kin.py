@@ -1,17 +1,14 @@
 """What the guard against kin keeps from being called sure, with recorded judges as rerankers.
 
-    python -m benchmarks.kin [--panels 56] [--runs]
+    python -m benchmarks.kin [--panels 56]
 
 It reads trec_dl19: see tests/golden/SOURCES.md. Each recorded judge is a ranker: its grades
 order the judged documents of a query, equal ones at random. The truth is each judge in turn, and
 then the median of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure
-and has the other sign by NIST's grades. ``--runs`` lets 37 official runs take part as well.
-``--lexical`` takes the lexical judges as truths, and as further rankers. About 3 minutes of one
-core; with ``--runs`` some 20.
+and has the other sign by NIST's grades. About 3 minutes of one core.
 """
 
 import argparse
-import json
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -27,16 +24,9 @@ from zelo_ray.engine.refit import InseparableError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.significance import significance_of
-from zelo_ray.files.judgments import read_runs
-from zelo_ray.providers import offline
 from zelo_ray.records import Comparison
 
 OPTIONS = BakeoffOptions(truth="-", out="-", measures=("nDCG@10",), label_draws=0)
-LEXICAL = (
-    (offline.bm25, offline.bm25_share),
-    (offline.likelihood, offline.likelihood_share),
-    (offline.chargram, offline.chargram_share),
-)
 Pair = tuple[str, str]
 
 
@@ -108,30 +98,9 @@ def row(
     return np.array([count for rows in found for count in counts(rows, people)])
 
 
-def add_lexical(data: Recorded, folder: Path, rankers: dict[str, pa.Table]) -> None:
-    """Add the lexical judges: their scores as rankers, and what they grade as truths."""
-    with (folder / "passages.jsonl").open() as lines:
-        texts = {row["docid"]: row["text"] for row in map(json.loads, lines)}
-    rows = (line.split("\t") for line in (folder / "queries.tsv").read_text().splitlines())
-    queries = {row[0]: row[1] for row in rows}
-    starts = {query_id: n for n, (query_id, _) in reversed([*enumerate(data.items)])}
-    pools = np.split(np.arange(len(data.items)), sorted(starts.values())[1:])
-    for score, share in LEXICAL:
-        scores, shares = list[float](), list[float]()
-        for pool in pools:
-            query = queries[data.items[pool[0]][0]]
-            shown = [texts.get(data.items[n][1], "") for n in pool]
-            scores += score(query, shown)
-            shares += [share(query, text) for text in shown]
-        data.grades[score.__name__] = np.digitize(shares, (0.4, 0.6, 0.8)).astype(float)
-        rankers[score.__name__] = data.table(np.array(scores), "score")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--panels", type=int, default=56, help="panels of three, of 56")
-    parser.add_argument("--runs", action="store_true", help="with the official runs")
-    parser.add_argument("--lexical", action="store_true", help="the lexical judges instead")
     flags = parser.parse_args()
     data = Recorded(published() / "trec_dl19")
     rng = np.random.default_rng(0)
@@ -139,17 +108,10 @@ def main() -> None:
         name: data.table(grades + 0.5 * rng.random(len(grades)), "score")
         for name, grades in data.grades.items()
     }
-    if flags.runs:
-        paths = sorted(((published() / "trec_dl19") / "runs_top10").glob("*.run"))
-        rankers |= read_runs(f"{path.stem}={path}" for path in paths)
     singles = [[name] for name in data.grades]
     graded = [name for name in data.grades if name.endswith("_graded")]
     panels = [list(panel) for panel in combinations(graded, 3)][: flags.panels]
     parts = {"one judge": singles, "three graded judges": panels}
-    if flags.lexical:
-        add_lexical(data, (published() / "trec_dl19"), rankers)
-        own = [score.__name__ for score, _ in LEXICAL]
-        parts = {"lexical": [*([name] for name in own), own]}
     people = people_of(data, rankers)
     print("| truth | sure | wrong | guarded: sure | wrong | no kin: sure | wrong |")
     print("|---|" + "---:|" * 6)

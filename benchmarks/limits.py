@@ -2,15 +2,13 @@
 
 Fakes with token buckets (a bucket holds 5 s of the rate) stand for OpenAI. Against each limit run,
 in turn: zelo-ray with 1, 2 and 4 actors on two local Ray nodes, which is told the limit by the
-response headers alone; a semaphore over the SDK with its own retries; and Ray Data's
-HttpRequestProcessor, which is given the rate. Use is what the server accepted a minute between the
-first and the last
-call, divided by the limit; 429s are a share of all responses. Run: python -m benchmarks.limits
+response headers alone; and a semaphore over the SDK with its own retries. Use is what the server
+accepted a minute between the first and the last call, divided by the limit; 429s are a share of all
+responses. Run: python -m benchmarks.limits
 """
 
 import argparse
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
@@ -18,14 +16,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 from benchmarks.online import MODEL, requests_of
 from tests import crash
-from zelo_ray.engine.ledger import read_rows
 from zelo_ray.providers.openai import build_body
 
 LIMITS = (("600 rpm", ("--rpm", "600")), ("6,000 rpm", ("--rpm", "6000")))
@@ -40,26 +36,6 @@ cluster.add_node(**node)
 print(cluster.address, flush=True)
 sys.stdin.read()
 cluster.shutdown()
-"""
-_PROCESSOR = """
-import json, os, sys, logging
-os.environ["RAY_BACKEND_LOG_LEVEL"] = "fatal"
-import ray, ray.data
-from ray.data.llm import HttpRequestProcessorConfig, build_processor
-bodies = [json.loads(line) for line in open(sys.argv[1])]
-ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False,
-         object_store_memory=300 * 2**20, _temp_dir=sys.argv[3])
-ray.data.DataContext.get_current().enable_progress_bars = False
-config = HttpRequestProcessorConfig(
-    url=os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-    headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
-    qps=float(sys.argv[2]), concurrency=4, max_retries=50, batch_size=64,
-)
-processor = build_processor(config, preprocess=lambda row: dict(payload=json.loads(row["body"])),
-                            postprocess=lambda row: dict(ok=True))
-rows = ray.data.from_items([{"body": json.dumps(b)} for b in bodies], override_num_blocks=16)
-for _ in processor(rows).iter_batches(batch_size=None):
-    pass
 """
 
 
@@ -126,10 +102,8 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
         lines = (folder / "pools.jsonl").read_text().splitlines(keepends=True)
         for i in range(8):
             (folder / "shards" / f"{i}.jsonl").write_text("".join(lines[i::8]))
-        bodies = folder / "bodies.jsonl"
-        bodies.write_text("".join(json.dumps(build_body(r, cached=False)) + "\n" for r in requests))
         runs: list[tuple[str, Any]] = [(f"zelo-ray, {n} actors on 2 nodes", n) for n in actors]
-        runs += [("semaphore of 64 over the SDK", "semaphore"), ("HttpRequestProcessor", "ray")]
+        runs += [("semaphore of 64 over the SDK", "semaphore")]
         for label, how in runs:
             own = folder / label.replace(" ", "-").replace(",", "")
             own.mkdir()
@@ -139,15 +113,6 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
                 began, lost = time.monotonic(), 0
                 if how == "semaphore":
                     lost = asyncio.run(semaphore(requests, environ, 64))
-                elif how == "ray":
-                    temp = tempfile.mkdtemp(prefix="zr-")
-                    rate = str(a_minute / 60)
-                    command = [sys.executable, "-c", _PROCESSOR, str(bodies), rate, temp]
-                    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as peer:
-                        try:
-                            peer.wait(timeout=seconds * 1.5)
-                        except subprocess.TimeoutExpired:  # its figures are of what it did so far
-                            crash.kill_tree(peer)
                 else:
                     with two_nodes(environ) as address:
                         environ["RAY_ADDRESS"] = address
@@ -167,44 +132,6 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
             )
 
 
-def measure_llmock(seconds: float, rpm: int = 600) -> None:
-    """The same against an independent server: by our own ledger, and its verdict on our conduct."""
-    (port,) = crash.free_ports(1)
-    with tempfile.TemporaryDirectory(prefix="zl-") as name:
-        folder = Path(name)
-        llmock = [str(Path(sys.executable).parent / "llmock"), "serve", "--host", "127.0.0.1"]
-        llmock += ["--port", str(port), "--rpm", str(rpm), "--latency-ms", "300"]
-        # Its bucket holds a minute's worth at first, so only a longer run meets the limit.
-        crash.write_pools(folder / "pools.jsonl", int(rpm * seconds / 60 / 48) + 1, 12)
-        with subprocess.Popen(
-            llmock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as server:
-            url = f"http://127.0.0.1:{port}"
-            while True:
-                with contextlib.suppress(OSError):
-                    urlopen(f"{url}/_llmock/verdict").close()
-                    break
-                time.sleep(0.2)
-            environ = {**crash.bare_environment(), "OPENAI_API_KEY": "a-key-for-tests-only"}
-            environ["OPENAI_BASE_URL"] = f"{url}/v1"
-            began = time.monotonic()
-            judge = ("--judges", f"openai:{MODEL}")
-            run = crash.annotate(folder / "pools.jsonl", folder / "out", environ, *judge)
-            crash.finish(run)
-            took, verdict = time.monotonic() - began, json.load(urlopen(f"{url}/_llmock/verdict"))
-            server.terminate()
-        record = json.loads((folder / "out" / "run.json").read_text())
-        (tally,) = record["judges"].values()
-        came = sorted(
-            datetime.fromisoformat(row.received_at).timestamp()
-            for row in read_rows(str(folder / "out"))
-        )
-    use = (len(came) - 1) / (came[-1] - came[0]) * 60 / rpm
-    refused = tally["throttled"] / (len(came) + tally["throttled"])
-    print(f"| {rpm} rpm of llmock | zelo-ray | {use:.3f} | {refused:.2%} | | | {took:.0f} s |")
-    print(f"llmock's verdict: {json.dumps(verdict)}", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=130)
@@ -216,8 +143,6 @@ def main() -> None:
     for name, flags in (*LIMITS, *TOKENS):
         if given.only in name:
             measure(name, flags, given.seconds, given.actors)
-    if given.only in "llmock":
-        measure_llmock(given.seconds)
 
 
 if __name__ == "__main__":

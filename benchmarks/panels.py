@@ -2,8 +2,7 @@
 
     python -m benchmarks.panels [--panels 100]
 
-It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. First, on
-judges that are simulated: how often 95% intervals hold the truth. Then, on recorded grades, the
+It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. On recorded grades, the
 agreement with humans: Cohen's kappa, quadratic kappa and Krippendorff's ordinal alpha, of panels of
 3 (means over panels drawn by chance) and of all, with differences to the rounded mean and their 95%
 intervals over resampled queries; the same with human labels as anchor, judged on the other items,
@@ -15,15 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import krippendorff
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.data import published, read_grades
+from zelo_ray.evaluation.coefficients import COEFFICIENTS
+from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.grades import (
-    Floats,
-    Ints,
     Ratings,
     calibrate,
     learn_panel,
@@ -86,33 +83,9 @@ def confusions(data: Recorded, said: Ints, kept: NDArray[np.bool_] | None = None
 
 def coefficients(table: Floats) -> Floats:
     """Kappa, quadratic kappa and ordinal alpha of confusions [..., human, said]: [..., 3]."""
-    grades = np.arange(LEVELS)
-    rows, columns, total = table.sum(-1), table.sum(-2), table.sum((-1, -2))
-    expected = rows[..., :, None] * columns[..., None, :] / total[..., None, None]
-    found = [
-        1 - (weights * table).sum((-1, -2)) / (weights * expected).sum((-1, -2))
-        for weights in (1.0 - np.eye(LEVELS), (grades[:, None] - grades) ** 2.0)
-    ]
-    values = rows + columns  # how often each grade was given by either
-    reached = values.cumsum(-1)
-    middle = reached - values / 2
-    distance = (middle[..., :, None] - middle[..., None, :]) ** 2
-    seen = (distance * 2 * table).sum((-1, -2))
-    chance = (distance * values[..., :, None] * values[..., None, :]).sum((-1, -2))
-    found.append(1 - (2 * total - 1) * seen / chance)
-    return np.stack(found, axis=-1)
-
-
-def check_coefficients(data: Recorded) -> None:
-    """Ours are the packages' own."""
-    said = data.grades[:, 0]
-    ours = coefficients(confusions(data, said).sum(0))
-    theirs = [
-        cohen_kappa_score(data.human, said),
-        cohen_kappa_score(data.human, said, weights="quadratic"),
-        krippendorff.alpha(np.stack([data.human, said]), level_of_measurement="ordinal"),
-    ]
-    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    tables = {"confusion": table, "by_ratings": table + np.swapaxes(table, -1, -2)}
+    names = ("kappa", "kappa-quadratic", "alpha-ordinal")
+    return np.stack([COEFFICIENTS[name].compute(tables) for name in names], axis=-1)
 
 
 # the words of a panel
@@ -204,49 +177,6 @@ def intervals_hold(
     return float(within.mean()), float(apart.mean())
 
 
-# intervals on judges that are simulated
-
-
-def simulated(units: int, cuts: Floats, severity: Floats, slopes: Floats, seed: int) -> Ratings:
-    """The grades of judges with normal errors."""
-    rng = np.random.default_rng(seed)
-    latent = rng.normal(size=units)
-    seen = latent[:, None] + rng.normal(size=(units, len(slopes))) / slopes
-    grade = (seen[:, :, None] > cuts + severity[:, None]).sum(axis=2)
-    unit, place = np.indices(grade.shape).reshape(2, -1)
-    names = tuple(f"j{j}" for j in range(len(slopes)))
-    return Ratings(unit, place, grade.ravel().astype(np.float64), units, names)
-
-
-def true_severity(cuts: Floats, severity: Floats, slopes: Floats) -> Floats:
-    """As a fit to endless data would tell it: beside a panel whose cuts are weighed means."""
-    own = cuts + severity[:, None]
-    density = np.exp(-0.5 * own**2)
-    weights = slopes[:, None] ** 2 * density
-    panel = (weights * own).sum(axis=0) / weights.sum(axis=0)
-    return (density * (own - panel)).sum(axis=1) / density.sum(axis=1)
-
-
-def coverage(repeats: int = 100) -> None:
-    """How often intervals hold the truth where the model is right."""
-    cuts, severity = np.array([-0.3, 0.5, 1.3]), np.array([-0.4, 0.0, 0.1, 0.3])
-    slopes = np.array([0.7, 1.0, 1.5, 2.5])
-    true = true_severity(cuts, severity, slopes)
-    print("| units | severity | spread | largest bias of severity, of spread |")
-    print("|---:|---:|---:|---|")
-    for units in (200, 1000):
-        far, held = [], []
-        for seed in range(repeats):
-            raters = learn_panel(simulated(units, cuts, severity, slopes, seed)).raters
-            off = np.array([[r.severity, r.spread] for r in raters]).T - [true, 1 / slopes]
-            errors = np.array([[r.severity_error, r.spread_error] for r in raters]).T
-            far.append(off)
-            held.append((np.abs(off) < Z * errors).mean(axis=1))
-        shares = " | ".join(f"{share:.3f}" for share in np.mean(held, axis=0))
-        bias = np.abs(np.mean(far, axis=0)).max(axis=1)
-        print(f"| {units} | {shares} | {bias[0]:.3f}, {bias[1]:.3f} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--panels", type=int, default=40, help="panels of 3 drawn")
@@ -261,9 +191,6 @@ def main() -> None:
         load("DL 2019", sorted((second / "judges").glob("*_graded.txt")), second / "qrels.txt"),
     ]
     few = {data.name: draw_panels(data, 3, flags.panels) for data in recorded}
-    check_coefficients(recorded[0])
-    print("95% intervals that hold the truth, of simulated judges\n")
-    coverage()
     for data in recorded:
         for panels in (few[data.name], [np.arange(len(data.judges))]):
             print(f"\n{data.name}: {len(panels)} panel(s) of {len(panels[0])}\n")

@@ -17,8 +17,7 @@ by the ideal of the panel's. Printed by panel and number of labels:
   looks: the same for someone who looks after 50, 100, 200 and 400 labels and stops when it is sure.
 
 Run: python -m benchmarks.people [--pairs 120] [--trials 20]
-It reads TREC DL 2019 (tests/golden/SOURCES.md), or another --folder of qrels.txt, judges/*.txt and
-runs_top10/*.run, with --panel NAME=JUDGE,JUDGE.
+It reads TREC DL 2019 (tests/golden/SOURCES.md).
 """
 
 import argparse
@@ -297,21 +296,14 @@ def people_ideal(people: Grades, query_ids: Sequence[str]) -> Floats:
     return np.array([sum(g / np.log2(n + 2) for n, g in enumerate(one)) for one in best])
 
 
-def named_panel(text: str) -> tuple[str, tuple[str, ...]]:
-    name, _, judges = text.partition("=")
-    return name, tuple(judges.split(","))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--panel", type=named_panel, action="append", help="NAME=JUDGE,JUDGE")
     parser.add_argument("--pairs", type=int, default=120)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    folder = given.folder or published() / "trec_dl19"
-    for name, judges in dict(given.panel or PANELS.items()).items():
+    folder = published() / "trec_dl19"
+    for name, judges in PANELS.items():
         rng = partial(np.random.default_rng, given.seed)
         contests, beside = contests_of(folder, judges, given.pairs, given.seed)
         print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")

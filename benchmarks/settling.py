@@ -1,13 +1,11 @@
 """Processor time to settle a vote: from a recorded reply to rows of the result files.
 
-    python -m benchmarks.settling [--before CHECKOUT] [--queries 1000] [--times 3]
-                                  [--protocol zelo] [--without plans|index]
+    python -m benchmarks.settling [--queries 1000] [--times 3] [--protocol zelo]
 
 Pools of 25 documents of 60 to 160 words, three judges, 300 votes a pool: nothing is called, answers
-of 60 words are made up, a few of them wrapped, cut off or unreadable. `--before` is an earlier
-checkout, which builds and settles a ledger of its own; the two take turns in processes of one
-core, each the best of some times, and must write the same bytes. What is counted is the time of the
-processor, in user and system, without start and opening the ledger.
+of 60 words are made up, a few of them wrapped, cut off or unreadable. Each time is that of a
+process of one core, in user and system, without start and opening the ledger; the bytes written are
+always the same. Run in another checkout, it tells what a change costs.
 """
 
 import argparse
@@ -15,22 +13,20 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.scale.measured import write_pools
+from benchmarks.scale import write_pools
+from zelo_ray.engine.replies import check_answer
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, read_rows, update_index
-from zelo_ray.engine.replies import check_answer
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.pools import LineLimits, read_lines
@@ -39,64 +35,30 @@ from zelo_ray.providers import parse_judge
 from zelo_ray.records import Answer, Reply, Usage
 
 JUDGES = ("openai:gpt-6-luna", "anthropic:claude-haiku-4-5", "gemini:gemini-3.5-flash")
-HERE = Path(__file__).parents[1]
 
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--before", type=Path)
     given.add_argument("--queries", type=int, default=1_000)
     given.add_argument("--times", type=int, default=3)
     given.add_argument("--protocol", default="zelo")
-    given.add_argument("--without", choices=("plans", "index"), action="append", default=[])
     options = given.parse_args()
-    checkouts = [checkout for checkout in (options.before, HERE) if checkout]
     with tempfile.TemporaryDirectory() as folder:
-        taken = dict[Path, list[dict[str, Any]]]()
-        for number, checkout in enumerate(checkouts):
-            place = Path(folder, str(number))
-            place.mkdir()
-            write_pools(place / "pools.jsonl", options.queries)
-            print(run(checkout, "build", place, options.protocol), flush=True)
-            if "index" in options.without:
-                (place / "out/replies/_index.sqlite").unlink(missing_ok=True)
-            if "plans" in options.without:
-                shutil.rmtree(place / "out/plans", ignore_errors=True)
+        place = Path(folder)
+        write_pools(place / "pools.jsonl", options.queries)
+        print(f"{build(place, options.protocol):,} replies", flush=True)
         for _ in range(options.times):
-            for number, checkout in enumerate(checkouts):
-                found = run(checkout, "settle", Path(folder, str(number)), options.protocol)
-                print(checkout.name, found, flush=True)
-                taken.setdefault(checkout, []).append(found)
-    if len({found["digest"] for some in taken.values() for found in some}) > 1:
-        raise SystemExit("the results differ")
-    best = [min(found["us a reply"] for found in taken[checkout]) for checkout in checkouts]
-    if options.before:
-        print(f"{best[0]:.1f} -> {best[1]:.1f} us a reply; {best[1] / best[0]:.3f}")
+            threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+            command = (sys.executable, "-m", "benchmarks.settling", str(place), options.protocol)
+            subprocess.run(command, env=os.environ | threads, check=True)
 
 
-def run(checkout: Path, what: str, place: Path, protocol: str) -> dict[str, Any]:
-    """Run a part of this file with the code of a checkout."""
-    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-    environ = os.environ | {"PYTHONPATH": str(checkout)} | dict.fromkeys(threads, "1")
-    command = (sys.executable, "-P", __file__, what, str(place), protocol)
-    done = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, cwd=place)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def make_job(place: Path, protocol: str) -> Any:
-    """Return the job; what is imported is of the checkout on the path."""
+def make_job(place: Path, protocol: str) -> Job:
     options = load_protocol(protocol).options(
         inputs=(str(place / "pools.jsonl"),), out=str(place / "out"), protocol=protocol
     )
     panel = tuple(parse_judge(name) for name in JUDGES)
     return Job(options, panel, "run", frozenset())
-
-
-def make_plans(job: Any) -> Any:
-    """Return what keeps the plans of pools; None in a checkout that keeps none."""
-    name = "zelo_ray.engine.request_plans"
-    return import_module(name).RequestPlans(job.options, "run") if find_spec(name) else None
 
 
 def answer_text(request: Any, rng: random.Random) -> str:
@@ -113,7 +75,7 @@ def answer_text(request: Any, rng: random.Random) -> str:
     return f"```json\n{text}\n```" if luck < 0.02 else text[:-9] if luck < 0.03 else text
 
 
-def build(place: Path, protocol: str) -> dict[str, Any]:
+def build(place: Path, protocol: str) -> int:
     """Fill a ledger as answers do."""
     job = make_job(place, protocol)
     ledger, rows, written = Ledger(job.options.ledger_dir, "run"), [], 0
@@ -129,7 +91,7 @@ def build(place: Path, protocol: str) -> dict[str, Any]:
         "received_at": "2026-01-01T00:00:00.000+00:00",
         "run_id": "run",
     }
-    plans = make_plans(job)
+    plans = RequestPlans(job.options, "run")
     for line in read_lines(str(place / "pools.jsonl"), LineLimits()):
         progress = Progress(load_protocol(protocol).rounds(line.pool, job.panel, job.options))
         while missing := progress.step(ledger).missing:
@@ -139,22 +101,19 @@ def build(place: Path, protocol: str) -> dict[str, Any]:
                 answer = check_answer(request.response_model, given, request.user).answer
                 reply = {"key": request.key, "judge": request.judge.name}
                 reply |= {"status": answer.status, "text": answer.text, "reason": answer.reason}
-                if hasattr(answer, "parsed"):
-                    reply["parsed"] = answer.parsed
+                reply["parsed"] = answer.parsed
                 rows.append(Reply(**reply, **columns))
             written += len(rows)
             ledger.append(rows)
             rows = []
-        if plans:
-            plans.keep(line.pool, progress.plan(), job.panel)
-    if plans:
-        plans.close()
+        plans.keep(line.pool, progress.plan(), job.panel)
+    plans.close()
     ledger.close()
     update_index(job.options.ledger_dir)
-    return {"replies": written}
+    return written
 
 
-def settle(place: Path, protocol: str) -> dict[str, Any]:
+def settle(place: Path, protocol: str) -> None:
     """Build and write the results, by one core."""
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
     pa.set_cpu_count(1)
@@ -171,13 +130,11 @@ def settle(place: Path, protocol: str) -> dict[str, Any]:
     digest = hashlib.sha256()
     for name in sorted(path.name for path in out.glob("*.parquet")):
         digest.update((out / name).read_bytes())
-    us = used / replies * 1e6
-    return {"us a reply": round(us, 2), "replies": replies, "digest": digest.hexdigest()[:16]}
+    print(f"{used / replies * 1e6:.1f} us a reply; {digest.hexdigest()[:16]}", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["build"], ["settle"]):
-        part = build if sys.argv[1] == "build" else settle
-        print(json.dumps(part(Path(sys.argv[2]), sys.argv[3])))
+    if sys.argv[1:2] and not sys.argv[1].startswith("-"):
+        settle(Path(sys.argv[1]), sys.argv[2])
     else:
         main()

@@ -20,8 +20,9 @@ import numpy as np
 
 from benchmarks.data import published
 from benchmarks.panels import Recorded, load
+from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.corrected import correct_means
-from zelo_ray.fitting.grades import Floats, Ints, Ratings, median_and_majority
+from zelo_ray.fitting.grades import Ratings, median_and_majority
 
 TOP, DRAWN = 4, "random documents"
 DESIGNS = {

@@ -3,15 +3,12 @@
     python -m benchmarks.tune [--draws 1000]
 
 It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. First: recorded judges as
-candidates. With the split of the queries that their texts give, as `compare --halves` does it, the
-best one is chosen on the first half, and measured on the second against the median judge, which is
-as it is.
-Then with 40 splits drawn by chance, each with five judges as what is as it is: how optimistic the
-figures of the first half are, and what is gained on the second. Then equals: candidates that are
-equally good, whose errors go together by query. How often the chosen one is called significantly
-better, where it is measured on the second half, and where it is measured on the half on which it
-was chosen. Last, a candidate that guesses where another says a tie: how often it is called better,
-by each measure. Every figure is by the functions of the command. Two minutes of one core.
+candidates. With 40 splits of the queries drawn by chance, each with five judges as what is as it
+is: how optimistic the figures of the first half are, and what is gained on the second. Then equals:
+candidates that are equally good, whose errors go together by query. How often the chosen one is
+called significantly better, measured on the second half, and on the half on which it was chosen.
+Last, a candidate that guesses where another says a tie: how often it is called better, by each
+measure. Every figure is by the functions of the command. Two minutes of one core.
 """
 
 import argparse
@@ -21,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import Grades, published, read_grades
-from zelo_ray.commands.compare.items import CHOICE, Item, People, half_of, pairs_of
+from zelo_ray.commands.compare.items import Item, People, pairs_of
 from zelo_ray.evaluation.pairs import Gain, LabelledPairs, choose, measure_gain
 from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE
@@ -112,28 +109,6 @@ def by_chance_splits(title: str, items: list[Item], verdicts: Verdicts) -> None:
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
-def by_text(title: str, items: list[Item], verdicts: Verdicts, queries: Path) -> None:
-    """Print the choice by the split that the texts of queries give, from the median judge on."""
-    lines = (line.split("\t", 1) for line in queries.read_text("utf-8").splitlines())
-    texts = {line[0]: line[1] for line in lines}
-    first = {item.query_id for item in items if half_of(texts[item.query_id]) == CHOICE}
-    queries_of_half = len(first), len({item.query_id for item in items} - first)
-    shares = {name: np.nanmean(pairs_of(items).credit(row)) for name, row in verdicts.items()}
-    median = sorted(shares, key=lambda name: float(shares[name]))[len(shares) // 2]
-    found = tuned(*halves(items, verdicts, first), median)
-    if found is None:
-        print(f"{title}: {median} is as it is, and was chosen")
-        return
-    one, two = found
-    print(
-        f"{title}: {queries_of_half[0]} and {queries_of_half[1]} queries; as it is {median}, "
-        f"chosen {two.way}; on the first half {one.value:.3f} ({one.difference:+.3f}), on "
-        f"the second {two.value:.3f} against {two.other_value:.3f}: {two.difference:+.3f} "
-        f"[{two.low:+.3f}, {two.high:+.3f}], p {two.p:.4f}; queries needed {two.needed}",
-        flush=True,
-    )
-
-
 def is_worse(gain: Gain) -> bool:
     """Tell whether a way is significantly worse than the other."""
     return gain.difference < 0 and gain.p <= ALPHA
@@ -206,9 +181,6 @@ def guesses(draws: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument(
-        "--texts", type=Path, help="both collections with the texts of their queries"
-    )
     options = parser.parse_args()
     found = {
         "LLMJudge 2024": recorded(
@@ -216,12 +188,6 @@ def main() -> None:
         ),
         "TREC DL 2019": recorded(published() / "trec_dl19", "qrels.txt", "judges", DEPTH),
     }
-    texts = {
-        "LLMJudge 2024": "llmjudge2024/llm4eval_query_2024.txt",
-        "TREC DL 2019": "trec_dl19/queries.tsv",
-    }
-    for title, (items, verdicts) in found.items() if options.texts else ():
-        by_text(title, items, verdicts, options.texts / texts[title])
     heads = ("judges", "queries", "first half", "second", "gain seen", "held out", "optimism")
     print(f"| data | {' | '.join(heads)} | better | kept as it is |")
     for title, (items, verdicts) in found.items():

@@ -1,6 +1,6 @@
 """Which way of judging is worth its calls: order of documents and of systems, by calls a document.
 
-    python -m benchmarks.worth [--picture FILE.svg] [--panels 6]
+    python -m benchmarks.worth [--panels 6]
 
 It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Two tables:
 
@@ -12,7 +12,7 @@ It reads llmjudge2024 and trec_dl19: see tests/golden/SOURCES.md. Two tables:
   battles: the better graded document wins, and equal grades tie. Panels are of three good judges,
   of one good and two weak ones, and of three weak ones.
 
-Intervals are 95%, over queries. Ten minutes of one core. The picture takes matplotlib, too.
+Intervals are 95%, over queries. Ten minutes of one core.
 """
 
 import argparse
@@ -181,11 +181,10 @@ def gains_of(way: Way) -> list[Floats]:
     return [scores if graded else 1 / (1 + np.exp(-scores)) for scores in way.scores]
 
 
-def show_recorded(folder: Path) -> dict[str, list[tuple[float, float]]]:
-    """Print both tables of DL 2019; return nDCG@10 by way and calls, for the picture."""
+def show_recorded(folder: Path) -> None:
+    """Print both tables of DL 2019."""
     field = Battlefield()
     systems = Systems(field, folder)
-    points: dict[str, list[tuple[float, float]]] = {}
     print("| way | calls a document | nDCG@10 | pairs in order | tau | tau-AP | apart | wrongly |")
     print("|---|---:|---|---|---|---|---:|---:|")
     for way in recorded_ways(field, seed=0):
@@ -193,8 +192,6 @@ def show_recorded(folder: Path) -> dict[str, list[tuple[float, float]]]:
         cells = [f"{way.calls:.1f}", mean_interval(good), mean_interval(order)]
         print("|", way.name, "|", *(f"{cell} |" for cell in cells), end=" ")
         print(systems.compare(gains_of(way)), "|", flush=True)
-        points.setdefault(way.name, []).append((way.calls, float(good.mean())))
-    return points
 
 
 # battles made of recorded grades
@@ -289,34 +286,13 @@ def show_played(folder: Path, panels: int) -> None:
         print(f"| {name} | {calls[name]:.1f} | {' | '.join(cells)} |")
 
 
-def draw(points: dict[str, list[tuple[float, float]]], place: Path) -> None:
-    """Draw quality against calls, by way."""
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - only for the picture
-
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    for name, line in points.items():
-        across, up = zip(*sorted(line), strict=True)
-        axes.plot(across, up, marker="o", label=name)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-    axes.set_xlabel("calls a document (a battle in both orders is two)")
-    axes.set_ylabel("nDCG@10 by people's grades")
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(place)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--picture", type=Path)
     parser.add_argument("--panels", type=int, default=6)
-    flags = parser.parse_args()
-    points = show_recorded(published() / "trec_dl19")
-    if flags.picture:
-        draw(points, flags.picture)
-    if flags.panels:
-        show_played(published() / "llmjudge2024", flags.panels)
+    panels = parser.parse_args().panels
+    show_recorded(published() / "trec_dl19")
+    if panels:
+        show_played(published() / "llmjudge2024", panels)
 
 
 if __name__ == "__main__":

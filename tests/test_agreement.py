@@ -11,7 +11,6 @@ import pytest
 from zelo_ray.evaluation.agreement import (
     count_ratings,
     draw_samples,
-    estimate_values,
     measure_agreement,
     ratings_of,
 )
@@ -126,35 +125,11 @@ def test_all_coefficients_are_those_of_irrcac(number):
     assert len(case["values"]) == (10 if len(case["grades"][0]) == 2 else 7)
 
 
-def test_binarised_is_as_if_the_judges_had_said_yes_and_no():
-    grades = random_grades(80, 4, 0.3)
-    found = measured(grades, thresholds=[1, 2, 3])
-    for threshold in (1, 2, 3):
-        binary = np.where(np.isnan(grades), np.nan, grades >= threshold)
-        for (a, b, _, name), each in measured(binary, levels=2).items():
-            value = found[a, b, f">={threshold}", name].value
-            assert value == pytest.approx(each.value, abs=1e-12, nan_ok=True)
-
-
 def test_all_of_one_grade_is_undefined_but_for_the_percentage():
     for raters in (2, 3):
         found = of_all([[2] * raters] * 8)
         assert found.pop("agreement") == 1
         assert all(np.isnan(value) for value in found.values()), found
-
-
-def test_one_rater_of_one_grade_has_no_correlation_and_no_kappa():
-    found = of_all([[1, 0], [1, 1], [1, 2], [1, 3]])
-    kappas = [found[name] for name in ("kappa", "kappa-linear", "kappa-quadratic")]
-    assert kappas == pytest.approx([0, 0, 0], abs=1e-12)
-    assert np.isnan(found["mcc"])
-    assert found["alpha-nominal"] < 0
-
-
-def test_raters_without_common_items_are_undefined_and_have_no_items():
-    found = measured([[1, None], [None, 2], [3, None]])
-    assert {each.items for each in found.values()} == {0}
-    assert all(np.isnan([each.value, each.low, each.high]).all() for each in found.values())
 
 
 def test_repeats_count_as_their_median_and_a_half_as_the_even_grade():
@@ -212,22 +187,3 @@ def test_intervals_hold_the_true_kappa_about_as_often_as_they_say():
         one = each["r0", "r1", "0-1", "kappa"]
         held += one.low <= 0.25 + 1 / 36 <= one.high  # E[p^2] of Beta(4, 4): .5^2 + 1/36
     assert 50 <= held <= 60
-
-
-def test_four_queries_give_no_interval_and_five_do():
-    grades = random_grades(40, 2, 0.0)
-    key = ("r0", "r1", "0-3", "kappa")
-    few = measured(grades, queries=np.arange(40) % 4)[key]
-    assert not np.isnan(few.value)
-    assert np.isnan([few.low, few.high]).all()
-    enough = measured(grades, queries=np.arange(40) % 5)[key]
-    assert enough.low < enough.value < enough.high
-
-
-def test_a_figure_that_is_undefined_in_many_samples_has_no_interval():
-    values = np.linspace(0, 1, 101)
-    values[1:6] = np.nan
-    assert not np.isnan(estimate_values(values, 20).low)
-    values[6] = np.nan
-    assert np.isnan(estimate_values(values, 20).low)
-    assert np.isnan(estimate_values(values[:1], 20).low)

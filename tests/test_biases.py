@@ -79,25 +79,6 @@ def test_circles_are_counted_as_by_hand():
     assert min(expected["s"]) > 0
 
 
-def test_votes_by_chance_go_in_circles_as_chance_does():
-    rng = np.random.default_rng(0)
-    pairs = [*combinations([f"d{i}" for i in range(40)], 2)]
-    rows = [("q", a, b, j, rng.choice([-1.0, 1.0]), False) for a, b in pairs for j in "jkl"]
-    cast = encoded(*rows)
-    for said in (*votes.judge_verdicts(cast), votes.panel_verdicts(votes.judge_verdicts(cast))):
-        circular, clear, tied = votes.count_circular(cast, said)[0]
-        assert circular / (circular + clear) == pytest.approx(votes.CHANCE, abs=0.02)
-        assert tied == 0
-
-
-def test_queries_in_the_order_wanted():
-    rows = [("b", "x", "y", "j", 1.0, False), ("a", "x", "y", "j", 1.0, False)]
-    cast = encoded(*rows, order=["a", "none", "b"])
-    assert votes.count_first_shown(cast)[0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
-    said = votes.judge_verdicts(cast)[0]
-    assert votes.confusion(cast, said, -said)[:, 0, 2].tolist() == [1, 0, 1]
-
-
 def test_a_judge_is_measured_against_people_and_the_others(tmp_path):
     rng, grades, qrels = np.random.default_rng(3), [], []
     for q, d in product(range(20), range(30)):
@@ -117,19 +98,3 @@ def test_a_judge_is_measured_against_people_and_the_others(tmp_path):
     assert (found["mild", "human"]["items"], found["mild", "human"]["queries"]) == (600, 20)
     rows = [row for row in agreement_of(*words).figures if row["what"] == "leniency"]
     assert {row["against"] for row in rows} == {"others"}
-
-
-def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = [
-        {"query_id": f"q{q}", "doc_id_a": a, "doc_id_b": b, "judge": judge, "preference": -0.5}
-        | {"swapped": drawn and bool(rng.random() < 0.5)}
-        for q in range(20)
-        for a, b in combinations("abcd", 2)
-        for judge, drawn in (("fixed", False), ("drawn", True))
-    ]
-    once = [{**row, "judge": "both"} for row in rows[::2]]
-    again = [{**row, "doc_id_a": row["doc_id_b"], "doc_id_b": row["doc_id_a"]} for row in once]
-    path = write_lines(tmp_path / "votes.jsonl", [*rows, *once, *again])
-    [note] = agreement_of(path).report.notes
-    assert note.startswith("fixed: ")

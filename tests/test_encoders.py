@@ -1,19 +1,18 @@
 """Encoders on this machine: tiny models, made here from nothing and saved to disk."""
 
 import asyncio
-import json
 import os
 import warnings
 
 import numpy as np
 import pytest
 
-from tests.builders import Shelf, ask, request_of
+from tests.builders import Shelf, ask
 from tests.fakes.rerank import rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
-from zelo_ray.providers import Settings, build_panel, load_provider
+from zelo_ray.providers import Settings, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import build_rankers, local
 
@@ -104,49 +103,6 @@ def test_a_bi_encoder_gives_similarities(folders, tmp_path):
     scores = scores_of("bi-encoder", folders / "bi", tmp_path)
     assert len(set(scores)) == 4
     assert np.all(np.abs(scores) <= 1 + 1e-6)
-
-
-@pytest.mark.parametrize(("kind", "name"), [("cross-encoder", "cross"), ("bi-encoder", "bi")])
-def test_blocks_change_nothing_and_a_limit_of_length_does(folders, tmp_path, kind, name):
-    whole = scores_of(kind, folders / name, tmp_path / "whole")
-    blocks = scores_of(kind, folders / name, tmp_path / "blocks", block_size=1)
-    short = scores_of(kind, folders / name, tmp_path / "short", max_length=10)
-    assert blocks == pytest.approx(whole, abs=1e-5)
-    assert short[3] != pytest.approx(whole[3], abs=1e-3)
-
-
-@pytest.mark.parametrize(("kind", "name"), [("cross-encoder", "cross"), ("bi-encoder", "bi")])
-def test_all_cores_compute(folders, kind, name):
-    """Ray's actors begin with one thread each; torch counts for each thread of ours apart."""
-    import torch
-
-    spec, own = f"e={kind}:{folders / name}", {"reranker_options": {"e": {"device": "cpu"}}}
-    (arm,) = build_rankers(
-        BakeoffOptions(truth="t", out="o", rerankers=(spec,), **own), {}, run_id="run"
-    )
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        getattr(local, f"_load_{kind.replace('-', '_')}")(arm.judge)
-        assert torch.get_num_threads() == os.cpu_count()
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_a_second_run_computes_nothing_until_the_model_changes(folders, tmp_path):
-    spec = f"cross-encoder:{folders / 'cross'}"
-    first = rank([POOL], tmp_path, {}, spec)
-    again = rank([POOL], tmp_path, {}, spec, run_id="again")
-    assert (len(first.books), len(again.books)) == (1, 1)
-    assert first.books[0].dollars == 0
-    os.utime(folders / "cross" / "config.json", (1, 1))
-    assert len(rank([POOL], tmp_path, {}, spec, run_id="third").books) == 2
-
-
-def test_a_model_of_several_numbers_is_no_reranker(folders, tmp_path):
-    found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{folders / 'three'}")
-    assert found.failures["q1"].status == "invalid"
-    assert "a score of type list" in found.failures["q1"].reason
 
 
 def test_a_model_that_cannot_be_loaded_ends_it(tmp_path):

@@ -12,8 +12,8 @@ import statsmodels.api as sm
 from tests.games import baseball, citations, run, scores_of, write
 from zelo_ray.errors import InputError
 from zelo_ray.fitting import bradley_terry
-from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.ratings import Comparisons, rate
+from zelo_ray.fitting.ratings import Comparisons, Unrated, rate
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.records import Vote
 
 
@@ -111,11 +111,12 @@ def test_half_wins_are_a_binomial_regression():
     theirs = sm.GLM(np.stack([won, lost], 1), x[:, :-1], family=sm.families.Binomial()).fit(
         tol=1e-12
     )
-    found = rate(games, np.inf)
-    np.testing.assert_allclose((found.scores - found.scores[-1])[:-1], theirs.params, atol=1e-8)
+    scores, found = rate(games, np.inf)
+    np.testing.assert_allclose((scores - scores[-1])[:-1], theirs.params, atol=1e-8)
     centre = np.vstack([np.eye(items - 1), np.zeros(items - 1)]) - 1 / items
     errors = np.sqrt((centre @ theirs.cov_params() @ centre.T).diagonal())
     np.testing.assert_allclose(found.std_errors, errors, atol=1e-8)
+    np.testing.assert_allclose(found, errors, atol=1e-8)
 
 
 # What has no finite scores
@@ -137,6 +138,28 @@ def test_items_that_never_met_have_no_scores():
     rows = [{"a": "x", "b": "y", "win": 1}, {"a": "z", "b": "w", "win": 1}]
     with pytest.raises(InputError, match="2 parts that never met: w, z; x, y"):
         scores_of(rows)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_it(seed):
+    """A prior a hundred times wider must not move scores that are finite, and moves others."""
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        first = rng.integers(0, 4, 7)
+        second = (first + rng.integers(1, 4, 7)) % 4
+        result = rng.integers(0, 3, 7)
+        games = Comparisons(items=4, first=first, second=second, won=(result == 0) * 1.0,
+                      lost=(result == 1) * 1.0, tied=(result == 2) * 1.0)  # fmt: skip
+        plain = rate(games, np.inf)
+        is_unrated = isinstance(plain, Unrated)
+        if is_unrated and not plain.is_infinite:
+            continue
+        (near, _), (far, _) = (rate(games, sd) for sd in (1e2, 1e4))
+        assert (np.abs(near - far).max() > 0.5) == is_unrated, plain
+
+
+def test_a_fit_that_does_not_converge_raises(monkeypatch):
+    monkeypatch.setattr(bradley_terry, "MAX_STEPS", 1)
+    with pytest.raises(ArithmeticError, match="did not converge in 1 steps"):
+        scores_of(baseball())
 
 
 # Votes as annotate writes them
@@ -172,12 +195,6 @@ def test_votes_are_fitted_as_annotate_does(seed):
     own = [[v for v in votes if v.query_id == q] for q in sorted({v.query_id for v in votes})]
     wanted = pd.DataFrame([score for fit in score_votes(own) for score in fit.scores])
     pd.testing.assert_frame_equal(found, wanted[list(found)], rtol=0, atol=1e-9)
-
-
-def test_the_order_of_rows_changes_no_bit():
-    rows = votes_of(1)
-    one = scores_of(rows).to_arrow()
-    assert one.equals(scores_of(Random(2).sample(rows, len(rows))).to_arrow())
 
 
 def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():

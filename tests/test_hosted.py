@@ -3,10 +3,9 @@
 import pytest
 
 from tests.builders import MachineBudget
-from tests.fakes.rerank import Rerankers, pool, rank, worth
+from tests.fakes.rerank import Rerankers, pool, rank
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import price
-from zelo_ray.reasons import StopReason
 from zelo_ray.records import Document, Judge, Pool, Usage
 
 POOL = pool()
@@ -47,34 +46,6 @@ def test_scores_come_back_to_the_documents_that_they_are_of(server, ask):
         assert (row.input_tokens > 0, row.searches == 1) == (name != "cohere", name == "cohere")
 
 
-def test_a_server_named_by_its_url_gets_its_own_key_or_none(server, ask):
-    tei = {"documents_field": "texts", "documents": 32, "extra_body": {"raw_scores": True}}
-    for spec, options in (
-        (f"a=rerank:m@{server.url}/vllm/v1", {}),
-        (f"a=rerank:m@{server.url}/tei", tei),
-    ):
-        assert ask(spec, reranker_options={"a": options}).scores == WORTHS
-        assert server.journal[0]["key"] == ""
-        assert ("raw_scores" in server.journal[0]["body"]) == bool(options)
-    worths = [float(i % 50) for i in range(70)]
-    found = ask(spec, [pool(worths)], reranker_options={"a": tei})
-    assert list(found.scores["q1"].values()) == worths
-    assert [len(call["body"]["texts"]) for call in server.journal] == [32, 32, 6]
-    mine = {"MINE": server.key, "CO_API_KEY": "other"}
-    found = ask(f"c=cohere:m@{server.url}/cohere", environ=mine, api_key_env={"c": "MINE"})
-    assert found.scores == WORTHS
-
-
-def test_a_second_run_asks_nothing(server, ask):
-    pools = [pool(query_id=f"q{i}") for i in range(5)]
-    first = ask("cohere:m", pools, out="kept")
-    assert len(server.journal) == 5
-    again = ask("cohere:m", pools, out="kept", run_id="again")
-    assert (again.scores, server.journal) == (first.scores, [])
-    ask("cohere:other", pools, out="kept", run_id="third")
-    assert len(server.journal) == 5
-
-
 # Faults
 
 
@@ -86,21 +57,6 @@ def test_a_429_is_waited_for_and_a_500_tried_again(ask):
     assert [row.attempts for row in found.books] == [7]
     found = ask(faults=[(429, {"Retry-After": "600"})])
     assert "10 minutes" in found.asker.disabled["jina:m"].message
-
-
-@pytest.mark.parametrize("body", ['"slow down"', '["slow down"]', "null", "no JSON"])
-def test_an_error_is_known_by_its_status_whatever_its_body_is(ask, body):
-    found = ask(faults=[(429, body), (503, body), (424, body)])
-    (tally,) = found.asker.tallies.values()
-    assert (found.scores, tally.throttled, tally.retries) == (WORTHS, 1, 3)
-    found = ask(faults=[(401, body)])
-    assert "set JINA_API_KEY" in found.asker.disabled["jina:m"].message
-
-
-def test_a_response_without_rows_is_tried_again(server, ask):
-    for text in ("<html>busy</html>", "{}", "[]", '{"results": [7]}', "null"):
-        assert ask(faults=[text]).scores == WORTHS
-        assert len(server.journal) == 2
 
 
 def test_what_a_server_refuses_is_a_failure_of_that_query(server, ask):
@@ -156,22 +112,6 @@ def test_scores_that_are_none_are_asked_again_and_then_a_failure(server, ask):
         assert all(row.input_tokens for row in found.books), "both were billed"
 
 
-def test_a_large_pool_is_asked_in_parts_and_stands_or_falls_together(server, ask):
-    large = pool([float(i % 97) for i in range(2500)])
-    found = ask("cohere:m", [large])
-    assert [len(call["body"]["documents"]) for call in server.journal] == [1000, 1000, 500]
-    assert found.scores["q1"] == {d.id: worth(d.content) for d in large.documents}
-    found = ask("cohere:m", [large], faults=[400])
-    assert (found.scores, len(found.failures["q1"].doc_ids)) == ({}, 2500)
-
-
-def test_no_document_is_cut_unless_it_is_asked_for(server, ask):
-    long = Pool("q1", "what?", (Document("d0", "word " * 5000), Document("d1", "short")))
-    for fields, lengths in (({}, [25000, 5]), ({"document_tokens": 100}, [393, 5])):
-        ask("cohere:m", [long], **fields)
-        assert [len(text) for text in server.journal[0]["body"]["documents"]] == lengths
-
-
 # Money
 
 
@@ -191,25 +131,6 @@ def test_what_is_billed_stands_in_the_books(server, ask):
     assert (row.dollars, row.searches) == (pytest.approx(0.004), 2)
     (row,) = ask(prices={"jina:m": {"input": 1.0, "output": 0.0}}).books
     assert row.dollars is None, "nobody knows how many tokens they are"
-
-
-def test_gateways_may_bill_as_cohere_does(server, ask):
-    for units, searches in ((3, 3), (2.5, 3), (float("inf"), 1), (None, 1)):
-        server.told = lambda _, units=units: {
-            "meta": units and {"billed_units": {"search_units": units}}
-        }
-        found = ask(f"v=rerank:m@{server.url}/vllm/v1", prices={"v": {"search": 2.0}})
-        assert found.scores == WORTHS
-        assert [row.dollars for row in found.books] == [pytest.approx(searches * 0.002)]
-
-
-def test_a_budget_holds(ask):
-    pools, prices = [pool(query_id=f"q{i}") for i in range(40)], {"input": 1000.0, "output": 0}
-    fields = {"max_usd": 2.0, "prices": {"jina:m": prices}, "budget": MachineBudget(2.0)}
-    found = ask("jina:m", pools, **fields)
-    assert 0 < sum(row.dollars for row in found.books) <= 2.0
-    assert 0 < len(found.scores) == 40 - len(found.failures) < 40
-    assert found.asker.disabled["jina:m"].code is StopReason.BUDGET
 
 
 def sized(query, text, sizes):
@@ -236,3 +157,21 @@ def test_a_budget_holds_for_large_pools(server, ask, spec, price, cap, pools, to
     found = ask(spec, pools, max_usd=cap, prices={spec: price}, budget=MachineBudget(cap))
     assert 0 < sum(row.dollars for row in found.books) <= cap + 1e-9
     assert len(found.scores) + len(found.failures) == len(pools)
+
+
+def test_a_server_named_by_its_url_gets_its_own_key_or_none(server, ask):
+    tei = {"documents_field": "texts", "documents": 32, "extra_body": {"raw_scores": True}}
+    for spec, options in (
+        (f"a=rerank:m@{server.url}/vllm/v1", {}),
+        (f"a=rerank:m@{server.url}/tei", tei),
+    ):
+        assert ask(spec, reranker_options={"a": options}).scores == WORTHS
+        assert server.journal[0]["key"] == ""
+        assert ("raw_scores" in server.journal[0]["body"]) == bool(options)
+    worths = [float(i % 50) for i in range(70)]
+    found = ask(spec, [pool(worths)], reranker_options={"a": tei})
+    assert list(found.scores["q1"].values()) == worths
+    assert [len(call["body"]["texts"]) for call in server.journal] == [32, 32, 6]
+    mine = {"MINE": server.key, "CO_API_KEY": "other"}
+    found = ask(f"c=cohere:m@{server.url}/cohere", environ=mine, api_key_env={"c": "MINE"})
+    assert found.scores == WORTHS

@@ -3,13 +3,11 @@
 import hashlib
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tests.builders import judge_of
-from zelo_ray.protocols.templates import Prompt
 from zelo_ray.records import Document, Request, response_schema
 
 
@@ -38,10 +36,3 @@ def test_what_a_simulated_judge_sees_of_metadata_is_in_the_key():
     both = [Document("d", "text", {"grade": grade}) for grade in (1, 2)]
     keys = {Request(judge, "s", "u", Verdict, "q", (each,)).key for each in both}
     assert len(keys) == 2
-
-
-def test_a_prompt_fills_each_place_and_keeps_all_else():
-    prompt = Prompt("$a costs $$5, ${b}s: $a")
-    assert prompt.substitute({"a": "$b", "b": 2}) == "$b costs $5, 2s: $b"
-    with pytest.raises(KeyError):
-        prompt.substitute({"a": ""})

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import rows_of
 from zelo_ray import measure
-from zelo_ray.cli import main
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import parse_measure
 
@@ -22,12 +20,6 @@ def test_it_is_measured_by_its_name_beside_the_others(own):
     assert list(rows.columns) == [f"{own}@1", f"{own}(least=2)@2", "nDCG@10"]
     assert rows[f"{own}@1"].to_dict() == {"q1": 1.0, "q2": 0.0}
     assert rows[f"{own}(least=2)@2"].to_dict() == {"q1": 1.0, "q2": 0.0}
-
-
-def test_it_is_checked_as_the_others_are():
-    own = parse_measure("tests.own.first:MEASURE(least=1)@10")
-    assert own == parse_measure(str(own)) == parse_measure("tests.own.first:MEASURE@10")
-    assert not own.kind.about_labels
 
 
 @pytest.mark.parametrize(
@@ -49,40 +41,3 @@ def test_what_is_no_measure_is_told_in_one_line(written, says):
         parse_measure(written)
     assert says in str(told.value)
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("return 1 / 0", r"failed: ZeroDivisionError: division by zero$"),
-        ("return 1.0", r"metrics of shape \(\) instead of \(1, 1\)$"),
-    ],
-)
-def test_one_that_fails_is_one_line(body, says, tmp_path):
-    file = tmp_path / "mine.py"
-    code = "from zelo_ray.evaluation.measures import MeasureKind\n"
-    file.write_text(
-        f"{code}def metrics(lists, cutoff):\n    {body}\nMINE = MeasureKind(metrics=metrics)\n"
-    )
-    with pytest.raises(OptionError, match=says):
-        measure({"q": {"d": 1.0}}, {"q": {"d": 1}}, f"{file}:MINE")
-
-
-def test_labels_are_compared_by_it(tmp_path, capsys):
-    queries = [f"q{n}" for n in range(5)]
-    for name, best in (("old", "d1"), ("new", "d2")):
-        rows = [f"{q} 0 {d} {3 * (d == best)}\n" for q in queries for d in ("d1", "d2")]
-        (tmp_path / f"{name}.qrels").write_text("".join(rows))
-    for name, first in (("one", "d1"), ("two", "d2")):
-        ranked = [(q, d, 1 + (d == first)) for q in queries for d in ("d1", "d2")]
-        text = "".join(f"{q} Q0 {d} 1 {score} {name}\n" for q, d, score in ranked)
-        (tmp_path / f"{name}.run").write_text(text)
-    words = [f"{name}={tmp_path}/{name}.qrels" for name in ("old", "new")]
-    words += ["--relevant", "old=2", "new=2", "--runs", str(tmp_path / "one.run")]
-    own = ("--measure", f"{FILE}@1", "--out", str(tmp_path / "out"))
-    assert main(["agree", *words, str(tmp_path / "two.run"), *own]) == 0
-    rows = {(row["of"], row["against"]): row for row in rows_of(tmp_path / "out", "figures")}
-    found = [[rows[run, side]["value"] for side in ("old", "new")] for run in ("one", "two")]
-    assert found == [[1, 0], [0, 1]]
-    assert main(["agree", *words, *own[:1], f"{FILE[:-1]}@1"]) == 2
-    assert "has no MEASUR; it has MEASURE" in capsys.readouterr().err

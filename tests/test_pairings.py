@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.builders import PANEL, Shelf, options_of, pool_of, sealed
 from tests.debates import (
@@ -19,10 +17,8 @@ from tests.debates import (
     transcripts,
 )
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
-from zelo_ray.protocols.baseline_strong import _TAG, Tagged
-from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
+from zelo_ray.protocols.samre import Defence, Feedback
 from zelo_ray.reasons import UnscoredReason
-from zelo_ray.records import response_schema
 
 EACH = (samre, baseline_strong)  # whose texts stand between markers
 WAYS = {
@@ -145,34 +141,3 @@ def test_a_pair_that_flips_counts_once_as_a_tie(protocol):
     assert found[0] == found[1]
     assert found[0].scores[0].score == 0
     assert found[2].reason.code is UnscoredReason.NO_VOTES
-
-
-# The forms of answers
-
-
-def _analysis(marks):
-    text = st.text().filter(lambda said: not _TAG.search(said))
-    return st.fixed_dictionaries({"analysis": text, "answer_1": marks, "answer_2": marks})
-
-
-PROSE = {
-    **dict.fromkeys((Defence, Feedback), st.fixed_dictionaries({"text": st.text(min_size=1)})),
-    Tagged: st.fixed_dictionaries(dict.fromkeys(Tagged.model_fields, _analysis(st.floats(1, 10)))),
-}
-
-
-@pytest.mark.parametrize("kind", PROSE)
-@given(data=st.data())
-def test_what_is_written_reads_back(kind, data):
-    fields = data.draw(PROSE[kind].filter(lambda each: "text" not in each or each["text"].strip()))
-    said = kind.model_validate(fields)
-    assert kind.read(said.write()) == said
-    assert kind.read(f"\r\n{said.write()} \r\n\n") == said
-
-
-def test_a_schema_has_no_siblings_of_a_reference_and_the_reason_first():
-    """OpenAI refuses a schema with a description beside a reference."""
-    schema = response_schema(RoundScores)
-    assert all(set(each) == {"$ref"} for each in schema["properties"].values())
-    (inner,) = schema["$defs"].values()
-    assert next(iter(inner["properties"])) == "justification"

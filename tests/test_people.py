@@ -56,15 +56,6 @@ def test_with_every_label_it_is_the_people_that_count(name):
         np.testing.assert_allclose(estimate(frame, gain, np.ones(len(gain))), expected, atol=1e-12)
 
 
-def test_a_panel_without_relevant_documents_does_not_make_one_label_worth_all():
-    rows = [("q", "d1", 0.0), ("q", "d2", 0.0)]
-    truth = Truth(table("relevance", zip(*rows, strict=True)))
-    run = table("score", [["q", "q"], ["d1", "d2"], [2.0, 1.0]])
-    frame = build_frame(parse_measure("nDCG@10"), {"a": rank_run(truth, run)})
-    assert metrics_by_panel(frame).tolist() == [[0.0]]
-    assert metrics_by_people(frame, np.array([3.0, 0.0]), np.ones(2)) == pytest.approx(3.0)
-
-
 def test_measures_that_people_can_correct():
     every = ("nDCG@10", "AP", "RR@10", "R@5", "P@5", "Pairs", "Judged@10")
     chosen, left_out = select_correctable(map(parse_measure, every))
@@ -92,14 +83,6 @@ def test_samples_are_of_just_so_many_and_hold_each_other():
     again = priorities(*zip(*frame.ids, strict=True), size, 7)
     assert (order == again).all()
     assert (order != priorities(*zip(*frame.ids, strict=True), size, 8)).any()
-
-
-def test_a_document_has_the_same_chance_in_every_frame():
-    one = priorities(["q1", "q2"], ["d", "e"], np.ones(2), 0)
-    other = priorities(["q2", "q9", "q1"], ["e", "x", "d"], np.ones(3), 0)
-    assert one.tolist() == other[[2, 0]].tolist()
-    # and ids that run into each other are not taken for one
-    assert len(set(priorities(["a:b", "a", "1:a"], ["c", "b:c", ""], np.ones(3), 0))) == 3
 
 
 def test_weights_over_the_probabilities_give_sums_without_bias():

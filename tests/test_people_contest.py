@@ -7,7 +7,6 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from tests.builders import rows_of
@@ -15,12 +14,9 @@ from tests.contests import framed, world
 from zelo_ray import load_run
 from zelo_ray.cli import main
 from zelo_ray.command_options import LabelOptions
-from zelo_ray.commands.bakeoff.people import LabelledFrame, with_design
-from zelo_ray.commands.label.draw import find_in_contest
 from zelo_ray.commands.label.run import open_queue
 from zelo_ray.evaluation.people.corrected import correct_metrics
-from zelo_ray.evaluation.people.sampling import label_sizes
-from zelo_ray.files.labels import PeoplesLabels, PersonsAnswer, read_labels
+from zelo_ray.files.labels import PersonsAnswer, read_labels
 
 SCALED = "gain@10 on the panel's scale"
 GATE = ("--baseline", "b", "--margin", "0.01")
@@ -202,37 +198,6 @@ REFUSED = {
     "scores of people": lambda c: c.labels(lambda grade: grade * 3.3),
     "two grades": lambda c: c.labels(lambda grade: grade >= 2),
 }
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_labels_that_cannot_correct_change_nothing(contest, case):
-    truth = "panel.qrels" if len(REFUSED) - [*REFUSED].index(case) > 2 else "scores.parquet"
-    status, told, [gate] = contest.run(REFUSED[case](contest), *GATE, truth=truth)
-    assert (status, told["design"], bool(told["refused"])) == (3, None, True)
-    assert {row["estimate"] for row in rows_of(contest.out, "comparisons")} == {"panel"}
-    assert (gate["verdict"], gate["estimate"]) == ("not enough data", "corrected")
-
-
-def test_a_new_ranker_needs_labels_of_its_own(contest):
-    """A directory of labels knows what could be drawn; a new ranker brings other documents."""
-    sizes = find_in_contest(str(contest.out), None, pytest.fail).sizes
-    rows = read_labels(str(contest.drawn(60))).rows
-    frame, said, rankings = framed("nDCG@10", queries=40, documents=12)
-    known = np.where(frame.query < 6, said, np.nan)
-    some = LabelledFrame(frame, label_sizes(frame), known, np.ones(len(said)))
-    rows_ = [(*ids, size) for ids, size in sizes.items() if size > 0]
-    could = pa.table([*map(list, zip(*rows_, strict=True))], ["query_id", "doc_id", "size"])
-    for left, way in ((0, "drawn"), (9, None)):
-        drawn = PeoplesLabels(rows, True, highest_grade=3, frame=could.slice(left))
-        got = with_design(some, drawn, [*rankings])
-        assert (got.design, got.refused[:2]) == (way, "" if way else "9 ")
-
-
-def test_people_correct_the_gate(contest):
-    status, _, [gate] = contest.run(None, *GATE)
-    assert (status, gate["verdict"], gate["estimate"]) == (0, "better", "panel")
-    status, _, [gate] = contest.run(contest.labels(lambda grade: 3 - grade), *GATE)
-    assert (status, gate["verdict"], gate["estimate"]) == (4, "worse", "corrected")
 
 
 def test_few_deciding_labels_leave_close_rankers_open(contest):

@@ -249,7 +249,6 @@ def test_a_protocol_of_ones_own_is_told_truly(way, tmp_path, environ):
     one = explained(tmp_path, "q0", "d1")
     assert f"from {len(panel)} thumb" in one
     text = page_words(tmp_path)
-    assert "Thumbs for the documents of 3 queries" in text
     for untrue in ("logits", "against", "comparison", "grade"):
         assert untrue not in one
     assert "battle" not in text
@@ -295,14 +294,6 @@ def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
     models = (*load_protocol(THUMBS).response_models, *load_protocol("zelo").response_models)
     names = [response_model_name(model) for model in (*models, order_of(3))]
     assert names == ["own_thumbs.Thumbing", "Preference", "LetterVote", "Grading", "Order:3"]
-
-
-def test_results_of_a_protocol_that_is_gone(tmp_path):
-    _, _, summary = judged("offline", tmp_path)
-    write_run(tmp_path, summary, cycles=None, protocol="gone_for_good:PROTOCOL")
-    assert "d1: score" in explained(tmp_path, "q0", "d1")
-    assert "thumb" not in explained(tmp_path, "q0", "d1")
-    assert "gone_for_good:PROTOCOL" in page_words(tmp_path)
 
 
 def test_another_protocol_on_the_same_place_removes_its_table(tmp_path):

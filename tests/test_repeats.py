@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from tests.builders import Shelf, judge_of, missing, options_of, pool_of, seen_worth, verdict
+from tests.builders import Shelf, judge_of, missing, options_of, pool_of, verdict
 from zelo_ray.protocols import advance, zelo
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"))
@@ -15,14 +15,6 @@ def by_battle(pool, **fields):
         pair = tuple(sorted(document.id for document in request.documents))
         found[request.judge.name, *pair].append(request)
     return found
-
-
-def test_asking_once_is_what_it_was_before_there_were_repeats():
-    """These keys are of answers that have been paid for."""
-    requests = missing(pool_of(range(3)), PANEL, options_of())
-    keys = [request.key[:8] for request in requests]
-    assert keys == ["b02fd56f", "9c80a44b", "d4b5129d", "13ef5f9f", "ac0f5a7e", "8486d213"]
-    assert {request.repeat for request in requests} == {0}
 
 
 def test_two_repeats_show_both_orders_and_more_show_them_again():
@@ -43,13 +35,3 @@ def test_a_judge_that_always_prefers_what_comes_first_ends_in_ties():
     assert {score.score for score in fit.scores} == {0.0}
     assert {score.comparisons for score in fit.scores} == {12}
     assert Counter(vote.swapped for vote in step.judgments) == {True: 12, False: 12}
-
-
-def test_preferences_are_turned_back_in_either_order():
-    pool, options, shelf = pool_of(range(4)), options_of(repeats=2), Shelf()
-    for request in missing(pool, PANEL, options):
-        a, b = seen_worth(request)
-        shelf.put(request, verdict((b - a) / 10))
-    step = advance(zelo.rounds(pool, PANEL, options), shelf)
-    for vote in step.judgments:
-        assert vote.preference == (int(vote.doc_id_b[1:]) - int(vote.doc_id_a[1:])) / 10

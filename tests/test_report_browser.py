@@ -13,8 +13,8 @@ from tests.hills import write_contests, write_verdicts
 from tests.results import agree, write_both, write_graded, write_runs
 from tests.test_report import EVIL, evil_pool
 from zelo_ray.commands.report import write_report
+from zelo_ray.evaluation.consensus import ALL, LEVELS
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN
-from zelo_ray.fitting.consensus import ALL, LEVELS
 from zelo_ray.records import Document, Pool
 
 pytestmark = pytest.mark.nightly

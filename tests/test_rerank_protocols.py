@@ -9,9 +9,7 @@ from pydantic import ValidationError
 from tests.builders import judge_of, options_of, play
 from tests.fakes.rerank import pool, rank, worth
 from zelo_ray import protocols
-from zelo_ray.errors import OptionError
-from zelo_ray.protocols import load_protocol
-from zelo_ray.protocols.rankers import RANKERS, Order, order_of
+from zelo_ray.protocols.rankers import RANKERS, order_of
 
 JUDGE = judge_of("cohere:m")
 OPTIONS = options_of()
@@ -46,17 +44,6 @@ def relevance(request):
 
 
 ASKED = {"rerank": scores, "listwise": order, "pointwise": relevance}
-
-
-def test_rankers_are_found_but_judge_nothing():
-    for name in protocols.RANKERS:
-        found = protocols.find_protocol(name)
-        assert found.min_documents == 1
-        assert found.response_models
-        with pytest.raises(OptionError, match="there are zelo"):
-            load_protocol(name)
-    with pytest.raises(OptionError):
-        protocols.find_protocol("no-such")
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -106,13 +93,6 @@ def test_a_judge_that_takes_few_documents_at_once_gets_several_requests():
     assert [ranked.score for ranked in step.judgments] == [float(i) for i in range(7)]
 
 
-@pytest.mark.parametrize("judge", [judge_of("custom:m:f", arguments={"documents": 3}), JUDGE])
-def test_only_who_takes_few_documents_at_once_gets_parts_of_a_pool(judge):
-    step, (request,) = drive(RANKERS["rerank"], large(2500), scores, judge=judge)
-    assert len(request.documents) == len(step.judgments) == 2500
-    assert RANKERS["rerank"].count(large(2500), [judge], OPTIONS) == {judge.name: 1}
-
-
 # Windows
 
 
@@ -126,14 +106,6 @@ def test_the_best_documents_come_from_anywhere(count):
     windows = 0 if count == 1 else 1 + max(0, math.ceil((count - 20) / 10))
     assert len(asked) == windows
     assert RANKERS["listwise"].count(large(count), [JUDGE], OPTIONS) == {JUDGE.name: windows}
-
-
-def test_a_judge_that_keeps_every_order_leaves_the_first_stage_as_it_was():
-    def keep(request):
-        return (json.dumps({"order": list(range(1, len(request.documents) + 1))}),)
-
-    step, _ = drive(RANKERS["listwise"], large(45), keep)
-    assert [ranked.score for ranked in step.judgments] == [float(44 - i) for i in range(45)]
 
 
 @pytest.mark.parametrize(
@@ -159,12 +131,6 @@ def test_a_window_that_fails_ends_the_pool_and_asks_no_more():
     step, asked = drive(RANKERS["listwise"], large(100), answer)
     assert len(asked) == 2
     assert (len(step.failures), step.judgments) == (1, ())
-
-
-def test_the_schema_is_the_same_for_every_window():
-    schemas = [order_of(n).model_json_schema() for n in (2, 20)]
-    assert schemas[0] == schemas[1] == Order.model_json_schema()
-    assert order_of(7) is order_of(7)
 
 
 # Language models, asked
@@ -193,10 +159,3 @@ def test_a_language_model_orders_a_pool(fakes, environ, tmp_path, name, judge):
     rank(pools, tmp_path, environ, spec, run_id="again")
     assert len(fakes.journal) == (2 if name == "listwise" else 25)
     assert sum(row.dollars for row in found.books) > 0
-
-
-def test_an_order_that_is_none_is_asked_for_once_more(fakes, environ, tmp_path):
-    fakes.judge = lambda *_: {"order": [1, 1, 2, 3]}
-    found = rank([SMALL], tmp_path, environ, "listwise:openai:gpt-6-luna")
-    assert (found.failures["q1"].status, found.failures["q1"].attempts) == ("invalid", 2)
-    assert len(fakes.journal) == 2

@@ -1,22 +1,17 @@
 """Who takes part in a bake-off: names, options, keys; rerankers of the user's own; lexical ones."""
 
-import asyncio
 import json
 import sys
 
 import numpy as np
 import pytest
 
-from tests.builders import judge_of, request_of
 from tests.fakes.rerank import pool, rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import load_options
-from zelo_ray.protocols.rankers import Order, Scores
-from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, load_provider
-from zelo_ray.providers.registry import ENCODERS
-from zelo_ray.records import Document
-from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers, custom
+from zelo_ray.providers import load_provider
+from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
 from zelo_ray.rerankers.answers import answer_of, failed_answer
 
 KEYS = {f"{name}_API_KEY": "k" for name in ("CO", "OPENAI", "JINA", "VOYAGE", "ZEROENTROPY")}
@@ -163,13 +158,6 @@ def test_what_is_no_reranker_is_refused():
         arms("wave:score")
 
 
-def test_no_reranker_is_on_a_panel():
-    for name in set(RERANKERS) - set(ENCODERS):
-        with pytest.raises(PanelError, match="judges nothing"):
-            build_panel((f"{name}:m",), {}, {})
-    assert [judge.provider for judge in build_panel((), {}, KEYS)] == ["openai"]
-
-
 def test_options_are_by_the_name_of_the_arm():
     fields = {
         "reranker_options": {"a": {"documents": 10}, "b": {"max_output_tokens": 99}},
@@ -215,14 +203,6 @@ def test_options_that_cannot_be_are_refused():
         assert word in refused(f"a={spec}", reranker_options={"a": options})
 
 
-def test_documents_are_whole_but_in_prompts():
-    for spec in ("cohere:m", "listwise:openai:m", "pointwise:openai:m"):
-        for fields, tokens in (({}, 2000), ({"document_tokens": 99}, 99)):
-            (arm,) = arms(spec, **fields)
-            shown = asking_options(arm, options_of(spec, **fields)).document_tokens
-            assert shown == tokens or (spec == "cohere:m" and not fields and shown > 2**32)
-
-
 def test_a_budget_needs_prices_and_limits():
     assert "that of a is unknown" in refused("a=jina:m", "bm25", max_usd=1.0)
     assert arms("a=jina:m", max_usd=1.0, prices={"a": {"search": 1.0}})
@@ -248,13 +228,6 @@ def test_every_way_to_write_one_works(tmp_path):
         spec, options = f"a=own_rerankers:{name}", {"a": {"scale": -2.0}}
         found = rank([POOL], tmp_path / f"-{name}", {}, spec, reranker_options=options)
         assert found.scores["q1"] == {doc_id: -2 * value for doc_id, value in WORTHS.items()}
-
-
-def test_a_class_is_made_only_where_it_is_asked(tmp_path):
-    assert arms("own_rerankers:Broken")
-    found = own("Broken", tmp_path)
-    assert list(found.asker.disabled) == ["custom:own_rerankers:Broken"]
-    assert found.scores == {}
 
 
 def test_whatever_it_does_is_a_failure_of_that_query(tmp_path):
@@ -287,34 +260,6 @@ def test_one_that_hangs_is_left_and_holds_up_no_other(tmp_path):
     assert len(found.scores) == 2
 
 
-def test_plain_functions_are_called_one_at_a_time(tmp_path):
-    pools = [pool(query_id=f"q{i}") for i in range(12)]  # which take 1.2 s
-    fields = {"limits": {"own_rerankers:alone": {"concurrency": 64}}, "timeout": 0.8}
-    found = own("alone", tmp_path, pools, **fields)
-    assert (len(found.scores), found.failures) == (12, {})
-
-
-def test_many_queries_are_in_an_asynchronous_one_at_once():
-    met = []
-
-    async def meets(query, documents):
-        met.append(query)
-        while len(met) < 3:
-            await asyncio.sleep(0.01)
-        return [0.0]
-
-    async def run():
-        provider, judge = custom.Custom(Settings(timeout=10)), judge_of("custom:m:f", arguments={})
-        provider._made[judge.name] = custom.LoadedModel(meets)
-        fields = {"judge": judge, "response_model": Scores, "documents": (Document("d", "t"),)}
-        sent = (provider.send(request_of(query=str(i), **fields)) for i in range(3))
-        answers = await asyncio.gather(*sent)
-        await provider.aclose()
-        return answers
-
-    assert [answer.status for answer in asyncio.run(run())] == ["ok"] * 3
-
-
 def test_what_it_raises_tells_no_key_and_no_document(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-a-secret-for-tests")
     reason = own("leaks", tmp_path).failures["q1"].reason
@@ -344,23 +289,3 @@ def test_scores_are_numbers_one_for_each_document():
     wrong = ([1], [1, None], [1, float("inf")], [1, "2"], [[1], [2]], [1, 10**400], 7, None)
     for scores in (*wrong, "12", b"12", {0: 1.0, 1: 2.0}, {1.0, 2.0}):
         assert answer_of(scores, 2).status == "invalid", scores
-
-
-def test_lexical_rerankers_score_a_whole_pool_and_answer_nothing_else(tmp_path):
-    texts = (
-        "Our bakery opens at seven.",
-        "To reset the garage door opener, hold its learn button.",
-        "The garage door is red.",
-        "",
-    )
-    documents = tuple(Document(f"d{i}", text) for i, text in enumerate(texts))
-    question = type(POOL)("q1", "How do I reset my garage door opener?", documents)
-    for name in ("bm25", "chargram", "likelihood"):
-        found = rank([question], tmp_path / name, {}, name)
-        scores = found.scores["q1"]
-        assert sorted(scores, key=scores.get, reverse=True)[:2] == ["d1", "d2"]
-        assert found.books[0].dollars == 0
-    judge = judge_of("offline:bm25")
-    request = request_of(judge=judge, response_model=Order, documents=documents[:1])
-    with pytest.raises(Refused):
-        asyncio.run(load_provider("offline").connect(Settings()).send(request))

@@ -1,5 +1,4 @@
 from collections import Counter
-from itertools import combinations
 from random import Random
 
 import numpy as np
@@ -17,13 +16,6 @@ def ids(documents):
 
 def plan(doc_ids, cycles, query_id="q", seed=0):
     return [(pair.a, pair.b) for pair in ring_pairs(seed, query_id, doc_ids, cycles)]
-
-
-def adjacency(documents, cycles, query_id="q"):
-    matrix = np.zeros((documents, documents))
-    for i, j in plan(range(documents), cycles, query_id):
-        matrix[i, j] = matrix[j, i] = 1
-    return matrix
 
 
 def reached(documents, pairs):
@@ -47,23 +39,11 @@ def test_every_design_is_connected_without_repeats_and_nearly_regular():
             assert reached(documents, pairs) == set(ids(documents))
 
 
-def test_the_first_ring_gives_every_document_two_battles():
-    for documents in (4, 25, 100):
-        assert set(adjacency(documents, 1).sum(axis=0)) == {2}
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 200), st.integers(0, 120), st.integers())
 def test_the_count_is_known_before_the_draw(documents, cycles, seed):
     pairs = plan(ids(documents), cycles, seed=seed)
     assert len(set(pairs)) == len(pairs) == count_pairs(documents, cycles)
-
-
-@pytest.mark.parametrize("cycles", [1, 4])
-def test_few_documents_meet_each_other_once(cycles):
-    """No document meets itself, and no pair is asked eight times."""
-    for documents in range(4 if cycles == 1 else 10):
-        assert plan(ids(documents), cycles) == list(combinations(sorted(ids(documents)), 2))
 
 
 @pytest.mark.parametrize(("documents", "cycles"), [(50, 4), (12, 4), (7, 4)])
@@ -74,7 +54,7 @@ def test_the_order_of_a_pool_means_nothing_and_seed_and_query_decide(documents, 
     if documents > 9:
         assert set(plan(named, cycles, seed=1)) != set(plan(named, cycles, seed=2))
         assert set(plan(named, cycles)) != set(plan(named, cycles, query_id="r"))
-    assert [pair.draw for pair in pairs] != [p.draw for p in ring_pairs(1, "r", named, cycles)]
+    assert [pair.turn for pair in pairs] != [p.turn for p in ring_pairs(1, "r", named, cycles)]
 
 
 @pytest.mark.parametrize(("documents", "cycles"), [(10, 4), (25, 2), (25, 4), (100, 4)])
@@ -86,41 +66,6 @@ def test_a_new_document_costs_its_own_battles_and_one_that_goes_a_pair_a_ring(do
         bridges.append(len(set(plan(named[1:], cycles, f"q{number}")) - before))
     assert np.mean(new) < 1.1 * 2 * cycles
     assert np.mean(bridges) < 1.15 * cycles
-
-
-@pytest.mark.parametrize(("documents", "cycles"), [(9, 2), (12, 4)])
-def test_every_pair_is_equally_likely(documents, cycles):
-    """A pair is drawn with probability 2 c / (K - 1)."""
-    draws = 4000
-    times = Counter(pair for n in range(draws) for pair in plan(ids(documents), cycles, f"q{n}"))
-    chance = 2 * cycles / (documents - 1)
-    error = (draws * chance * (1 - chance)) ** 0.5
-    for pair in combinations(sorted(ids(documents)), 2):
-        assert abs(times[pair] - draws * chance) < 4.5 * error
-
-
-@pytest.mark.parametrize("cycles", [2, 4, 60])
-def test_a_large_design_spreads_like_a_random_graph(cycles):
-    """Friedman 2008: the second eigenvalue of a random graph of degree d is near 2 sqrt(d - 1).
-
-    Neighbours on a ring would come near d itself.
-    """
-    degree = 2 * cycles
-    eigenvalues = np.linalg.eigvalsh(adjacency(400, cycles))
-    assert eigenvalues[-1] == pytest.approx(degree, rel=0.02)
-    assert eigenvalues[-2] < 1.1 * 2 * (degree - 1) ** 0.5
-
-
-@pytest.mark.parametrize(("documents", "cycles"), [(10, 4), (25, 2), (25, 4), (100, 2)])
-def test_differences_are_as_sure_as_on_a_regular_graph(documents, cycles):
-    """The mean variance of a difference, of a unit of information a pair, against the least."""
-    found = []
-    for number in range(40):
-        matrix = adjacency(documents, cycles, f"q{number}")
-        laplacian = np.diag(matrix.sum(axis=0)) - matrix
-        found.append(2 * np.trace(np.linalg.pinv(laplacian)) / (documents - 1))
-    least = 2 * (documents - 1) / (2 * cycles * documents)  # no graph of so many pairs has less
-    assert np.mean(found) < {2: 1.55, 4: 1.2}[cycles] * least
 
 
 def test_judges_take_turns_around_each_document():

@@ -4,13 +4,11 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import PANEL, Shelf, lines_of, pool_of
 from tests.debates import (
     ALTERNATING,
     FORGERIES,
@@ -24,11 +22,9 @@ from tests.debates import (
     points,
     seed_with,
 )
-from zelo_ray.engine.build_results import build_results
-from zelo_ray.engine.write_results import write_results
-from zelo_ray.protocols import advance, samre
+from zelo_ray.protocols import samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
-from zelo_ray.records import Document, Failure, Pool, Verdict
+from zelo_ray.records import Document, Pool
 from zelo_ray.wrapping import break_special_tokens
 
 options_of = partial(builders.options_of, protocol="samre")
@@ -43,13 +39,6 @@ def verdict_of(*totals, swapped=False, **fields):
 
 
 # Steps
-
-
-def test_a_round_is_two_defences_then_feedback_and_scores():
-    verdict, asked = verdict_of(*ALTERNATING)
-    kinds = [[r.response_model for r in requests] for requests in asked]
-    assert kinds == [[Defence, Defence], [Feedback, RoundScores]] * 4
-    assert (verdict.rounds, len(verdict.keys)) == (4, 16)
 
 
 def test_two_rounds_that_lean_alike_end_it_and_ties_lean_no_way():
@@ -113,17 +102,6 @@ def test_an_advocate_sees_what_was_said_so_far_and_its_own_answer_first():
     assert [d.id for d in second.documents] == ["doc-9", "doc-8"]
 
 
-def test_the_judge_sees_both_defences_and_its_scores_of_the_rounds_before():
-    _, asked = verdict_of(*ALTERNATING)
-    for request in asked[5]:
-        _, found = blocks(request.user)
-        assert list(found)[:3] == ["question", "Answer 1", "Answer 2"]
-        assert found["defence of Answer 2"] == "Defence of Answer 2 in round 3."
-        assert "Round 1: Answer 1: 70, Answer 2: 60\nRound 2: Answer 1: 60" in request.user
-        assert "Round 3:" not in request.user
-    assert all("None; this is the first round." in request.user for request in asked[1])
-
-
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
@@ -148,21 +126,6 @@ def test_nothing_that_is_said_can_close_its_block(texts):
     assert found["last argument of your opponent"] == Defence(text=one).text
     assert found["your argument of round 1"] == Defence(text=other).text
     assert not any(code in each for each in found.values())
-
-
-def test_an_advocate_that_repeats_its_markers_can_forge_none():
-    """Neither in what it is shown later, nor in what the judge is shown."""
-
-    def say(request, number):
-        del number
-        return request.user if request.response_model in (Defence, Feedback) else None
-
-    _, asked = play(samre, debating((9, 9), (9, 9), (9, 9), otherwise=say), rounds=3)
-    for requests in asked[1:]:
-        for request in requests:
-            code, found = blocks(request.user)
-            assert len(found) >= 4
-            assert not any(code in each for each in found.values())
 
 
 # Failures
@@ -211,35 +174,4 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict():
 # How it goes on
 
 
-def test_debates_go_on_without_waiting_for_each_other():
-    """A judge's second step does not wait for another judge's first."""
-    shelf, options = Shelf(), options_of()
-    for request in advance(samre.PROTOCOL.rounds(POOL, PANEL, options), shelf).missing:
-        if request.judge == PANEL[0]:
-            shelf.put(request, "A defence.")
-    waits = advance(samre.PROTOCOL.rounds(POOL, PANEL, options), shelf).missing
-    kinds = {judge.name: {r.response_model for r in waits if r.judge == judge} for judge in PANEL}
-    assert kinds == {"openai:one": {Feedback, RoundScores}, "anthropic:two": {Defence}}
-
-
 # What comes out
-
-
-def test_what_comes_out_is_kept_whole(tmp_path):
-    def bad(request, number):
-        return "refused" if request.judge == PANEL[1] else None
-
-    shelf, pool = Shelf(), pool_of((0, 1))
-    step, _ = play(samre, debating((70, 60), (60, 50), otherwise=bad), pool, PANEL, shelf)
-    options = options_of(protocol="samre", out=str(tmp_path), min_coverage=0.3)
-    summary = write_results([build_results(lines_of([pool]), PANEL, options, shelf)], options)
-    (row,) = pq.read_table(tmp_path / "verdicts.parquet").to_pylist()
-    assert Verdict(**{name: _tuples(value) for name, value in row.items()}) == step.judgments[0]
-    assert (row["method"], row["judge"], row["rounds"]) == ("samre", "openai:one", 2)
-    failures = pq.read_table(tmp_path / "failures.parquet").to_pylist()
-    assert [Failure(**{k: _tuples(v) for k, v in f.items()}) for f in failures] == [*step.failures]
-    assert (summary.judgments, summary.failures, summary.scored) == (1, 2, 2)
-
-
-def _tuples(value):
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -10,7 +10,6 @@ from scipy import stats
 
 from zelo_ray.evaluation.significance import (
     compare_pairs,
-    evaluate_rankers,
     holm,
     label_draws,
     mean_metrics,
@@ -123,25 +122,6 @@ class TestStudent:
         assert np.isnan([found.low[2], found.high[2], found.chance_above[2]]).all()
 
 
-def equal_rankers(rng, queries, measure):
-    """Metrics of five rankers that are equally good."""
-    ranks = rng.geometric(0.35, (5, queries))
-    return {"Success@1": ranks == 1, "RR": 1 / ranks}[measure].astype(float)
-
-
-@pytest.mark.parametrize("queries", [5, 8, 10, 25])
-@pytest.mark.parametrize("measure", ["Success@1", "RR"])
-def test_equal_rankers_seldom_differ(queries, measure):
-    """The level of one test is at most .05, and so is any false alarm of ten after Holm."""
-    rng = np.random.default_rng(queries)
-    found = [
-        compare_pairs({measure: equal_rankers(rng, queries, measure)}, [*"abcde"], **OPTIONS)
-        for _ in range(300)
-    ]
-    assert np.mean([row.p <= 0.05 for rows in found for row in rows]) < 0.06
-    assert np.mean([min(row.p_holm for row in rows) <= 0.05 for rows in found]) < 0.07
-
-
 class TestHolm:
     def test_by_hand(self):
         adjusted = holm(np.array([0.01, 0.04, 0.03, 0.005]))
@@ -246,35 +226,3 @@ class TestLabelDraws:
         np.testing.assert_allclose(drawn.mean(axis=0), found, atol=0.15)
         np.testing.assert_allclose(drawn.std(axis=0), [0.5, 2.0, 0.0], rtol=0.05)
         assert abs(np.corrcoef(drawn[:, :2].T)[0, 1]) < 0.06
-
-
-class TestContest:
-    def test_counts_a_missing_answer_in_means_and_leaves_it_out_of_comparisons(self):
-        values = {"m": np.array([[0.8, 0.6, 0.0, 0.4], [0.5, 0.5, 0.5, 0.5]])}
-        answered = np.array([[True, True, False, True], [True] * 4])
-        averages, comparisons = evaluate_rankers(values, answered, ["a", "b"], **OPTIONS)
-        assert [(m.run, m.measure, m.queries) for m in averages] == [("a", "m", 4), ("b", "m", 4)]
-        assert [m.mean for m in averages] == pytest.approx([0.45, 0.5])
-        row = only(comparisons)
-        assert (row.mean_a, row.queries, row.wins, row.losses) == (pytest.approx(0.6), 3, 2, 1)
-
-    def test_rows_come_in_order_and_p_is_corrected_over_all(self):
-        values = {"m": metrics(3, 12, seed=1), "n": metrics(3, 12, seed=2)}
-        averages, rows = evaluate_rankers(values, np.ones((3, 12), dtype=bool), [*"cab"], **OPTIONS)
-        assert [(m.measure, m.run) for m in averages] == [*product("mn", "cab")]
-        pairs = [("c", "a"), ("c", "b"), ("a", "b")]
-        assert [(r.measure, (r.run_a, r.run_b)) for r in rows] == [*product("mn", pairs)]
-        assert [r.p_holm for r in rows] == pytest.approx(holm(np.array([r.p for r in rows])))
-        assert [r.difference for r in rows] == pytest.approx([r.mean_a - r.mean_b for r in rows])
-
-
-def test_measures_that_cannot_tell_arms_apart_cost_the_others_nothing():
-    rng = np.random.default_rng(3)
-    values = {"nDCG@10": rng.random((3, 40)), "Judged@10": np.ones((3, 40))}
-    alone = evaluate_rankers(
-        {"nDCG@10": values["nDCG@10"]}, np.ones((3, 40), bool), list("abc"), **OPTIONS
-    )
-    both = evaluate_rankers(values, np.ones((3, 40), bool), list("abc"), **OPTIONS)
-    corrected = [[c.p_holm for c in found if c.measure == "nDCG@10"] for _, found in (alone, both)]
-    assert corrected[0] == corrected[1]
-    assert {c.p_holm for c in both[1] if c.measure == "Judged@10"} == {1.0}

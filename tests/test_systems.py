@@ -64,6 +64,17 @@ def test_tau_b_is_scipys(levels):
 def test_discordant_pairs():
     one, other = np.array([3.0, 2, 1, 1]), np.array([3.0, 1, 2, 2 + 1e-15])
     assert discordant(one, other).tolist() == [False, False, False, True, True, False]
+@pytest.mark.parametrize("noise", [0.0, 0.3, 2.0])
+def test_an_interval_holds_its_tau_and_stays_within_1(noise):
+    rng = np.random.default_rng(0)
+    truth = np.linspace(0, 1, 8)[:, np.newaxis] + rng.normal(0, 0.5, (8, 40))
+    labels = truth + rng.normal(0, noise, truth.shape)
+    means = truth.mean(axis=1), labels.mean(axis=1)
+    for found, tau in zip(estimate_taus(truth, labels), (tau_b, tau_ap), strict=True):
+        assert found.value == pytest.approx(float(tau(*means)))
+        assert -1 <= found.low <= found.value <= found.high <= 1
+        assert found.queries == 40
+    assert np.isnan(estimate_taus(truth[:, :4], labels[:, :4])[0].low)
 
 
 def orders_of(*words):

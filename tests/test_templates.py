@@ -114,10 +114,9 @@ WRONG = {
         "in its system prompt, where a judge would take its text for instructions"
     ),
     f"{{{{query}}}}{ZELO}": "in its system prompt",
-    f"{ZELO}{{{{document_a}}}}": "2 times; once is enough",
     f"{ZELO}{{{{documnt_a}}}}": "did you mean 'document_a'",
     f"{ZELO}{{{{examples}}}}": r"unknown place \{\{examples\}\}",
-    f"{ZELO}\n=== user ===\n": "2 lines '=== user ==='; it takes one",
+    f"{ZELO}\n=== user ===\n": "in its system prompt",
 }
 
 
@@ -133,14 +132,6 @@ def test_instructions_that_a_template_would_not_show_are_refused():
         options_of(protocol=name, template=template)
         with pytest.raises(ValueError, match=r"no place \{\{instructions\}\}"):
             options_of(protocol=name, template=template, instructions="Be strict, please.")
-
-
-def test_a_template_of_one_part_is_the_users_prompt(tmp_path):
-    path = tmp_path / "own.txt"
-    path.write_text("{{query}}\n{{document}}\nGrade it. {{answer_format}}\n", encoding="utf-8")
-    (request, *_) = asked("graded", template=str(path))
-    assert request.system == load_section("graded", "material")
-    assert "Grade it. Answer with one JSON object" in request.user
 
 
 def test_requests_share_what_comes_before_their_last_document():

@@ -8,15 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import Shelf, ask, graded_pools, options_of, play, pool_of, request_of
-from tests.fakes import Fakes, Fault
+from tests.builders import Shelf, ask, options_of, pool_of
+from tests.fakes import Fakes
 from tests.fakes.scripted import Scripted
-from zelo_ray.engine.estimate import estimate
-from zelo_ray.engine.sample_input import InputSample
-from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.zelo import LetterVote
-from zelo_ray.providers import build_panel, panel_of
+from zelo_ray.providers import build_panel
 from zelo_ray.providers.reading import letter_probabilities
 from zelo_ray.records import CODE_PLACEHOLDER, Vote, read_response
 
@@ -53,7 +50,6 @@ def completion(*tokens, text="A", finish="length", **more):
 
 
 GOOD = completion(("A", 0.9), ("B", 0.1))
-NONE = completion(("A", 1.0), logprobs=None)
 
 
 def scripted(out, script, **fields):
@@ -62,23 +58,6 @@ def scripted(out, script, **fields):
 
 
 # What is asked
-
-
-def test_one_token_and_its_probabilities_are_asked_for(tmp_path):
-    with Fakes(["openai"], key=None, bodies=True) as fakes:
-        name = f"openai:small@{fakes.urls['openai']}"
-        # A dollar for each token written: a cap reserves one of them for an answer.
-        fields = {"prices": {name: {"input": 1.0, "output": 1e6}}, "max_usd": 20.0}
-        asker = run(tmp_path, name, own={"token_limit_field": "max_tokens"}, **fields)
-        bodies = [json.loads(entry["body"]) for entry in fakes.journal]
-    assert len(bodies) == len(asker.books) == 15
-    for body in bodies:
-        assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 20, 1)
-        assert "response_format" not in body
-        assert "reasoning" not in body["messages"][0]["content"]
-    ends = {(row.status, row.output_tokens, row.limit) for row in asker.books}
-    assert ends == {("ok", 1, 1)}, "one token is its usual end, not a cut"
-    assert sum(row.dollars for row in asker.books) == pytest.approx(15, abs=0.1)
 
 
 def test_the_row_of_the_ledger_alone_gives_the_vote(tmp_path):
@@ -97,25 +76,6 @@ def test_the_row_of_the_ledger_alone_gives_the_vote(tmp_path):
     requests = next(ZELO.rounds(POOL, panel, options))
     plan = {(r.judge.name, *r.item): (r.key, r.swapped) for r in requests}
     assert votes_in(asker, replace(POOL, plan=plan)) == votes
-
-
-def test_reasoned_votes_are_asked_as_before():
-    one, usual, said = (first_round(**fields) for fields in (TOKEN, {}, {"answer": "reasoned"}))
-    assert [request.key for request in usual] == [request.key for request in said]
-    assert not {request.key for request in one} & {request.key for request in usual}
-    assert {(request.choices, request.output_limit) for request in usual} == {((), 2048)}
-    assert {(request.choices, request.output_limit) for request in one} == {(("A", "B"), 1)}
-    assert [request.swapped for request in one] == [request.swapped for request in usual]
-    asked = (request_of(response_model=LetterVote, choices=tuple(c)) for c in ("", "AB", "ABC"))
-    assert len({request.key for request in asked}) == 3
-
-
-def test_battles_beside_grades_are_of_one_token_too():
-    requests = first_round(calls_per_document=3, **TOKEN)
-    battles = [request for request in requests if len(request.documents) == 2]
-    assert battles
-    assert all(request.response_model is LetterVote for request in battles)
-    assert not any(request.choices for request in requests if len(request.documents) == 1)
 
 
 HOSTILE = (
@@ -162,14 +122,6 @@ def test_what_is_no_choice_between_the_letters_is_no_vote():
     assert enough.preference == pytest.approx(-0.2)
 
 
-def test_it_is_read_however_the_server_says_that_it_ended(tmp_path):
-    for finish in ("stop", None, "a_new_word"):
-        script = completion(("A", 0.9), ("B", 0.1), finish=finish)
-        asker, asked = scripted(tmp_path / str(finish), script)
-        assert (asker.stopped, asked) == ("", 15)
-        assert {row.text for row in asker.books} == {'{"A": 0.9, "B": 0.1}'}
-
-
 def test_a_model_that_begins_otherwise_is_asked_again_and_then_invalid(tmp_path):
     other = completion(("<think>", 0.8), ("A", 0.15), ("B", 0.05), text="<think>")
     asker, asked = scripted(tmp_path / "always", other)
@@ -198,88 +150,7 @@ def test_a_server_without_log_probabilities_is_refused_at_once(tmp_path, logprob
     assert (asked, mended.stopped, again) == (1, "", 15)
 
 
-@pytest.mark.parametrize(("bad", "known"), [(5, False), (4, True)])
-def test_one_answer_without_them_ends_no_judge_that_gave_them(tmp_path, bad, known):
-    with Scripted(lambda body: NONE if len(server.bodies) == bad else GOOD) as server:
-        name = f"openai:small@{server.url}/v1"
-        limits = {name: {"concurrency": 1}}
-        for pool in [pool_of(range(3))] * known + [POOL]:  # an earlier run's answers count, too
-            asker = run(tmp_path, name, pool, run_id=f"{len(pool.documents)}", limits=limits)
-    assert (asker.stopped, len(server.bodies)) == ("", 16), "it is asked once more"
-    assert [row.final for row in asker.books if row.status == "invalid"] == [False]
-
-
-def test_refusals_and_broken_rows_are_no_votes(tmp_path):
-    message = {"role": "assistant", "content": None, "refusal": "I will not."}
-    refusal = completion(("A", 1.0), message=message, finish="stop")
-    asker, _ = scripted(tmp_path / "refusal", refusal)
-    assert {row.status for row in asker.books} == {"refused"}
-    rows = [{"token": "A", "logprob": None}]
-    broken = {"content": [{"token": "A", "logprob": 0, "top_logprobs": rows}]}
-    asker, _ = scripted(tmp_path, completion(("A", 1.0), logprobs=broken), attempts=2)
-    assert not any(row.status == "ok" for row in asker.books)
-    with Fakes(["openai"], key=None, faults=[Fault("prose")]) as fakes:
-        asker = run(tmp_path / "prose", f"openai:small@{fakes.urls['openai']}")
-    assert "no log-probabilities" in asker.stopped
-
-
 # Who is asked
-
-
-def test_a_reasoning_model_that_gives_none_costs_nothing(tmp_path, monkeypatch):
-    with Fakes(["openai"], bodies=True) as fakes:
-        environ = {"OPENAI_API_KEY": fakes.key, "OPENAI_BASE_URL": fakes.urls["openai"]}
-        for name, value in environ.items():
-            monkeypatch.setenv(name, value)
-        asker = ask([POOL], tmp_path, environ, judges=(LUNA,), **TOKEN)
-        assert "reasoning_effort: none" in asker.stopped
-        assert (asker.books, fakes.books()) == ([], {})
-
-
-def test_a_judge_that_gives_none_is_refused_before_anything_is_asked():
-    keys = {f"{name}_API_KEY": "k" * 20 for name in ("OPENAI", "ANTHROPIC", "GEMINI")}
-    for name in ("anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"):
-        fields = {"judges": (LUNA, name), "limits": None}
-        with pytest.raises(PanelError, match=f"{name} gives no log-probabilities"):
-            panel_of(options_of(**fields, **TOKEN), keys)
-        panel_of(options_of(**fields), keys)
-    batches = options_of(judges=(LUNA,), mode="batch", limits=None, **TOKEN)
-    with pytest.raises(PanelError, match="not asked in batches"):
-        panel_of(batches, keys)
-
-
-def test_free_judges_answer_by_one_token(tmp_path):
-    (pool,) = graded_pools(1, documents=6)
-    asker = run(tmp_path, "simulated:one", pool, {"noise": 0.0, "slope": 2})
-    assert {row.output_tokens for row in asker.books} == {1}
-    for vote in votes_in(asker, pool):
-        gap = int(vote.doc_id_b[1:]) % 4 - int(vote.doc_id_a[1:]) % 4
-        assert vote.preference == pytest.approx(math.tanh(gap), abs=1e-9)
-    free = run(tmp_path / "free", "offline:bm25")
-    assert {row.status for row in free.books} == {"ok"}
-
-
-def test_a_judge_of_places_that_sees_both_orders_decides_nothing():
-    options = options_of(repeats=2, **TOKEN)
-    step, _ = play(ZELO, options, POOL, PANEL, lambda _: LetterVote(A=0.9, B=0.1).write())
-    assert len(step.judgments) == 30
-    (fit,) = ZELO.fit([step.judgments], options)
-    assert {score.score for score in fit.scores} == {0.0}
-
-
-def test_an_estimate_knows_that_an_answer_is_one_token():
-    def forecast(**fields):
-        sample = InputSample(build_panel((LUNA,), {}, {}), options_of(**fields))
-        sample.add(POOL)
-        return estimate(sample).forecasts[0]
-
-    token, reasoned = forecast(**TOKEN), forecast()
-    assert token.output_tokens == token.left == 15
-    assert reasoned.output_tokens > 100 * 15
-    assert (token.has_batch, reasoned.has_batch) == (False, True)
-    assert token.online.expected < reasoned.online.expected / 3
-    both = forecast(calls_per_document=2, **TOKEN)  # grades, and votes of one token
-    assert both.left < both.output_tokens < 250 * both.left
 
 
 # What a preference counts as
@@ -298,14 +169,3 @@ def test_a_vote_of_one_token_is_a_share_of_a_win():
     assert gap(**TOKEN, prior_sd=1e3) == pytest.approx(math.log(3), abs=1e-3)
     token, reasoned = (ZELO.score.explain({"answer": each}) for each in ("token", "reasoned"))
     assert token != reasoned == ZELO.score.explain({})
-
-
-@given(st.permutations(range(6)))
-def test_the_order_of_votes_changes_no_bit_of_a_score(order):
-    drawn = [("a", "b", 0.1), ("b", "c", -0.7), ("a", "c", 1 / 3), ("a", "b", 0.77)]
-    drawn += [("a", "b", -0.123456789), ("b", "c", 2 / 7)]
-    votes, options = (
-        [Vote("q", a, b, "j", p, False, "", "k") for a, b, p in drawn],
-        options_of(**TOKEN),
-    )
-    assert ZELO.fit([votes], options) == ZELO.fit([[votes[place] for place in order]], options)

@@ -1,26 +1,15 @@
 """Both errors of a score are told apart wherever they are told."""
 
-import json
-from dataclasses import replace
-
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import convert, explained, pool_of, results_of, write_run
-from tests.test_report import page_of
-from zelo_ray.commands import load_results as load
-from zelo_ray.commands.report import write_report
-from zelo_ray.errors import InputError, OptionError
+from tests.builders import convert, pool_of, results_of, write_run
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.tables import table_of
 from zelo_ray.memory import as_options
-from zelo_ray.protocols.protocol import describe_errors
-from zelo_ray.records import AbsoluteScore, Score
-
-ABOUT_PEOPLE = "about people ±"
+from zelo_ray.records import AbsoluteScore
 
 
 @pytest.fixture
@@ -28,29 +17,6 @@ def run(tmp_path):
     """The results of a run of battles."""
     write_run(tmp_path, results_of(tmp_path, [pool_of()]))
     return tmp_path
-
-
-def test_a_line_on_a_score_names_both_errors_where_they_are_known():
-    score = Score("q", "d", 0.5, 0.84, 12, 1)
-    assert describe_errors(score) == " ± 0.84"
-    assert describe_errors(replace(score, truth_error=1.1)) == f" ± 0.84, {ABOUT_PEOPLE} 1.10"
-    assert describe_errors(replace(score, std_error=float("nan"))) == ""
-
-
-def test_without_a_label_of_people_the_error_about_them_is_called_assumed(run):
-    """On terminal and page, in --json, and by explain; with labels nowhere."""
-    for learned in (False, True):
-        record = json.loads((run / "run.json").read_text())
-        record["summary"] |= {"is_truth_error_learned": learned, "truth_error": 1.5}
-        (run / "run.json").write_text(json.dumps(record))
-        write_report(str(run))
-        page, told = page_of(run), explained(run, "q1", "d1")
-        tiles = load(str(run)).report.tiles
-        assert ("assumed error about people" in tiles) is not learned
-        assert ("error about people" in tiles) is learned
-        for words in (page.words(""), told):
-            assert ("assumed" in words) is not learned
-        assert ABOUT_PEOPLE in told
 
 
 def truth_of(table, folder):
@@ -92,11 +58,3 @@ def test_qrels_are_cut_at_the_same_absolute_scores_for_all_queries(tmp_path):
     found = read_qrels(str(out))
     assert found["relevance"].to_pylist() == [1, 0, 3, 2]
     assert found["query_id"].to_pylist() == ["poor", "poor", "rich", "rich"]
-
-
-def test_scores_of_queries_that_share_no_zero_are_not_cut(run):
-    with pytest.raises(InputError, match="share no zero from query to query"):
-        cut(run, run / "cut.qrels", "--cut", "0")
-    with pytest.raises((OptionError, ValueError), match="ascend"):
-        cut(run, run / "cut.qrels", "--cut", "1", "0")
-    assert isinstance(read_qrels(str(run)), pa.Table)

@@ -828,29 +828,6 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Consensus:
-    """The agreement of people with a panel, by how far the panel's judges agree with each other.
-
-    ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of their grades,
-    and ``grades`` for documents, on the ``scale`` (``0-3``, ``>=2``; empty for pairs). ``level`` is
-    how far judges agree, or ``all``; ``share`` the share of all items that are of this level.
-    ``same`` is the share of the ``items`` on which people agree with the panel; ``tied`` counts the
-    pairs that people tie, which are left out. The interval is over queries.
-    """
-
-    about: str
-    scale: str
-    level: str
-    share: float
-    same: float
-    low: float
-    high: float
-    items: int
-    tied: int
-    queries: int
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked:
     """One line of a run: the score of a document by a ranker; higher is better."""
 

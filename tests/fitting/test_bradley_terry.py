@@ -1,6 +1,5 @@
 """Scores from votes: votes as columns, games, and the maximum of the posterior."""
 
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -10,10 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 
 from tests.games import bradley_terry
-from zelo_ray.fitting import bradley_terry as rating
 from zelo_ray.fitting.battles import battles_of, count_games
-from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
+from zelo_ray.fitting.scores import Fit, score_votes
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Vote
 
@@ -54,14 +52,6 @@ def simulate(queries, documents, cycles, sd, seed):
     return truth - truth.mean(axis=1, keepdims=True), wins
 
 
-def noiseless(documents, cycles=4):
-    """Document 0 beats all it meets, document 1 all but 0, and so on."""
-    wins = np.zeros((documents, documents))
-    for i, j, *_ in ring_pairs(0, "q", range(documents), cycles):
-        wins[i, j] = 1
-    return wins
-
-
 def vote(a, b, preference, judge="x:1"):
     return Vote("q", a, b, judge, preference, False, "", "")
 
@@ -86,29 +76,6 @@ def scores_of(votes):
 
 
 # Votes as columns, and games
-
-
-def queries_of(seed):
-    """Votes of some queries, of which some fall into parts; ids recur in other queries."""
-    rng = Random(seed)
-    queries = []
-    for query in range(rng.randint(1, 5)):
-        ids = rng.sample(["b", "a", "É", "10", "9", "z z"], rng.randint(2, 6))
-        queries.append(
-            [
-                Vote(f"q{query}", *rng.sample(ids, 2), rng.choice("xyz"), said, False, "", "")
-                for said in rng.choices([-1.0, -0.2, 0.0, 0.7], k=rng.randint(1, 12))
-            ]
-        )
-    return queries
-
-
-def test_documents_without_a_vote_have_their_places():
-    vote = Vote("q", "c", "a", "x", -1.0, True, "", "")
-    battles = battles_of([[vote], []], also=[["b", "a"], ["e", "d"]])
-    assert battles.documents == (("a", "b", "c"), ("d", "e"))
-    assert (battles.a[0], battles.b[0]) == (2, 0)
-    assert battles_of([]).documents == ()
 
 
 def test_a_pair_is_one_game_of_the_means_of_its_judges():
@@ -163,17 +130,6 @@ def test_one_game_between_two_documents_is_the_textbook_case():
     np.testing.assert_allclose(std_errors**2, 0.5 / (2 * odds / (1 + odds) ** 2 + 1 / 4))
 
 
-def test_wild_weights_do_not_throw_newton_off():
-    """The undamped method diverges on these: weights that differ by twelve decades."""
-    rng = np.random.default_rng(0)
-    wins = noiseless(25)[np.newaxis] * 10 ** rng.uniform(-6, 6, (10, 25, 25))
-    scores, std_errors = bradley_terry(wins)
-    lost = 1 / (1 + np.exp(scores[:, :, np.newaxis] - scores[:, np.newaxis, :]))
-    net = (wins * lost - (wins * lost).swapaxes(1, 2)).sum(axis=2)
-    np.testing.assert_allclose(net, scores / 2.5**2, atol=1e-6)
-    assert np.isfinite(std_errors).all()
-
-
 # Scores do not depend on what they should not depend on
 
 
@@ -205,47 +161,10 @@ def test_the_order_of_votes_and_queries_changes_no_bit(seeds, shuffle):
     assert score_votes(queries[::-1]) == score_votes(queries)[::-1]
 
 
-@settings(deadline=None, max_examples=25)
-@given(SEEDS)
-def test_naming_a_pair_the_other_way_round_changes_nothing(seed):
-    rng, votes = Random(seed), panel(seed)
-    turned = [
-        vote(v.doc_id_b, v.doc_id_a, -v.preference, v.judge) if rng.random() < 0.5 else v
-        for v in votes
-    ]
-    assert fit(turned) == fit(votes)
-    assert fit([replace(v, swapped=True) for v in votes]) == fit(votes)
-
-
 # Documents without a defeat
 
 
-def test_a_document_that_never_lost_has_a_finite_score():
-    wins = noiseless(25)
-    scores, std_errors = bradley_terry(wins[np.newaxis])
-    assert wins[:, 0].sum() == wins[:, np.argmax(scores)].sum() == 0
-    assert 2 < scores[0, 0] <= scores.max() < 6
-    assert (std_errors < 2.5).all()
-
-
 # What a vote means
-
-
-def test_a_tie_is_half_a_win_for_each():
-    for preference in (0.0, -0.0):
-        first, second = fit([vote("b", "a", preference)]).scores
-        assert (first.doc_id, first.score, first.rank) == ("a", 0.0, 1)
-        assert (second.doc_id, second.score, second.rank) == ("b", 0.0, 2)
-    split = [vote("a", "b", -1.0, "x:1"), vote("a", "b", 1.0, "y:2")]
-    assert scores_of(split) == scores_of([vote("a", "b", 0.0)])
-
-
-def test_the_same_word_from_three_judges_is_one_game():
-    """Judges err together; and the same answers given thrice must not stretch the scale."""
-    once = [vote(v.doc_id_a, v.doc_id_b, v.preference) for v in panel(1) if v.judge == "x:1"]
-    thrice = [replace(v, judge=judge) for v in once for judge in ("x:1", "y:2", "z:3")]
-    for one, three in zip(fit(once).scores, fit(thrice).scores, strict=True):
-        assert three == replace(one, comparisons=3 * one.comparisons)
 
 
 def test_the_sign_of_a_preference_is_the_vote_and_negative_is_for_a():
@@ -265,17 +184,6 @@ def test_a_missing_judge_is_neither_a_vote_nor_a_tie_and_none_counts_twice():
 def test_a_preference_out_of_range_is_refused_and_not_read_as_a_tie(preference):
     with pytest.raises(ValueError, match="preference"):
         score_votes([[vote("a", "b", preference)]])
-
-
-def test_comparisons_count_votes_and_ranks_follow_scores():
-    votes = panel(3)
-    scores = fit(votes).scores
-    for score in scores:
-        assert score.query_id == "q"
-        assert score.comparisons == sum(score.doc_id in (v.doc_id_a, v.doc_id_b) for v in votes)
-    assert [score.rank for score in scores] == list(range(1, 10))
-    assert sorted(scores, key=lambda score: (-score.score, score.doc_id)) == list(scores)
-    assert sum(score.score for score in scores) == pytest.approx(0, abs=1e-10)
 
 
 def test_equal_scores_are_ranked_by_doc_id_in_spite_of_rounding():
@@ -300,16 +208,6 @@ def test_a_query_in_parts_is_withheld_with_a_reason():
     )
 
 
-def test_a_query_without_votes_is_withheld_and_its_neighbours_are_not():
-    votes = panel(0)
-    assert score_votes([[], votes, []]) == [
-        Fit(reason=Unscored.because(UnscoredReason.NO_VOTES)),
-        fit(votes),
-        fit([]),
-    ]
-    assert score_votes([]) == []
-
-
 # The errors
 
 
@@ -322,21 +220,3 @@ def test_95_percent_intervals_hold_the_truth_in_95_percent_of_cases(documents):
 
 
 # What cannot be fitted
-
-
-def test_a_fit_that_does_not_converge_raises(monkeypatch):
-    monkeypatch.setattr(rating, "MAX_STEPS", 1)
-    with pytest.raises(ArithmeticError, match="did not converge"):
-        bradley_terry(noiseless(25)[np.newaxis])
-
-
-@pytest.mark.parametrize("prior_sd", [0.0, -1.0, np.nan])
-def test_a_senseless_prior_is_refused(prior_sd):
-    with pytest.raises(ValueError, match="prior_sd"):
-        bradley_terry(np.zeros((1, 2, 2)), prior_sd)
-
-
-def test_documents_that_met_nobody_stand_at_the_prior():
-    scores, std_errors = bradley_terry(np.zeros((1, 4, 4)), prior_sd=2)
-    assert scores.tolist() == [[0, 0, 0, 0]]
-    np.testing.assert_allclose(std_errors, 2 * np.sqrt(3 / 4))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import judge_of, options_of, play, truly
-from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.protocols import zelo
 from zelo_ray.records import Document, Pool, Vote
 
@@ -63,16 +63,6 @@ def test_copies_shown_in_either_order_and_met_with_each_other():
         assert found["a"].score - found["d"].score == pytest.approx(
             wanted["a"].score - wanted["d"].score
         )
-
-
-def test_votes_of_no_request_or_of_different_requests_are_as_ever():
-    """Rows from elsewhere have no key, or any: they say nothing about texts."""
-    rows = [("a", "b", -1.0), ("a", "c", -1.0), ("b", "c", -1.0), ("c", "d", 1.0)]
-    plain = score_votes([[vote(*row, key="") for row in rows]])
-    assert score_votes([[vote(*row, key="k") for row in rows]]) == plain
-    keyed = [vote(*row, key=key_of(n)) for n, row in enumerate(rows)]
-    assert score_votes([keyed]) == plain
-    assert len(by_document(score_votes([keyed]))) == 4
 
 
 @pytest.mark.parametrize("pool", ["one text", "two"])

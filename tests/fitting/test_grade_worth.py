@@ -8,14 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelo_ray.fitting.battles import battles_of
-from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.grade_worth import (
-    GradeWorth,
-    grade_shares,
-    learn_grade_worth,
-    score_votes_and_grades,
-)
+from zelo_ray.fitting.grade_worth import GradeWorth, grade_shares, learn_grade_worth
 from zelo_ray.fitting.pairs import ring_pairs
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Grade, Vote
 
@@ -72,7 +67,7 @@ def learn(votes, grades):
 
 
 def score(votes, grades, learned, prior_sd=2.5):
-    return score_votes_and_grades(votes, grades, learned, prior_sd, 1.0)
+    return score_votes(votes, prior_sd, 1.0, query_grades=grades, worth=learned)
 
 
 def columns(fits, *names):
@@ -177,12 +172,6 @@ def test_grades_link_parts_that_never_met_and_place_what_has_no_vote():
     assert nothing.reason.code == UnscoredReason.NO_VOTES
     (alone,) = score([[]], [every], WORTH)
     assert [row.doc_id for row in alone.scores] == [*"abcde"]
-
-
-def test_a_query_without_grades_has_scores_and_no_absolute_ones():
-    (fit,) = score([[vote_of("a", "b", -1.0)]], [[]], WORTH)
-    assert [row.doc_id for row in fit.scores] == ["a", "b"]
-    assert all(np.isnan([row.absolute_score, row.absolute_error]).all() for row in fit.scores)
 
 
 def test_copies_of_a_text_share_one_score_and_its_grades_count_once():

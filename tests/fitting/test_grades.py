@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from zelo_ray.fitting import grades
-from zelo_ray.fitting.grades import Ratings, calibrate, grade_correlation, learn_panel
+from zelo_ray.fitting.grades import Ratings, calibrate, learn_panel
 
 CUTS = np.array([-0.3, 0.5, 1.3])
 SLOPES, SEVERITY = np.array([0.8, 1.2, 2.0]), np.array([-0.3, 0.0, 0.4])
@@ -68,23 +68,6 @@ def test_a_half_goes_to_the_even_grade():
     assert grades.round_grades(halves).tolist() == [0, 2, 2, 2, 2, -1]
     ratings = Ratings(*map(np.array, ([0, 0, 1, 1], [0] * 4, [0.0, 1, 1, 2])), 2, ("a",))
     assert ratings.matrix().tolist() == [[0, 2]]
-
-
-def test_a_judge_that_was_asked_three_times_has_one_vote():
-    columns = ([0, 0, 0, 0, 0], [0, 0, 0, 1, 2], [3, 3, 3, 0, 0])
-    ratings = Ratings(*map(np.array, columns), 1, ("a", "b", "c"))
-    assert [column.tolist() for column in grades.median_and_majority(ratings)] == [[0], [0]]
-    assert (grades.mean(ratings), grades.disagreement(ratings)) == (1, 2)
-    assert grades.typical_variance(ratings) == 3
-    assert ratings.matrix().tolist() == [[3], [0], [0]]
-
-
-def test_the_correlation_of_two_judges_is_that_of_their_grades():
-    a, b = np.random.default_rng(0).integers(0, 4, (2, 400))
-    confusion = np.zeros((4, 4))
-    np.add.at(confusion, (a, b), 1)
-    assert grade_correlation(confusion) == pytest.approx(np.corrcoef(a, b)[0, 1])
-    assert np.isnan(grade_correlation(np.diag([5, 0, 0, 0])))
 
 
 # The fit of each judge
@@ -215,14 +198,6 @@ def few(seed, judges=3):
     return Ratings(unit, judge, grade * 1.0, 8, tuple(f"j{j}" for j in range(judges)))
 
 
-def test_few_grades_give_finite_numbers():
-    for seed in range(10):
-        ratings = few(seed, judges=4)
-        for column in calibrate(learn_panel(ratings), ratings):
-            has = np.isfinite(column) if column.ndim == 1 else np.isfinite(column).all(axis=1)
-            assert (has == np.isin(np.arange(8), ratings.unit)).all()
-
-
 @settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1))
 def test_no_bit_of_a_unit_depends_on_its_company(seed):
@@ -235,15 +210,6 @@ def test_no_bit_of_a_unit_depends_on_its_company(seed):
         alone = calibrate(fitted(), some(ratings, ratings.unit == unit))
         for found, wanted in zip(alone, whole, strict=True):
             np.testing.assert_array_equal(found[unit], wanted[unit])
-
-
-def test_judges_are_known_by_name_and_some_are_enough():
-    _, ratings = simulate(50)
-    wanted = calibrate(fitted(), ratings)
-    turned = some(ratings, slice(None), judges=("j2", "j1", "j0"), judge=2 - ratings.judge)
-    np.testing.assert_allclose(calibrate(fitted(), turned)[0], wanted[0], atol=1e-12)
-    pair = some(ratings, ratings.judge < 2, judges=("j0", "j1"))
-    assert calibrate(fitted(), pair)[1].mean() > wanted[1].mean()
 
 
 def test_repeats_share_one_weight():

@@ -5,21 +5,19 @@ from collections import defaultdict
 from random import Random
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy.special import ndtr
 
-from tests.builders import PANEL, answers, lines_of, options_of, pool_of, write_as_run
+from tests.builders import PANEL, answers, lines_of, options_of, write_as_run
 from zelo_ray.engine import learning
-from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.scores import score_votes
 from zelo_ray.fitting.truth_error import (
     GRADE_SD,
     SHARE,
     learn_share,
-    shared_sd,
     truth_errors,
 )
-from zelo_ray.protocols import Evidence, graded, load_protocol
+from zelo_ray.protocols import Evidence, graded
 from zelo_ray.records import Grade, Vote
 
 
@@ -135,28 +133,6 @@ def test_intervals_of_grades_hold_the_persons_grade(published):
     assert modelled[0].truth_error == pytest.approx(np.hypot(modelled[0].std_error, GRADE_SD))
 
 
-def test_a_query_has_the_same_error_in_any_company():
-    rng = np.random.default_rng(0)
-    query = np.repeat(np.arange(9), rng.integers(2, 9, 9))
-    scores, errors = rng.normal(0, 2, len(query)), rng.uniform(0.1, 1, len(query))
-    found = truth_errors(query, scores, errors)
-    for number in range(9):
-        own = query == number
-        alone = truth_errors(query[own] * 0, scores[own], errors[own])
-        assert alone.tobytes() == found[own].tobytes()
-    assert (found > errors).all()
-
-
-def test_a_few_documents_tell_little_of_their_spread():
-    few, many = np.zeros(2, dtype=int), np.zeros(200, dtype=int)
-    narrow = shared_sd(few, np.array([0.1, -0.1]))
-    assert narrow[0] == pytest.approx(SHARE * np.sqrt((0.02 + 3 * 1.2**2) / 4))
-    wide = np.tile([3.0, -3.0], 100)
-    assert shared_sd(many, wide)[0] == pytest.approx(SHARE * wide.std(ddof=1), rel=0.02)
-    error = truth_errors(few, np.array([0.1, -0.1]), np.full(2, 0.5))
-    np.testing.assert_allclose(error**2, 0.25 + narrow**2 / 2)
-
-
 def simulated(queries, share, seed=0, documents=30):
     """Scores that lie by ``share`` of their spread, and by their error, from what people say."""
     rng = np.random.default_rng(seed)
@@ -190,31 +166,3 @@ def settled(out, pools, human=None):
     options = options_of(out=str(out), **({"human": str(human)} if human else {}))
     shelf, lines = answers(pools, options, None), lines_of(pools)
     return write_as_run(lines, PANEL, options, shelf, learning.read_human_grades(options))
-
-
-def test_human_grades_change_the_error_about_people_alone(tmp_path):
-    pools = [pool_of(range(6), query_id=f"q{number}") for number in range(3)]
-    human = tmp_path / "human.txt"
-    pairs = [(pool.query_id, d.id) for pool in pools for d in pool.documents]
-    human.write_text("".join(f"{q} 0 {d} {place % 4}\n" for place, (q, d) in enumerate(pairs)))
-    plain, taught = tmp_path / "plain", tmp_path / "taught"
-    first, second = settled(plain, pools), settled(taught, pools, human)
-    assert (first.notes, len(second.notes)) == ([], 1)
-    assert (first.is_truth_error_learned, second.is_truth_error_learned) == (False, True)
-    usual, learned = (pq.read_table(out / "scores.parquet") for out in (plain, taught))
-    same = ["query_id", "doc_id", "score", "std_error", "rank"]
-    assert usual.select(same).equals(learned.select(same))
-    assert (learned["truth_error"].to_numpy() > usual["truth_error"].to_numpy()).all()
-    assert second.truth_error > first.truth_error > first.std_error
-    assert (taught / "annotated.jsonl").read_bytes() == (plain / "annotated.jsonl").read_bytes()
-
-
-def test_a_run_learns_only_where_scores_need_it():
-    for fields, wanted in (
-        ({}, False),
-        ({"human": "grades.txt"}, True),
-        ({"calls_per_document": 3}, True),
-        ({"protocol": "graded"}, True),
-    ):
-        options = options_of(**fields)
-        assert load_protocol(options.protocol).learns(options) == wanted

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
 from zelo_ray.protocols.questions import Ask, Question, one_round
@@ -80,7 +80,6 @@ def scores(thumbs):
 
 PROTOCOL = Protocol(
     name="thumbs",
-    title="Thumbs for the documents of",
     rounds=rounds,
     count=count,
     response_models=(Thumbing,),

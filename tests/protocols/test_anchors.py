@@ -1,58 +1,27 @@
 """Worked examples for grades: those that come along, those of a user or of a query of the input."""
 
-import json
-from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from random import Random
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import agreement_of, judge_of, options_of, pool_of
-from zelo_ray.cli import main
+from tests.builders import options_of
 from zelo_ray.errors import OptionError
-from zelo_ray.files.tables import table_of
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
-from zelo_ray.protocols.grading import grading_question
-from zelo_ray.protocols.questions import Ask
-from zelo_ray.protocols.shared_error import (
-    learn_from_scores,
-    people_grades,
-    shown_example_queries,
-)
-from zelo_ray.protocols.texts import ShownDocuments
-from zelo_ray.records import CODE_PLACEHOLDER, Grade, Score
+from zelo_ray.protocols.shared_error import people_grades
+from zelo_ray.records import CODE_PLACEHOLDER, Grade
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
 SET = f"query: a question\ngrades:\n{GRADES}"
 OF_EVEN = f"query_id: even\n{SET}"
-
-
-def test_domains_have_four_short_documents_that_no_length_tells_apart():
-    expected = "web science health law finance software shopping support"
-    assert set(expected.split()) <= set(anchors.DOMAINS)
-    sets = [load_anchors(domain)[0].grades for domain in anchors.DOMAINS]
-    texts = [[grades[g].document for g in range(4)] for grades in sets]
-    assert len({text for each in texts for text in each}) == 4 * len(texts), "no text twice"
-    for grades in sets:
-        assert max(len(example.document.split()) for example in grades.values()) < 60
-        for example in grades.values():
-            assert len(example.reason.split()) < 25
-    lengths = np.array([[*map(len, each)] for each in texts])
-    assert (lengths.max(axis=1) < 1.25 * lengths.min(axis=1)).all()
-    assert lengths.mean(axis=0).max() < 1.15 * lengths.mean(axis=0).min()
-    for extreme in (lengths.argmin(axis=1), lengths.argmax(axis=1)):
-        assert np.bincount(extreme).max() <= 4
 
 
 def test_a_text_of_ones_own_is_read():
@@ -91,20 +60,6 @@ def test_what_is_wrong_is_refused_with_its_place():
         assert "\n" not in str(caught.value)
 
 
-def test_the_users_examples_come_from_a_file_or_a_url(tmp_path):
-    text = files(anchors).joinpath("law.yaml").read_text(encoding="utf-8")
-    (tmp_path / "mine.yaml").write_text(text)
-    with fsspec.open("memory://anchors/mine.yaml", "w") as file:
-        file.write(text)
-    command = ["annotate", str(SAMPLE), "--out", str(tmp_path / "out"), "--dry-run"]
-    command += ["--judges", "offline", "--protocol", "graded", "--anchors"]
-    for place in ("law", str(tmp_path / "mine.yaml"), "memory://anchors/mine.yaml"):
-        assert main([*command, place]) == 0
-    assert main([*command, "memory://anchors/none.yaml"]) == 2
-    command[command.index("graded")] = "best-of"
-    assert main([*command, "law"]) == 2
-
-
 # What a judge sees
 
 
@@ -138,17 +93,6 @@ def test_whatever_examples_hold_stays_quoted(texts, query):
     assert sum(line.startswith("Grade: ") for line in lines) == 4
     starts = ("> ", "Grade: ", "Example ", "Query of the examples: ")
     assert all(line == "" or line.startswith(starts) for line in lines)
-
-
-def test_other_examples_are_other_questions():
-    pool, keys = pool_of(), set()
-    for text in ("web", SET, SET.replace("because 3", "because of 3")):
-        options = options_of(protocol="graded", anchors=text)
-        asked = Ask(judge_of(), (pool.documents[0].id,))
-        request = grading_question(asked, ShownDocuments(pool, options)).request
-        keys.add(request.key)
-        assert ("> text 3" in request.user) == (text != "web")
-    assert len(keys) == 3
 
 
 # A query of the input whose documents are the examples measures no judge
@@ -187,45 +131,5 @@ def test_people_of_that_query_do_not_set_the_scale():
     )
     assert (len(human), len(rest)) == (124, 120)
     assert repr(found.raters) == repr(without.raters)  # which holds NaN
-    assert (found.consensus, found.shared) == (without.consensus, without.shared)
+    assert found.shared == without.shared
     assert everyone.shared != found.shared
-
-
-def test_nor_do_they_say_how_far_scores_of_votes_lie():
-    human = judged()[1]
-    rng = np.random.default_rng(0)
-    scores = [
-        Score(row["query_id"], row["doc_id"], row["relevance"] + rng.normal(), 0.2, 8, 1)
-        for row in human.to_pylist()
-    ]
-    for options, queries in ((OWN, 30), (USUAL, 31)):
-        (note, *_) = learn_from_scores([Fit(tuple(scores))], human, options).notes
-        assert f"of {queries} queries" in note
-
-
-@pytest.mark.parametrize(
-    ("more", "ids"),
-    [
-        ({}, {"even"}),
-        ({"calls_per_document": 4}, {"even"}),
-        ({"calls_per_document": None}, set()),
-        ({"criteria": ["right"]}, set()),
-    ],
-)
-def test_battles_alone_and_criteria_show_no_examples(more, ids):
-    assert shown_example_queries({"anchors": OF_EVEN, **more}) == ids
-
-
-def test_agree_leaves_that_query_out(tmp_path):
-    grades, human = judged()
-    (tmp_path / "out").mkdir()
-    graded_rows = table_of([row for pool in grades for row in pool], Grade)
-    pq.write_table(graded_rows, tmp_path / "out" / "grades.parquet")
-    rows = [f"{r['query_id']} 0 {r['doc_id']} {r['relevance']}\n" for r in human.to_pylist()]
-    people = tmp_path / "people.txt"
-    people.write_text("".join(rows))
-    for options, queries in ((USUAL, 31), (OWN, 30)):
-        record = {"options": options.model_dump(mode="json")}
-        (tmp_path / "out" / "run.json").write_text(json.dumps(record))
-        figures = agreement_of(tmp_path / "out", "--human", people).rows("figures", what="kappa")
-        assert {row["queries"] for row in figures if "human" in row["against"]} == {queries}

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import builders
-from tests.builders import Shelf, judge_of, pool_of, sealed, seen_worth
-from zelo_ray.protocols import Progress, best_of, zelo
+from tests.builders import judge_of, pool_of, sealed, seen_worth
+from zelo_ray.protocols import best_of, zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
 
@@ -27,10 +27,6 @@ POOL = Pool("q-7", "How do I reset it?", tuple(Document(*each) for each in ANSWE
 
 def options_of(**fields):
     return builders.options_of(protocol="best-of", **fields)
-
-
-def rounds_of(pool, panel, **fields):
-    return best_of.rounds(pool, panel, options_of(**fields))
 
 
 def duel(request, winner):
@@ -125,24 +121,6 @@ def test_a_tie_keeps_the_king_and_a_failure_ends_its_tournament():
 
 
 # Who is asked when
-
-
-def test_no_judge_waits_for_another():
-    shelf, progress = Shelf(), Progress(rounds_of(POOL, PANEL))
-    for _ in range(3):
-        for request in progress.step(shelf).missing:
-            if request.judge.name == ONE:
-                shelf.put(request, duel(request, "ada"))
-    assert [request.judge.name for request in progress.step(shelf).missing] == [TWO, THREE]
-
-
-def test_a_random_order_is_drawn_for_each_repeat_and_not_each_judge():
-    step, _ = play(pool_of([0] * 7), order="random", repeats=2)
-    lines = {}
-    for row in of(step, Contest):
-        lines.setdefault((row.judge, row.repeat), [row.left_id]).append(row.right_id)
-    assert lines[ONE, 0] == lines[TWO, 0] != lines[ONE, 1] == lines[TWO, 1]
-    assert sorted(lines[ONE, 0]) == sorted(lines[ONE, 1])
 
 
 def test_an_answer_called_tie_is_refused():

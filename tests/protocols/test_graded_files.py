@@ -2,25 +2,20 @@
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
     Shelf,
-    explained,
     judge_of,
     lines_of,
     options_of,
     pool_of,
-    results_of,
     rows_of,
     seen_worth,
     write_as_run,
 )
 from zelo_ray.errors import Stopped
 from zelo_ray.files.storage import write_json
-from zelo_ray.files.tables import read_table
 from zelo_ray.fitting import grades as fits
 from zelo_ray.protocols import advance, graded
 from zelo_ray.reasons import UnscoredReason
@@ -63,22 +58,6 @@ def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbou
     assert summary.scored == 4
 
 
-def test_tables_of_another_protocol_do_not_stay(tmp_path):
-    pools = [pool_of()]
-    results_of(tmp_path, pools)
-    run(tmp_path, pools)
-    assert not (tmp_path / "votes.parquet").exists()
-    assert {"grades.parquet", "raters.parquet", "shares.parquet"} <= {
-        path.name for path in tmp_path.iterdir()
-    }
-    results_of(tmp_path, pools)
-    assert {path.name for path in tmp_path.glob("*.parquet")} == {
-        "votes.parquet",
-        "scores.parquet",
-        "failures.parquet",
-    }
-
-
 def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp_path, monkeypatch):
     def fail(*args, **fields):
         raise ArithmeticError("it did not converge")
@@ -90,24 +69,3 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
         summary = run(tmp_path, [pool_of()], **fields)
         assert [row["score"] for row in rows_of(tmp_path, "scores")] == [3, 2, 1, 0]
         assert (summary.scored, summary.std_error) == (4, 0)  # the judges agree on all
-
-
-def test_grades_explain_a_document(tmp_path):
-    def say(request):
-        return "refused" if "worth=2" in request.user and "gem" in request.judge.name else None
-
-    run(tmp_path, [pool_of(), pool_of(query_id="lost", worths=(0,))], say)
-    text = explained(tmp_path, "q1", "d2")
-    headline = "rank 2 of 4, from 2 grades; grade 2; median 2; majority 2; disagreement 0"
-    assert headline in " ".join(text.split())
-    assert text.count("covers: how") == text.count("misses: why; when") == 2
-    assert "\x1b" not in text
-    assert "gemini:three on d2: refused (because)" in text
-    run(tmp_path / "plain", [pool_of()])
-    told = explained(tmp_path / "plain", "q1", "d3")
-    assert "score 3.00 ± 0.00, about people ± 1.00, rank 1" in " ".join(told.split())
-
-
-def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):
-    pq.write_table(pa.table({"query_id": ["q"], "text": ["long"]}), tmp_path / "t.parquet")
-    assert read_table(str(tmp_path), "t", ("query_id", "score")).column_names == ["query_id"]

@@ -13,7 +13,7 @@ import pytest
 from tests import builders
 from zelo_ray.engine.learning import correct_scores
 from zelo_ray.files.tables import table_of
-from zelo_ray.protocols import Evidence, graded, recorded_options
+from zelo_ray.protocols import Evidence, graded
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore
 
@@ -80,16 +80,6 @@ def test_scores_are_means_without_human_grades_and_by_the_fit_with_them():
     assert learn(pools, pooling=None).raters == learn(pools).raters
 
 
-@pytest.mark.parametrize(("pooling", "human"), [("mean", "labels.txt"), ("thurstone", None)])
-def test_a_recorded_run_is_explained_by_what_it_did(pooling, human):
-    record = {"protocol": "graded", "inputs": ["a.jsonl"], "out": "o"}
-    record |= {"pooling": pooling, "human": human}
-    told = graded.PROTOCOL.score.explain(record)
-    assert ("the mean of the judges' grades" in told) == (pooling == "mean")
-    options = recorded_options({"options": record | {"judges": ["offline"]}})
-    assert (options.pooling, options.human) == (pooling, human)
-
-
 @pytest.mark.parametrize("pooling", ["thurstone", "mean"])
 def test_scores_rank_as_the_panel_grades(pooling):
     pools = run_of()
@@ -110,25 +100,6 @@ def test_scores_rank_as_the_panel_grades(pooling):
         assert [score.score for score in first.scores] == [3, 3, 2, 1, 0]
     else:
         assert 2 < whole["d9"].score < whole["d3"].score < 3
-
-
-def test_of_a_score_midway_the_grade_is_the_even_one():
-    for said, score, grade in (((1, 1, 2, 3), 1.75, 2), ((0, 1), 0.5, 0), ((2, 3), 2.5, 2)):
-        pools = run_of(judges=4)
-        pools[0] = [grade_of("d0", f"j{j}", g, "q0") for j, g in enumerate(said)]
-        (found,) = scores_of(pools, pooling="mean")[0].scores
-        assert (found.score, found.grade) == (score, grade)
-    assert (found.median, found.majority, found.disagreement) == (2.5, 2, 1)
-
-
-@pytest.mark.parametrize(
-    ("said", "ambiguous"), [((0, 2, 3), True), ((0, 0, 3), True), ((1, 2, 3), False), ((3,), False)]
-)
-def test_a_document_on_which_the_judges_split_widely_is_ambiguous(said, ambiguous):
-    pools = run_of()
-    pools[0] = [grade_of("d0", f"j{j}", g, "q0") for j, g in enumerate(said)]
-    assert scores_of(pools)[0].scores[0].ambiguous is ambiguous
-    assert scores_of(pools, ambiguous=0.1)[0].scores[0].ambiguous is (len(said) > 1)
 
 
 def test_a_fit_is_the_same_alone_and_among_others_and_learning_in_any_order():
@@ -185,16 +156,6 @@ def test_judges_too_few_or_too_random_to_tell_who_errs_give_their_mean(judges):
     assert repr(scores_of(pools)) == repr(scores_of(pools, pooling="mean"))  # NaN and all
 
 
-def test_few_human_grades_set_no_scale():
-    pools = run_of()
-    human = [(grade.query_id, grade.doc_id, 3) for pool in pools for grade in pool[::3]]
-    few, many = learn(pools, human=human[: graded.ANCHORS - 1]), learn(pools, human=human[:40])
-    assert few.panel.cuts.tolist() == learn(pools).panel.cuts.tolist()
-    assert f"too few to set the scale by; {graded.ANCHORS}" in few.notes[0]
-    assert many.raters[-1].judge == graded.HUMAN
-    assert math.isnan(many.raters[-1].weight)
-
-
 def test_humans_anchor_the_scale_and_correct_the_means():
     """They grade one lower than the panel; where they look, the panel's grades come down to it."""
     pools = run_of(100)
@@ -217,22 +178,3 @@ def test_humans_anchor_the_scale_and_correct_the_means():
     assert means[1] < means[0] - 0.5
     truth = sum(grade for *_, grade in lower) / len(lower)
     assert shares[0].mean == pytest.approx(truth, abs=0.15)
-
-
-def test_repeats_of_a_judge_do_not_count_as_judges():
-    learned = learn(run_of())
-    once = [grade_of("d0", "j0", 3), grade_of("d0", "j1", 2)]
-    (plain,), (again,) = (
-        fit.scores for fit in graded.fit([once, [*once, grade_of("d0", "j0", 3)]], OPTIONS, learned)
-    )
-    assert again == replace(plain, comparisons=3)
-
-
-def test_human_grades_of_other_documents_and_scales_are_made_to_fit():
-    pools = run_of()
-    human = [("q1", f"d{d}", grade) for d, grade in enumerate((-1, 4, 2, 1, 3, 0))]
-    strange = [("q1", "no such", 3), ("no such", "d0", 3)]
-    assert shares_of(pools, [*strange, *human])[0].humans == 6
-    within = [(*ids, min(max(grade, 0), 3)) for *ids, grade in human]
-    assert repr(shares_of(pools, within)) == repr(shares_of(pools, [*human, *strange]))  # with NaN
-    assert shares_of(pools, strange)[0].humans == 0

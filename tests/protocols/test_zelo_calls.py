@@ -2,9 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 from functools import partial
-from random import Random
 
 import pytest
 
@@ -14,9 +12,7 @@ from zelo_ray.commands import load as load_command
 from zelo_ray.engine import learning
 from zelo_ray.errors import OptionError
 from zelo_ray.files.storage import write_json
-from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.protocols import Evidence, advance, graded, zelo
-from zelo_ray.records import Document, Pool, Vote
+from zelo_ray.protocols import Evidence, zelo
 
 FIVE = tuple(judge_of(f"openai:{name}") for name in ("one", "two", "three", "four", "five"))
 PANEL = FIVE[:3]
@@ -74,29 +70,6 @@ def test_no_more_is_asked_than_counted_and_than_the_calls_whoever_answers(calls,
         assert sum(most.values()) <= calls * documents
 
 
-def test_its_questions_are_those_of_graded_and_of_zelo_so_that_one_ledger_serves_all():
-    _, requests = asked(calls_per_document=5)
-    others = (graded, {"protocol": "graded"}), (zelo, {"cycles": 2, "votes": "one"})
-    for size, (protocol, fields) in enumerate(others, 1):
-        rounds = protocol.rounds(POOL, PANEL, builders.options_of(**fields))
-        keys = {request.key for request in advance(rounds, Shelf()).missing}
-        assert keys == {request.key for request in requests if len(request.documents) == size}
-
-
-def test_the_order_of_documents_and_judges_asks_nothing_else():
-    turned = replace(POOL, documents=tuple(Random(1).sample(POOL.documents, 25)))
-    first, second = asked()[1], asked(turned, PANEL[::-1])[1]
-    assert {request.key for request in first} == {request.key for request in second}
-
-
-def test_a_new_document_costs_its_grades_and_its_battles():
-    shelf = Shelf()
-    asked(shelf=shelf)
-    before = len(shelf.replies)
-    asked(pool_of([*WORTHS, 2.2]), shelf=shelf)
-    assert 4 <= len(shelf.replies) - before <= 8
-
-
 def test_what_goes_together():
     given = {"inputs": ["in.jsonl"], "out": "out", "judges": ["offline"]}
     assert load_command("annotate", {**given, "calls_per_document": 4}).protocol == "zelo"
@@ -110,11 +83,6 @@ def test_what_goes_together():
 
 
 # What it comes to
-
-
-def test_before_grades_are_weighed_there_are_no_scores():
-    step, _ = asked()
-    assert zelo.fit([step.judgments], options_of()) == [Fit()]
 
 
 def test_scores_order_as_the_judges_see_it():
@@ -131,62 +99,6 @@ def test_scores_order_as_the_judges_see_it():
         assert all(score.absolute_error > score.std_error for score in fit.scores)
         absolute = [score.absolute_score for score in fit.scores]
         assert absolute == [round(number, 12) for number in absolute]
-
-
-def test_no_bit_of_a_query_depends_on_company_or_order():
-    steps = [asked(pool_of(WORTHS, f"q{number}"))[0] for number in range(4)]
-    together, learned = scored(steps)
-    turned = [Random(3).sample(step.judgments, len(step.judgments)) for step in steps[::-1]]
-    assert zelo.fit(turned, options_of(), learned)[::-1] == together
-    assert [zelo.fit([step.judgments], options_of(), learned)[0] for step in steps] == together
-
-
-@pytest.mark.parametrize("calls", [2, 4])
-def test_copies_of_a_text_have_one_score(calls):
-    texts = [1.0] * 12 + [0.0, 0.5, 1.5, 2.0, 2.5, 3.0]
-    documents = (Document(f"d{n:02}", f"text [worth={worth:.9f}]") for n, worth in enumerate(texts))
-    step, _ = asked(Pool("q", "what?", tuple(documents)), calls_per_document=calls)
-    ((fit,), _) = scored([step], calls_per_document=calls)
-    scores = {score.doc_id: score for score in fit.scores}
-    assert len(scores) == 18
-    assert len({scores[f"d{n:02}"].score for n in range(12)}) == 1
-
-
-def parts_that_never_met(request):
-    """Of documents of two kinds only those of one kind are compared."""
-    odd = [int(document.id[1:]) % 2 for document in request.documents]
-    return ("", "refused") if len({*odd}) > 1 else truly(request)
-
-
-def ungraded(request):
-    return ("", "refused") if len(request.documents) == 1 else truly(request)
-
-
-def test_grades_link_what_battles_do_not():
-    step, _ = asked(say=parts_that_never_met)
-    other, _ = asked(pool_of(WORTHS, "q2"))
-    ((fit, _), _) = scored([step, other])
-    assert len(fit.scores) == 25
-    battles = [row for row in step.judgments if isinstance(row, Vote)]
-    assert zelo.fit([battles], builders.options_of())[0].reason.code == "disconnected"
-
-
-def test_a_query_without_battles_is_ordered_by_its_grades():
-    def only_grades(request):
-        return truly(request) if len(request.documents) == 1 else ("", "refused")
-
-    ((fit,), _) = scored([asked(say=only_grades)[0]])
-    grade = {f"d{place}": round(worth) for place, worth in enumerate(WORTHS)}
-    given = [grade[score.doc_id] for score in fit.scores]
-    assert given == sorted(given, reverse=True)
-    assert {score.comparisons for score in fit.scores} == {0}
-
-
-def test_a_query_without_grades_has_scores_but_no_absolute_ones():
-    steps = [asked(say=ungraded)[0], asked(pool_of(WORTHS, "q2"))[0]]
-    ((fit, _), _) = scored(steps)
-    assert len(fit.scores) == 25
-    assert all(math.isnan(score.absolute_score) for score in fit.scores)
 
 
 # As files
@@ -210,6 +122,10 @@ def test_a_run_has_votes_grades_and_absolute_scores(tmp_path):
     told = explained(tmp_path, "q1", "d1")
     assert "; absolute score 0." in " ".join(told.split())
     assert all(f"by {judge.name}" in told for judge in PANEL)
+
+
+def ungraded(request):
+    return ("", "refused") if len(request.documents) == 1 else truly(request)
 
 
 def test_a_run_whose_grades_all_fail_is_scored_by_battles(tmp_path):

@@ -23,8 +23,8 @@ from zelo_ray.files.storage import list_directory, open_for_writing
 from zelo_ray.files.tables import table_of_rows
 from zelo_ray.files.votes import VoteRows, read_vote_rows
 from zelo_ray.files.wording import counted, guard_formula
-from zelo_ray.fitting.battles import Ints
-from zelo_ray.fitting.ratings import Comparisons, FittedRatings, Unrated, rate
+from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.ratings import Comparisons, Unrated, rate
 from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.model import Cell, Report, Section, table
 from zelo_ray.report.results import Results
@@ -67,10 +67,10 @@ def run(options: FitOptions, _watch: Watch) -> Results:
     for query in _queries(rows):
         games = _share_among_judges(query) if rows.of_documents else query.games
         rating = rate(games, inf if options.mle else options.prior_sd)
-        if rating.reason:
-            unscored[query.query_id] = _describe_reason(rating.reason, query.names)
+        if isinstance(rating, Unrated):
+            unscored[query.query_id] = _describe_reason(rating, query.names)
         else:
-            scores += _ranked(query, rating, options)
+            scores += _ranked(query, *rating, options)
     if not scores:
         query_id, why = next(iter(unscored.items()), ("", "it has no comparisons"))
         of = f"query {query_id}: " if query_id else ""
@@ -161,7 +161,9 @@ def _few(names: list[str]) -> list[str]:
     return names if len(names) <= 4 else [*names[:3], "…"]
 
 
-def _ranked(query: _Query, rated: FittedRatings, options: FitOptions) -> list[tuple[Any, ...]]:
+def _ranked(
+    query: _Query, rated: Floats, std_errors: Floats, options: FitOptions
+) -> list[tuple[Any, ...]]:
     """Return the rows of a query's scores: best first, ties by name; a tie is half a win."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])
@@ -169,8 +171,8 @@ def _ranked(query: _Query, rated: FittedRatings, options: FitOptions) -> list[tu
     won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
     points, zero, _ = _SCALES[options.scale]
     # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
-    scores = (np.round(rated.scores, 12) + 0.0) * points + zero
-    errors = (np.round(rated.std_errors, 12) + 0.0) * points
+    scores = (np.round(rated, 12) + 0.0) * points + zero
+    errors = (np.round(std_errors, 12) + 0.0) * points
     columns = (scores, errors, np.bincount(places, counts, size), np.bincount(places, won, size))
     rows = zip(query.names, *(column.tolist() for column in columns), strict=True)
     ordered = sorted(rows, key=lambda row: (-row[1], row[0]))

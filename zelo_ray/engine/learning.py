@@ -17,7 +17,7 @@ from zelo_ray.fitting.corrected import correct_means
 from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Evidence, Learned, load_protocol
-from zelo_ray.records import Consensus, GradedScore, Judge, Rater, Share
+from zelo_ray.records import GradedScore, Judge, Rater, Share
 
 _QUERIES, _LABELLED = 240, 1_000
 """Queries to learn from, and others with human grades, at most."""
@@ -143,7 +143,6 @@ def write_learned(options: AnnotateOptions, learned: Learned, human: pa.Table | 
     contents = {
         "raters": table_of(learned.raters, Rater),
         "shares": table_of(shares, Share),
-        "consensus": table_of(learned.consensus, Consensus),
     }
     write_tables(options.out, {name: table for name, table in contents.items() if len(table)})
     remove_files(options.out, [f"{n}.parquet" for n, table in contents.items() if not len(table)])

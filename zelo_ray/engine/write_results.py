@@ -198,7 +198,7 @@ def _remove_other_tables(options: AnnotateOptions, rows: Mapping[str, int]) -> N
     before = find_record(options.out).get("before") or {}
     tables = {*TABLES, *before.get("judgments", ())}
     if not protocol.learns(options):
-        tables |= {"raters", "shares", "consensus"}
+        tables |= {"raters", "shares"}
     kept = {n for n, kind in protocol.judgments.items() if rows.get(n) or not kind.optional}
     tables |= {*protocol.tables} - kept
     remove_files(options.out, [f"{name}.parquet" for name in tables - kept])

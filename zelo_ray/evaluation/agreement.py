@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from zelo_ray.evaluation.coefficients import Coefficient, Kind
 from zelo_ray.evaluation.ranking import Bools, Floats, Ints, count_cells, encode_texts, rank_texts
 from zelo_ray.evaluation.significance import FEWEST
+from zelo_ray.fitting.grades import median_grades
 
 SAMPLES, CONFIDENCE = 1000, 0.95
 _UNDEFINED = 0.05  # of samples may be undefined: else the others are a biased selection
@@ -85,9 +86,9 @@ def quotient(sums: Floats) -> Floats:
 class RatingMatrix:
     """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
-    ``queries`` is [items], numbers in the order of the query ids. ``weights`` is how many items
-    each one stands for, [items], where those that the first rater judged were drawn with unequal
-    chances; figures of that rater are weighted by them.
+    ``queries`` is [items], in the order of the ids. ``weights`` is how many items each stands
+    for, where those that the first rater judged were drawn with unequal chances; figures of
+    that rater are weighted by them.
     """
 
     raters: tuple[str, ...]
@@ -100,8 +101,8 @@ class RatingMatrix:
 def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> RatingMatrix:
     """Build a matrix from columns query_id, doc_id, judge and grade, with items in their order.
 
-    Several grades of a rater for an item become their median, of two middle ones their mean, where
-    a half goes to the even grade. ``weights`` are of the first rows, which are all of one rater.
+    Several grades of a rater for an item become their median (`median_grades`). ``weights`` are of
+    the first rows, which are all of one rater.
     """
     raters, rater = encode_texts(grades["judge"])
     queries, documents = (rank_texts(grades[name]) for name in ("query_id", "doc_id"))
@@ -109,12 +110,9 @@ def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> 
     pairs, item = np.unique(queries * width + documents, return_inverse=True)
     values = grades["grade"].to_numpy().astype(np.int64)
     cells = rater * len(pairs) + item
-    at = np.lexsort((values, cells))
-    starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
-    sizes = np.diff(starts, append=len(at))
-    lower, upper = at[starts + (sizes - 1) // 2], at[starts + sizes // 2]
     matrix = np.full((len(raters), len(pairs)), -1, np.int16)
-    matrix.flat[cells[lower]] = np.rint((values[lower] + values[upper]) / 2)
+    known, medians = median_grades(cells, values)
+    matrix.flat[known] = medians
     item_weights = None
     if weights is not None:
         item_weights = np.zeros(len(pairs))
@@ -184,7 +182,7 @@ def count_ratings(ratings: RatingMatrix, raters: Sequence[str]) -> Counts:
     shape, items = (len(names), levels, levels), grades.shape[1]
     if len(rows) == 2:
         confusion = count_cells(shape, queries, *grades, weights=weights).astype(np.float64)
-        both = confusion + np.swapaxes(confusion, -1, -2)
+        both = confusion + confusion.swapaxes(-1, -2)
         return Counts({"confusion": confusion, "by_items": both / 2, "by_ratings": both}, items)
     given = np.stack([(grades == level).sum(axis=0) for level in range(levels)], axis=1)
     sizes, weight = given.sum(axis=1), np.ones(items) if weights is None else weights

@@ -45,10 +45,9 @@ def _by_guessing(a: Floats, b: Floats, distance: Floats) -> Floats:  # noqa: ARG
 class Coefficient(NamedTuple):
     """A coefficient: of which table, and how.
 
-    ``chance`` gives the distance by chance from the shares of grades (of A and B) and the distances
-    of grades; None: it is not corrected for chance. ``without_replacement`` it is of two of the
-    judgments that there are; agreement beyond chance of a correlation is divided by the spreads of
-    both raters.
+    ``chance`` gives the distance by chance from the shares of grades (of A and B) and the
+    distances of grades; None: it is not corrected for chance. ``without_replacement`` it is of
+    two of the judgments that there are; a correlation is divided by the spreads of both raters.
     """
 
     table: Kind

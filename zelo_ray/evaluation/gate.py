@@ -54,15 +54,14 @@ def decide_gate(
 ) -> list[GateDecision]:
     """Decide for each ranker but the baseline, separately.
 
-    Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
-    Worse: neither, and the upper limit is below 0. The chance of each error is 1 - ``confidence``:
-    to accept a candidate that is worse by the margin, or to reject an equal one. A decision must
-    also hold in .95 of the draws of the labels. A candidate that lacks queries of the baseline
-    cannot pass, as its results on them are unknown.
+    Better: the lower limit of the difference is above 0. Not worse: it is not below
+    -``margin``. Worse: neither, and the upper limit is below 0. The chance of each error is 1 -
+    ``confidence``. A decision must also hold in .95 of the draws of the labels. A candidate
+    that lacks queries of the baseline cannot pass.
 
-    Values and ``answered`` are [rankers, queries], NaN where the ``measure`` is not defined for a
-    query; ``drawn`` are values under draws of the labels; ``labelled`` says by ranker how many
-    queries have labels of people that tell it from the baseline.
+    Values and ``answered`` are [rankers, queries], NaN where the ``measure`` is not defined;
+    ``drawn`` are values under draws of the labels; ``labelled`` says by ranker how many queries
+    have labels of people that tell it from the baseline.
     """
     base = rankers.index(baseline)
     metrics = np.where(answered, values, np.nan)
@@ -105,10 +104,10 @@ def limits(
 ) -> tuple[float, float]:
     """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
 
-    They are Student's t limits; if the differences are skewed, that on the side of the longer tail
-    is moved out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536): with few queries, most
-    of them with a difference of 0, t alone errs too often (``benchmarks/gate.py``). If differences
-    are based on people's labels, the ``labelled`` queries give the degrees of freedom.
+    They are Student's t limits, by the ``labelled`` queries if people's labels are behind the
+    differences; if these are skewed, that on the side of the longer tail is moved out by
+    Johnson's correction (1978, J. Am. Stat. Assoc. 73:536): with few queries t alone errs too
+    often (``benchmarks/gate.py``).
     """
     n = len(differences)
     size = n if labelled is None else min(n, labelled)

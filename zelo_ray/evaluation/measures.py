@@ -10,6 +10,7 @@ are equal. A new one is a row of ``MEASURES``; or the user's own, ``my_module:ME
 """
 
 import ast
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -174,9 +175,9 @@ def _ndcg(cutoff: int | None, dcg: str = "log2") -> Linear:
 def _ndcg_of_scores(lists: Lists, cutoff: int | None) -> Floats:
     """Return nDCG whose gain is how much more often a document wins than loses.
 
-    Against an average document of its query, one with the score s (in logits) wins with probability
-    p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the average. With exp(s) as
-    the gain, the first document alone would decide where scores spread widely.
+    One with the score s (in logits) wins against an average document of its query with
+    probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the
+    average.
     """
     gains = Linear(cutoff, _log_discounts, lambda scores: np.tanh(_gain(scores) / 2), ideal=True)
     return gains.measure(lists)
@@ -331,6 +332,8 @@ _BY_WORD = {name.lower(): name for name in MEASURES} | {
     word.lower(): name for word, name in _OTHER_NAMES.items()
 }
 """The measure by each of its names in lower case, for people write them in any."""
+_WRITTEN = re.compile(r"((?:.+:)?[^\W\d]\w*)\s*(?:\(([^()]*)\))?\s*(?:@\s*([\w.+-]+))?")
+"""A name, perhaps of the user's own behind a module or a path; parameters; a cutoff."""
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
@@ -366,22 +369,16 @@ def parse_measure(text: str) -> Measure:
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
     """Split a measure into its name and its parameters as written, including the cutoff."""
-    where, is_own, expression = text.strip().partition(":")
-    if not is_own or "(" in where:  # the colon is in a parameter's value
-        where, expression = "", text.strip()
+    found = _WRITTEN.fullmatch(text.strip())
     try:
-        node = ast.parse(expression, mode="eval").body
-        written: list[tuple[str | None, Any]] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            written.append(("cutoff", ast.literal_eval(node.right)))
-            node = node.left
-        if isinstance(node, ast.Call) and not node.args:
-            written += [(k.arg, ast.literal_eval(k.value)) for k in node.keywords]
-            node = node.func
-        arguments = {key: value for key, value in written if key}
-        if isinstance(node, ast.Name) and len(arguments) == len(written):
-            return f"{where}:{node.id}" if where else node.id, arguments
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        if found:
+            name, inside, cutoff = found.groups()
+            written = [*(inside or "").split(","), f"cutoff={cutoff}" if cutoff else ""]
+            pairs = [pair.partition("=") for pair in written if pair.strip()]
+            arguments = {key.strip(): ast.literal_eval(value.strip()) for key, _, value in pairs}
+            if len(arguments) == len(pairs):
+                return name, arguments
+    except (SyntaxError, ValueError):
         pass  # the error speaks of measures and not of Python
     raise OptionError(
         f"{text!r} is not a measure; write for example nDCG@10, AP(rel=2)@100 or R(k_gt=5)@10; "

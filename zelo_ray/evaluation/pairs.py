@@ -35,9 +35,9 @@ class LabelledPairs:
     def credit(self, given: ArrayLike, measure: Measure = "concordance") -> Floats:
         """Return what each verdict counts: 1 if it is the people's, 0 if it is the other.
 
-        By ``concordance`` a tie where people decide counts half, as does a decision where people
-        say a tie: so guesses in place of ties change nothing on average. By ``agreement`` both
-        count 0, so a way that guesses looks better than one that says a tie. NaN without a verdict.
+        By ``concordance`` a tie where people decide counts half, as does a decision where
+        people say a tie: so guesses in place of ties change nothing on average. By
+        ``agreement`` both count 0. NaN without a verdict.
         """
         given = np.asarray(given, np.float64)
         difference = np.abs(given - self.verdicts)
@@ -131,11 +131,11 @@ def measure_gain(
 def count_needed(differences: Floats, pairs: Floats) -> int:
     """Return how many queries would show the difference seen, at level .05 with power .8.
 
-    ``differences`` say by query on how many more pairs the one is right than the other, of so many
-    ``pairs`` that both judged. The variance of this ratio of sums is that of its residuals (Cochran
-    1977, Sampling Techniques, section 6.4); then n = ((z of .975 + z of .8) sd / difference)^2
-    (Cohen 1988, Statistical Power Analysis, section 2.4). It is 0 with fewer than two queries, or
-    no difference.
+    ``differences`` say by query on how many more of its ``pairs`` the one is right than the
+    other. The variance of this ratio of sums is that of its residuals (Cochran 1977, Sampling
+    Techniques, section 6.4); then n = ((z of .975 + z of .8) sd / difference)^2 (Cohen 1988,
+    Statistical Power Analysis, section 2.4). It is 0 with fewer than two queries, or no
+    difference.
     """
     if len(differences) < 2 or abs(differences.sum()) <= TIE:
         return 0

@@ -50,9 +50,8 @@ def student_test(values: Floats, confidence: float, labelled: Ints | None = None
     """Estimate the mean of each row, and test whether it is 0, by Student's t over queries.
 
     Of values [rows, queries], NaN is left out. Where people's labels correct them, ``labelled``
-    says how many queries have labels that bear on the row, [rows], for the degrees of freedom: a
-    query without such a label is no evidence of how labels vary. Intervals and p are NaN without
-    `FEWEST` queries (with labels, if given).
+    says how many queries have labels that bear on the row, [rows], for the degrees of freedom.
+    Intervals and p are NaN without `FEWEST` queries (with labels, if given).
     """
     known = ~np.isnan(values)
     queries = known.sum(axis=1)
@@ -75,11 +74,10 @@ def student_test(values: Floats, confidence: float, labelled: Ints | None = None
 def paired_test(differences: Floats, confidence: float) -> StudentTest:
     """Test differences by Student's t, and few or equal ones by their signs, too.
 
-    Where all differences are equal, or fewer than 16 are not 0, t trusts a spread that it cannot
-    know (five equal differences have p 0). Then p is the larger one of t and of the exact test of
-    signs, under which each difference could as well have had the other sign (Fisher 1935, The
-    Design of Experiments, section 21), and an interval that p contradicts reaches to 0. Without
-    `FEWEST` queries p is that of the signs.
+    Where all differences are equal, or fewer than 16 are not 0, t trusts a spread that it
+    cannot know (five equal differences have p 0). Then p is the larger one of t and of the
+    exact test of signs (Fisher 1935, The Design of Experiments, section 21), and an interval
+    that p contradicts reaches to 0. Without `FEWEST` queries p is that of the signs.
     """
     found = student_test(differences, confidence)
     _, low, high, p, _ = found
@@ -136,10 +134,10 @@ def evaluate_rankers(
 ) -> tuple[list[Mean], list[Comparison]]:
     """Compute the means of rankers, and the uncertainty of each difference.
 
-    Of values and ``answered``, [rankers, queries], NaN is not defined for that query. One that a
-    ranker did not answer counts in its mean with its value (by custom 0), and is left out of its
-    comparisons. Of two rankers the one named first is A. ``drawn`` are values under draws of the
-    labels, which give ``p_labels``; ``uncompared`` measures get means only.
+    Of values and ``answered``, [rankers, queries], NaN is not defined. What a ranker did not
+    answer counts in its mean with its value (by custom 0), and is left out of its comparisons.
+    ``drawn`` are values under draws of the labels, which give ``p_labels``; ``uncompared``
+    measures get means only.
     """
     means = [
         Mean(ranker, measure, *row)
@@ -165,16 +163,13 @@ def compare_pairs(
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Values are as in `evaluate_rankers`, but NaN also where a ranker did not answer; ``labelled`` is
-    by measure, [rankers, rankers], as in `student_test`, and ``estimate`` the source of the values.
-    With fewer than 5 common queries the interval and ``p_better`` are NaN.
-
-    Errors of labels are part of the variance between queries, so ``p`` includes them. ``p_labels``
-    is the share of the draws in which A's mean over these very queries is above B's, ties as half.
-    The two must not be mixed: draws are independent of the runs and shrink every difference.
-
-    Holm's correction counts the pairs that differ on any query. Wins, ties and losses are 0 where
-    labels correct the metrics: those of a single query mean little.
+    Values are as in `evaluate_rankers`, but NaN also where a ranker did not answer;
+    ``labelled`` is by measure, [rankers, rankers], as in `student_test`. With fewer than 5
+    common queries the interval and ``p_better`` are NaN. Errors of labels are part of the
+    variance between queries, so ``p`` includes them; ``p_labels`` is the share of the draws in
+    which A's mean over these very queries is above B's, ties as half. Holm's correction counts
+    the pairs that differ on any query. Wins, ties and losses are 0 where labels correct the
+    metrics.
     """
     shares, found = _share_above(values, drawn), list[Comparison]()
     for measure, metrics in values.items():
@@ -253,9 +248,10 @@ def queries_needed(tests: int) -> int:
 def detectable_shift(means: Floats, tests: int) -> float:
     """Return the mean shift that a test finds with a chance of 80%, from the shifts of queries.
 
-    The level is what Holm's correction leaves the smallest of ``tests`` p values. A noncentral t
-    lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson & Welch
-    1940, Biometrika 31:362). NaN with too few queries for any p as small, or if nothing moved.
+    At the level that Holm's correction leaves the smallest of ``tests`` p values. A noncentral
+    t lies beyond its quantile with a chance of 80% (by its normal approximation: Johnson &
+    Welch 1940, Biometrika 31:362). NaN with too few queries for any p as small, or if nothing
+    moved.
     """
     n = len(means)
     if n < queries_needed(tests) or (spread := float(means.std(ddof=1))) <= TIE:

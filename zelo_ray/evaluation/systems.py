@@ -24,10 +24,10 @@ def tau_b(first: Floats, second: Floats) -> Floats:
 def tau_ap(truth: Floats, estimate: Floats) -> Floats:
     """Return tau-AP of means [..., systems]: errors at the top of the estimate weigh more.
 
-    The chance that, of a system drawn from the estimate's list and one drawn from those above it,
-    the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR, eq. 5).
-    Systems tied in the estimate count by the mean over all their orders, and a pair tied in the
-    truth as half right, which the paper does not define. NaN where one ties all systems.
+    The chance that, of a system drawn from the estimate's list and one drawn from those above
+    it, the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR,
+    eq. 5). Systems tied in the estimate count by the mean over all their orders, and a pair
+    tied in the truth as half right. NaN where one ties all systems.
     """
     systems = truth.shape[-1]
     better, above = (
@@ -49,11 +49,10 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
 def estimate_taus(first: Floats, second: Floats) -> list[Estimate]:
     """Return tau-b and tau-AP of the second leaderboard against the first, with intervals.
 
-    The percentiles over samples of queries are moved by what the samples' mean is off the value,
-    kept within [-1, 1], and never without the value: samples repeat queries and leave others out,
-    so that close systems change places by chance, and the taus of samples lie too low together,
-    some wholly below the value. Samples of the 43 queries of TREC DL 2019 with 37 runs, taken as
-    the truth, were held by .60 to .98 of such intervals, and by .31 to .98 of unmoved ones: it is a
+    The percentiles over samples of queries are moved by what the samples' mean is off the
+    value, and kept within [-1, 1]: samples leave queries out, so that close systems change
+    places by chance, and their taus lie too low together. Samples of the 43 queries of TREC DL
+    2019 with 37 runs, taken as the truth, were held by .60 to .98 of such intervals: it is a
     rough guide. Metrics are [systems, queries]; NaN counts as 0.
     """
     systems, queries = first.shape

@@ -36,10 +36,10 @@ WITH_TIES, A_OR_NOT, DECIDED = scale_name(3), scale_name(3, A_BETTER), scale_nam
 class VoteTable:
     """Votes as numbers; a pair is two documents of a query, in the order of their ids.
 
-    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote there are
-    the places of its judge and its pair; the sign, 1 if the pair's first document is better, -1 if
-    the second is, and 0 for a tie; which of them was shown first (0: unknown), and which is named
-    A; and the person who cast it, where people count as one judge.
+    ``pairs`` are the places of the query and of both documents, [pairs, 3]. Of each vote there
+    are the places of its judge and its pair; the sign, 1 if the pair's first document is
+    better, -1 if the second is, 0 for a tie; which was shown first (0: unknown), and which is
+    named A; and the person who cast it.
     """
 
     query_ids: list[str]
@@ -199,10 +199,10 @@ def count_circular(votes: VoteTable, verdicts: Floats) -> Ints:
 def cross_votes(votes: VoteTable, one: int, other: int, weights: Floats | None = None) -> Floats:
     """Count how often two judges' votes on a pair have which signs, [queries, 3, 3].
 
-    On each pair, every vote of the judge with more votes counts once, in equal shares against the
-    votes of the other: n votes against m do not count n times m. So a judge's vote is compared with
-    that of every person, as in FastChat (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge",
-    appendix D). ``weights`` are of the pairs.
+    On each pair, every vote of the judge with more votes counts once, in equal shares against
+    the votes of the other. So a judge's vote is compared with that of every person, as in
+    FastChat (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D). ``weights`` are
+    of the pairs.
     """
     first, second = _count_votes(votes)[[one, other]]
     fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))

@@ -1,4 +1,4 @@
-"""Votes to scores and their errors: the Bradley-Terry model, fitted to many queries at once.
+"""Fit the Bradley-Terry model to the games of many queries at once.
 
 In the model (Bradley & Terry 1952, Biometrika 39:324) document i beats j with probability
 1 / (1 + exp(s_j - s_i)). The maximum likelihood has no finite place for a document that never
@@ -6,25 +6,9 @@ lost (Yan 2014, arXiv 1411.1168), and sparse battles nearly always hold one, so 
 maximum of the posterior under a Gaussian prior, which always exists and is unique.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
-
 import numpy as np
 
-from zelo_ray.fitting.battles import (
-    Battles,
-    Floats,
-    Games,
-    Ints,
-    battles_of,
-    count_games,
-    merge_copies,
-    why_unscored,
-)
-from zelo_ray.fitting.truth_error import SHARE, truth_errors
-from zelo_ray.reasons import Unscored
-from zelo_ray.records import AbsoluteScore, Score, Vote
+from zelo_ray.fitting.battles import Floats, Games, Ints
 
 MAX_STEPS = 500
 """Newton needs about 6 for judges' votes, and some 60 where weights differ by twelve decades."""
@@ -38,21 +22,10 @@ def fit_games(
 ) -> tuple[Floats, Floats]:
     """Fit scores at the maximum of the posterior, with Laplace's standard errors, in logits.
 
-    A query's numbers depend, bit for bit, on its own games alone.
-
-    Args:
-        games: of all queries.
-        sd: of the prior of a score, or of each document's; infinite for the maximum likelihood,
-            which is finite where wins lead from each document to every other.
-        mean: of the prior, [documents]; None for 0.
-        start: scores near the maximum, if any are known.
-
-    Returns:
-        Scores, centred on 0 in each query, and their errors after centring, [documents] each.
-
-    Raises:
-        ValueError: the prior makes no sense.
-        ArithmeticError: the maximum was not reached.
+    ``sd`` is of the prior of a score, or of each document's (infinite: maximum likelihood),
+    ``mean`` its mean, and ``start`` scores near the maximum: [documents]. Scores are centred on
+    0 in each query, and errors are those after centring; they depend, bit for bit, on the
+    query's own games alone. Raise `ArithmeticError` if the maximum was not reached.
     """
     starts, total = games.starts, int(games.sizes.sum())
     width = np.broadcast_to(np.asarray(sd, np.float64), total)
@@ -137,120 +110,3 @@ def damping(step: Floats) -> Floats:
     gap = np.ptp(step, axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(gap < 1.75, 1.0, np.log1p(gap) / gap)
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """The result of fitting one query: its scores by rank, or the reason why there are none."""
-
-    scores: tuple[Score, ...] = ()
-    reason: Unscored | None = None
-
-
-def score_votes(
-    query_votes: Sequence[Sequence[Vote]],
-    prior_sd: float = 2.5,
-    share: float = SHARE,
-    *,
-    by_size: bool = False,
-) -> list[Fit]:
-    """Turn the votes of many queries into scores: a fit for each, in the order given.
-
-    A pair counts as one game, shared equally by the judges that answered on it, since judges err
-    together: the sign of a vote is its word, and 0 is half a win for each. A judge that is missing
-    is missing. Documents of one text are one (`merge_copies`). A fit depends, bit for bit, on the
-    votes of its query alone, and not on their order.
-
-    Args:
-        query_votes: the votes of each query.
-        prior_sd: standard deviation of the prior of a score, in logits.
-        share: what judges get wrong together, of the spread of a query's scores: see
-            `fitting.truth_error`.
-        by_size: whether a vote of preference p is (1 + p) / 2 of a win, whatever its sign. The
-            errors are those of whole wins, and so too large.
-
-    Raises:
-        ValueError: a preference is not in [-1, 1], or the prior makes no sense.
-    """
-    pools = [merge_copies(votes) for votes in query_votes]
-    battles = battles_of([votes for votes, _ in pools])
-    games = count_games(battles, by_size=by_size)
-    fits = rank_documents(
-        battles,
-        why_unscored(battles, games),
-        [votes[0].query_id if votes else "" for votes in query_votes],
-        fit_games(games, prior_sd),
-        share,
-    )
-    return [add_copies(fit, copies) for fit, (_, copies) in zip(fits, pools, strict=True)]
-
-
-def rank_documents(
-    battles: Battles,
-    reasons: Mapping[int, Unscored],
-    query_ids: Sequence[str],
-    fitted: tuple[Floats, Floats],
-    share: float,
-    *,
-    comparisons: Ints | None = None,
-    shifts: tuple[Floats, Floats] | None = None,
-) -> list[Fit]:
-    """Rank the documents of each query, best first; equal scores by document id.
-
-    Args:
-        battles: the votes.
-        reasons: the queries without scores.
-        query_ids: of all queries.
-        fitted: the scores of all documents of the battles, in their order, and standard errors.
-        share: what judges get wrong together, of the spread of a query's scores.
-        comparisons: what each document's score rests on; None: its votes.
-        shifts: by query, what makes its scores absolute, and the error of that; if there is any.
-    """
-    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
-    query, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
-    if comparisons is None:
-        places = [starts[battles.query] + side for side in (battles.a, battles.b)]
-        comparisons = np.bincount(np.concatenate(places), minlength=len(query))
-    # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    score, error = (np.round(numbers, 12) + 0.0 for numbers in fitted)
-    columns = [score.tolist(), error.tolist(), comparisons.tolist()]
-    if shifts:
-        absolute = score + shifts[0][query], np.hypot(error, shifts[1][query])
-        columns += [[round(number, 12) + 0.0 for number in part.tolist()] for part in absolute]
-    columns.append(np.round(truth_errors(query, score, error, share), 12).tolist())
-    rows, fits = [*zip(*columns, strict=True)], list[Fit]()
-    record: Callable[..., Score] = AbsoluteScore if shifts else Score
-    for number, (ids, start) in enumerate(zip(battles.documents, starts.tolist(), strict=True)):
-        found = zip(ids, rows[start : start + len(ids)], strict=True)
-        best = enumerate(sorted(found, key=lambda row: -row[1][0]), 1)
-        scores = (
-            record(
-                query_ids[number], doc_id, *about[:3], rank, *about[3:], truth_error=people_error
-            )
-            for rank, (doc_id, (*about, people_error)) in best
-        )
-        reason = reasons.get(number)
-        fits.append(Fit(() if reason else tuple(scores), reason))
-    return fits
-
-
-def add_copies(fit: Fit, copies: Mapping[str, str]) -> Fit:
-    """Return a fit with the scores of the copies that `merge_copies` put together."""
-    if not (copies and fit.scores):
-        return fit
-    ids: dict[str, list[str]] = {}
-    for doc_id, first in copies.items():
-        ids.setdefault(first, []).append(doc_id)
-    rows = [
-        replace(score, doc_id=doc_id)
-        for score in fit.scores
-        for doc_id in ids.get(score.doc_id, [score.doc_id])
-    ]
-    mean = fmean(row.score for row in rows)
-    rows.sort(key=lambda row: (-row.score, row.doc_id))
-    return Fit(
-        tuple(
-            replace(row, score=round(row.score - mean, 12) + 0.0, rank=rank)
-            for rank, row in enumerate(rows, start=1)
-        )
-    )

@@ -9,7 +9,9 @@ are: [queries] each.
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.grades import Floats, Ints
+from zelo_ray.fitting.battles import Floats, Ints
+
+_TAIL = (1 - 0.95) / 2
 
 
 def sum_by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
@@ -25,35 +27,33 @@ def intraclass_correlation(part: Floats, whole: Floats) -> float:
     return float(np.clip((effect - 1) / (size - 1), 0, 1)) if size > 1 else np.nan
 
 
-def effective_size(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -> float:
+def effective_size(part: Floats, whole: Floats, usual: float) -> float:
     """Return the number of independent answers that these are worth."""
     usual = 1.0 if np.isnan(usual) else usual
     effect = np.nanmax([1.0, _effect(part, whole), 1 + (_size(whole) - 1) * usual])
     answers, queries = float(whole.sum()), len(whole)
     if queries < 2:
         return 1.0 if answers > 1 else answers
-    tail = (1 + confidence) / 2
-    short = scipy.special.stdtrit(answers - 1, tail) / scipy.special.stdtrit(queries - 1, tail)
+    t = scipy.special.stdtrit
+    short = t(answers - 1, 1 - _TAIL) / t(queries - 1, 1 - _TAIL)
     # At least one per query, as if all answers of a query were the same.
     return float(max(answers / effect * short**2, answers / _size(whole)))
 
 
-def binomial_interval(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
+def binomial_interval(found: float, size: float) -> tuple[float, float]:
     """Return the interval of a share of so many independent answers; fractions interpolate."""
-    tail = (1 - confidence) / 2
-    low = scipy.special.betaincinv(found, size - found + 1, tail) if found > 0 else 0.0
-    high = scipy.special.betaincinv(found + 1, size - found, 1 - tail) if found < size else 1.0
+    inverse = scipy.special.betaincinv
+    low = inverse(found, size - found + 1, _TAIL) if found > 0 else 0.0
+    high = inverse(found + 1, size - found, 1 - _TAIL) if found < size else 1.0
     return float(low), float(high)
 
 
-def share_interval(
-    part: Floats, whole: Floats, usual: float, confidence: float = 0.95
-) -> tuple[float, float, float]:
-    """Return a share with the ends of its interval; see `worth`."""
+def share_interval(part: Floats, whole: Floats, usual: float) -> tuple[float, float, float]:
+    """Return a share with the ends of its interval."""
     value = float(part.sum() / whole.sum())
     mask = whole > 0
-    size = effective_size(part[mask], whole[mask], usual, confidence)
-    return value, *binomial_interval(min(value * size, size), size, confidence)
+    size = effective_size(part[mask], whole[mask], usual)
+    return value, *binomial_interval(min(value * size, size), size)
 
 
 def _size(counts: Floats) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 import scipy
 
 from zelo_ray.fitting import clusters
-from zelo_ray.fitting.grades import LEVELS, Floats, Ints, round_grades
+from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.grades import LEVELS, round_grades
 from zelo_ray.records import Share
 
 FEWEST = 5
@@ -36,23 +37,16 @@ def correct_means(
 ) -> tuple[tuple[Share, ...], tuple[str, ...]]:
     """Estimate the mean grade, and the share of documents of each grade or a higher one.
 
-    People's grades correct the panel only if their documents were drawn at random: with known
-    probabilities, or as whole queries. Else the corrected means are NaN, and a note says why.
-    Intervals are for the population of such queries: Student's, with variances over queries (CR2).
-    If fewer than five effectively independent labels lie on one side of a grade, its share is the
-    labels' own, with a binomial interval. If labels have no variance, as when the panel was right
-    on all, a share q of the documents may still differ: the largest under which so many equal
-    labels have a chance of .025. The interval then covers what q of the documents could change.
+    People's grades (``human``, NaN where there is none) correct the panel only if their
+    documents were drawn at random: with a known ``probability``, among ``frame`` documents; or
+    as whole queries. Else the corrected means are NaN, and a note says why. Intervals are for
+    the population of such queries: Student's, with variances over queries (CR2).
 
-    Args:
-        grade: of the panel, [documents]; in the shares a fraction counts as the nearest grade.
-        human: people's grades, NaN where there is none, [documents].
-        query: number of each document's query, [documents].
-        probability: with which a labelled document was drawn, [documents]; None: not known.
-        frame: how many documents could be drawn; None: not known.
-
-    Returns:
-        The means, and what a user should know of them.
+    If fewer than five effectively independent labels lie on one side of a grade, its share is
+    the labels' own, with a binomial interval. If labels have no variance, as when the panel was
+    right on all, a share q of the documents may still differ: the largest under which so many
+    equal labels have a chance of .025. The interval then covers what q of the documents could
+    change.
     """
     has_label = ~np.isnan(human)
     note, is_sound = _check_sampling(has_label, query, probability, frame)
@@ -169,9 +163,8 @@ class _Sample:
 def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
     """Compute the variance of a sum of weighted means of values, over a draw of queries.
 
-    For one mean of queries of equal weight it is their variance over their number. Each query's
-    residual is divided by the root of 1 minus its leverage (CR2: Bell & McCaffrey 2002, Survey
-    Methodol. 28:169). Values of one query in both means are added first.
+    Each query's residual is divided by the root of 1 minus its leverage (CR2: Bell & McCaffrey
+    2002, Survey Methodol. 28:169). Values of one query in both means are added first.
     """
     several = max(int(query.max(initial=0)) for *_, query in means) + 1
     moved = np.zeros(several)

@@ -11,20 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zelo_ray.fitting.battles import (
-    Battles,
-    Bools,
-    Floats,
-    Games,
-    Ints,
-    battles_of,
-    count_games,
-    merge_copies,
-    merge_grades,
-    why_unscored,
-)
-from zelo_ray.fitting.bradley_terry import Fit, add_copies, fit_games, rank_documents
-from zelo_ray.records import Grade, Vote
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Games, Ints, count_games
+from zelo_ray.fitting.bradley_terry import fit_games
+from zelo_ray.records import Grade
 
 GRADES = 4
 _USUAL = (-0.7, 0.0, 0.8, 1.5)
@@ -137,40 +126,3 @@ def _sizes_count(battles: Battles, shares: Floats) -> bool:
         return False
     r = float(np.corrcoef(size, gap)[0, 1])
     return bool(r * np.sqrt(rows.sum()) > _SURE)
-
-
-def score_votes_and_grades(
-    query_votes: Sequence[Sequence[Vote]],
-    query_grades: Sequence[Sequence[Grade]],
-    learned: GradeWorth,
-    prior_sd: float,
-    share: float,
-) -> list[Fit]:
-    """Score documents by votes and grades, as `score_votes` does by votes alone.
-
-    Documents without a vote or a grade get no score. Votes link documents; where they leave parts
-    that never met, grades link those that have one, and else the query has no scores. Absolute
-    scores are NaN in a query without grades.
-    """
-    pools = [merge_copies(*pool) for pool in zip(query_votes, query_grades, strict=True)]
-    merged = [
-        merge_grades(rows, copies) for rows, (_, copies) in zip(query_grades, pools, strict=True)
-    ]
-    battles = battles_of(
-        [votes for votes, _ in pools], [[grade.doc_id for grade in rows] for rows in merged]
-    )
-    shares = grade_shares(battles, merged, learned.judges)
-    games = count_games(battles, by_size=learned.by_size)
-    scores, errors, *shifts = fit_with_grades(games, shares, learned, prior_sd)
-    fits = rank_documents(
-        battles,
-        why_unscored(battles, games, linked=shares.sum(axis=1) > 0),
-        [
-            rows[0].query_id if (rows := pool[0] or pool[1]) else ""
-            for pool in zip(query_votes, query_grades, strict=True)
-        ],
-        (scores, errors),
-        share,
-        shifts=(shifts[0], shifts[1]),
-    )
-    return [add_copies(fit, copies) for fit, (_, copies) in zip(fits, pools, strict=True)]

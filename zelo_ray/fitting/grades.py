@@ -13,10 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.records import Rater
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEVELS = 4
 _TYPICAL_WEIGHT = 4.0
@@ -27,46 +25,54 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """Grades of units (documents), one entry an observation; repeats of a judge share one vote."""
+    """Grades of units (documents), one entry an observation; repeats of a judge share one vote.
+
+    Units are numbers from 0, judges their places in ``judges``. A grade is from 0 to 3, and whole
+    but for means of several criteria.
+    """
 
     unit: Ints
-    """0 to units - 1"""
     judge: Ints
-    """place in judges"""
     grade: Floats
-    """from 0 to 3; whole but for means of several criteria"""
     units: int
     judges: tuple[str, ...]
 
     @property
+    def _votes(self) -> Ints:
+        votes: Ints = self.unit * max(1, len(self.judges)) + self.judge
+        return votes
+
+    @property
     def weights(self) -> Floats:
         """Return the weight of each observation: 1 over the repeats of its judge and unit."""
-        vote = self.unit * len(self.judges) + self.judge
-        _, place, repeats = np.unique(vote, return_inverse=True, return_counts=True)
+        _, place, repeats = np.unique(self._votes, return_inverse=True, return_counts=True)
         weights: Floats = 1 / repeats[place]
         return weights
 
     @property
     def judge_means(self) -> tuple[Ints, Floats]:
         """Return the mean of each judge's grades of a unit: the unit and the mean."""
-        vote = self.unit * len(self.judges) + self.judge
-        votes, place = np.unique(vote, return_inverse=True)
+        votes, place = np.unique(self._votes, return_inverse=True)
         means: Floats = np.bincount(place, self.grade) / np.bincount(place)
         return votes // max(1, len(self.judges)), means
 
     def matrix(self) -> NDArray[np.int16]:
-        """Return grades as [judges, units], -1 where a judge gave none; of several the median.
-
-        Of two middle ones it is their mean, and a half goes to the even grade.
-        """
-        cells = self.judge * self.units + self.unit
-        at = np.lexsort((self.grade, cells))
-        starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
-        sizes = np.diff(starts, append=len(at))
-        lower, upper = at[starts + (sizes - 1) // 2], at[starts + sizes // 2]
+        """Return grades as [judges, units], -1 where a judge gave none; of several the median."""
+        cells, medians = median_grades(self.judge * self.units + self.unit, self.grade)
         matrix = np.full(len(self.judges) * self.units, -1, np.int16)
-        matrix[cells[lower]] = np.rint((self.grade[lower] + self.grade[upper]) / 2)
+        matrix[cells] = medians
         return matrix.reshape(len(self.judges), self.units)
+
+
+def median_grades(cells: Ints, grades: Floats | Ints) -> tuple[Ints, Floats]:
+    """Return the distinct cells, ascending, and the median of the grades that stand in each.
+
+    Of two middle ones it is their mean, and a half goes to the even grade.
+    """
+    at = np.lexsort((grades, cells))
+    cells, starts, sizes = np.unique(cells[at], return_index=True, return_counts=True)
+    middle = grades[at[starts + (sizes - 1) // 2]] + grades[at[starts + sizes // 2]]
+    return cells, np.rint(middle / 2)
 
 
 def mean(ratings: Ratings) -> Floats:
@@ -82,9 +88,8 @@ def mean(ratings: Ratings) -> Floats:
 def _judge_squares(ratings: Ratings) -> tuple[Ints, Floats]:
     """Return the number of judges of each unit, and their summed squares about their mean."""
     unit, means = ratings.judge_means
-    judges = np.bincount(unit, minlength=ratings.units).astype(np.int64)
     squares = np.bincount(unit, (means - mean(ratings)[unit]) ** 2, ratings.units)
-    return judges, squares.astype(np.float64)
+    return np.bincount(unit, minlength=ratings.units), squares.astype(np.float64)
 
 
 def typical_variance(ratings: Ratings) -> float:
@@ -194,17 +199,11 @@ class Panel:
 def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     """Fit how severe each judge is, and how far its grades can be trusted.
 
-    Maximises the likelihood of all grades with the latents summed out (Bock & Aitkin 1981,
-    Psychometrika 46:443). Judges are taken to err independently, given the latent.
-
-    Args:
-        ratings: grades; units without any do not matter.
-        anchor: the judge, such as people, whose shares of grades calibrated grades have; None: the
-            mean of the judges' shares, by their weights.
-
-    Raises:
-        ValueError: there is no grade.
-        ArithmeticError: the maximum was not reached.
+    Maximise the likelihood of all grades with the latents summed out (Bock & Aitkin 1981,
+    Psychometrika 46:443). Judges are taken to err independently, given the latent. ``anchor``
+    is the judge, such as people, whose shares of grades calibrated grades have; None: the mean
+    of the judges' shares, by their weights. Raise `ArithmeticError` if the maximum was not
+    reached.
     """
     if not ratings.unit.size:
         raise ValueError("there are no grades to learn from")
@@ -303,23 +302,14 @@ def calibrate(panel: Panel, ratings: Ratings) -> tuple[Floats, Floats, Floats]:
 
 
 def _patterns(ratings: Ratings) -> "tuple[scipy.sparse.csr_array, Ints]":
-    """Count each unit's grades by judge and grade, and find the distinct rows."""
-    kind = ratings.judge * LEVELS + round_grades(ratings.grade)
+    """Count each unit's grades by judge and grade; return the distinct rows, and each unit's."""
     width = len(ratings.judges) * LEVELS
-    cells, at = np.unique(ratings.unit * width + kind, return_inverse=True)
-    weights = np.bincount(at, ratings.weights)
-    unit, column = np.divmod(cells, width)
-    entries: list[list[tuple[int, float]]] = [[] for _ in range(ratings.units)]
-    for row, entry in zip(
-        unit.tolist(), zip(column.tolist(), weights.tolist(), strict=True), strict=True
-    ):
-        entries[row].append(entry)
-    number = dict[tuple[tuple[int, float], ...], int]()
-    place = np.array([number.setdefault(tuple(row), len(number)) for row in entries], np.int64)
-    data = [(n, column, weight) for row, n in number.items() for column, weight in row]
-    rows, columns, values = zip(*data, strict=True) if data else ((), (), ())
-    shape = (len(number), width)
-    return scipy.sparse.csr_array((np.array(values, float), (rows, columns)), shape=shape), place
+    cells = ratings.unit * width + ratings.judge * LEVELS + round_grades(ratings.grade)
+    counts = np.bincount(cells, ratings.weights, ratings.units * width)
+    rows = counts.astype(np.float64).reshape(ratings.units, width)
+    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as they first appear, so that sums keep their order
+    return scipy.sparse.csr_array(rows[first[order]]), np.argsort(order)[place.reshape(-1)]
 
 
 def _log_cells(parameters: Floats) -> Floats:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of, count_games, why_unscored
-from zelo_ray.fitting.bradley_terry import MAX_STEPS, Fit, damping, rank_documents
+from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of, count_games
+from zelo_ray.fitting.bradley_terry import MAX_STEPS, damping
+from zelo_ray.fitting.scores import Fit, rank_documents, why_unscored
 from zelo_ray.fitting.truth_error import SHARE
 from zelo_ray.records import Vote
 
@@ -39,9 +40,8 @@ def score_orders(
 ) -> list[Fit]:
     """Turn the votes of many queries into scores, where the votes of one key are one order.
 
-    It does as `score_votes` does. Orders of the same documents, by several judges or repeats, share
-    one vote, since they err together. A score's ``comparisons`` are the orders that its document is
-    in.
+    Orders of the same documents, by several judges or repeats, share one vote, since they err
+    together. A score's ``comparisons`` are the orders that its document is in.
     """
     if any(vote.key == "" for votes in query_votes for vote in votes):
         raise ValueError("a vote has no key, so nobody knows which order it is of")

@@ -34,8 +34,6 @@ class Pair(NamedTuple):
     turn: int
     """where judges take turns, the place of the judge, modulo the size of the panel; successive
     pairs of one document on the rings have successive judges"""
-    draw: float
-    """a number in [0, 1) from a hash of the pair, to sample pairs with"""
 
 
 def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) -> list[Pair]:
@@ -61,14 +59,14 @@ def count_pairs(documents: int, cycles: int) -> int:
 def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int) -> list[Pair]:
     prefix = f"{seed}:{query_id}"
     if 2 * cycles >= len(doc_ids) - 1:
-        return [_pair(prefix, a, b) for a, b in combinations(doc_ids, 2)]
+        return [_pair(prefix, *two) for two in combinations(doc_ids, 2)]
     opponents: dict[str, set[str]] = {doc_id: set() for doc_id in doc_ids}
     pairs = list[Pair]()
 
-    def add(a: str, b: str, turn: int | None) -> None:
+    def add(a: str, b: str, turn: int) -> None:
         opponents[a].add(b)
         opponents[b].add(a)
-        pairs.append(_pair(prefix, min(a, b), max(a, b), turn))
+        pairs.append(Pair(min(a, b), max(a, b), turn))
 
     first = {doc_id: first_turn(seed, query_id, doc_id) for doc_id in doc_ids}
     for ring, order in enumerate(_rings(prefix, doc_ids, cycles)):
@@ -82,7 +80,7 @@ def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int)
             _pair(prefix, a, b) for a, b in combinations(doc_ids, 2) if b not in opponents[a]
         ]
         lacking = count_pairs(len(doc_ids), cycles) - len(pairs)
-        pairs += sorted(candidates, key=lambda pair: (pair.draw, pair.a, pair.b))[:lacking]
+        pairs += sorted(candidates, key=lambda pair: (pair.turn >> 11, pair.a, pair.b))[:lacking]
     return pairs
 
 
@@ -97,9 +95,9 @@ def _rings(query_id: str, doc_ids: Sequence[str], cycles: int) -> list[list[str]
     return [sorted(doc_ids, key=lambda d: (places[d][start : start + _BYTES], d)) for start in at]
 
 
-def _pair(query_id: str, a: str, b: str, turn: int | None = None) -> Pair:
-    digest = _hash(f"{query_id}:{a}:{b}")
-    return Pair(a, b, digest if turn is None else turn, (digest >> 11) / 2**53)
+def _pair(query_id: str, a: str, b: str) -> Pair:
+    """Return a pair that is on no ring, whose turn a hash gives."""
+    return Pair(a, b, _hash(f"{query_id}:{a}:{b}"))
 
 
 def _hash(text: str) -> int:

@@ -1,6 +1,6 @@
 """Fit the ratings of items to comparisons of any origin, by the model of `bradley_terry`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -11,47 +11,39 @@ from zelo_ray.fitting.bradley_terry import fit_games
 
 @dataclass(frozen=True, slots=True)
 class Unrated:
-    """The reason why comparisons determine no scores."""
+    """The reason why comparisons determine no scores.
+
+    ``groups`` has the group that each item belongs to; None where groups are not the reason.
+    ``is_infinite``: there is no finite maximum likelihood; with a prior there is one.
+    """
 
     message: str
     groups: Ints | None = None
-    """the group that each item belongs to; None where groups are not the reason"""
     is_infinite: bool = False
-    """whether there is no finite maximum likelihood; with a prior there is one"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """Comparisons of one query, in columns of equal length; items are numbers from 0."""
+    """Comparisons of one query, in columns of equal length; items are numbers from 0.
+
+    ``won``, ``lost`` and ``tied`` are the weights with which the first did so.
+    """
 
     items: int
     first: Ints
     second: Ints
     won: Floats
-    """weight with which the first won"""
     lost: Floats
     tied: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedRatings:
-    """Scores of the items that comparisons determine, or the reason why there are none."""
+def rate(comparisons: Comparisons, prior_sd: float = 2.5) -> tuple[Floats, Floats] | Unrated:
+    """Fit the scores of one query, in logits and centred on 0; return them and standard errors.
 
-    scores: Floats = field(default_factory=lambda: np.empty(0))
-    std_errors: Floats = field(default_factory=lambda: np.empty(0))
-    reason: Unrated | None = None
-
-
-def rate(comparisons: Comparisons, prior_sd: float = 2.5) -> FittedRatings:
-    """Fit the scores of one query, in logits and centred on 0; a tie is half a win for each.
-
-    An infinite ``prior_sd`` means maximum likelihood.
+    A tie is half a win for each. An infinite ``prior_sd`` means maximum likelihood.
     """
     games = _sum_by_pair(comparisons)
-    if reason := _why_unrated(games, prior_sd):
-        return FittedRatings(reason=reason)
-    scores, errors = fit_games(games, prior_sd)
-    return FittedRatings(scores=scores, std_errors=errors)
+    return _why_unrated(games, prior_sd) or fit_games(games, prior_sd)
 
 
 def _sum_by_pair(rows: Comparisons) -> Games:
@@ -71,7 +63,7 @@ def _sum_by_pair(rows: Comparisons) -> Games:
 def _why_unrated(games: Games, prior_sd: float) -> Unrated | None:
     """Return why scores would mean nothing, or be infinite; None where there is no such reason.
 
-    There is no finite maximum likelihood if some items never lost to, or never won against, any of
+    The maximum likelihood is infinite if some items never lost to, or never won against, any of
     the others (Ford 1957, Am. Math. Monthly 64:28).
     """
     if not len(games.i):

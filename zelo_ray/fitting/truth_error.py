@@ -9,8 +9,7 @@ Centring on the K documents of the query removes 1/K of its variance.
 su cannot be estimated from votes. By default it is a share of the spread of the query's own scores;
 the share can be learned from people's labels. On recorded battles of GPT-4o (TREC DL 2019, 43
 queries) the probability that one document is above another differs from how often people said so,
-on average, by .05 and .09 at 2 and 3.5 battles per document without su; by .01 with the default;
-by .01 and .02 with a share learned on half of the queries and used for the others.
+on average, by .05 and .09 at 2 and 3.5 battles per document without su; by .01 with the default.
 
 Arrays are of shape [documents]: the numbers of their queries from 0, scores that are centred on 0
 in each query, their standard errors, and people's grades, NaN where there is none.
@@ -20,10 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from zelo_ray.fitting.battles import Floats, Ints
 
 SHARE = 1.0
 """su of scores of votes, as a share of the spread of a query's scores: the median of the shares
@@ -46,14 +43,15 @@ _LOW, _HIGH = 0.05, 5.0
 
 @dataclass(frozen=True, slots=True)
 class SharedError:
-    """The error that judges share, as a share of the spread of a query's scores, or in grades."""
+    """The error that judges share, as a share of the spread of a query's scores, or in grades.
+
+    ``value`` is to be used: what was ``found`` from the labels of ``queries``, shrunk towards the
+    default.
+    """
 
     value: float
-    """to be used: shrunk towards the default"""
     found: float
-    """from labels alone"""
     queries: int
-    """with labels that could be used"""
 
 
 def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
@@ -81,11 +79,9 @@ def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHA
 def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> SharedError:
     """Learn su, as a share of the spread of scores, from the order of human grades.
 
-    It is the share under which the orders that people gave are most likely, if document i is above
-    j with probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries count
-    alike, by the mean over their pairs of unequal grades.
-
-    Fewer than 40 queries with usable labels shrink it towards the default.
+    It is the share under which the orders that people gave are most likely, if document i is
+    above j with probability Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)); queries
+    count alike. Fewer than 40 queries with usable labels shrink it towards the default.
     """
     unit_variance = shared_sd(query, scores, 1.0) ** 2
     factor = 1 - 1 / np.bincount(query)[query] if len(query) else unit_variance

@@ -73,11 +73,7 @@ RANKERS = ("rerank", "listwise", "pointwise")
 
 
 def load_protocol(name: str) -> Protocol:
-    """Load a protocol by its name, or a plug-in; imported when first used.
-
-    Raises:
-        OptionError: there is none of that name, or what is there is no protocol.
-    """
+    """Load a protocol by its name, or a plug-in; raise `OptionError` if there is none."""
     if name in PROTOCOLS:
         protocol: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
         return protocol
@@ -117,24 +113,9 @@ def find_protocol(name: str) -> Ranker:
 
 
 def protocol_of_record(record: Mapping[str, Any]) -> Protocol:
-    """Return the protocol of a run, by its record.
-
-    A protocol that no longer exists is replaced by one that only says that results have scores.
-    """
+    """Return the protocol of a run, by its record; raise `OptionError` if it is there no more."""
     options = record.get("options")
-    name = str(options.get("protocol", "zelo") if isinstance(options, Mapping) else "zelo")
-    try:
-        return load_protocol(name)
-    except OptionError:
-        return Protocol(
-            name=name,
-            rounds=lambda *_: iter(()),  # type: ignore[arg-type]  # nobody asks
-            count=lambda *_: {},
-            response_models=(),
-            judgments={},
-            fit=lambda *_: [],
-            score=ScoreKind(),
-        )
+    return load_protocol(str(options.get("protocol", "zelo") if options else "zelo"))
 
 
 def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
@@ -195,16 +176,15 @@ def options_with_all_protocols(kind: type[Kind], names: Iterable[str] = ()) -> t
     """
     infos, owners = dict[str, FieldInfo](), dict[str, list[str]]()
     for name in dict.fromkeys((*PROTOCOLS, *names)):
-        fields = _own_fields(name)
-        for field in fields.keys() - kind.model_fields.keys():
-            infos.setdefault(field, fields[field])
-            owners.setdefault(field, []).append(name)
+        for field, info in _own_fields(name).items():
+            if field not in kind.model_fields:
+                infos.setdefault(field, copy(info))
+                owners.setdefault(field, []).append(name)
     definitions: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
-        info = copy(infos[field])
         group = OptionGroup(f"options of {', '.join(owners[field])}", last=True)
-        info.metadata = [*info.metadata, group]
-        definitions[field] = (info.annotation, info)
+        infos[field].metadata = [*infos[field].metadata, group]
+        definitions[field] = (infos[field].annotation, infos[field])
     return create_model(kind.__name__, __base__=kind, **definitions)
 
 

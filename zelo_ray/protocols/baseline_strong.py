@@ -6,44 +6,40 @@ repeats are asked at once.
 
 import re
 from dataclasses import replace
-from itertools import zip_longest
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from zelo_ray.protocols import Rounds, samre
 from zelo_ray.protocols.options import RoundsOptions
-from zelo_ray.protocols.pairings import (
-    NUMBER,
-    Pairing,
-    failures_in,
-    mean_score,
-    pairing_protocol,
-)
+from zelo_ray.protocols.pairings import Pairing, failures_in, mean_score, pairing_protocol
 from zelo_ray.protocols.questions import StrictModel
 from zelo_ray.records import SyntheticFeatures
 
 PROMPT = "baseline-strong"
-_Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
+_Points = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
 
 
 class Analysis(StrictModel):
     """Both answers by one criterion."""
 
     analysis: Annotated[str, StringConstraints(strip_whitespace=True)]
-    answer_1: _Mark
-    answer_2: _Mark
+    answer_1: _Points
+    answer_2: _Points
 
 
 _CRITERIA = ("relevance", "accuracy", "depth", "clarity", "reasoning")
-_INNER = tuple(Analysis.model_fields)
-_TAG = re.compile(f"(</?(?:{'|'.join((*_CRITERIA, *_INNER))})>)")
-_FORM = [
-    tag
-    for name in _CRITERIA
-    for tag in (f"<{name}>", *(t for i in _INNER for t in (f"<{i}>", f"</{i}>")), f"</{name}>")
-]
-"""The tags of an answer: these, in this order."""
+_TAG = f"</?(?:{'|'.join((*_CRITERIA, *Analysis.model_fields))})>"
+_SCORE = r"\s*<answer_{0}>\s*((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)\s*</answer_{0}>\s*"
+_FORM = re.compile(
+    "".join(
+        rf"\s*<{name}>\s*<analysis>((?:(?!{_TAG}).)*)</analysis>{_SCORE.format(1)}"
+        rf"{_SCORE.format(2)}</{name}>\s*"
+        for name in _CRITERIA
+    ),
+    re.DOTALL,
+)
+"""The form of an answer: each tag once, in its place, and nothing outside of them."""
 
 
 class Tagged(StrictModel):
@@ -65,40 +61,37 @@ class Tagged(StrictModel):
 
     @model_validator(mode="after")
     def _holds_no_tags(self) -> "Tagged":
-        if any(_TAG.search(assessment.analysis) for _, assessment in self):
+        if any(re.search(_TAG, assessment.analysis) for _, assessment in self):
             raise ValueError("an analysis holds a tag")
         return self
 
     @classmethod
     def read(cls, text: str) -> "Tagged":
-        """Parse a text that holds every tag once, in its place, and nothing outside of them."""
-        pieces = _TAG.split(text)
-        for expected, tag in zip_longest(_FORM, pieces[1::2], fillvalue="the end"):
-            if expected != tag:
-                raise ValueError(f"{tag} where {expected} belongs")
-        values = dict[str, dict[str, Any]]()
-        for before, said in zip(("the beginning", *_FORM), pieces[::2], strict=True):
-            name = before.strip("<>")
-            if name in _CRITERIA:
-                criterion = values.setdefault(name, {})
-            if name in _INNER:
-                criterion[name] = said
-            elif said.strip():
-                raise ValueError(f"text outside the tags, after {before}")
-        for about, fields in values.items():
-            for name in _INNER[1:]:
-                if not re.fullmatch(NUMBER, fields[name].strip()):
-                    raise ValueError(f"{about}.{name}: not a number such as 7 or 7.5, alone")
-                fields[name] = float(fields[name])
-        return cls.model_validate(values)
+        """Parse a text of the form of `write`."""
+        found = _FORM.fullmatch(text)
+        if not found:
+            raise ValueError(
+                "its tags, or what stands between them, are not as they were asked for"
+            )
+        values = iter(found.groups())
+        return cls.model_validate(
+            {
+                name: {
+                    "analysis": next(values),
+                    "answer_1": float(next(values)),
+                    "answer_2": float(next(values)),
+                }
+                for name in _CRITERIA
+            }
+        )
 
     def write(self) -> str:
         """Return the analyses as text, between tags."""
         return "\n".join(
-            f"<{name}>\n<analysis>{assessment.analysis}</analysis>\n"
-            f"<answer_1>{_text(assessment.answer_1)}</answer_1>\n"
-            f"<answer_2>{_text(assessment.answer_2)}</answer_2>\n</{name}>"
-            for name, assessment in self
+            f"<{name}>\n<analysis>{one.analysis}</analysis>\n"
+            f"<answer_1>{_text(one.answer_1)}</answer_1>\n"
+            f"<answer_2>{_text(one.answer_2)}</answer_2>\n</{name}>"
+            for name, one in self
         )
 
 
@@ -129,14 +122,13 @@ def _score(pairing: Pairing) -> Rounds:
     if len(failures) == times or times - len(failures) < options.min_coverage * times:
         return failures
     good = {r.key: a for r, a in zip(requests, replies, strict=True) if isinstance(a, Tagged)}
-    scores = [
-        (
-            mean_score([one.answer_1 for _, one in answer]),
-            mean_score([one.answer_2 for _, one in answer]),
-        )
-        for answer in good.values()
-    ]
-    reasons = ["\n".join(f"{name}: {one.analysis}" for name, one in a) for a in good.values()]
+    scores, reasons = list[tuple[float, float]](), list[str]()
+    for answer in good.values():
+        by_name: dict[str, Analysis] = dict(answer)
+        parts = by_name.values()
+        first, second = [one.answer_1 for one in parts], [one.answer_2 for one in parts]
+        scores.append((mean_score(first), mean_score(second)))
+        reasons.append("\n".join(f"{name}: {one.analysis}" for name, one in by_name.items()))
     return [pairing.verdict("baseline-strong", scores, [*good], reasoning=reasons), *failures]
 
 

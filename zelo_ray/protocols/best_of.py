@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from zelo_ray.fitting.bradley_terry import Fit, score_votes
+from zelo_ray.fitting.scores import Fit, score_votes
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.options import BestOfOptions
@@ -111,7 +111,7 @@ def fit(
                 for c in contests
             ]
         )
-    plain = score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
+    plain = score_votes(votes, options.prior_sd, shared_error.share_of(learned))
     for pool, fitted in zip(judgments, plain, strict=True):
         kings = [row.winner_id for row in pool if isinstance(row, Winner)]
         scores = (
@@ -194,7 +194,6 @@ def _question(asked: Ask, number: int, shown: ShownDocuments) -> Question:
 
 PROTOCOL = Protocol(
     name="best-of",
-    title="Best answers to",
     rounds=rounds,
     count=count,
     response_models=(Choice,),

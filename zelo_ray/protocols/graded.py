@@ -6,19 +6,19 @@ of their own. A score is the mean of the judges' grades, or what these come to o
 from all of a run how severe and how steady each judge is (Thurstone). One round.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import make_dataclass, replace
 from functools import cache
 from math import isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting import grades as fits
-from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.consensus import LEVELS, ORDERS, grade_consensus
-from zelo_ray.fitting.grades import Floats, Ratings
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.grades import Ratings
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.fitting.truth_error import GRADE_SD, learn_grades
 from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind
 from zelo_ray.protocols.grading import CriteriaGrading, Grading, grading_by, grading_question
@@ -28,7 +28,7 @@ from zelo_ray.protocols.protocol import Judgments, always
 from zelo_ray.protocols.questions import Ask, one_round
 from zelo_ray.protocols.shared_error import people_grades
 from zelo_ray.reasons import Unscored, UnscoredReason
-from zelo_ray.records import Consensus, CriterionGrade, Grade, GradedScore, Judge, Pool
+from zelo_ray.records import CriterionGrade, Grade, GradedScore, Judge, Pool
 
 HUMAN = "human"
 """Human grades take part under this name."""
@@ -50,13 +50,12 @@ def plan(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Iterator
 rounds, count = one_round(plan, grading_question)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedGraders(Learned):
-    """The judges as measured from all grades of a run; ``panel`` is None if no score uses one."""
+class Graders(NamedTuple):
+    """What is learned from all grades of a run: ``panel`` is None if no score uses a fit of it."""
 
-    judges: tuple[str, ...] = ()
+    judges: tuple[str, ...]
     panel: fits.Panel | None = None
-    variances: Mapping[str, float] = field(default_factory=dict)
+    variances: Mapping[str, float] = {}
     """between the judges of a document, for the errors of means: by criterion, "" for the whole"""
 
 
@@ -64,28 +63,29 @@ def learn(
     judgments: Sequence[Sequence[Grade | CriterionGrade]],
     evidence: Evidence,
     options: GradedOptions,
-) -> LearnedGraders:
+) -> Learned:
     """Measure the judges, and with human grades the scale that they share.
 
-    Human grades of documents that no judge graded are left out. The others anchor the scale if they
-    are not too few, without those of a query that judges were shown as an example. Where fewer than
-    three judges, or two and the human, agree at all, nobody can tell who of them errs: the mean is
-    taken then, and no spread is given.
+    Human grades anchor the scale if they are not too few, without those of a query that judges
+    were shown as an example. Where fewer than three judges, or two and the human, agree at all,
+    nobody can tell who of them errs: the mean is taken then, and no spread is given.
     """
     judges = tuple(sorted(evidence.judges))
     judgments = [sorted(pool, key=_order) for pool in judgments if pool]
     judgments.sort(key=lambda pool: pool[0].query_id)
     items, ratings, parts = _ratings_by(judgments, judges)
     if not items:
-        return LearnedGraders(judges=judges)
+        return Learned(model=Graders(judges))
     people = people_grades(evidence.human, options)
     ids = [(judgments[number][0].query_id, doc_id) for number, doc_id in items]
     human = np.rint([people.get(each, nan) for each in ids]).clip(0, 3)
-    labels, notes = int(np.isfinite(human).sum()), list[str]()
+    labels = int(np.isfinite(human).sum())
+    notes, plain = list[str](), options.pooling == "mean"
     anchor = HUMAN if labels >= ANCHORS else None
     if labels and not anchor:
-        notes.append(f"{labels} human grades are too few to set the scale by; {ANCHORS} would do")
-    panel, plain = None, options.pooling == "mean"
+        few = f"{labels} human grades are too few to set the scale by"
+        notes.append(f"{few}; {ANCHORS} would do")
+    panel = None
     try:
         panel = fits.learn_panel(_with_human(ratings, human) if anchor else ratings, anchor)
     except ArithmeticError:
@@ -96,26 +96,19 @@ def learn(
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
         detail = "" if plain else "; scores are mean grades"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{detail}")
+    used = panel if raters and isfinite(raters[0].spread) and not plain else None
     pooled = _weighted(parts, options) if parts else ratings
-    learned = LearnedGraders(
-        judges=judges,
-        panel=panel if raters and isfinite(raters[0].spread) and not plain else None,
-        variances={n: fits.typical_variance(p) for n, p in {**parts, _WHOLE: pooled}.items()},
-        raters=raters,
-    )
+    variances = {n: fits.typical_variance(p) for n, p in {**parts, _WHOLE: pooled}.items()}
+    model = Graders(judges, used, variances)
     query = np.array([number for number, _ in items])
-    score, error = _pool(learned, pooled)
+    score, error = _pool(model, pooled)
     shared = learn_grades(query, score, np.nan_to_num(error), human)
     if shared.queries:
         word = f"what judges get wrong together is {shared.found:.2f} grades by "
         word += counted(shared.queries, "query", "queries")
         notes.append(f"{word}; {shared.value:.2f} is taken ({GRADE_SD:g} without human grades)")
-        learned = replace(learned, shared=shared.value)
-    rows, levels = np.flatnonzero(np.isfinite(human)), fits.LEVELS
-    panel_grades, true = ratings.matrix()[:, rows], human[rows].astype(np.int16)
-    consensus = tuple(grade_consensus(panel_grades, true, query[rows], levels, range(1, levels)))
-    notes += _describe_consensus(consensus)
-    return replace(learned, consensus=consensus, notes=tuple(notes))
+    value = shared.value if shared.queries else None
+    return Learned(raters=raters, notes=tuple(notes), shared=value, model=model)
 
 
 _WHOLE = ""
@@ -147,12 +140,11 @@ def _ratings_by(
     return items, parts.pop(_WHOLE), parts
 
 
-def _pool(learned: LearnedGraders, ratings: Ratings) -> tuple[Floats, Floats]:
+def _pool(model: Graders, ratings: Ratings) -> tuple[Floats, Floats]:
     """Return the score and the standard error of each document."""
-    if learned.panel:
-        return fits.calibrate(learned.panel, ratings)[:2]
-    variance = learned.variances.get(_WHOLE, nan)
-    return fits.mean(ratings), fits.mean_errors(ratings, variance)
+    if model.panel:
+        return fits.calibrate(model.panel, ratings)[:2]
+    return fits.mean(ratings), fits.mean_errors(ratings, model.variances.get(_WHOLE, nan))
 
 
 def _weighted(parts: Mapping[str, Ratings], options: GradedOptions) -> Ratings:
@@ -182,21 +174,10 @@ def _with_human(ratings: Ratings, human: Floats) -> Ratings:
     )
 
 
-def _describe_consensus(found: Iterable[Consensus]) -> list[str]:
-    """Return a line on how often people order two documents as all judges do."""
-    return [
-        f"where all judges agree on the order of two documents ({row.share:.0%} of pairs), people "
-        f"say the same of {row.same:.3f}"
-        f"{f' [{row.low:.3f}, {row.high:.3f}]' if isfinite(row.low) else ''}: consensus.parquet"
-        for row in found
-        if (row.about, row.level) == (ORDERS, LEVELS[0]) and row.items
-    ]
-
-
 def fit(
     judgments: Sequence[Sequence[Grade | CriterionGrade]],
     options: GradedOptions,
-    learned: LearnedGraders | None = None,
+    learned: Learned | None = None,
 ) -> list[Fit]:
     """Score each document by the panel's grades; human grades set the scale only.
 
@@ -205,10 +186,11 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    items, whole, parts = _ratings_by(judgments, learned.judges)
+    model: Graders = learned.model
+    items, whole, parts = _ratings_by(judgments, model.judges)
     found = list[list[dict[str, Any]]]([] for _ in judgments)
     if items:
-        score, error = _pool(learned, _weighted(parts, options) if parts else whole)
+        score, error = _pool(model, _weighted(parts, options) if parts else whole)
         shared = GRADE_SD if learned.shared is None else learned.shared
         median, majority = fits.median_and_majority(whole)
         disagreement = fits.disagreement(whole)
@@ -225,7 +207,7 @@ def fit(
         }
         for name, part in parts.items():
             columns[f"by_{name}"] = fits.mean(part)
-            columns[f"by_{name}_error"] = fits.mean_errors(part, learned.variances.get(name, nan))
+            columns[f"by_{name}_error"] = fits.mean_errors(part, model.variances.get(name, nan))
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         for (number, doc_id), row in zip(items, values, strict=True):
             found[number].append({"doc_id": doc_id, **dict(zip(columns, row, strict=True))})

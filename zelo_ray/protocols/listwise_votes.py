@@ -9,13 +9,12 @@ BlitzRank, Agrawal et al. 2026, arXiv 2602.05448), but they come from one look: 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import combinations
 from typing import Self
 
-from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.orders import score_orders
 from zelo_ray.fitting.pairs import Group, draw_groups, first_turn
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.protocols import Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.options import ListwiseOptions
@@ -36,12 +35,6 @@ class GroupOrder(Order):
             return cls(order=[1, 2] if seen.preference <= 0 else [2, 1])
         best = sorted(range(len(seen.scores)), key=lambda place: -seen.scores[place])
         return cls(order=[place + 1 for place in best])
-
-
-@cache
-def group_order(documents: int) -> type[Order]:
-    """Build the response model for so many documents, which accepts permutations only."""
-    return order_of(documents, GroupOrder)
 
 
 def plan(pool: Pool, panel: Sequence[Judge], options: ListwiseOptions) -> Iterator[Ask]:
@@ -67,7 +60,7 @@ def question(asked: Ask, shown: ShownDocuments) -> Question:
     random.Random(f"{shown.options.seed}:{pool.query_id}:{group}:{judge.name}").shuffle(order)
     if repeat % 2:
         order.reverse()
-    model = group_order(len(group))
+    model = order_of(len(group), GroupOrder)
     request = PlannedRequest.find(pool, judge, *group, repeat) or order_request(
         shown, order, judge, model, repeat=repeat // 2, item=(*group, repeat)
     )
@@ -98,7 +91,7 @@ def fit(
     learned: Learned | None = None,
 ) -> list[Fit]:
     """Fit Plackett-Luce scores, query by query."""
-    return score_orders(judgments, options.prior_sd, shared_error.shared_error(learned))
+    return score_orders(judgments, options.prior_sd, shared_error.share_of(learned))
 
 
 PROTOCOL = Protocol(
@@ -106,7 +99,7 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(GroupOrder,),
-    rebuild={"GroupOrder": lambda parameters: group_order(int(parameters[0]))},
+    rebuild={"GroupOrder": lambda parameters: order_of(int(parameters[0]), GroupOrder)},
     min_documents=2,
     judgments={"votes": VOTES},
     fit=fit,

@@ -28,11 +28,6 @@ from zelo_ray.protocols.templates import TemplateForm, TemplateOptions
 _REPEATS = "ask every question N times (pairs in both orders), to see how consistent judges are"
 Repeats = Annotated[int, Field(ge=1, description=_REPEATS)]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
-PriorSd = Annotated[
-    float,
-    NO_FLAG,
-    Field(ge=1e-6, le=1e6, description="prior standard deviation of a score, in logits"),
-]
 _HUMAN = (
     "a few grades of people (qrels): they show how far scores lie from people, and set the scale "
     "of graded"
@@ -40,12 +35,10 @@ _HUMAN = (
 Human = Annotated[Place | None, Field(description=_HUMAN)]
 """Options that several protocols have."""
 
-AnswerForm = Annotated[
-    Literal["reasoned", "token"],
-    Field(
-        description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
-        "letter, for a tenth of the output or less (openai and compatible servers alone)"
-    ),
+Voters = Annotated[
+    Literal["all", "one"],
+    NO_FLAG,
+    Field(description="who votes on a pair: all judges, or one of them in turn"),
 ]
 
 
@@ -63,7 +56,18 @@ class AnchoredOptions(AnnotateOptions):
         return text
 
 
-class ZeloOptions(AnchoredOptions, TemplateOptions):
+class VoteOptions(AnnotateOptions):
+    """Options of every protocol whose scores rest on votes."""
+
+    prior_sd: Annotated[
+        float,
+        NO_FLAG,
+        Field(ge=1e-6, le=1e6, description="prior standard deviation of a score, in logits"),
+    ] = 2.5
+    human: Human = None
+
+
+class ZeloOptions(AnchoredOptions, TemplateOptions, VoteOptions):
     """Options of battles, and of grades beside them where calls are counted."""
 
     template_form = TemplateForm(
@@ -78,13 +82,13 @@ class ZeloOptions(AnchoredOptions, TemplateOptions):
         description="calls for each document of a query, in place of cycles: judges grade it "
         "first (see --anchors), and rings of battles, by judges in turn, take the rest",
     )
-    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
-        "all", description="who votes on a pair: all judges, or one of them in turn"
-    )
-    prior_sd: PriorSd = 2.5
+    votes: Voters = "all"
     repeats: Repeats = 1
-    human: Human = None
-    answer: AnswerForm = "reasoned"
+    answer: Literal["reasoned", "token"] = Field(
+        "reasoned",
+        description="how a judge votes on a pair: with its reasons, or by the probabilities of one "
+        "letter, for a tenth of the output or less (openai and compatible servers alone)",
+    )
 
     @model_validator(mode="after")
     def _go_together(self, info: ValidationInfo) -> Self:
@@ -213,7 +217,7 @@ def recorded_pooling(options: Mapping[str, Any]) -> str:
     return str(options.get("pooling") or "mean")
 
 
-class ListwiseOptions(AnnotateOptions):
+class ListwiseOptions(VoteOptions):
     """Options of listwise votes."""
 
     group: Annotated[int, NO_FLAG] = Field(
@@ -222,15 +226,11 @@ class ListwiseOptions(AnnotateOptions):
     looks: Annotated[int, NO_FLAG] = Field(
         3, ge=2, description="calls that each document is in, beside others each time, by one judge"
     )
-    votes: Annotated[Literal["all", "one"], NO_FLAG] = Field(
-        "all", description="who votes on a pair: all judges, or one of them in turn"
-    )
-    prior_sd: PriorSd = 2.5
+    votes: Voters = "all"
     repeats: Repeats = 1
-    human: Human = None
 
 
-class BestOfOptions(TemplateOptions):
+class BestOfOptions(TemplateOptions, VoteOptions):
     """Options of tournaments."""
 
     template_form = TemplateForm(
@@ -243,17 +243,13 @@ class BestOfOptions(TemplateOptions):
     order: Literal["input", "random"] = Field(
         "input", description="best-of: who is king first, and who challenges next"
     )
-    prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
-    human: Human = None
 
 
-class PairingOptions(AnnotateOptions):
+class PairingOptions(VoteOptions):
     """Options of debate and its baselines."""
 
     cycles: Cycles = 4
-    prior_sd: PriorSd = 2.5
-    human: Human = None
     both_orders: bool = Field(
         False,
         description="samre, baselines: judge with either answer first; if the winner flips, it is "

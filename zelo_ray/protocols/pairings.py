@@ -11,18 +11,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
+from zelo_ray.fitting.scores import Fit, score_votes
 from zelo_ray.protocols import Learned, Parallel, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.options import PairingOptions
 from zelo_ray.protocols.protocol import always
 from zelo_ray.protocols.questions import Question, ask, cut_pool
 from zelo_ray.protocols.texts import ShownDocuments, build_request
-from zelo_ray.records import Failure, Judge, Pool, Request, Side, Verdict, Vote
-
-NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
-"""A score as a text may give it: 7 or 7.5, without sign or exponent."""
+from zelo_ray.records import Failure, Judge, Pool, Request, Verdict, Vote
 
 T = TypeVar("T")
 
@@ -52,8 +49,8 @@ class Pairing:
         verdict: type[BaseModel],
         *,
         answers: Sequence[int] = (0, 1),
-        more: Mapping[str, str] | None = None,
-        fields: Mapping[str, str | int] | None = None,
+        more: Mapping[str, str] = {},
+        fields: Mapping[str, str | int] = {},
         repeat: int = 0,
     ) -> Request:
         """Render a prompt, with Answer 1 (0) and 2 (1) in some order.
@@ -62,8 +59,6 @@ class Pairing:
         prompt's file names, no text from outside.
         """
         first, second = (self.shown[place] for place in answers)
-        statements = more or {}
-        text = self.documents[second].content
         return build_request(
             prompt,
             self.documents,
@@ -71,9 +66,9 @@ class Pairing:
             verdict,
             (first, second),
             texts={"first": self.documents[first].content},
-            blocks={f"Answer {answers[1] + 1}": text, **statements},
-            fields={"place": answers[0] + 1, **(fields or {})},
-            written=tuple(statements.values()),
+            blocks={f"Answer {answers[1] + 1}": self.documents[second].content, **more},
+            fields={"place": answers[0] + 1, **fields},
+            written=tuple(more.values()),
             repeat=repeat,
         )
 
@@ -99,14 +94,13 @@ class Pairing:
         history = [self._turn(pair) for pair in scores]
         a, b = (mean_score(column) for column in zip(*history, strict=True))
         b = a if round(a - b, 9) == 0 else b
-        winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
         return Verdict(
             query_id=self.documents.pool.query_id,
             doc_id_a=self.pair[0],
             doc_id_b=self.pair[1],
             method=method,
             judge=self.judge.name,
-            winner=winner,
+            winner="tie" if a == b else "model_a" if a > b else "model_b",
             average_scores=(a, b),
             rounds=len(history),
             score_history=tuple(history),
@@ -133,14 +127,11 @@ def pairing_protocol(
 
     def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> Rounds:
         pool = cut_pool(pool, options)
-        shown = ShownDocuments(pool, options)
-        order = {document.id: place for place, document in enumerate(pool.documents)}
-        parts = [
-            _judge_pair(shown, (a, b), judge, method)
-            for pair in ring_pairs(options.seed, pool.query_id, order, options.cycles)
-            for a, b in [sorted((pair.a, pair.b), key=order.__getitem__)]
-            for judge in panel
-        ]
+        shown, parts = ShownDocuments(pool, options), list[Rounds]()
+        place = {document.id: n for n, document in enumerate(pool.documents)}
+        for pair in ring_pairs(options.seed, pool.query_id, place, options.cycles):
+            a, b = sorted((pair.a, pair.b), key=place.__getitem__)
+            parts += [_judge_pair(shown, (a, b), judge, method) for judge in panel]
         groups = (yield Parallel(parts)) if parts else []
         return [row for group in groups for row in group]
 
@@ -149,22 +140,19 @@ def pairing_protocol(
         orders = 2 if options.both_orders else 1
         return {judge.name: pairs * orders * most_calls(options) for judge in panel}
 
+    meaning = (
+        f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge scored "
+        "stands in verdicts.parquet"
+    )
     return Protocol(
         name=name,
         rounds=rounds,
         count=count,
-        title="Verdicts on the answers to",
         judges_are_independent=always,
         min_documents=2,
         judgments={"verdicts": VERDICTS},
         fit=fit,
-        score=ScoreKind(
-            unit="logits",
-            explain=lambda _: (
-                f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge "
-                "scored stands in verdicts.parquet"
-            ),
-        ),
+        score=ScoreKind(unit="logits", explain=meaning),
         coverage_key=_coverage_key,
         **shared_error.learning(fit),
         **more,
@@ -211,11 +199,11 @@ def fit(
         votes.append(
             [Vote(*ids, v.preference, v.swapped, "", v.keys[-1]) for ids, v in last.items()]
         )
-    return score_votes(votes, options.prior_sd, shared_error.shared_error(learned))
+    return score_votes(votes, options.prior_sd, shared_error.share_of(learned))
 
 
 def failures_in(judgments: Sequence[Any]) -> list[Failure]:
-    """Return the failures among the replies."""
+    """Return the failures among judgments."""
     return [row for row in judgments if isinstance(row, Failure)]
 
 

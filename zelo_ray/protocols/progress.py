@@ -3,7 +3,7 @@
 No other code runs a protocol's rounds, so that a first run, a resumed one and a replay are alike.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ Rounds = Generator[Sequence[AnyRequest] | Parallel, list[Any], Any]
 
 A part of a protocol returns whatever its protocol takes.
 """
+_Waiting = Generator[Sequence[AnyRequest], None, Any]
+"""Yields the requests that it waits for, at least one; returns a result."""
 
 
 class Replies(Protocol):
@@ -59,136 +61,113 @@ class PlanError(Exception):
 class Progress:
     """A protocol's progress on one pool. Each step continues the last: no reply is read twice.
 
-    Args:
-        rounds: the protocol's generator, fresh.
-        remember: whether to keep the requests whose replies it takes in; they hold whole prompts.
+    ``rounds`` is its generator, fresh. ``remember`` keeps the requests whose replies it takes in,
+    and the ``rounds`` of all requests, from 1, by key: they hold whole prompts.
     """
 
     def __init__(self, rounds: Rounds, *, remember: bool = False) -> None:
-        self._taken, self._keys = list[AnyRequest](), dict[str, list[str]]()
+        self._taken, self._open = list[AnyRequest](), list[AnyRequest]()
         self._remember, self._plan = remember, dict[tuple[Any, ...], tuple[str, bool]]()
-        self.rounds = dict[str, int]()
-        """the round, from 1, of each request so far, by key; empty unless it remembers requests"""
+        self._keys = dict[str, list[str]]()
         self._servers = dict[str, ServerFigures]()
-        self._part = _Part(rounds, self._note, self._number if remember else _ignore)
-
-    def _number(self, requests: Sequence[AnyRequest], number: int) -> None:
-        for request in requests:
-            self.rounds.setdefault(request.key, number)
-
-    def _note(self, requests: Sequence[AnyRequest], replies: Sequence[Reply]) -> None:
-        for reply in {reply.key: reply for reply in replies}.values():
-            figures = self._servers.setdefault(reply.judge, ServerFigures())
-            figures.take(reply.model, reply, reply.prompt_characters)
-        _sort(requests, self._keys)
-        self._plan.update(_plan_of(requests))
-        if self._remember:
-            self._taken += requests
+        self._running, self._result = self._run(rounds), None
+        self.rounds = dict[str, int]()
 
     @property
     def answered_requests(self) -> list[AnyRequest]:
         """Return the requests with replies; those of completed rounds only if it remembers them."""
-        return [*self._taken, *self._part.open_rounds()]
+        return [*self._taken, *self._open]
 
     def answered_keys(self) -> dict[str, list[str]]:
-        """Return, by judge, the keys of the requests with replies.
-
-        Replies count also in a round that still waits for another judge.
-        """
-        return _sort(self._part.open_rounds(), {name: [*keys] for name, keys in self._keys.items()})
+        """Return by judge the keys with replies, also of rounds that wait for another judge."""
+        return _sort(self._open, {name: [*keys] for name, keys in self._keys.items()})
 
     def plan(self) -> RequestPlan:
         """Return what is known of the requests with replies, to be kept as the pool's plan."""
-        return self._plan | _plan_of(self._part.open_rounds())
+        return self._plan | _plan_of(self._open)
 
     def step(self, replies: Replies, disabled: Mapping[str, Disabled] | None = None) -> Step:
         """Advance as far as the present replies allow.
 
-        Args:
-            replies: where replies are found.
-            disabled: judges that are asked nothing more, with the reason; what they have not
-                answered counts as failed.
+        ``disabled`` are judges that are asked nothing more, with the reason; what they have not
+        answered counts as failed.
 
         Raises:
             PlanError: a reply is missing to a request that the pool's plan names.
         """
+        self._replies, self._disabled, self._open = replies, disabled or {}, []
         missing = dict[str, Request]()
-        for request in self._part.advance(replies, disabled or {}):
-            if not isinstance(request, Request):
-                raise PlanError
-            missing[request.key] = request
+        if self._result is None:
+            try:
+                for request in next(self._running):
+                    if not isinstance(request, Request):
+                        raise PlanError
+                    missing[request.key] = request
+            except StopIteration as ended:
+                if ended.value is None:  # it never ends so, but after an error
+                    raise RuntimeError("the rounds ended without a result") from None
+                self._result = ended.value
         reply_counts = {name: len(keys) for name, keys in self.answered_keys().items()}
         if missing:
             return Step(missing=tuple(missing.values()), reply_counts=reply_counts)
+        rows: Sequence[Any] = self._result or ()
         return Step(
-            judgments=tuple(row for row in self._part.result if not isinstance(row, Failure)),
-            failures=tuple(row for row in self._part.result if isinstance(row, Failure)),
+            judgments=tuple(row for row in rows if not isinstance(row, Failure)),
+            failures=tuple(row for row in rows if isinstance(row, Failure)),
             reply_counts=reply_counts,
             servers=self._servers,
         )
 
+    def _run(self, rounds: Rounds, number: int = 0) -> _Waiting:
+        """Run a generator, whose last round was of this number, to its end."""
+        answers: list[Any] | None = None
+        while True:
+            try:
+                wanted = next(rounds) if answers is None else rounds.send(answers)
+            except StopIteration as ended:
+                return ended.value
+            if isinstance(wanted, Parallel):
+                answers = yield from self._run_all(wanted.parts, number)
+            else:
+                number += 1
+                answers = yield from self._ask(wanted, number)
 
-class _Part:
-    """Running generator of a protocol, which waits for replies or for parallel parts."""
+    def _run_all(self, parts: Sequence[Rounds], number: int) -> _Waiting:
+        running = {place: self._run(part, number) for place, part in enumerate(parts)}
+        results = dict[int, Any]()
+        while True:
+            missing = list[AnyRequest]()
+            for place, part in [*running.items()]:
+                try:
+                    missing += next(part)
+                except StopIteration as ended:
+                    results[place] = ended.value
+                    del running[place]
+            if not running:
+                return [results[place] for place in range(len(parts))]
+            yield missing
 
-    def __init__(
-        self,
-        rounds: Rounds,
-        note: Callable[[Sequence[AnyRequest], Sequence[Reply]], None],
-        number: Callable[[Sequence[AnyRequest], int], None],
-        round_number: int = 0,
-    ) -> None:
-        self._rounds, self._note, self._number = rounds, note, number
-        self._round_number = round_number
-        self._begun = self._ended = False
-        self._requests: Sequence[AnyRequest] = []
-        self._present: list[AnyRequest] = []
-        self._parts: list[_Part] | None = None
-        self.result: Any = ()
-
-    def advance(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[AnyRequest]:
-        """Advance as far as possible; return the requests it then waits for, none at the end."""
-        if not self._begun:  # what takes long is not done before it is asked for
-            self._begun = True
-            self._send(None)
-        while not self._ended:
-            if self._parts is not None:
-                if missing := [r for part in self._parts for r in part.advance(replies, disabled)]:
-                    return missing
-                self._send([part.result for part in self._parts])
-                continue
-            flags = replies.contains([request.key for request in self._requests])
-            pairs = [*zip(self._requests, flags, strict=True)]
+    def _ask(self, requests: Sequence[AnyRequest], number: int) -> _Waiting:
+        for request in requests if self._remember else ():
+            self.rounds.setdefault(request.key, number)
+        while True:
+            flags = self._replies.contains([request.key for request in requests])
+            pairs = [*zip(requests, flags, strict=True)]
+            present = [request for request, is_there in pairs if is_there]
             missing = [request for request, is_there in pairs if not is_there]
-            self._present = [request for request, is_there in pairs if is_there]
-            if any(request.judge.name not in disabled for request in missing):
-                return missing
-            present = replies.read([request.key for request in self._present])
-            self._note(self._present, present)
-            answers = iter(present)
-            self._send([next(answers) if ready else _unasked(r, disabled) for r, ready in pairs])
-        return ()
-
-    def open_rounds(self) -> Iterator[AnyRequest]:
-        """Yield the requests with replies in rounds that are not complete."""
-        yield from self._present
-        for part in self._parts or ():
-            yield from part.open_rounds()
-
-    def _send(self, answers: list[Any] | None) -> None:
-        self._requests, self._present, self._parts = [], [], None
-        try:
-            wanted = next(self._rounds) if answers is None else self._rounds.send(answers)
-        except StopIteration as ended:
-            self._ended, self.result = True, ended.value
-            return
-        if isinstance(wanted, Parallel):
-            shared = (self._note, self._number, self._round_number)
-            self._parts = [_Part(part, *shared) for part in wanted.parts]
-        else:
-            self._requests = wanted
-            self._round_number += 1
-            self._number(wanted, self._round_number)
+            if not any(request.judge.name not in self._disabled for request in missing):
+                break
+            self._open += present
+            yield missing
+        replies = self._replies.read([request.key for request in present])
+        for reply in {reply.key: reply for reply in replies}.values():
+            figures = self._servers.setdefault(reply.judge, ServerFigures())
+            figures.take(reply.model, reply, reply.prompt_characters)
+        _sort(present, self._keys)
+        self._plan.update(_plan_of(present))
+        self._taken += present if self._remember else ()
+        answers = iter(replies)
+        return [next(answers) if ready else _unasked(r, self._disabled) for r, ready in pairs]
 
 
 def advance(
@@ -196,10 +175,6 @@ def advance(
 ) -> Step:
     """Run a protocol from its beginning as far as the present replies allow: see `Progress`."""
     return Progress(rounds).step(replies, disabled)
-
-
-def _ignore(_requests: Sequence[AnyRequest], _number: int) -> None:
-    """Keep no number of a round."""
 
 
 def _sort(requests: Iterable[AnyRequest], keys: dict[str, list[str]]) -> dict[str, list[str]]:

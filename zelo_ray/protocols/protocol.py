@@ -1,8 +1,8 @@
 """Define a protocol as one frozen object that describes itself to all other code.
 
 It judges by a generator of rounds (see `zelo_ray.protocols.progress`), and gives the words and
-units of its judgments and scores. What it leaves out is not used: a judgment without votes is in
-no table of agreement, and is shown as its fields.
+units of its judgments and scores. docs/extending.md tells of each field, and what it is where it is
+left out.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -15,21 +15,21 @@ from pydantic import BaseModel
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.records import Consensus, Judge, Pool, Rater, Score
+from zelo_ray.records import Judge, Pool, Rater, Score
 
 if TYPE_CHECKING:  # help and options need no numpy
     import pyarrow as pa
 
-    from zelo_ray.fitting.bradley_terry import Fit
+    from zelo_ray.fitting.scores import Fit
 
 RECORDED = "recorded"
 """The context in which options are validated that the record of a run holds."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
+_PLAIN = len(fields(Score))
 
 
-def always(options: Any) -> bool:
+def always(options: Any) -> bool:  # noqa: ARG001 - asked of options
     """Return True, whatever the options are."""
-    del options
     return True
 
 
@@ -46,24 +46,14 @@ class Judgments:
     """
 
     record: type
-    """what one row is"""
     noun: str = "judgment"
-    """what one row is called, in the singular"""
     documents: tuple[str, ...] = ("doc_id",)
-    """the fields with the ids of the documents that a row is about"""
     words: Callable[[Any], str] | None = None
-    """what the judge said in a row, as text of one or more lines; None: its other fields"""
     as_votes: "Callable[[pa.Table], pa.Table] | None" = None
-    """the rows as votes: query_id, doc_id_a, doc_id_b, judge, preference, swapped; None: they
-    compare nothing"""
     as_grades: "Callable[[pa.Table], pa.Table] | None" = None
-    """the rows as grades: query_id, doc_id, judge, grade (a number); None: they grade nothing"""
     columns: tuple[str, ...] = ()
-    """the columns that these two read; () for all"""
     counts: bool = True
-    """whether a row is a judgment, and no summary of others"""
     optional: bool = False
-    """whether there is no such table where it has no row"""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -88,13 +78,9 @@ class ScoreKind:
 
     record: type[Score] = Score
     unit: str = "points"
-    """what a score is in, as a plural"""
     explain: str | Callable[[Mapping[str, Any]], str] = ""
-    """what a score means, in a sentence or two; or how it follows from the options of the run"""
     scale: tuple[float, float] | None = None
-    """the lowest and the highest score; None: they have no ends, and 0 lies among them"""
     shown: tuple[str, ...] = ("score",)
-    """the fields that stand on a document in ``annotated.jsonl``"""
 
     def describe(self, score: Score, documents: int, noun: str) -> str:
         """Return a score in one line: its rank, what it is based on, and its other fields."""
@@ -107,9 +93,6 @@ class ScoreKind:
         )
 
 
-_PLAIN = len(fields(Score))
-
-
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}" if isfinite(value) else "unknown"
@@ -118,10 +101,9 @@ def _number(value: Any) -> str:
 
 def describe_errors(score: Score) -> str:
     """Return a score's known errors as text: by the panel's own error, and about people."""
-    panel_error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
-    return panel_error + (
-        f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
-    )
+    panel = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
+    people = f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
+    return panel + people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +112,20 @@ class Learned:
 
     raters: tuple[Rater, ...] = ()
     """each judge as measured beside the others"""
-    consensus: tuple[Consensus, ...] = ()
-    """how often people say what judges say, by how far these agree"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
     shared: float | None = None
     """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
+    model: Any = None
+    """what else the protocol's own fit takes"""
 
 
 class Evidence(NamedTuple):
-    """What a protocol learns from beside judgments."""
+    """What a protocol learns from beside judgments: the judges' names, and people's grades."""
 
     judges: Sequence[str]
-    """the names of all that were asked"""
     human: "pa.Table | None" = None
-    """people's grades: query_id, doc_id, relevance"""
+    """query_id, doc_id, relevance"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,23 +134,14 @@ class Ranker:
 
     name: str
     rounds: Callable[[Pool, Sequence[Judge], Any], Rounds]
-    """asks the panel about one pool; gets the pool, the panel and the options"""
     count: Callable[[Pool, Sequence[Judge], Any], dict[str, int]]
-    """how many requests a pool takes of each judge at most, without making them"""
     response_models: tuple[type[BaseModel], ...]
-    """the models that answers to its requests must satisfy"""
     rebuild: Mapping[str, Callable[[tuple[str, ...]], type[BaseModel]]] = field(
         default_factory=dict
     )
-    """what builds a model again of its ``PARAMETERS``, by the model's name, where requests have
-    stricter ones than ``response_models``: a batch comes home without its requests"""
     max_rounds: int | None = 1
-    """how many rounds of requests a pool takes at most, one after another; None: it depends"""
     min_documents: int = 1
-    """smaller pools are reported, and nothing is asked about them"""
     judges_are_independent: Callable[[Any], bool] = _never
-    """whether, under these options, a judge is asked the same whoever else is on the panel, also in
-    later rounds: then nobody plans for others"""
 
     def judges_in_scope(
         self, judges: Sequence[Judge], panel: Sequence[Judge], options: Any
@@ -184,30 +156,15 @@ class Protocol(Ranker):
     """A way of judging, by a panel."""
 
     judgments: Mapping[str, Judgments]
-    """by the name of the table that holds them; the first are the ones that scores rest on"""
     fit: "Callable[..., list[Fit]]"
-    """turns the judgments of many pools into scores, a `Fit` for each: gets the judgments, the
-    options, and what was learned (None while judgments are missing)"""
     score: ScoreKind
     score_under: Callable[[Any], ScoreKind] | None = None
-    """the kind of scores under the options of a job, with columns of its own; None: always
-    ``score``"""
     options: type[AnnotateOptions] = AnnotateOptions
-    """those that all protocols have, and its own"""
-    title: str = "Relevance scores of"
-    """of its page, before the number of queries"""
     caution: str = ""
-    """what each of its runs, and its page, says to whoever reads the results"""
     coverage_key: Callable[[Any], Hashable | None] = lambda row: getattr(row, "key", None)
-    """what ``min_coverage`` counts a judgment or failure as; None: as nothing. What has a judgment
-    is covered, though it may have failures as well"""
     per_document: bool = False
-    """whether every judgment is about one document, and needs no other"""
     learn: "Callable[[Sequence[Sequence[Any]], Evidence, Any], Learned] | None" = None
-    """what the judgments of some queries say of the judges: gets the judgments by query, what else
-    there is to learn from, and the options"""
     learns: Callable[[Any], bool] = _never
-    """whether scores under some options need what `learn` learns"""
 
     def scores_of(self, options: Any) -> ScoreKind:
         """Return the kind of scores that a job with these options writes."""

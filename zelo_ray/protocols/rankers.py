@@ -1,11 +1,8 @@
 """Order a pool by one judge: a reranker, or a language model that scores or orders documents.
 
 `rerank` asks a reranker for a number for each document, higher is better: one request for a pool,
-or several where a server takes only so many documents at once. Where a model sees the documents of
-a request side by side, scores of different parts are not strictly comparable.
-
-`pointwise` has a model score each document by itself. Whole numbers make ties likely; a measure
-says how it treats them.
+or several where a server takes only so many documents at once. `pointwise` has a model score each
+document by itself.
 
 `listwise` slides a window of documents from the back of the list to its front (Sun et al. 2023,
 arXiv 2304.09542); the model orders what stands in it, and the better half moves on with it. So the

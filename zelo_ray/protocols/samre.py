@@ -30,7 +30,7 @@ class Speech(StrictModel):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the answer made of the whole text."""
+        """Take the whole text."""
         return cls(text=text)
 
     def write(self) -> str:
@@ -108,11 +108,9 @@ def debate(pairing: Pairing) -> Rounds:
         feedback, scores = replies
         keys += [request.key for request in requests]
         points: dict[str, Points] = dict(scores)
-        sums = (
-            float(sum(each.answer_1 for each in points.values())),
-            float(sum(each.answer_2 for each in points.values())),
-        )
+        ones, twos = zip(*((each.answer_1, each.answer_2) for each in points.values()), strict=True)
         reasons = "\n".join(f"{name}: {each.justification}" for name, each in points.items())
+        sums = (float(sum(ones)), float(sum(twos)))
         past.append(_Round((first, second), feedback.text, sums, reasons))
     arguments, feedbacks, all_scores, explanations = zip(*past, strict=True)
     more = {"arguments": arguments, "feedback": feedbacks, "reasoning": explanations}
@@ -127,8 +125,7 @@ def _is_settled(past: Sequence[_Round]) -> bool:
 
 def _defence(pairing: Pairing, side: int, past: Sequence[_Round]) -> Request:
     """Build the request to the advocate of Answer 1 (0) or Answer 2 (1)."""
-    opponent = 1 - side
-    more = dict[str, str]()
+    opponent, more = 1 - side, dict[str, str]()
     if past:
         more["last feedback of the judge"] = past[-1].feedback
         more["last argument of your opponent"] = past[-1].arguments[opponent]
@@ -147,13 +144,10 @@ def _verdicts(
         f"Round {number}: Answer 1: {turn.scores[0]:g}, Answer 2: {turn.scores[1]:g}"
         for number, turn in enumerate(past, 1)
     ]
-    fields: dict[str, str | int] = {
-        "rounds": rounds,
-        "past": "\n".join(lines) or "None; this is the first round.",
-    }
-    numbered = {**fields, "round": len(past) + 1}
+    history = "\n".join(lines) or "None; this is the first round."
+    fields: dict[str, str | int] = {"rounds": rounds, "past": history, "round": len(past) + 1}
     return [
-        pairing.request(FEEDBACK, Feedback, more=more, fields=numbered),
+        pairing.request(FEEDBACK, Feedback, more=more, fields=fields),
         pairing.request(SCORES, RoundScores, more=more, fields=fields),
     ]
 

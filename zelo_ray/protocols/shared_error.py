@@ -16,7 +16,7 @@ from zelo_ray.protocols.anchors import example_query_ids
 from zelo_ray.protocols.protocol import Evidence, Learned
 
 if TYPE_CHECKING:
-    from zelo_ray.fitting.bradley_terry import Fit
+    from zelo_ray.fitting.scores import Fit
 
 
 def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
@@ -36,23 +36,17 @@ def people_grades(people: pa.Table | None, options: Any) -> dict[tuple[str, str]
         return {}
     shown = shown_example_queries(dict(options))
     columns = (people[name].to_pylist() for name in ("query_id", "doc_id", "relevance"))
-    return {
-        (query, doc): grade
-        for query, doc, grade in zip(*columns, strict=True)
-        if query not in shown
-    }
+    rows = zip(*columns, strict=True)
+    return {(query, doc): grade for query, doc, grade in rows if query not in shown}
 
 
-def shared_error(learned: Learned | None) -> float:
+def share_of(learned: Learned | None) -> float:
     """Return the judges' common error, as a share of the spread of a query's scores."""
     return SHARE if learned is None or learned.shared is None else learned.shared
 
 
-def learn_from_scores(
-    fits: Iterable["Fit"], human: pa.Table | None, options: Any, learned: Learned | None = None
-) -> Learned:
-    """Learn from human grades how far scores of votes lie from people; without any, nothing."""
-    learned = Learned() if learned is None else learned
+def learn(fits: Iterable["Fit"], human: pa.Table | None, options: Any, learned: Learned) -> Learned:
+    """Add what human grades tell of how far scores of votes lie from people."""
     if human is None:
         return learned
     people = people_grades(human, options)
@@ -66,22 +60,21 @@ def learn_from_scores(
     ]
     query, *numbers = np.array(columns, np.float64).reshape(-1, 4).T
     shared = learn_share(query.astype(np.int64), *numbers)
-    note = "no query has human grades that order its documents: the usual error stands"
-    if shared.queries:
-        queries = counted(shared.queries, "query", "queries")
-        note = (
-            f"by human grades of {queries}, what judges get wrong together is {shared.found:.2f} "
-            f"of the spread of a query's scores; {shared.value:.2f} is taken ({SHARE:g} without "
-            "human grades)"
-        )
-    share = shared.value if shared.queries else None
-    return replace(learned, shared=share, notes=(*learned.notes, note))
+    if not shared.queries:
+        note = "no query has human grades that order its documents: the usual error stands"
+        return replace(learned, notes=(*learned.notes, note))
+    note = (
+        f"by human grades of {counted(shared.queries, 'query', 'queries')}, what judges get wrong "
+        f"together is {shared.found:.2f} of the spread of a query's scores; {shared.value:.2f} is "
+        f"taken ({SHARE:g} without human grades)"
+    )
+    return replace(learned, shared=shared.value, notes=(*learned.notes, note))
 
 
 def learning(fit: Callable[..., "list[Fit]"]) -> dict[str, Any]:
     """Return what a protocol that scores by votes says of its learning, by its fit."""
 
-    def learn(judgments: Sequence[Sequence[Any]], evidence: Evidence, options: Any) -> Learned:
-        return learn_from_scores(fit(judgments, options), evidence.human, options)
+    def learn_it(judgments: Sequence[Sequence[Any]], evidence: Evidence, options: Any) -> Learned:
+        return learn(fit(judgments, options), evidence.human, options, Learned())
 
-    return {"learn": learn, "learns": lambda options: options.human is not None}
+    return {"learn": learn_it, "learns": lambda options: options.human is not None}

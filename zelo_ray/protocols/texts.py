@@ -70,30 +70,25 @@ def build_request(
     written: Sequence[str] = (),
     **more: Any,
 ) -> Request:
-    """Render a prompt: that of a file, or the template in the options that takes its place.
+    """Render the prompt of a file, or the template in the options that takes its place.
 
-    Args:
-        prompt: the file's name.
-        shown: the pool and its documents as judges see them.
-        judge: who is asked.
-        verdict: the model that an answer must satisfy.
-        doc_ids: the documents that it is about.
-        texts: by place, what comes from outside and stands between markers of the file.
-        blocks: the same, by the name of its markers; they fill the place ``material``.
-        fields: by place, what does not come from outside.
-        written: those of the texts that judges wrote, who may have seen another code.
-        more: other fields of the request, such as ``repeat`` and ``item``.
+    ``texts`` are by place what comes from outside and stands between markers of the file;
+    ``blocks`` the same by the name of its markers, which fill the place ``material``;
+    ``fields`` by place what does not come from outside; ``written`` those texts that judges
+    wrote, who may have seen another code; ``more`` other fields of the request, such as
+    ``repeat`` and ``item``.
     """
     pool, options = shown.pool, shown.options
-    query = shown_query(pool, options.show_query)
-    instructions = options.instructions
-    block = f"\n{criteria_block('instructions', instructions)}\n" if instructions else ""
+    query, instructions = shown_query(pool, options.show_query), options.instructions
+    places = {"instructions": "", "unless": "", **fields}
+    if instructions:
+        block = f"\n{criteria_block('instructions', instructions)}\n"
+        places = {"instructions": block, "unless": _UNLESS, **fields}
     system, user, starts = _rendered(
         choose_prompt(prompt, options),
-        query,
-        tuple(texts.items()),
+        (("query", query), *texts.items()),
         tuple(blocks.items()),
-        (("instructions", block), ("unless", _UNLESS if instructions else ""), *fields.items()),
+        tuple(places.items()),
     )
     if getattr(options, "passages", None):  # which not all who ask have
         system += _PASSAGES
@@ -111,6 +106,28 @@ def build_request(
     )
 
 
+@lru_cache(4)  # all judges see the same two orders
+def _rendered(
+    prompt: PromptParts,
+    texts: tuple[tuple[str, str], ...],
+    blocks: tuple[tuple[str, str], ...],
+    fields: tuple[tuple[str, object], ...],
+) -> tuple[str, str, tuple[int, ...]]:
+    """Render the system and user prompts, and where the user's shared parts end."""
+    places = {**dict(fields), "code": CODE_PLACEHOLDER}
+    places |= {name: _neutralize(text) for name, text in texts}
+    places["material"] = _BETWEEN.join(delimit(name, _neutralize(text)) for name, text in blocks)
+    filled = [part % places for part in prompt[1]]
+    ends = accumulate(len(part) + len(_BETWEEN) for part in filled)
+    return prompt[0] % places, _BETWEEN.join(filled), (0, *ends)[:-1]
+
+
+@lru_cache(64)  # a document stands in many prompts of its pool
+def _neutralize(text: str) -> str:
+    """Return a text that cannot leave its markers, by their code or by a token of a model."""
+    return break_special_tokens(text.replace(CODE_PLACEHOLDER, ""))
+
+
 def shown_query(pool: Pool, names: Sequence[str]) -> str:
     """Return the query as judges and people see it, with those other fields that it has."""
     lines = (f"{name}: {text}" for name, text in _fields(pool, names).items())
@@ -123,56 +140,17 @@ def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-@lru_cache(4)  # all judges see the same two orders
-def _rendered(
-    prompt: PromptParts,
-    query: str,
-    texts: tuple[tuple[str, str], ...],
-    blocks: tuple[tuple[str, str], ...],
-    fields: tuple[tuple[str, object], ...],
-) -> tuple[str, str, tuple[int, ...]]:
-    """Render the system and user prompts, and where the user's shared parts end."""
-    places = {**dict(fields), "code": CODE_PLACEHOLDER, "query": _neutralize(query)}
-    places |= {name: _neutralize(text) for name, text in texts}
-    places["material"] = "\n\n".join(delimit(name, _neutralize(text)) for name, text in blocks)
-    system, parts = prompt
-    filled = [part.substitute(places) for part in parts]
-    ends = accumulate(len(part) + len(_BETWEEN) for part in filled)
-    return system.substitute(places), _BETWEEN.join(filled), (0, *ends)[:-1]
-
-
-@lru_cache(64)  # a document stands in many prompts of its pool
-def _neutralize(text: str) -> str:
-    """Return a text that cannot leave its markers, by their code or by a token of a model."""
-    return break_special_tokens(text.replace(CODE_PLACEHOLDER, ""))
-
-
 def shown_document(document: Document, pool: Pool, options: JudgingOptions) -> Document:
     """Return the document as judges of this query see it: whole, cut, or its best passages."""
-    tokens, fields = options.document_tokens, options.show_metadata
-    if options.passages is None:
-        return shorten_document(document, tokens, fields)
-    about = strip_passage_numbers(_about(document, fields))
-    text = strip_passage_numbers(document.content)
-    room = tokens * BYTES_PER_TOKEN - len(about.encode())
-    if len(text.encode()) > room:
-        # By what its fields say: their names are words of no query.
-        query = "\n".join([pool.query, *_fields(pool, options.show_query).values()])
-        # Nothing, where the metadata leaves no room.
-        text = select_passages(text, query, options.passages * BYTES_PER_TOKEN, room) or text
-    return shorten_document(replace(document, content=about + text), tokens)
-
-
-def shorten_document(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:
-    """Return the document as a judge sees it: requested metadata, then text up to a budget.
-
-    The text is cut between words where it can be, and says so where it was.
-    """
-    text = _about(document, fields) + document.content
-    return replace(document, content=truncate_text(text, tokens * BYTES_PER_TOKEN))
-
-
-def _about(document: Document, fields: Sequence[str]) -> str:
-    """Write metadata as lines before a document's text."""
-    metadata = document.metadata
-    return "".join(f"{name}: {metadata[name]}\n" for name in fields if name in metadata)
+    tokens, metadata = options.document_tokens, document.metadata
+    names = [name for name in options.show_metadata if name in metadata]
+    about, text = "".join(f"{name}: {metadata[name]}\n" for name in names), document.content
+    if options.passages is not None:
+        about, text = strip_passage_numbers(about), strip_passage_numbers(text)
+        room = tokens * BYTES_PER_TOKEN - len(about.encode())
+        if len(text.encode()) > room:
+            # By what its fields say: their names are words of no query.
+            query = "\n".join([pool.query, *_fields(pool, options.show_query).values()])
+            # Nothing, where the metadata leaves no room.
+            text = select_passages(text, query, options.passages * BYTES_PER_TOKEN, room) or text
+    return replace(document, content=truncate_text(about + text, tokens * BYTES_PER_TOKEN))

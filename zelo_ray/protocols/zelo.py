@@ -12,21 +12,16 @@ documents of one grade (docs/protocols.md has the figures).
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from zelo_ray.fitting.battles import battles_of
-from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.fitting.grade_worth import (
-    GradeWorth,
-    grade_shares,
-    learn_grade_worth,
-    score_votes_and_grades,
-)
+from zelo_ray.fitting.grade_worth import grade_shares, learn_grade_worth
 from zelo_ray.fitting.pairs import first_turn, ring_pairs
+from zelo_ray.fitting.scores import Fit, score_votes
 from zelo_ray.protocols import Evidence, Learned, Protocol, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, grading_question
 from zelo_ray.protocols.judgments import GRADES, VOTES
@@ -91,10 +86,8 @@ class Preference(StrictModel):
         return cls(reasoning=seen.words, preference=seen.preference)
 
 
-class LetterVote(BaseModel):
+class LetterVote(StrictModel):
     """A judge's verdict on a pair, as the probabilities that it writes A and that it writes B."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
     a: _Probability = Field(alias="A")
     b: _Probability = Field(alias="B")
@@ -199,30 +192,22 @@ def judge_in_turn(panel: Sequence[Judge], turn: int) -> Judge:
     return sorted(panel, key=lambda judge: judge.name)[turn % len(panel)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedWorth(Learned):
-    """What the grades of a run's judges are worth, beside the votes."""
-
-    worth: GradeWorth
-
-
 def learn(
     judgments: Sequence[Sequence[Vote | Grade]], evidence: Evidence, options: ZeloOptions
 ) -> Learned:
     """Learn what grades are worth, where calls are counted, and how far judges err together."""
-    if options.calls_per_document is None:
-        return shared_error.learn_from_scores(fit(judgments, options), evidence.human, options)
-    votes, grades = _by_kind(judgments)
-    # All queries tell it, or fewer of many documents.
-    sums = accumulate(map(len, grades))
-    some = sum(n < _MIN_QUERIES or total <= _MAX_GRADES for n, total in enumerate(sums))
-    votes, grades = votes[:some], grades[:some]
-    judges = sorted({grade.judge for pool in grades for grade in pool})
-    battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
-    worth = learn_grade_worth(battles, grade_shares(battles, grades, judges), judges)
-    learned = LearnedWorth(worth=worth)
-    fits = fit(judgments, options, learned)
-    return shared_error.learn_from_scores(fits, evidence.human, options, learned)
+    learned = Learned()
+    if options.calls_per_document is not None:
+        votes, grades = _by_kind(judgments)
+        # All queries tell it, or fewer of many documents.
+        sums = accumulate(map(len, grades))
+        some = sum(n < _MIN_QUERIES or total <= _MAX_GRADES for n, total in enumerate(sums))
+        votes, grades = votes[:some], grades[:some]
+        judges = sorted({grade.judge for pool in grades for grade in pool})
+        battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
+        worth = learn_grade_worth(battles, grade_shares(battles, grades, judges), judges)
+        learned = Learned(model=worth)
+    return shared_error.learn(fit(judgments, options, learned), evidence.human, options, learned)
 
 
 def _by_kind(
@@ -242,13 +227,12 @@ def fit(
     A vote of one token is a share of a win, by its probabilities; any other is a win by its sign.
     """
     votes, grades = _by_kind(judgments)
-    share = shared_error.shared_error(learned)
+    how = (options.prior_sd, shared_error.share_of(learned))
     if options.calls_per_document is None:
-        by_size = options.answer == "token"
-        return score_votes(votes, options.prior_sd, share, by_size=by_size)
-    if not isinstance(learned, LearnedWorth):
+        return score_votes(votes, *how, by_size=options.answer == "token")
+    if learned is None or learned.model is None:
         return [Fit() for _ in judgments]
-    return score_votes_and_grades(votes, grades, learned.worth, options.prior_sd, share)
+    return score_votes(votes, *how, query_grades=grades, worth=learned.model)
 
 
 def _explain(options: Mapping[str, Any]) -> str:

@@ -72,11 +72,8 @@ def build_rankers(
 ) -> tuple[BakeoffRanker, ...]:
     """Build the rankers of a job, checked as far as possible without any call.
 
-    Scores of a reranker without a version are valid for this run (``run_id``) only.
-
-    Raises:
-        PanelError: a reranker or an option is unknown, or a reranker is named twice, cannot be
-            created, has no key, or has no price although there is a budget.
+    Scores of a reranker without a version are valid for this run (``run_id``) only. Raise
+    `PanelError` for one that cannot be asked.
     """
     specs: dict[str, str] = {}
     for text in options.rerankers:
@@ -180,11 +177,7 @@ def _prepare(
 ) -> Judge:
     """Check that the judge can be asked, and return it with its version."""
     if judge.provider == "custom":
-        try:
-            scorer = custom.load_reranker(judge)
-        except PanelError as error:
-            known = ", ".join(add_installed(_KNOWN, "rerankers"))
-            raise PanelError(f"{error}; there are {known}") from None
+        scorer = custom.load_reranker(judge)
         custom.check_reranker(judge, scorer)
         return custom.with_version(judge, scorer, run_id)
     if ranker.protocol == "rerank" and not is_own_provider(judge.provider):

@@ -36,15 +36,8 @@ class Reranker(Protocol):
 
     A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and creates it with its
     ``reranker_options``; in Python, pass the class or an object of it. While its attribute
-    ``version`` stays the same, later runs reuse the scores of earlier ones. Without it every run
-    asks again, even one that resumes a run that was killed.
-
-    Example:
-        >>> class Longest:
-        ...     def score(self, query: str, documents: list[str]) -> list[float]:
-        ...         return [float(len(text)) for text in documents]
-        >>> Longest().score("tick", ["short", "much longer"])
-        [5.0, 11.0]
+    ``version`` stays the same, later runs reuse the scores of earlier ones. Without it every
+    run asks again, even one that resumes a run that was killed.
     """
 
     async def score(self, query: str, documents: list[str]) -> list[float]:

@@ -52,8 +52,7 @@ class Local(Custom):
     def _vote(self, request: Request, text: str) -> str:
         """Return the answer of a judge that has these scores of the documents.
 
-        Raises:
-            Refused: they answer no such question, such as one for a grade.
+        Raise `Refused` if they answer no such question, such as one for a grade.
         """
         scores = tuple(Scores.model_validate_json(text).scores)
         slope = request.judge.options["slope"] or self._slope

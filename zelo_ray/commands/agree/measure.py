@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.command_options import AgreeOptions
+from zelo_ray.evaluation import consensus
 from zelo_ray.evaluation.agreement import (
     Agreement,
     ConfusionCell,
@@ -22,6 +23,7 @@ from zelo_ray.evaluation.agreement import (
     ratings_of,
 )
 from zelo_ray.evaluation.coefficients import COEFFICIENTS, choose_coefficients
+from zelo_ray.evaluation.consensus import Consensus, grade_consensus, vote_consensus
 from zelo_ray.evaluation.ranking import Floats
 from zelo_ray.evaluation.votes import (
     A_OR_NOT,
@@ -44,9 +46,6 @@ from zelo_ray.evaluation.votes import (
 )
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, WITH_HUMAN, AllJudgments, weights_of
 from zelo_ray.files.tables import iter_rows
-from zelo_ray.fitting import consensus
-from zelo_ray.fitting.consensus import grade_consensus, vote_consensus
-from zelo_ray.records import Consensus
 from zelo_ray.report.figures import Figure, make_figure
 
 LENIENCY = "leniency"

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.commands.agree import changes, measure, orders
+from zelo_ray.evaluation import consensus
 from zelo_ray.evaluation.agreement import scale_name
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.evaluation.votes import CHANCE
 from zelo_ray.files.judges import HUMAN, OTHERS
 from zelo_ray.files.wording import counted
-from zelo_ray.fitting import consensus
 from zelo_ray.report import charts
 from zelo_ray.report.figures import Row, Shown, best_first, cell_of, figures_section, pick
 from zelo_ray.report.model import (

@@ -44,7 +44,7 @@ def build_report(results: Results, query: str = "") -> Report:
         *_problems(results),
     ]
     return Report(
-        title=f"{protocol.title} {counted(summary['queries'], 'query', 'queries')}",
+        title=f"Relevance scores of {counted(summary['queries'], 'query', 'queries')}",
         tiles={name: value for name, value in _tiles(results) if value is not None},
         lead=[f"This was a pilot on {summary['queries']:,} of {pilot}."] if pilot else [],
         sections=[section for section in sections if section.parts],

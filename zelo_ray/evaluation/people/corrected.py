@@ -48,8 +48,8 @@ def correct_metrics(
     """Return the rankers' metrics by the panel, corrected by people's labels, [rankers, queries].
 
     Only differences of two rankers are unbiased: documents that all rankers rank alike have no
-    label. ``gain`` is of people's labels, NaN where there is none, and ``probability`` of each
-    document to be labelled, [rows]; ``whole_queries``: documents of a query were drawn together.
+    label. ``gain`` is of people's labels, NaN where there is none, [rows]; ``whole_queries``:
+    documents of a query were drawn together.
     """
     predictions = predict_gains(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (predictions + _weighted(gain - predictions, probability)))
@@ -80,9 +80,9 @@ def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) ->
     """Predict people's gains, [rows], from the panel's grade and the query.
 
     The prediction is isotonic in the grade, as learned from other queries; documents without a
-    grade get their own mean. The mean residual of the *other* labelled documents of the query is
-    added, since people grade some queries higher throughout. If documents of a query were drawn
-    together, that residual would not be independent of the sample, and is left out.
+    grade get their own mean. The mean residual of the *other* labelled documents of the query
+    is added, since people grade some queries higher throughout; if documents of a query were
+    drawn together, it would not be independent of the sample, and is left out.
     """
     predictions, labelled, graded = _panel_gains(frame), ~np.isnan(gain), ~np.isnan(frame.panel)
     if labelled.sum() < FEWEST:

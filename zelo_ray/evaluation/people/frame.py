@@ -61,9 +61,9 @@ class Frame:
 def build_frame(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
     """Collect the documents that determine a measure, or raise `OptionError` if it is not linear.
 
-    nDCG is divided by the ideal of the *panel's* grades, a number fixed beforehand, so that it is
-    linear in people's labels: it is then a gain on the panel's scale, not people's own nDCG. Once
-    every document is labelled, `Frame.divided_by` and `ideals_by_people` make it that.
+    nDCG is divided by the ideal of the *panel's* grades, so that it is linear in people's
+    labels: a gain on the panel's scale, not people's own nDCG. Once every document is labelled,
+    `Frame.divided_by` and `ideals_by_people` make it that.
     """
     linear, truth = measure.linear, next(iter(rankings.values())).truth
     grades = _panel_grades(truth)

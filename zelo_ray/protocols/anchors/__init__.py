@@ -61,23 +61,14 @@ class Anchor(BaseModel):
 
 @cache
 def load_anchors(anchors: str) -> tuple[Anchor, ...]:
-    """Load the examples of a domain, or those in a text of the same form.
-
-    Raises:
-        OptionError: it is neither.
-    """
+    """Load the examples of a domain, or those in a text of the same form."""
     if anchors not in DOMAINS:
         return parse_anchors(anchors)
     return parse_anchors(files(__package__).joinpath(f"{anchors}.yaml").read_text(encoding="utf-8"))
 
 
 def parse_anchors(text: str) -> tuple[Anchor, ...]:
-    """Read one or more sets of examples.
-
-    Raises:
-        OptionError: the text is no YAML, or a set lacks a grade or anything else, or gives it
-            twice.
-    """
+    """Read one or more sets of examples."""
     from zelo_ray.options import read_yaml  # noqa: PLC0415 - not for help
 
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.scores import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
 from zelo_ray.protocols.questions import Ask, Question, one_round

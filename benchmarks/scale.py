@@ -1,10 +1,19 @@
-"""Whole runs of the command line with free judges, each measured from outside."""
+"""How runs of 25 documents and three free judges grow with their queries.
 
+    python -m benchmarks.scale 100 300 1000 [--executor auto]
+
+Each size is run by the command line: a first run; the same again; again with its votes gone, so
+that all is settled anew; and `explain`. Shown are seconds, the memory that all processes held
+together (shared pages once), and the sizes of what was written.
+"""
+
+import argparse
 import contextlib
 import json
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,39 +32,29 @@ _COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.c
 
 @dataclass
 class Run:
-    """What one size took. Sizes are in bytes, times in seconds by the clock."""
+    """What one size took: times in seconds by the clock, and bytes."""
 
-    queries: int
     seconds: dict[str, float] = field(default_factory=dict)
     laps: dict[str, float] = field(default_factory=dict)
     """of the first run, as its record tells"""
     memory: dict[str, float] = field(default_factory=dict)
-    """the most that all processes held together, shared pages once"""
-    ledger: int = 0
-    index: int = 0
-    results: int = 0
-    report: int = 0
-
-    @property
-    def calls(self) -> int:
-        """Free answers in all."""
-        return CALLS * self.queries
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 def measure(queries: int, executor: str, folder: Path) -> Run:
     """A first run; the same again; again with its votes gone, so that all is settled anew."""
-    pools, out, run = folder / "pools.jsonl", folder / "out", Run(queries)
+    pools, out, run = folder / "pools.jsonl", folder / "out", Run()
     write_pools(pools, queries)
     judged = ("annotate", str(pools), "--out", str(out), "--judges", *JUDGES)
     judged += ("--executor", executor)
     with watched(run, "first"):
         call(*judged)
-    run.laps = json.loads((out / "run.json").read_text())["summary"]["seconds"]
-    run.ledger = size_of(out / "replies", ".jsonl")
-    run.index = size_of(out / "replies") - run.ledger
-    run.report = (out / "report.html").stat().st_size
-    run.results = size_of(out) - sum(size_of(out / name) for name in ("replies", "plans"))
-    run.results -= run.report
+    laps = json.loads((out / "run.json").read_text())["summary"]["seconds"]
+    run.laps = {f"first: {name}": seconds for name, seconds in laps.items()}
+    run.sizes["ledger"] = size_of(out / "replies", ".jsonl")
+    run.sizes["index"] = size_of(out / "replies") - run.sizes["ledger"]
+    run.sizes["report"] = size_of(out, "report.html")
+    run.sizes["tables"] = size_of(out, ".parquet")
     with watched(run, "again"):
         call(*judged)
     for gone in (out / "votes.parquet", *(out / "votes").glob("*")):
@@ -131,3 +130,22 @@ def write_pools(path: Path, queries: int) -> None:
             ]
             asked = {"id": f"q{query}", "query": " ".join(rng.choices(words, k=8))}
             file.write(json.dumps({"query": asked, "documents": documents}) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("queries", type=int, nargs="+")
+    parser.add_argument("--executor", default="auto", help="auto, local or ray")
+    given = parser.parse_args()
+    for queries in given.queries:
+        with tempfile.TemporaryDirectory() as folder:
+            run = measure(queries, given.executor, Path(folder))
+        print(f"\n{queries:,} queries, {CALLS * queries:,} answers")
+        for name, seconds in (run.seconds | run.laps).items():
+            print(f"  {name:24} {seconds:>12,.1f} s")
+        for name, size in (run.memory | run.sizes).items():
+            print(f"  {name:24} {size / 1e6:>12,.1f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,35 +6,50 @@ neither agrees with no order, so a panel of ties is split. People do not count a
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zelo_ray.evaluation.ranking import Bools, Floats, Ints
+from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.fitting import clusters
-from zelo_ray.fitting.grades import Floats, Ints, round_grades
-from zelo_ray.records import Consensus
+from zelo_ray.fitting.grades import round_grades
 
 LEVELS = ("unanimous", "all but one", "three quarters", "over half", "split")
 """Levels of agreement, from all judges to at most half of them."""
 ALL = "all"
 VOTES, ORDERS, GRADES = "votes", "orders", "grades"
 """The items that judges agree on: pairs, by votes or by the order of grades; and documents."""
-FEWEST = 5
-"""With fewer queries no interval is given."""
 
-Bools = NDArray[np.bool_]
+
+class Consensus(NamedTuple):
+    """How often people say what a panel says, where its judges agree so far.
+
+    ``about`` is `VOTES`, `ORDERS` or `GRADES`, on a ``scale`` (empty for pairs); ``level`` one of
+    `LEVELS`, or `ALL`; ``share`` that of all items of this level. ``same`` is the share of the
+    ``items`` on which people agree, with its interval over queries; ``tied`` are pairs that people
+    tie, which are left out.
+    """
+
+    about: str
+    scale: str
+    level: str
+    share: float
+    same: float
+    low: float
+    high: float
+    items: int
+    tied: int
+    queries: int
 
 
 def vote_consensus(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
     """Measure how often people prefer the document that most judges prefer.
 
-    A pair on which people tie is left out, but counted. Where the judges are divided equally, the
-    panel counts as half right.
-
-    Args:
-        said: 1, 0 or -1, NaN where a judge said nothing, [judges, pairs].
-        people: the same of people, [pairs].
-        query: number of each pair's query, [pairs].
+    ``said`` is 1, 0 or -1, NaN where a judge said nothing, [judges, pairs]; ``people`` the same
+    of people, [pairs]. A pair on which people tie is left out, but counted. Where the judges
+    are divided equally, the panel counts as half right.
     """
     up, down, of = (said == 1).sum(0), (said == -1).sum(0), (~np.isnan(said)).sum(0)
     counts = ~np.isnan(people) & (of >= min(2, len(said)))
@@ -52,16 +67,10 @@ def grade_consensus(
 ) -> list[Consensus]:
     """Measure how often people grade, and order two documents of a query, as the panel does.
 
-    The panel's grade is the median of the judges', of two middle ones their mean as `round_grades`
-    rounds it; and its order of two documents that of most judges' grades. Documents that fewer than
-    two judges graded are left out, and a panel of one judge gets no rows.
-
-    Args:
-        grades: -1 where a judge gave none, [judges, documents].
-        human: -1 where there is none, [documents].
-        query: number of each document's query, [documents].
-        levels: number of grades.
-        cuts: thresholds from which documents count as relevant, each for a scale of two grades.
+    ``grades`` are [judges, documents], ``human`` [documents]: -1 where there is none. ``cuts``
+    are thresholds from which documents count as relevant, each for a scale of two grades. The
+    panel's grade is the median of the judges', and its order of two documents that of most
+    judges' grades. Documents that fewer than two judges graded are left out.
     """
     mask = (human >= 0) & ((grades >= 0).sum(axis=0) >= 2)
     if len(grades) < 2 or not mask.any():

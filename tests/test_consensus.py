@@ -4,11 +4,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from tests.builders import agreement_of, write_qrels
+from zelo_ray.evaluation.consensus import LEVELS, grade_consensus, vote_consensus
 from zelo_ray.fitting import clusters
-from zelo_ray.fitting.consensus import LEVELS, grade_consensus, vote_consensus
 
 NAN = np.nan
 
@@ -39,15 +38,6 @@ def test_votes_by_how_far_judges_agree():
     # as many for either, and one of three that says anything: half right, and right
     assert (found["split"].same, found["split"].items) == (0.75, 2)
     assert (found["all"].items, found["all"].tied) == (4, 1)  # one judge alone agrees with nobody
-
-
-def test_one_judge_is_unanimous_where_it_votes_and_no_consensus_where_it_grades():
-    votes = vote_consensus(np.array([[1.0, 0, -1]]), np.array([1.0, 1, 1]), np.arange(3))
-    found = told(votes, "votes")
-    assert (found["unanimous"].items, found["unanimous"].same) == (2, 0.5)
-    assert (found["split"].items, found["split"].same) == (1, 0.5)
-    grades = np.array([[0, 1, 2, 3]], np.int16)
-    assert grade_consensus(grades, grades[0], np.zeros(4, int), 4, (2,)) == []
 
 
 @pytest.mark.parametrize("judges", [2, 3])
@@ -90,24 +80,6 @@ def test_orders_and_grades_are_those_of_brute_force(judges):
             right.append(own == true)
         whole = told(rows, "grades", scale)["all"]
         assert (whole.same, whole.items) == (pytest.approx(np.mean(right)), known.sum())
-
-
-def test_one_answer_a_query_has_the_exact_binomial_interval():
-    part, whole = np.array([1.0] * 37 + [0.0] * 3), np.ones(40)
-    value, low, high = clusters.share_interval(part, whole, np.nan)
-    exact = binomtest(37, 40).proportion_ci()
-    assert (value, low, high) == pytest.approx((0.925, exact.low, exact.high))
-
-
-def test_answers_of_a_query_that_are_alike_count_as_one():
-    part, whole = np.array([10.0] * 37 + [0.0] * 3), np.full(40, 10.0)
-    assert clusters.intraclass_correlation(part, whole) == pytest.approx(1, abs=0.01)
-    assert 30 < clusters.effective_size(part, whole, np.nan) < 40.5
-    # none wrong: what is known of other answers says how far they hang together
-    right = whole.copy()
-    loose, tight = (clusters.share_interval(right, whole, usual) for usual in (0.0, 0.5))
-    assert loose[0] == tight[0] == 1
-    assert 0.9 < tight[1] < loose[1] < 0.995
 
 
 def test_intervals_hold_the_share_where_queries_differ():
