@@ -12,8 +12,6 @@ import pytest
 
 from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
-from zelo_ray import agree
-from zelo_ray.command_options import Scale, parse_scales
 from zelo_ray.commands.agree.measure import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.commands.compare.items import read_people
@@ -27,7 +25,7 @@ from zelo_ray.evaluation.agreement import (
 )
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.votes import cross_votes, encode_votes, judge_verdicts, reduce_repeats
-from zelo_ray.files.judges import map_grades, read_all_judgments
+from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Contest, GradedScore, Verdict
 from zelo_ray.report.figures import Figure, figures_table
@@ -228,68 +226,11 @@ def test_a_judges_name_does_not_steer_the_terminal(say, three):
     assert not any(set(line) & {"\x1b", "\u202e"} for line in lines)
 
 
-# Scales of judges
+# Judges that vote, and differences
 
 
 def grade(query_id, doc_id, judge, value):
     return {"query_id": query_id, "doc_id": doc_id, "judge": judge, "grade": value}
-
-
-def test_a_scale_is_mapped_end_to_end():
-    for scale, expected in {
-        (1, 4): [0, 1, 2, 3],
-        (0, 5): [0, 1, 1, 2, 2, 3],
-        (-1, 1): [0, 2, 3],
-        (0, 1): [0, 3],
-    }.items():
-        grades = np.arange(scale[0], scale[1] + 1.0)
-        assert map_grades(grades, Scale(*scale), 4).tolist() == expected
-    scales = {"a=b": Scale(0, 5), "c:d": Scale(-2, -1)}
-    assert parse_scales(("a=b=0-5", "c:d=-2--1")) == scales
-    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:ranks", "=0-5"):
-        with pytest.raises(ValueError, match=r"NAME=0-5|2 to 100 grades"):
-            parse_scales((written,))
-    with pytest.raises(ValueError, match="two scales"):
-        parse_scales(("j=0-5", "j=1-4"))
-
-
-def test_judges_meet_on_the_common_scale(tmp_path):
-    """A judge with people's grades on 1 to 4, and a noisy one on 0 to 5; from Python, too."""
-    rng, human, judges = np.random.default_rng(0), [], []
-    for n, truth in enumerate(rng.integers(0, 4, 96).tolist()):
-        ids, noisy = (f"q{n % 12}", f"d{n}"), round(truth * 5 / 3 + rng.normal())
-        human.append(grade(*ids, "ann", truth))
-        judges.append(grade(*ids, "x:shifted", truth + 1))
-        judges.append(grade(*ids, "wide", min(max(noisy, 0), 5)))
-    path, human = (
-        str(write_lines(tmp_path / f"{name}.jsonl", rows))
-        for name, rows in (("judges", judges), ("human", human))
-    )
-    for results in (
-        agreement_of(path, "--human", human, "--scale", "x:shifted=1-4", "wide=0-5"),
-        agree(path, human=human, scale={"x:shifted": "1-4", "wide": "0-5"}),
-    ):
-        found = figures(results)
-        assert found["human", "x:shifted", "0-3", "kappa"] == 1
-        assert 0.3 < found["human", "wide", "0-3", "kappa"] < 1
-    narrow = parse_scales(("wide=0-2", "x:shifted=1-4"))
-    with pytest.raises(
-        InputError, match=r"judges.jsonl:\d+: the grade \d of wide is not in 0 to 2"
-    ):
-        read_all_judgments([path], scales=narrow)
-    assert max(read_all_judgments([path], scales=narrow, clip=True).grades["grade"].to_pylist()) < 4
-    with pytest.raises(InputError, match="wise"):
-        read_all_judgments([path], clip=True, scales=parse_scales(("wise=0-5",)))
-    for rows, where in (
-        ([{"query_id": "q", "doc_id": "d", "grade": 1.5}], ":1: the grade 1.5"),
-        ([{"query_id": "q", "doc_id": "d", "grade": grade} for grade in (1, 3)], ":2: .* twice"),
-    ):
-        other = write_lines(tmp_path / "other.jsonl", rows)
-        with pytest.raises(InputError, match=f"other.jsonl{where}"):
-            read_all_judgments([f"j={other}"], scales=parse_scales(("j=1-4",)))
-
-
-# Judges that vote, and differences
 
 
 def of_coefficient(name, one, other, levels):

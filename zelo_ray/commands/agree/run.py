@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.command_options import AgreeOptions, parse_scales
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.changes import PANEL, Change, Judgments, measure_changes, read_both
 from zelo_ray.commands.agree.measure import (
     PAIR_SCALES,
@@ -169,8 +169,7 @@ def _read_judgments(options: AgreeOptions) -> AllJudgments:
             ]
             if options.human:
                 settings["human"] = _by_criterion(options.human, criterion, f"{folder}/human")
-        scales = parse_scales(options.scale)
-        judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
+        judgments = read_all_judgments(sources, columns=columns, **settings)
         for run in options.runs:  # which are read later, and may have the columns
             open_source(split_name(run)[1], columns)
         columns.refuse_unused()
