@@ -181,7 +181,7 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
             query, listed = pool.get("query"), pool.get("documents")
             queries += 1
             documents += len(listed) if isinstance(listed, list) else 0
-            fields.count(query if isinstance(query, dict) else {})
+            fields.add(query if isinstance(query, dict) else {})
             yield to_line(pool)
 
     made = _store(out, lines())

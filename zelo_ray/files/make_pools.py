@@ -17,7 +17,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
-from zelo_ray.files.wording import counted, text_for_judges
+from zelo_ray.files.wording import text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
 
@@ -346,36 +346,32 @@ def pools_of_mteb(source: Source, notes: Notes, show: Shown, prefix: str = "") -
 
 
 class ShownFields:
-    """Counts the queries and documents that have each of the fields that judges are shown."""
+    """The fields that queries and documents have, where judges are to be shown some."""
 
     def __init__(self, show: Shown) -> None:
         self.show = show
-        self._having = Counter[tuple[str, str]]()  # by "query" or "document" and field; "" for all
+        self._names: dict[str, dict[str, None]] = {"query": {}, "document": {}}
 
-    def count(self, about: Row, documents: Collection[Document] = ()) -> None:
-        """Count the fields of a query, and of its documents."""
+    def add(self, about: Row, documents: Iterable[Document] = ()) -> None:
+        """Note the fields of a query, and of its documents."""
         if self.show.query:
-            self._add("query", about)
+            self._names["query"] |= _names_with_text(about)
         for document in documents if self.show.document else ():
-            self._add("document", {n: str(value) for n, value in document.metadata.items()})
+            fields = {name: str(value) for name, value in document.metadata.items()}
+            self._names["document"] |= _names_with_text(fields)
 
-    def _add(self, what: str, fields: Row) -> None:
-        named = (name for name, value in fields.items() if text_for_judges(value))
-        self._having.update((what, name) for name in ("", *named))
+    def check(self, source: str) -> None:
+        """Refuse a field that no query, or no document, has."""
+        for what, flag in {"query": "query", "document": "metadata"}.items():
+            names = self._names[what]
+            lacking = [n for n in getattr(self.show, what) if names and n not in names]
+            if lacking:
+                fields = [name for name in names if name not in {"", *LINE_FIELDS}]
+                has = f"fields are {', '.join(fields)}" if fields else "they have none"
+                near = did_you_mean(lacking[0], fields)
+                lacks = f"no {what} has the field {lacking[0]!r} of --show-{flag}"
+                raise OptionError(f"{source}: {lacks}; {has}{near}")
 
-    def check(self, source: str) -> list[str]:
-        """Refuse a field that no query, or no document, has; say which only some have."""
-        notes, flags = [], {"query": "query", "document": "metadata"}
-        for what, flag in flags.items():
-            having = {name: number for (kind, name), number in self._having.items() if kind == what}
-            every, option = having.pop("", 0), f"--show-{flag}"
-            fields = [each for each in having if each not in LINE_FIELDS]
-            has = f"fields are {', '.join(fields)}" if fields else "they have none but their text"
-            for name in getattr(self.show, what) if every else ():
-                if name not in having:
-                    lacks, near = f"no {what} has the field {name!r}", did_you_mean(name, fields)
-                    raise OptionError(f"{source}: {lacks} of {option}; {has}{near}")
-                if having[name] < every:
-                    of = counted(every, what, "queries" if what == "query" else "documents")
-                    notes.append(f"{having[name]:,} of {of} have the field {name!r} of {option}")
-        return notes
+
+def _names_with_text(fields: Row) -> dict[str, None]:
+    return {"": None} | {name: None for name, value in fields.items() if text_for_judges(value)}
