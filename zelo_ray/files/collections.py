@@ -102,9 +102,9 @@ def read_texts(
         source = open_source(file, user)
         if source.kind == "topics":
             every: Iterable[Document] = _topics(source)
-        elif source.kind != "beir qrels" and source.names and not _is_headless(source):
+        elif source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
-        elif source.kind in ("text", "beir qrels", "trec qrels", "table", "trec run"):
+        elif source.kind in ("text", "trec qrels", "table", "trec run"):
             every = _texts_of_lines(source)
         else:
             source.refuse("texts with ids")

@@ -77,7 +77,7 @@ _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
 _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
 _OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
-_RANKED = {"trec run": "run", "trec qrels": "qrels", "beir qrels": "qrels"}
+_RANKED = {"trec run": "run", "trec qrels": "qrels"}
 _CALLED = {
     "mteb": "MTEB reranking rows",
     "conversations": "conversations of assistants",

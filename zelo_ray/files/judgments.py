@@ -101,7 +101,7 @@ def _find_numbers(source: Source, wanted: Wanted) -> Rows | None:
             rows = _rows_of(source, ((0, query, d["id"], d["grade"]) for query, d in graded))
         case "pools" | "lists" if source.names:
             rows = _rows_of(source, _numbers_of_documents(source, wanted))
-        case "table" | "beir qrels" if not (is_run and source.kind == "beir qrels"):
+        case "table":
             rows = _numbers_of_table(source, wanted)
     return rows
 
