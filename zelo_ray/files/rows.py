@@ -654,10 +654,10 @@ def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str])
     separator = _separator(header)
     if not separator:
         return None
-    is_quoted = separator != "\t" or _has_quoted_cells(place, file)
+    rows_of = _plain_rows if separator == "\t" else _quoted_rows
 
     def lines() -> Iterator[tuple[int, list[str]]]:
-        return _quoted_rows(place, file, separator) if is_quoted else _plain_rows(place, file)
+        return rows_of(place, file, separator)
 
     names = [cell.strip() for cell in next(lines())[1]]
     while names and not names[-1]:  # which is no column
@@ -685,7 +685,11 @@ def _rows_of_cells(
             continue
         if len(cells) < width or any(cells[width:]):
             has = f"has {counted(len(cells), 'column')}, but the header has {width}"
-            raise InputError(f"{place}:{number}: {has}")
+            is_cut = any(cell.strip().startswith('"') for cell in cells)
+            how = (
+                ": if a cell has several lines, or tabs, write CSV or JSON lines" if is_cut else ""
+            )
+            raise InputError(f"{place}:{number}: {has}{how}")
         plain = map(unguard_formula, cells) if guarded else cells
         yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
 
@@ -716,15 +720,14 @@ def _quoted_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int,
 
     Other libraries read what follows an open quote as one cell, or shift rows, and say nothing.
     """
-    texts, is_end = _decoded(place, file, "\n" if separator == "\t" else ""), False
+    texts, is_end = _decoded(place, file, ""), False
 
     def lines() -> Iterator[str]:
         nonlocal is_end
         yield from texts
         is_end = True
 
-    skips = separator != "\t"
-    reader = csv.reader(lines(), delimiter=separator, skipinitialspace=skips, strict=True)
+    reader = csv.reader(lines(), delimiter=separator, skipinitialspace=True, strict=True)
     start = 1
     try:
         for cells in reader:
@@ -743,37 +746,14 @@ def _quoted_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int,
         ) from None
 
 
-def _plain_rows(place: str, file: _File) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of lines with tabs, in which a quote that encloses no whole cell is text."""
+def _plain_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of lines with tabs; a quote that encloses no whole cell is text."""
 
     def plain(cell: str) -> str:
         is_quoted = '"' in cell and _QUOTED_CELL.fullmatch(cell)
         return cell[1:-1].replace('""', '"') if is_quoted else cell
 
     for number, text in enumerate(_decoded(place, file, "\n"), 1):
-        cells = text.rstrip("\r\n").split("\t")
+        cells = text.rstrip("\r\n").split(separator)
         if any(cells):
             yield number, [plain(cell) for cell in cells] if '"' in text else cells
-
-
-def _has_quoted_cells(place: str, file: _File) -> bool:
-    """Return whether quotes in a file with tabs enclose whole cells everywhere.
-
-    Lines that all have the same number of tabs are rows by themselves, unless a cell with doubled
-    quotes shows that the file was written with quotes.
-    """
-    if b'"' not in file.head and file.is_whole:
-        return False
-    tabs, is_written_so = set[int](), False
-    for text in filter(str.strip, _decoded(place, file, "\n")):
-        tabs.add(text.count("\t"))
-        cells = text.rstrip("\r\n").split("\t") if '""' in text else ()
-        is_written_so |= any('""' in cell[1:-1] and _QUOTED_CELL.fullmatch(cell) for cell in cells)
-    if len(tabs) == 1 and not is_written_so:
-        return False
-    try:
-        for _ in csv.reader(_decoded(place, file, "\n"), delimiter="\t", strict=True):
-            pass
-    except csv.Error:
-        return False
-    return True
