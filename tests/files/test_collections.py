@@ -68,15 +68,6 @@ def test_of_several_splits_it_is_the_test_split(folder):
     assert read_qrels(folder / "qrels/dev.tsv")[-1] == ("q9", "d3", 1)
 
 
-def test_an_order_that_tells_the_truth_is_noted(folder, tmp_path):
-    best = {"query-id": "q1", "corpus-ids": ["d1", "d2", "d3"]}
-    other = {"query-id": "q2", "corpus-ids": ["d2", "d3"]}
-    for rows, noted in (([best], 1), ([best, other], 0)):
-        write_file(folder / "top_ranked.jsonl", rows)
-        _, notes = read_inputs(tmp_path, folder)
-        assert len([note for note in notes if "not a first-stage ranking" in note]) == noted
-
-
 def test_data_sets_as_they_lie_on_hugging_face(tmp_path):
     tables = {
         "corpus": [{"id": d, "title": "", "text": f"text of {d}"} for d in ("d1", "d2")],

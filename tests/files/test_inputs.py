@@ -335,7 +335,7 @@ def test_results_in_a_folder_are_no_input(tmp_path):
     files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl", "replies/x.jsonl")}
     root = write_folder(tmp_path / "in", files)
     assert ids_in(convert(root, root).places) == ["q0"]
-    with refused("all its files lie in --out"):
+    with refused("holds no JSON lines, and no table, beside results of runs"):
         convert(root, f"{root}/out")
     files = {"scores.parquet": "", "annotated.jsonl": [pool_of(3)]}
     assert ids_in(convert(tmp_path, write_folder(tmp_path / "judged", files)).places) == ["q3"]

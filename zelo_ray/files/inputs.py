@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -12,7 +13,6 @@ from statistics import median
 from typing import Any, Literal, TypeVar
 
 import fsspec
-import pyarrow as pa
 import pyarrow.compute as pc
 from fsspec.core import has_magic
 
@@ -78,13 +78,6 @@ _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
 _OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
 _RANKED = {"trec run": "run", "trec qrels": "qrels"}
-_CALLED = {
-    "mteb": "MTEB reranking rows",
-    "conversations": "conversations of assistants",
-    "collection": "BEIR or MTEB folder",
-    "run": "run",
-    "qrels": "judgments",
-}
 _PUBLIC = (DATASET, "hf://")
 _NOTE_PUBLIC = (
     "{} is named or laid out as public collections are: models may have read it, with its labels"
@@ -173,23 +166,23 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     if not sources:
         as_named = shards == find_shards(patterns, out)  # a glob stays one
         return ConvertedInputs(tuple(patterns if as_named else shards), tuple(notes.lines()))
-    fields, queries, documents = ShownFields(Shown(options.shown.query)), 0, 0
+    fields, counts = ShownFields(Shown(options.shown.query)), Counter[str]()
 
     def lines() -> Iterator[bytes]:
-        nonlocal queries, documents
         for pool in make_pools(sources, options, notes):
-            query, listed = pool.get("query"), pool.get("documents")
-            queries += 1
-            documents += len(listed) if isinstance(listed, list) else 0
+            query, documents = pool.get("query"), pool.get("documents")
+            counts["queries"] += 1
+            counts["documents"] += len(documents) if isinstance(documents, list) else 0
             fields.add(query if isinstance(query, dict) else {})
             yield to_line(pool)
 
     made = _store(out, lines())
-    if not documents:
+    if not counts["documents"]:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
     fields.check(places[0])
-    kinds = " and ".join(dict.fromkeys(map(_called, sources)))
-    head = f"{kinds}: {counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
+    others = f" and {len(sources) - 1:,} more" if sources[1:] else ""
+    queries = counted(counts["queries"], "query", "queries")
+    head = f"{sources[0].place}{others}: {queries}, {counted(counts['documents'], 'document')}"
     return ConvertedInputs((*shards, made), (head, *notes.lines()), made)
 
 
@@ -268,17 +261,13 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     within = {name[: part.start()] for name in every for part in _OF_RUNS.finditer(name)}
     others = tuple(f"{run}/" for run in within)
     names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
-    if not names and every:
-        what = "all its files lie in --out" if out else "its files are results of runs"
-        how = "where no input is looked for: name another --out, or the files"
-        raise InputError(f"{source.place}: {what}, {how}")
     endings = (_LINES, _TABLES, _RUNS)
     by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in endings)
     data = next((found for found in by_ending if found), [])
     rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
     if not data:
-        has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing"
-        what = f"holds no JSON lines, and no table, but {has}"
+        has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing else"
+        what = f"holds no JSON lines, and no table, beside results of runs, but {has}"
         raise InputError(f"{source.place}: {what}; {_INPUTS}")
     if rest:
         listed = ", ".join(escape_bytes(name.rpartition("/")[2]) for name in rest[:10])
@@ -301,14 +290,6 @@ def _form(source: Source) -> str:
     if source.has("query_id") and is_ranked:
         return "run"
     return "qrels" if source.has("query_id", "grade") else "rows"
-
-
-def _called(source: Source) -> str:
-    """Return what a source is called in messages."""
-    if source.place.startswith(DATASET):
-        return "data set of ir_datasets"
-    form = "CSV" if source.separator else "Parquet" if source.unit == "row" else "JSON"
-    return _CALLED.get(_form(source), f"{form} rows")
 
 
 def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
@@ -449,38 +430,22 @@ def _filled(
 
 def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
     """Make the pools of a collection: of its ranked candidates, else runs, else judged ones."""
-    place, is_dataset = folder.place, folder.place.startswith(DATASET)
+    place = folder.place
     options = replace(options, corpus=place, queries=place)
-    runs = runs_of_collection(folder)
     if has_part(folder, "top_ranked"):
-        candidates = top_ranked(folder)
-        if has_part(folder, "qrels") and _reveals_truth(candidates, read_qrels(place)):
-            first = "relevant documents come first in every query"
-            notes.say(f"{first}: this is not a first-stage ranking")
-    elif runs and not is_dataset:
+        return _filled(top_ranked(folder), options, place, notes)
+    if runs := runs_of_collection(folder):
         return _pools_of_ranked([*map(open_source, runs)], options, notes)
-    elif is_dataset:
-        ranked = read_runs(runs) if runs else {}
-        candidates = pool_candidates(ranked, options.depth, read_qrels(place))
-    elif has_part(folder, "qrels"):
-        qrels = read_qrels(place)
-        candidates = pool_candidates({}, 0, qrels)
-        if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
-            middle = median(map(len, candidates.values()))
-            judged = f"the judged documents (median {middle:g} a query, all relevant)"
-            notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
-    else:
+    if not (place.startswith(DATASET) or has_part(folder, "qrels")):
         what = "nothing in it says which documents to judge"
         raise InputError(f"{place}: {what}: name a run as well")
+    qrels = read_qrels(place)
+    candidates = pool_candidates({}, 0, qrels)
+    if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
+        middle = median(map(len, candidates.values()))
+        judged = f"the judged documents (median {middle:g} a query, all relevant)"
+        notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
     return _filled(candidates, options, place, notes)
-
-
-def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
-    """Return whether the relevant candidates stand first in all queries."""
-    relevant = qrels.filter(pc.field("relevance") > 0)
-    pairs = {*zip(relevant["query_id"].to_pylist(), relevant["doc_id"].to_pylist(), strict=True)}
-    marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
-    return all(mark == sorted(mark, reverse=True) for mark in marks)
 
 
 def _store(out: str, lines: Iterable[bytes]) -> str:
