@@ -48,14 +48,14 @@ def test_the_strict_reading_of_a_weak_answer():
     for changed, why in (
         ({}, ""),
         ({"explanation": ""}, ""),
-        ({"clarity": [21, 9]}, "clarity[0]: must be at most 20"),
-        ({"clarity": [9, 0]}, "clarity[1]: must be at least 1"),
-        ({"depth": [8.5, 9]}, "depth[0]: must be a whole number"),
-        ({"depth": ["eight", 9]}, "depth[0]: must be a whole number"),
+        ({"clarity": [21, 9]}, "clarity[0]: must be less than or equal to 20"),
+        ({"clarity": [9, 0]}, "clarity[1]: must be greater than or equal to 1"),
+        ({"depth": [8.5, 9]}, "depth[0]: must be a valid integer"),
+        ({"depth": ["eight", 9]}, "depth[0]: must be a valid integer"),
         ({"logic": [9]}, "logic: must have at least 2"),
         ({"logic": [9, 9, 9]}, "logic: must have at most 2"),
-        ({"logic": 9}, "logic: must be a list"),
-        ({"rebuttal": None}, "rebuttal: must be a list"),
+        ({"logic": 9}, "logic: must be a valid"),
+        ({"rebuttal": None}, "rebuttal: must be a valid"),
         ({"final": [63, 63]}, "final: is unknown"),
     ):
         found = read_response(ListedScores, json.dumps({**json.loads(EVEN), **changed}))
@@ -95,8 +95,8 @@ def test_the_strict_reading_of_a_strong_answer():
     }
     for score in ("8/10", "10, 10", "NaN", "", "eight", "+8", "8e0", "**8**"):
         wrong[asked.replace(">8<", f">{score}<")] = "accuracy.answer_1: not a number"
-    for score, bound in (("11", "most"), ("10.5", "most"), ("0", "least")):
-        wrong[asked.replace(">8<", f">{score}<")] = f"accuracy.answer_1: must be at {bound}"
+    for score, bound in (("11", "less"), ("10.5", "less"), ("0", "greater")):
+        wrong[asked.replace(">8<", f">{score}<")] = f"accuracy.answer_1: must be {bound}"
     for text, why in wrong.items():
         found = read_response(Tagged, text)
         assert isinstance(found, str)

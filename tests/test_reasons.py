@@ -18,10 +18,7 @@ HOME = Path(zelo_ray.__file__).parent
 READS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition"}
 READS |= {"find", "index", "count", "split"}
 FOREIGN = {
-    ("ray/ray_errors.py", "Version mismatch"),  # Ray's own exceptions, which are of one type
-    ("ray/ray_errors.py", "Failed to connect"),
-    ("ray/ray_errors.py", "temporary directory"),
-    ("providers/gemini/connection.py", "limit: 0,"),  # Google's, of a quota that no field tells
+    ("providers/gemini.py", "limit: 0,"),  # Google's, of a quota that no field tells
     ("cli.py", "argument "),  # argparse puts it before a flag's name
     ("records.py", "Value error, "),  # pydantic puts it before a validator's own words
 }

@@ -16,12 +16,10 @@ from typing import (
     Protocol,
     TypeVar,
     cast,
-    get_args,
     runtime_checkable,
 )
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core.core_schema import ErrorType
 
 from zelo_ray.request_key import hash_request, judge_prefix
 from zelo_ray.wrapping import Wrap, unwrap_answer
@@ -151,54 +149,39 @@ def read_response_and_wraps(
     not looked at again in a text that was ``parsed`` before. A number in quotes counts as the
     number (wrap ``quotes``) if it is digits with a sign or point.
     """
-    if _is_prose(verdict):
-        return _read_prose(verdict, text)
-    outcome, quotes, is_json = _read(verdict, text, parsed=parsed)
-    if is_json or not (inner := unwrap_answer(text)):
+    outcome, quotes, may_be_wrapped = _read(verdict, text, parsed=parsed)
+    inner = unwrap_answer(text, prose=_is_prose(verdict)) if may_be_wrapped else None
+    if not inner:
         return outcome, quotes
     outcome, quotes, _ = _read(verdict, inner.text, parsed=parsed)
     return outcome, (*inner.wraps, *quotes)
 
 
-def _read_prose(verdict: Any, text: str) -> tuple[Any, tuple[Wrap, ...]]:
-    """Parse an answer in a form of its own."""
-    try:
-        return verdict.read(text), ()
-    except ValueError as error:
-        reason = _reason(error)
-    if not (inner := unwrap_answer(text, prose=True)):
-        return reason, ()
-    try:
-        return verdict.read(inner.text), inner.wraps
-    except ValueError as error:
-        return _reason(error), inner.wraps
-
-
-def _reason(error: ValueError) -> str:
-    return first_error(error) if isinstance(error, ValidationError) else str(error)
-
-
 def _read(verdict: type[V], text: str, *, parsed: bool) -> tuple[V | str, tuple[Wrap, ...], bool]:
-    """Parse JSON; return the response (or why it is invalid), ``quotes``, and whether it is JSON.
+    """Parse a text; return the response (or why it is invalid), ``quotes``, and whether to unwrap.
 
     JSON that does not fit the model is not searched further.
     """
     quotes: tuple[Wrap, ...] = ()
     try:
+        if _is_prose(verdict):
+            return cast("Any", verdict).read(text), (), False
         try:
             judgment = verdict.model_validate_json(text)
         except ValidationError as error:
-            if (unquoted := _unquote_numbers(error, text)) is None:
+            if not all(map(_is_quoted_number, error.errors(include_url=False))):
                 raise
-            judgment, quotes = verdict.model_validate_json(unquoted), ("quotes",)
+            judgment, quotes = verdict.model_validate_json(text, strict=False), ("quotes",)
         if not parsed:
             _decode(text)
-    except ValidationError as error:
-        what = error.errors(include_url=False, include_context=False)[0]["type"]
-        return first_error(error), (), what != "json_invalid"
     except _ContradictionError as error:
+        return str(error), (), False
+    except ValidationError as error:
+        is_json = error.errors(include_url=False)[0]["type"] != "json_invalid"
+        return first_error(error), (), _is_prose(verdict) or not is_json
+    except ValueError as error:
         return str(error), (), True
-    return judgment, quotes, True
+    return judgment, quotes, False
 
 
 class _ContradictionError(ValueError):
@@ -206,11 +189,6 @@ class _ContradictionError(ValueError):
 
 
 def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of a JSON object as a mapping.
-
-    Raises:
-        _ContradictionError: a field has two different values.
-    """
     fields = dict(pairs)
     if len(fields) < len(pairs) and any(fields[name] != value for name, value in pairs):
         raise _ContradictionError("a field is given twice, with different values")
@@ -219,33 +197,11 @@ def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _decode = json.JSONDecoder(object_pairs_hook=_one_value_each).decode  # json.loads makes one
 
-_QUOTED_NUMBER = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]+)?)")
-_NO_NUMBER = ("float_type", "int_type")
 
-
-def _unquote_numbers(error: ValidationError, text: str) -> str | None:
-    """Remove the quotes around numbers in JSON; return None if it has any other error."""
-    wrong = error.errors(include_url=False, include_context=False)
-    if any(fault["type"] not in _NO_NUMBER or type(fault["input"]) is not str for fault in wrong):
-        return None
-    answer = {"": json.loads(text)}
-    for fault in wrong:
-        number = _QUOTED_NUMBER.fullmatch(fault["input"])
-        *path, name = ("", *fault["loc"])
-        place: Any = answer
-        try:
-            for step in path:
-                place = place[step]
-            if number is None or place[name] != fault["input"]:
-                return None
-        except (
-            LookupError,
-            TypeError,
-        ):  # the path of an error in a user's model need not be one in the JSON
-            return None
-        sign, digits = number.groups()
-        place[name] = (float if "." in digits else int)(sign + digits)
-    return json.dumps(answer[""])
+def _is_quoted_number(fault: Mapping[str, Any]) -> bool:
+    pattern = {"int_type": r"[+-]?\d+", "float_type": r"[+-]?\d+(\.\d+)?"}.get(fault["type"])
+    is_text = pattern is not None and type(fault["input"]) is str
+    return is_text and bool(re.fullmatch(str(pattern), fault["input"], re.ASCII))
 
 
 CODE_PLACEHOLDER: Final = "\0"
@@ -934,49 +890,16 @@ class Comparison:
     family: str = ""
 
 
-_SUBJECT = re.compile("^(?:Input|String|Tuple|List|Set|Dictionary|Value) should ")
-_PLAIN = (
-    ("^Field required$", "is missing"),
-    ("^Extra inputs are not permitted$", "is unknown"),
-    ("^Unable to parse input string as an integer.*", "must be a number of fewer digits"),
-    (r", (?:unable to (?:parse string|interpret)|got a number) .*", ""),
-    (" after validation", ""),
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-    ("greater than", "above"),
-    ("less than", "below"),
-    ("a valid integer", "a whole number"),
-    ("a valid number", "a number"),
-    ("a valid string", "a text"),
-    ("a valid boolean", "true or false"),
-    (r"a valid (?:array|list|tuple|set)", "a list"),
-    (
-        r"a (?:valid )?(?:dictionary|mapping)(?: or (?:an )?(?:instance of|object to) .*)?",
-        "an object",
-    ),
-)
-"""Patterns of pydantic's messages, and what is said instead."""
-_QUOTING = ("literal_error", "enum", "string_pattern_mismatch")
-"""Kinds of errors whose messages quote what a model asks for."""
+_OWN_WORDS = {"missing": "is missing", "extra_forbidden": "is unknown"}
+"""By kind of an error of pydantic, what is said of the field."""
 
 
-def first_error(error: ValidationError, message: str = "") -> str:
-    """Describe the first error of a validation in one line, without the value in question.
-
-    Args:
-        error: of one or more fields.
-        message: what to say instead of the library's own words.
-    """
+def first_error(error: ValidationError) -> str:
+    """Describe the first error of a validation in one line, without the value in question."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
-    if not message:
-        message = first["msg"].removeprefix("Value error, ")
-        kind = first["type"]
-        is_own = kind in ("value_error", "assertion_error") or kind not in get_args(ErrorType)
-        if not is_own:
-            message = _SUBJECT.sub("must ", message)
-        if not (is_own or kind in _QUOTING):
-            for pattern, plain in _PLAIN:
-                message = re.sub(pattern, plain, message)
+    message = _OWN_WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    if first["type"] not in ("value_error", "assertion_error"):
+        message = re.sub(r"^\w+ should ", "must ", message)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{place}: {message}{more}" if place else f"{message}{more}"

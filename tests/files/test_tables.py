@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import fsspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -103,17 +102,14 @@ def test_pieces_of_a_table_are_its_rows(tmp_path_factory, ids, size, wanted):
     pq.write_table(table, out / "votes.parquet", row_group_size=size)
     stored, every = tables.StoredTable(f"{out}/votes.parquet"), table.to_pylist()
     chosen = [row for row in every if row["query_id"] in wanted]
-    among = pc.field("query_id").isin(pa.array([*wanted], pa.string()))
     skipped = [row for n, row in enumerate(every) if n // size % 2 == 0]
     for pieces, rows in (
         (stored.rows_of_queries(wanted), chosen),
-        ([stored.where(among)], chosen),
         (stored.batches(2), every),
         (stored.batches(3, every=2), skipped),
         ([stored.head(1)], every[:1]),
     ):
         assert [row for piece in pieces for row in piece.to_pylist()] == rows
-    assert stored.query_ids() == [*dict.fromkeys(ids)]
     assert tables.read_table(str(out), "votes", ["n", "none"]) == table.select(["n"])
 
 
@@ -125,7 +121,6 @@ table, before = StoredTable(sys.argv[1]), Process().num_threads()
 table.read()
 [*table.batches(2)]
 [*table.rows_of_queries(["b"])]
-table.query_ids()
 print(Process().num_threads() - before)
 """
 

@@ -26,7 +26,6 @@ _ARROW = {
     bytes: pa.binary(),
 }
 _GROUP_ROWS = 50_000
-_BATCH_ROWS = 2**14
 _MANY = 100_000  # rows that take long enough to be worth threads
 
 
@@ -112,11 +111,6 @@ class StoredTable:
                 break
         return pa.concat_tables(tables).slice(0, size)
 
-    def where(self, condition: pc.Expression) -> pa.Table:
-        """Read the rows that meet a condition of pyarrow."""
-        found = [batch.filter(condition) for batch in self.batches(_BATCH_ROWS)]
-        return pa.concat_tables([self.schema.empty_table(), *found])
-
     def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in the order of the table.
 
@@ -129,11 +123,6 @@ class StoredTable:
                 chosen = pc.is_in(ids, wanted)
                 if pc.any(chosen).as_py():
                     yield file.read_row_group(group, use_threads=False).filter(chosen)
-
-    def query_ids(self) -> list[str]:
-        """Return the ids of the queries, each once, in the order of their first rows."""
-        batches = self.batches(_BATCH_ROWS, ["query_id"])
-        return [*dict.fromkeys(id_ for b in batches for id_ in b["query_id"].unique().to_pylist())]
 
     def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
         return None if columns is None else [name for name in columns if name in self.names]
