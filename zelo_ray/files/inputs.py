@@ -37,10 +37,11 @@ from zelo_ray.files.make_pools import (
     Shown,
     ShownFields,
     Texts,
+    make_pool,
     pools_of_conversations,
     pools_of_lists,
-    pools_of_mteb,
     pools_of_rows,
+    rows_of_mteb,
 )
 from zelo_ray.files.pools import (
     LineLimits,
@@ -326,9 +327,8 @@ def _pools_with_texts(
         case "mteb":
             for number, source in enumerate(sources, 1):
                 prefix = f"{number}-" if sources[1:] else ""
-                for pool in pools_of_mteb(source, notes, options.shown, prefix):
-                    plain = [{n: d[n] for n in ("id", "content")} for d in pool["documents"]]
-                    yield {**pool, "documents": plain}
+                for rows in rows_of_mteb(source, notes, options.shown, prefix):
+                    yield from make_pool(rows, notes, Texts())
         case "conversations":
             yield from pools_of_conversations(sources, notes, options.shown.query)
         case "table":
