@@ -93,11 +93,7 @@ class Prose(Protocol):
 
     @classmethod
     def read(cls, text: str) -> Any:
-        """Parse a text to an instance of the model.
-
-        Raises:
-            ValueError: it cannot be parsed; the message says why, without the text.
-        """
+        """Parse a text to an instance; a ValueError says why not, without the text."""
 
     def write(self) -> str:
         """Return the text that `read` parses to this instance; free judges answer with it."""
@@ -237,22 +233,14 @@ class SyntheticFeatures:
 
     @property
     def preference(self) -> float:
-        """Return which of two documents is better, from -1 (the first) to 1 (the second).
-
-        Raises:
-            ValueError: the request does not show two documents.
-        """
+        """Return which of two documents is better, from -1 (the first) to 1 (the second)."""
         if self.pair_preference is None:
             raise ValueError("a preference takes two documents")
         return self.pair_preference
 
     @property
     def grade(self) -> int:
-        """Return the grade of one document: from 0, irrelevant, to 3, highly relevant.
-
-        Raises:
-            ValueError: the request does not show one document.
-        """
+        """Return the grade of one document: from 0, irrelevant, to 3, highly relevant."""
         if self.document_grade is None:
             raise ValueError("a grade takes one document")
         return self.document_grade
@@ -266,9 +254,8 @@ RECORDING: Final = "recording"
 class Request:
     """One question to one judge.
 
-    ``response_model`` is the pydantic model that an answer must satisfy; providers are sent its
-    JSON schema. ``query`` and ``documents`` are what ``user`` was rendered from; only free judges
-    use them (`SyntheticFeatures`), and they are never sent anywhere.
+    ``response_model`` is what an answer must satisfy; providers are sent its schema. ``query`` and
+    ``documents`` are what ``user`` was rendered from, for free judges, and are never sent.
 
     Where ``marks`` is given, both prompts contain `CODE_PLACEHOLDER` for the code of their
     delimiters. `with_codes` fills it in when the request is sent, from a secret salt that no input
@@ -363,11 +350,7 @@ AnyRequest = Request | PlannedRequest
 
 
 def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
-    """Return the answer of a free judge as text, in the form of the response model.
-
-    Raises:
-        ValueError: the model cannot be answered from synthetic features.
-    """
+    """Return the answer of a free judge as text, in the form of the response model."""
     synthesize: Callable[[SyntheticFeatures], BaseModel] | None = getattr(
         request.response_model, "synthesize", None
     )
@@ -383,10 +366,9 @@ def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
 class Usage:
     """The usage of one call: tokens, and searches where a provider counts those.
 
-    ``input_tokens`` and ``output_tokens`` are totals; the next three are the parts of them that
-    were read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service
-    tier that served it, as the provider calls it; empty where the response does not say.
-    ``reported_dollars`` is what the server says that the call has cost; None where it says nothing.
+    The next three are the parts of input and output that were read from a cache, written to one, or
+    spent on hidden thinking. ``tier`` is the service tier, as the provider calls it;
+    ``reported_dollars`` what the server says that the call has cost.
     """
 
     input_tokens: int = 0
@@ -435,11 +417,9 @@ def nested_object(value: object, *names: str) -> Mapping[str, Any]:
 class CallTiming:
     """The time that one call took, without any waiting before it.
 
-    ``seconds`` is from the moment the request is sent, or its computation begins, to the answer.
-    ``load_seconds`` is the time in which a local model was loaded for this call, not part of
-    ``seconds``; 0 if none was. ``device`` computes it, if it is on this machine and known.
-    ``in_flight`` counts the calls to this judge that ran meanwhile, this one included; 0: the
-    connection does not know, and whoever calls it does.
+    ``seconds`` is from sending, or the begin of a computation, to the answer; in ``load_seconds``
+    a local model was loaded before. ``device`` computes it, if it is on this machine.
+    ``in_flight`` counts the calls to this judge that ran meanwhile, with this one; 0: not known.
     """
 
     seconds: float
@@ -479,15 +459,11 @@ class Reply(NamedTuple):
     """One row of the ledger: the reply to a request, and its cost.
 
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
-    ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
-    that is not ``final`` was billed but could not be parsed, and the request was sent again.
-    ``batch`` is the provider's id of the batch that it came in; empty for a single call.
-    ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most tokens
-    that the answer could have; 0 if unknown. ``parsed``: the text was parsed as a verdict before it
-    was kept, so that its fields are known to have one value each. ``seconds``, ``load_seconds``,
-    ``device`` and ``in_flight`` are as in `CallTiming`, of the call that this row is of: 0 or empty
-    where it is not known, as in batches and in rows of earlier versions.
-    ``prompt_characters`` is how long the prompt was; 0 for rerankers, and where it is not known.
+    ``attempts`` counts the calls made up to this row. A row that is not ``final`` was billed but
+    could not be parsed, and the request was sent again. ``batch`` is the provider's id of its
+    batch. ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most
+    tokens that the answer could have. ``parsed``: its fields are known to have one value each.
+    ``seconds`` to ``in_flight`` are as in `CallTiming`; all are 0 or empty where not known.
     """
 
     key: str
@@ -543,9 +519,9 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One judge's vote on a pair. ``preference`` is from -1 (A is more relevant) to 1 (B is).
+    """One judge's vote on a pair: ``preference`` from -1 (A is more relevant) to 1 (B is).
 
-    ``swapped``: the judge saw B first; ``preference`` does not depend on that.
+    ``swapped``: the judge saw B first, on which ``preference`` does not depend.
     """
 
     query_id: str
@@ -643,10 +619,9 @@ Side = Literal["model_a", "model_b", "tie"]
 class Verdict:
     """A judge's decision on two answers, over all rounds of a debate or of a repeated question.
 
-    Pairs of values are (for A, for B), whichever the judge saw first; ``swapped``: it was B. Where
-    both orders were asked there are two rows with the same ``winner``: if the orders disagree they
-    are ``flipped``, and it is a tie. ``score_history``, ``arguments``, ``feedback`` and
-    ``reasoning`` have an entry per round; they are empty where a method has none.
+    Pairs of values are (for A, for B); ``swapped``: the judge saw B first. Where both orders were
+    asked there are two rows with the same ``winner``: if they disagree they are ``flipped``, and it
+    is a tie. ``score_history`` to ``reasoning`` have an entry a round, where a method has them.
     """
 
     query_id: str
@@ -714,10 +689,9 @@ class Score:
 class GradedScore(Score):
     """A document's score from the grades of a panel.
 
-    ``score`` and ``std_error`` are the mean of the judges' grades and its standard error; or of
-    what the grade may be, given how each judge grades; ``comparisons`` counts grades. ``median``
-    may lie between two grades; ``disagreement`` is the mean difference of two judges' grades, NaN
-    with fewer than two; ``ambiguous``: it is too large for the grade to be trusted.
+    ``score`` and ``std_error`` are the mean of the judges' grades and its error, or of what
+    the grade may be, given how each judge grades. ``disagreement`` is the mean difference of two
+    judges' grades; ``ambiguous``: it is too large for the grade to be trusted.
     """
 
     grade: int
@@ -750,11 +724,10 @@ class CrownedScore(Score):
 class Rater:
     """A judge's way of grading, compared with its panel.
 
-    ``severity`` is how much more relevant than for the panel a document must be for the same
-    grade, in standard deviations of relevance; positive: harsher. ``spread`` is the standard
-    deviation of its error on the same scale, infinite for a judge that grades at random.
-    ``weight`` is its share of the panel's information, summing to 1; NaN for a person. Spread and
-    weight are NaN where too few judges agree to tell which of them errs.
+    ``severity`` is how much more relevant than for the panel a document must be for the same grade,
+    in standard deviations of relevance; ``spread`` is the standard deviation of its error on that
+    scale, infinite for a judge that grades at random; ``weight`` its share of the panel's
+    information, NaN for a person. NaN also where too few judges agree to tell which of them errs.
     """
 
     judge: str
@@ -787,11 +760,10 @@ class Share:
 class Consensus:
     """The agreement of people with a panel, by how far the panel's judges agree with each other.
 
-    ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of their grades,
-    and ``grades`` for documents, on the ``scale`` (``0-3``, ``>=2``; empty for pairs). ``level`` is
-    how far judges agree, or ``all``; ``share`` the share of all items that are of this level.
-    ``same`` is the share of the ``items`` on which people agree with the panel; ``tied`` counts the
-    pairs that people tie, which are left out. The interval is over queries.
+    ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of grades, and
+    ``grades`` for documents, on the ``scale``. ``level`` is how far judges agree, ``share`` of how
+    many items; ``same`` the share of the ``items`` on which people agree with the panel. ``tied``
+    counts the pairs that people tie, which are left out. The interval is over queries.
     """
 
     about: str
@@ -863,11 +835,10 @@ class Mean:
 class Comparison:
     """Two runs compared on the queries that both answered: how far A is above B, and p-values.
 
-    ``p`` is of a two-sided paired t-test; ``p_holm`` is corrected over the whole
-    table; ``p_better`` is the probability that A's mean over all queries of this kind is above
-    B's, given these; ``p_labels`` the share of draws of the labels in which it is so on these
-    queries, NaN where labels have no errors. ``family`` names the model families of judges
-    without which a significant difference is no longer significant; empty if there are none.
+    ``p`` is of a two-sided paired t-test, ``p_holm`` corrected over the table; ``p_better`` is
+    the probability that A's mean over all queries of this kind is above B's; ``p_labels`` the share
+    of draws of the labels in which it is so on these, NaN where labels have no errors. ``family``
+    names the families of judges without which a significant difference is none; "" for none.
     """
 
     run_a: str

@@ -60,7 +60,7 @@ BAD = {
     "bytes that are not UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
     "an endless number": (line([doc(n=0)]).replace(b'"n": 0', b'"n": 1e400'), "Invalid JSON"),
     "nested too deep": (DEEP, "Invalid JSON: .*depth"),
-    "too large a document": (line([doc(content="é" * 600_000)]), r"documents\[0\].content is 1,200,000 bytes"),
+    "too large a document": (line([doc(content="é" * 600_000)]), "content is 1,200,000 bytes"),
     "too long a line": (line([doc(content="x" * 5 * 2**20)]), "longer than 4,194,304 bytes"),
     "two things wrong": (line([doc(7), doc(8)]), r"\(and 1 more\)"),
     "a secret": (line([doc(7, content="a secret recipe")]), r"^(?!.*secret)"),
