@@ -103,14 +103,6 @@ def test_marks_and_blank_lines_are_no_lines(tmp_path, data, numbers):
     ]
 
 
-def test_separators_in_texts_part_no_lines(tmp_path):
-    text = "one\u2028two\u2029three\x85four\x0cfive"
-    raw = json.dumps({"query": query(), "documents": [doc(content=text)]}, ensure_ascii=False)
-    (good,) = read(tmp_path / "in.jsonl", raw.encode())
-    assert good.pool.documents[0].content == text
-    assert parse(line([])).pool == Pool("q1", "how do I reset it?", ())
-
-
 # Files
 
 
@@ -179,11 +171,6 @@ ZBENCH = (
     b'"documents": [{"id": "a", "content": "Hold it.", "metadata": {"n": 1}, "scores": {"m": 2}, '
     b'"score": 0.5}, {"id": "b", "content": "Drop it.", "metadata": {}}]}'
 )
-
-
-def test_pools_of_zbench_are_read():
-    documents = parse(ZBENCH).pool.documents
-    assert documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
 
 
 def test_scores_are_written_beside_what_the_line_held():

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.files.reading import refused, storage, tables
+from tests.files.reading import refused, tables
 from zelo_ray.records import Score
 
 ROWS = [tables.Rejected("in.jsonl", n, "why", f"text {n}") for n in range(95)]
@@ -51,13 +51,6 @@ def test_equal_rows_make_equal_files_however_split(tmp_path_factory, cuts):
     assert pq.read_table(whole / "rejected.parquet").to_pylist() == [asdict(row) for row in ROWS]
 
 
-def test_a_table_without_rows_has_its_columns(tmp_path):
-    write(tmp_path, [])
-    table = pq.read_table(tmp_path / "rejected.parquet")
-    assert (table.num_rows, table.schema.names) == (0, ["file", "line", "reason", "raw"])
-    assert (tmp_path / "lines.jsonl").read_bytes() == b""
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("where", ["local", "s3"])
 def test_an_exception_leaves_the_old_files(tmp_path, s3, where):
@@ -77,18 +70,6 @@ def test_no_file_is_seen_before_all_are_whole(tmp_path):
         results.add("rejected", tables.table_of(ROWS, tables.Rejected))
         assert all(name.endswith(".partial") for name in files(tmp_path))
     assert sorted(files(tmp_path)) == ["lines.jsonl", "rejected.parquet"]
-
-
-@pytest.mark.parametrize("where", ["local", "s3"])
-def test_a_small_file_replaces_the_old_one(tmp_path, s3, where):
-    out = str(tmp_path) if where == "local" else s3
-    storage.write_text(out, "report.html", "old and longer")
-    storage.write_text(out, "report.html", "näu")
-    storage.write_json(out, "run.json", {"ü": [1, float("nan")]})
-    found = files(out)
-    assert found["report.html"].decode() == "näu"
-    assert json.loads(found["run.json"]) == {"ü": [1, None]}
-    assert len(found) == 2
 
 
 IDS = st.sampled_from("abcd")

@@ -180,12 +180,10 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class AllJudgments:
-    """Judgments of several judges, and of people.
+    """Judgments of several judges, and of people, in the order of reading.
 
-    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; people's
-    judgments are in ``human`` and ``human_votes``, with the judge ``human``. A judge that was asked
-    repeatedly has several rows for a document, in the order of reading. Grades are from 0 to
-    ``levels`` - 1.
+    ``grades`` and ``human`` have the columns of ``GRADES``, from 0 to ``levels`` - 1, ``votes``
+    those of ``VOTES``; people's judgments are in ``human`` and ``human_votes``.
     """
 
     grades: pa.Table
