@@ -153,11 +153,3 @@ def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypat
     out, err = capsys.readouterr()
     assert out == ""
     assert [parsed_strictly(line)["event"] for line in err.splitlines()] == ["message"]
-
-
-def test_no_progress_leaves_messages(capsys):
-    with cli.Output(["annotate", "--progress", "none"]).watch() as watch:
-        watch.say("2 queries")
-        watch.budget(1.0, 0.0)
-        watch.show(tallies(), {"a": 10})
-    assert capsys.readouterr() == ("", "2 queries\n")

@@ -1,8 +1,6 @@
 """Plug-ins: by plain names of packages that are installed, and protocols of the user's files."""
 
-import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -14,7 +12,6 @@ from tests.builders import (
     ask,
     explained,
     lines_of,
-    options_of,
     pool_of,
     rows_of,
     send_away,
@@ -30,8 +27,6 @@ from zelo_ray.commands.compare.ways import make_ways
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.request_plans import RequestPlans
-from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.evaluation.measures import parse_measure
@@ -113,20 +108,6 @@ def test_a_protocol_has_its_options_and_stands_in_the_help(install, capsys):
     with pytest.raises(SystemExit):
         cli.main(["annotate", "--help", "--protocol", "thumbs"])
     assert "--tone TONE" in capsys.readouterr().out
-
-
-def test_nothing_is_kept_that_code_which_may_change_unseen_would_make_wrong(install, tmp_path):
-    install("fists", "protocols", {"fists": "PROTOCOL"}, "thumbs.py")
-    install("nails", "providers", {"nails": "PROVIDER"}, "overlap.py")
-    for protocol, judge, kept in (
-        ("zelo", "offline", True),
-        ("fists", "offline", False),
-        ("zelo", "nails", False),
-    ):
-        options = options_of(protocol=protocol, out=str(tmp_path))
-        assert RequestPlans(options)._in_use == (protocol == "zelo")
-        panel = build_panel((judge,), {}, {})
-        assert bool(RunFingerprint(options, panel, ())._made_of) == kept
 
 
 def test_a_provider_judges_by_its_plain_name(install):
@@ -263,13 +244,6 @@ def test_a_protocol_of_ones_own_is_told_truly(way, tmp_path, environ):
     assert status in (0, 3)
 
 
-def test_its_prompt_has_a_teams_words_between_markers():
-    options = options_of(protocol=THUMBS, instructions="A nurse can act on it.")
-    requests = next(load_protocol(THUMBS).rounds(POOLS[0], build_panel(PROVIDERS, {}, {}), options))
-    words = r"\[instructions (\w{12})\]\nA nurse can act on it\.\n\[end of instructions \1\]"
-    assert re.search(words, requests[0].with_codes("a salt").system)
-
-
 def test_what_is_mistyped_about_it_is_told(tmp_path):
     given = {"inputs": "x", "out": "o", "protocol": THUMBS}
     assert load_command("annotate", {**given, "tone": "harsh"}).tone == "harsh"
@@ -301,25 +275,6 @@ def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
     models = (*load_protocol(THUMBS).response_models, *load_protocol("zelo").response_models)
     names = [response_model_name(model) for model in (*models, order_of(3))]
     assert names == ["own_thumbs.Thumbing", "Preference", "LetterVote", "Grading", "Order:3"]
-
-
-def test_results_of_a_protocol_that_is_gone(tmp_path):
-    _, _, summary = judged("offline", tmp_path)
-    write_run(tmp_path, summary, cycles=None, protocol="gone_for_good:PROTOCOL")
-    assert "d1: score" in explained(tmp_path, "q0", "d1")
-    assert "thumb" not in explained(tmp_path, "q0", "d1")
-    assert "gone_for_good:PROTOCOL" in page_words(tmp_path)
-
-
-def test_another_protocol_on_the_same_place_removes_its_table(tmp_path):
-    panel, options, _ = judged("offline", tmp_path)
-    record = {"finished": False, "before": {"judgments": ["thumbs"]}}
-    (tmp_path / "run.json").write_text(json.dumps(record))
-    (tmp_path / "mine.parquet").write_bytes(b"mine")
-    graded = options_of(out=str(tmp_path), protocol="graded")
-    write_results([build_results(lines_of(POOLS), panel, graded, Ledger(options.out))], graded)
-    assert not (tmp_path / "thumbs.parquet").exists()
-    assert (tmp_path / "mine.parquet").exists()
 
 
 def test_it_runs_resumes_and_is_compared(tmp_path):

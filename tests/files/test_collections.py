@@ -183,20 +183,6 @@ def test_neither_place_nor_id_tells_the_positives(tmp_path):
     assert read_pools(tmp_path / "rows.jsonl") == pools
 
 
-def test_rows_of_mteb_that_are_empty_or_wrong(tmp_path):
-    silent = {"query": " ", "positive": ["p"], "negative": ["n"]}
-    rows = [silent, RERANKING[0] | {"negative": ["n", ""]}]
-    place = write_file(tmp_path / "rows.jsonl", rows)
-    found, notes = read_inputs(tmp_path, place)
-    assert [*ids_of(found)] == ["query2"]
-    assert len(read_qrels(place)) == 3
-    assert [note[-8:] for note in notes if "left out" in note] == ["(query1)", "(query2)"]
-    for change in ({"negative": None}, {"positive": "p"}, {"query": 7}, {"positive": [["p"]]}):
-        write_file(place, [*RERANKING, RERANKING[0] | change])
-        with refused(r"rows\.jsonl:3: needs a query, and lists"):
-            read_pools(place)
-
-
 # Data sets of ir_datasets, and what is public
 
 

@@ -157,7 +157,6 @@ ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
 TOPIC = "<top>\n<num> 7\n<title> a\n"
 SCORE = '{{"query": {{"id": "q3"}}, "documents": [{{"id": {}, "score": {}}}]}}\n'
-LIST = {"query": "what?", "documents": ["x"]}
 HTML = "<!DOCTYPE html><html><body><table><tr><td>q1</td></tr></table></body></html>"
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\n"
 BY_COLUMN = {name: {"0": 1, "1": 2} for name in ("query_id", "doc_id", "grade")}

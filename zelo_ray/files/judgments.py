@@ -336,13 +336,10 @@ def read_graded(place: str) -> pa.Table:
     if not has_grades(place):
         how = "give the --out of annotate --protocol graded"
         raise InputError(f"{place}: holds no grades of a panel: {how}")
-    names = {name: name for name in ("query_id", "doc_id", "grade", "std_error")}
-    rows = open_judgments(place).table({**names, "swapped": "ambiguous"})
-    rows.require(
-        {"query_id": "query_id", "doc_id": "doc_id", "grade": "grade", "swapped": "ambiguous"}
-    )
-    ambiguous = pa.field("ambiguous", pa.bool_())
-    return rows.table.rename_columns([*_QREL.names, "ambiguous"]).cast(_QREL.append(ambiguous))
+    names = ["query_id", "doc_id", "grade", "std_error", "ambiguous"]
+    table = parquet_table(open_judgments(place).place, names).select(names)
+    schema = _QREL.append(pa.field("ambiguous", pa.bool_()))
+    return table.rename_columns(schema.names).cast(schema)
 
 
 def has_logits(place: str) -> bool:

@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
-from zelo_ray.files.wording import is_utf8, not_utf8_message
+from zelo_ray.files.wording import describe_other_bytes
 from zelo_ray.names import describe_missing_library, did_you_mean
 
 PACKED_ENDINGS = (".gz", ".zst")
@@ -54,12 +54,6 @@ def file_stem(url: str) -> str:
     return name.rsplit(".", 1)[0] or name
 
 
-def storage_error(url: str, error: Exception) -> InputError:
-    """Return the error of a storage that cannot be reached, or whose library is missing."""
-    missing = describe_missing_library(url) if isinstance(error, ImportError) else ""
-    return InputError(f"{url}: {missing or f'cannot be reached ({format_error(error)})'}")
-
-
 @contextlib.contextmanager
 def reach(url: str) -> Iterator[tuple[Any, str]]:
     """Give the file system of a path or URL, and the path there; explain what goes wrong."""
@@ -68,7 +62,9 @@ def reach(url: str) -> Iterator[tuple[Any, str]]:
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise storage_error(url, error) from None
+        missing = describe_missing_library(url) if isinstance(error, ImportError) else ""
+        why = missing or f"cannot be reached ({format_error(error)})"
+        raise InputError(f"{url}: {why}") from None
 
 
 def exists(url: str) -> bool:
@@ -111,8 +107,8 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
 
 def name_urls(fs: Any, names: Sequence[str]) -> list[str]:
     """Return the paths or URLs of names that a file system gave; refuse what is not UTF-8."""
-    if odd := next((name for name in names if not is_utf8(name)), ""):
-        raise InputError(not_utf8_message(odd))
+    if message := next(filter(None, map(describe_other_bytes, names)), ""):
+        raise InputError(message)
     return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in names]
 
 
@@ -137,8 +133,8 @@ def open_unpacked(file: str) -> Iterator[Any]:
 @contextlib.contextmanager
 def open_for_reading(url: str) -> Iterator[Any]:
     """Open a file, unpacked; what is wrong with it is an `InputError`."""
-    if not is_utf8(url):
-        raise InputError(not_utf8_message(url))
+    if message := describe_other_bytes(url):
+        raise InputError(message)
     try:
         with open_unpacked(url) as stream:
             yield stream
