@@ -141,14 +141,6 @@ def fit(source: Any = None, *, out: Place | None = None, **options: Any) -> Resu
     Returns:
         ``scores``: query_id, doc_id, score and std_error (logits, centred on 0 in each query),
         comparisons, rank (from 1) and wins; ``record["unscored"]``: the queries without scores.
-
-    Example:
-        >>> votes = [
-        ...     {"query_id": "q1", "doc_id_a": "x", "doc_id_b": "y", "preference": -0.8},
-        ...     {"query_id": "q1", "doc_id_a": "y", "doc_id_b": "z", "preference": -1},
-        ... ]
-        >>> fit(votes).scores.to_pandas()[["doc_id", "score", "rank"]].round(2).values.tolist()
-        [['x', 1.32, 1], ['y', 0.0, 2], ['z', -1.32, 3]]
     """
     return call("fit", {"source": source, "out": out, **options})
 
@@ -232,16 +224,6 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
     Returns:
         ``figures`` (coefficients and habits of judges, with 95% intervals) and the other tables of
         the command; of two runs of the same judges what ``changed``.
-
-    Example:
-        >>> rows = [
-        ...     {"query_id": f"q{n % 6}", "doc_id": f"d{n}", "judge": judge, "grade": n * step % 4}
-        ...     for n in range(24)
-        ...     for judge, step in (("anna", 1), ("ben", 5))
-        ... ]
-        >>> result = agree(rows, coefficients=["agreement"], progress=None)
-        >>> float(result.figures.to_pandas().value[0])
-        1.0
     """
     return call("agree", {"sources": sources, "human": human, **options})
 

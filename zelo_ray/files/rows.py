@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -186,26 +186,19 @@ class _File:
     """The content of a file in blocks of whole lines, of which the first is kept."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        self._blocks: Iterator[bytes] | None = read_blocks(url)
-        self._next, self.head, self.is_whole = list[bytes](), b"", True
+        self.url, self.head, self.is_whole = url, b"", False
         try:
-            self.head = next(self._blocks, b"")
-            is_long = len(self.head) >= storage.BLOCK_BYTES
-            self._next = [*islice(self._blocks, 1)] if is_long else []
-            self.is_whole = not self._next
+            blocks = read_blocks(url)
+            self.head = next(blocks, b"")
+            self.is_whole = len(self.head) < storage.BLOCK_BYTES or not next(blocks, b"")
         except UnreadableFile:
             if not is_jsonl(url):  # of which the lines before the damage may be read
                 raise
-            self._blocks, self.head, self.is_whole = None, b"", False
+            self.head = b""
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield all blocks; read the file again only if it is larger than one, the second time."""
-        if self.is_whole:
-            return iter([self.head])
-        blocks, following = self._blocks, self._next
-        self._blocks, self._next = None, []
-        return read_blocks(self.url) if blocks is None else chain([self.head], following, blocks)
+        """Yield all blocks; a file that is larger than one is read again."""
+        return iter([self.head]) if self.is_whole else read_blocks(self.url)
 
     def read(self) -> bytes:
         return b"".join(self.blocks())
