@@ -3,7 +3,6 @@
 The name of a file is a hash of its content: the same call writes the same file.
 """
 
-import contextlib
 import hashlib
 import inspect
 import json
@@ -111,12 +110,8 @@ def _frame_file(frame: Any) -> tuple[str, bytes]:
     """Return the file of a frame of pandas; the named levels of an index are columns."""
     levels = [level for level in frame.index.names if level and level not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
-    columns = enumerate(frame.dtypes)
-    objects = (frame.iloc[:, n].dropna() for n, dtype in columns if dtype.kind == "O")
-    # Arrow would give all objects of a column the same fields.
-    if not any(isinstance(next(iter(cells), None), Mapping | list) for cells in objects):
-        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
-            return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
+    if not any(dtype == object for dtype in frame.dtypes):  # which may be anything
+        return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
     return _lines(frame.astype(object).where(frame.notna(), None).to_dict("records"))
 
 

@@ -173,8 +173,6 @@ def test_a_run_needs_its_texts(folder):
         with refused(f"add --{flag}"):
             read_inputs(folder, place)
         assert ids_of(read_run(folder, run="rows.csv")[0]) == ids_of(POOLS)
-    with refused("are --corpus and --queries swapped"):
-        read_run(folder, "queries.tsv", "corpus.jsonl")
     write_file(folder / "other.jsonl", [{"_id": "doc-0", "text": "a"}])
     with refused(r"has 'd0', .*other.jsonl has 'doc-0'"):
         read_run(folder, "other.jsonl")

@@ -241,7 +241,7 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a preference of 7": ("far.csv", "votes", f"{BATTLES},preference\nq1,a,b,7\n", ":2: .*7"),
     "no head": ("headless.csv", "pools", "how to,tweezers\nhow to,the clock\n", "--columns"),
     "unknown lines": ("rows.jsonl", "pools", '{"foo": 1}\n', "columns foo"),
-    "a corpus": ("corpus.jsonl", "pools", '{"_id": "d1", "text": "a"}\n', "no candidates"),
+    "a corpus": ("corpus.jsonl", "pools", '{"_id": "d1", "text": "a"}\n', "--columns"),
     "two texts": ("two.csv", "pools", "query,text,body\nq,a,b\n", "'text' and 'body'"),
     "a query twice": ("two.csv", "pools", "query_id,query,text\nq,a,b\nq,z,c\n", ":3: query 'q'"),
     "a document twice": ("two.csv", "pools", "query,doc_id,text\nq,d,b\nq,d,c\n", ":3: .*'d'"),

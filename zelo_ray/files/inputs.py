@@ -333,26 +333,12 @@ def _pools_with_texts(
             yield from pools_of_conversations(sources, notes, options.shown.query)
         case "table":
             for source in sources:
-                _refuse_unknown_table(source)
+                if not _form(source):
+                    source.refuse("pools", _INPUTS)
             texts = _texts_of_rows(sources[0], options)
             yield from pools_of_rows(sources, notes, options.shown, texts)
         case _:
             sources[0].refuse("pools", _INPUTS)
-
-
-def _refuse_unknown_table(source: Source) -> None:
-    if _form(source):
-        return
-    if source.has("content"):
-        how = "a corpus alone names no candidates: give a run, with --corpus and --queries"
-        source.refuse("query beside its texts", how)
-    if source.has("query") or source.has("query_id"):
-        first = {n: v for n, v in source.first.items() if isinstance(v, str)}
-        known = source.roles("query", "query_id").values()
-        free = sorted((n for n in first if n not in known), key=lambda n: -len(first[n]))
-        which = f"name the column of documents: --columns content={free[0]}" if free else ""
-        source.refuse("documents beside its queries", which)
-    source.refuse("pools", _INPUTS)
 
 
 def _refuse_lacking(source: Source, options: InputOptions, *parts: str) -> None:
@@ -417,9 +403,7 @@ def _filled(
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
     queries = _read_index("queries", options)
     if queries.keys().isdisjoint(candidates):
-        error = _unmatched(place, candidates, queries_place, queries)
-        swapped = not queries.keys().isdisjoint(wanted)
-        raise InputError(f"{error}{'; are --corpus and --queries swapped?' if swapped else ''}")
+        raise _unmatched(place, candidates, queries_place, queries)
     notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
     texts = _read_index("corpus", options, wanted)
     if not texts:
