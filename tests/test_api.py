@@ -118,7 +118,7 @@ def test_scores_metadata_and_odd_values_come_along(tmp_path):
 
 FRAME = pd.DataFrame(ROWS)
 NO_INPUTS = (
-    (FRAME.drop(columns="content"), "texts of documents"),
+    (FRAME.drop(columns="content"), "holds no pools"),
     (FRAME.assign(doc_id=[None] + ["d"] * 17), "doc_id"),
     (FRAME.assign(query_id=[0.5] * 18), "query_id"),
     (FRAME.query_id, "cannot be a Series"),

@@ -110,7 +110,7 @@ def _frame_file(frame: Any) -> tuple[str, bytes]:
     """Return the file of a frame of pandas; the named levels of an index are columns."""
     levels = [level for level in frame.index.names if level and level not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
-    if not any(dtype == object for dtype in frame.dtypes):  # which may be anything
+    if "object" not in map(str, frame.dtypes):  # whose cells may be anything
         return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
     return _lines(frame.astype(object).where(frame.notna(), None).to_dict("records"))
 

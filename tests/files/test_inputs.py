@@ -167,12 +167,12 @@ def read_run(folder, corpus="corpus.jsonl", queries="queries.tsv", run="mine.run
 
 def test_a_run_needs_its_texts(folder):
     assert ids_of(read_run(folder)[0]) == ids_of(POOLS)
-    for lacking, flag in (("passage", "corpus"), ("question", "queries")):
+    with refused("add --corpus and --queries"):
+        read_inputs(folder, folder / "mine.run")
+    for lacking in ("passage", "question"):
         rows = [{name: value for name, value in row.items() if name != lacking} for row in ROWS]
-        place = write_file(folder / "rows.csv", rows)
-        with refused(f"add --{flag}"):
-            read_inputs(folder, place)
-        assert ids_of(read_run(folder, run="rows.csv")[0]) == ids_of(POOLS)
+        with refused("rows.csv: holds no pools"):
+            read_inputs(folder, write_file(folder / "rows.csv", rows))
     write_file(folder / "other.jsonl", [{"_id": "doc-0", "text": "a"}])
     with refused(r"has 'd0', .*other.jsonl has 'doc-0'"):
         read_run(folder, "other.jsonl")
@@ -343,7 +343,7 @@ def test_named_files_are_read_or_refused(tmp_path):
     files = {"a.jsonl": POOLS, "qrels.txt": QRELS, "in/b.csv": "x,y\n1,2\n", "docs/notes.md": "x"}
     write_folder(tmp_path, files | {"b.csv": ROWS[3:], "c.parquet": LISTS[:1]})
     for names, says in (
-        ("a.jsonl qrels.txt", r"qrels\.txt is a file of TREC's qrels, without the texts"),
+        ("a.jsonl qrels.txt", r"qrels\.txt is a file of TREC's qrels, without its texts"),
         ("b.csv qrels.txt", r"b.csv is a table .* and .*qrels.txt is a file of TREC"),
         ("a.jsonl in/b.csv", r"b\.csv: holds no pools"),
         ("in", r"b\.csv: holds no pools"),

@@ -6,7 +6,7 @@ import os
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
@@ -79,6 +79,7 @@ _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
 _OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
 _RANKED = {"trec run": "run", "trec qrels": "qrels"}
+_TEXTS = ("corpus", "queries")
 _PUBLIC = (DATASET, "hf://")
 _NOTE_PUBLIC = (
     "{} is named or laid out as public collections are: models may have read it, with its labels"
@@ -139,10 +140,9 @@ def resolve_inputs(
     for number, line in enumerate(found.notes):
         say(f"{line}; pools written to {made}" if keep and made and not number else line)
     update: dict[str, Any] = {name: found.places}
-    texts = ("corpus", "queries")
     if made:
-        update |= dict.fromkeys(texts)
-    elif unused := [f"--{option}" for option in texts if getattr(options, option)]:
+        update |= dict.fromkeys(_TEXTS)
+    elif unused := [f"--{option}" for option in _TEXTS if getattr(options, option)]:
         say(f"not used, since the input holds its texts: {', '.join(unused)}")
     return options.model_copy(update=update), [*found.notes[bool(made) :]]
 
@@ -280,17 +280,15 @@ def _form(source: Source) -> str:
     """Return the kind of a source; run and qrels also of tables, whose others are rows or ""."""
     if source.kind != "table":
         return _RANKED.get(source.kind, source.kind)
-    has_query = source.has("query") or source.has("query_id")
-    if source.has("content") and has_query:
+    if source.has("content", "query"):
         return "rows"
-    if not (source.has("doc_id") and has_query):
+    if not source.has("query_id", "doc_id"):
         return ""
     if {*BEIR_QRELS} <= {*source.names}:
         return "qrels"
-    is_ranked = source.has("score") or (source.has("rank") and not source.has("grade"))
-    if source.has("query_id") and is_ranked:
+    if source.has("score") or (source.has("rank") and not source.has("grade")):
         return "run"
-    return "qrels" if source.has("query_id", "grade") else "rows"
+    return "qrels" if source.has("grade") else ""
 
 
 def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
@@ -306,7 +304,9 @@ def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -
             raise InputError(f"{folders[1].place}: one collection at a time, where there is a run")
         texts = folders[0].place if folders else None
         options = replace(options, corpus=options.corpus or texts, queries=options.queries or texts)
-        _refuse_lacking(ranked[0], options, "corpus", "queries")
+        if lacking := [f"--{part}" for part in _TEXTS if not getattr(options, part)]:
+            what = f"{ranked[0].place} is {ranked[0].summary}, without its texts"
+            raise OptionError(f"{what}: add {' and '.join(lacking)} (docs/inputs.md)")
         return _pools_of_ranked(ranked, options, notes)
     if folders:
         return chain.from_iterable(_pools_of_folder(f, options, notes) for f in folders)
@@ -335,35 +335,9 @@ def _pools_with_texts(
             for source in sources:
                 if not _form(source):
                     source.refuse("pools", _INPUTS)
-            texts = _texts_of_rows(sources[0], options)
-            yield from pools_of_rows(sources, notes, options.shown, texts)
+            yield from pools_of_rows(sources, notes, options.shown)
         case _:
             sources[0].refuse("pools", _INPUTS)
-
-
-def _refuse_lacking(source: Source, options: InputOptions, *parts: str) -> None:
-    if lacking := [part for part in parts if not getattr(options, part)]:
-        what = " and ".join("documents" if part == "corpus" else part for part in lacking)
-        how = f"add {' and '.join(f'--{part}' for part in lacking)} (docs/inputs.md)"
-        raise OptionError(f"{source.place} is {source.summary}, without the texts of {what}: {how}")
-
-
-def _texts_of_rows(first: Source, options: InputOptions) -> Texts:
-    """Read the texts that rows with ids lack."""
-    lacking = {"corpus": not first.has("content"), "queries": not first.has("query")}
-    _refuse_lacking(first, options, *(part for part, is_lacking in lacking.items() if is_lacking))
-    found: dict[str, Mapping[str, Document]] = {}
-    shows_queries = bool(options.queries and options.shown.query and first.has("query_id"))
-    if lacking["corpus"]:
-        found["corpus"] = _read_index("corpus", options)
-    if lacking["queries"] or shows_queries:
-        found["queries"] = _read_index("queries", options)
-    for part, role in (("corpus", "doc_id"), ("queries", "query_id")):
-        if lacking[part] and found[part]:
-            ids = {*first.table(first.roles(role))[role].to_pylist()} - {None}
-            if ids and found[part].keys().isdisjoint(ids):
-                raise _unmatched(first.place, ids, str(getattr(options, part)), found[part])
-    return Texts(**found)
 
 
 def _read_index(

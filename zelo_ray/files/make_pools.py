@@ -251,9 +251,7 @@ def _grade_of(item: Row, columns: Mapping[str, str]) -> dict[str, Any]:
 # --- rows with one document -----------------------------------------------------------------------
 
 
-def pools_of_rows(
-    sources: Sequence[Source], notes: Notes, show: Shown, texts: Texts
-) -> Iterator[PoolRow]:
+def pools_of_rows(sources: Sequence[Source], notes: Notes, show: Shown) -> Iterator[PoolRow]:
     """Yield the pools of tables with one document in a row, as queries first appear.
 
     Rows of one query need not stand together.
@@ -277,7 +275,7 @@ def pools_of_rows(
         for row in rows if every.has("metadata") else ():
             row["metadata"] = json.loads(row["metadata"] or "{}")
         places = map(every.where, order[start:end].tolist())
-        yield from make_pool([*zip(places, rows, strict=True)], notes, texts)
+        yield from make_pool([*zip(places, rows, strict=True)], notes, Texts())
         start = end
 
 
