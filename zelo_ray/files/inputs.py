@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeVar
 
 import fsspec
 import pyarrow.compute as pc
-from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.candidates import (
@@ -60,7 +59,6 @@ from zelo_ray.files.storage import (
     is_jsonl,
     list_directory,
     name_urls,
-    reach,
     unpacked_name,
 )
 from zelo_ray.files.wording import counted, escape_bytes
@@ -228,28 +226,17 @@ def note_public(places: Iterable[str]) -> list[str]:
 def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
     """List the collections and the files that places name, each once."""
     places: dict[str, None] = {}
-    for pattern in patterns:
-        for place in _expand(pattern):
-            is_folder = place.startswith(DATASET) or list_directory(place) is not None
-            source = open_source(place) if is_folder else None
-            if source is None:
-                found = find_shards([place], out)
-            elif source.kind in ("collection", "labels"):
-                found = [place]
-            else:
-                found = _files_of_folder(source, out, notes)
-            places |= dict.fromkeys(found)
+    for place in patterns:
+        is_folder = place.startswith(DATASET) or list_directory(place) is not None
+        source = open_source(place) if is_folder else None
+        if source is None:
+            found = find_shards([place], out)
+        elif source.kind in ("collection", "labels"):
+            found = [place]
+        else:
+            found = _files_of_folder(source, out, notes)
+        places |= dict.fromkeys(found)
     return [*places]
-
-
-def _expand(pattern: str) -> list[str]:
-    """Return the pattern, or what it matches if it is a glob that matches directories."""
-    if pattern.startswith(DATASET):
-        return [pattern]
-    with reach(pattern) as (fs, path):
-        matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
-        has_folders = any(info["type"] == "directory" for info in matched.values())
-        return name_urls(fs, [*matched]) if has_folders else [pattern]
 
 
 def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
