@@ -1,10 +1,8 @@
 """Find the pools in what a user names: JSON lines of pools as they are, the rest converted."""
 
 import contextlib
-import hashlib
 import os
 import re
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,7 +48,6 @@ from zelo_ray.files.pools import (
     pool_lines,
     to_line,
     valid_pool,
-    write_lines,
 )
 from zelo_ray.files.rows import BEIR_QRELS, DATASET, Source, open_source
 from zelo_ray.files.schema import Columns, split_columns
@@ -60,6 +57,7 @@ from zelo_ray.files.storage import (
     list_directory,
     name_urls,
     unpacked_name,
+    write_by_content,
 )
 from zelo_ray.files.wording import counted, escape_bytes
 from zelo_ray.options import AskingOptions
@@ -68,8 +66,6 @@ from zelo_ray.records import Document, Pool
 _NO_LIMITS = LineLimits(2**40, 2**40, 2**40)
 DEPTH = 100
 """How many documents of each query a run gives as candidates."""
-FOLDER = "input"
-"""The folder of an output that holds converted pools."""
 _LINES = (".jsonl", ".ndjson")
 _TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".json")
 _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
@@ -175,7 +171,8 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
             fields.add(query if isinstance(query, dict) else {})
             yield to_line(pool)
 
-    made = _store(out, lines())
+    place = out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
+    made = write_by_content(place, "pools", ".jsonl", (line + b"\n" for line in lines()))
     if not counts["documents"]:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
     fields.check(places[0])
@@ -391,24 +388,3 @@ def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Ite
         judged = f"the judged documents (median {middle:g} a query, all relevant)"
         notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
     return _filled(candidates, options, place, notes)
-
-
-def _store(out: str, lines: Iterable[bytes]) -> str:
-    """Write lines of pools below an output, under a name that follows from them.
-
-    So a run that finds the same input asks the same.
-    """
-    place = out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
-    folder, digest = f"{place.rstrip('/')}/{FOLDER}", hashlib.sha256()
-
-    def hashed() -> Iterator[bytes]:
-        for line in lines:
-            digest.update(line + b"\n")
-            yield line
-
-    draft = f"{folder}/.pools-{uuid.uuid4().hex}.jsonl"
-    write_lines(draft, hashed())
-    name = f"{folder}/pools-{digest.hexdigest()[:12]}.jsonl"
-    fs, path = fsspec.url_to_fs(draft)
-    fs.mv(path, fsspec.url_to_fs(name)[1])
-    return name

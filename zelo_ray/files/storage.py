@@ -2,10 +2,12 @@
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import math
 import os
+import re
 import stat
 import tempfile
 import uuid
@@ -30,6 +32,8 @@ _BUFFER_BYTES = 2**16
 _LONGEST_LINE = 2**30
 BLOCK_BYTES = 2**23
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
+INPUT_FOLDER = "input"
+"""The folder of an output that holds what was converted, or was in memory."""
 PARTIAL = ".partial"
 """The ending of a file that is being written."""
 
@@ -228,6 +232,27 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
                 fs.put_file(str(draft), path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_by_content(out: str, name: str, ending: str, pieces: Iterable[bytes]) -> str:
+    """Write a file below ``input`` of an output, under a name that follows from its content.
+
+    So a run that is given the same asks the same. A file that is there already stays as it is.
+    """
+    folder, digest = f"{out.rstrip('/')}/{INPUT_FOLDER}", hashlib.sha256()
+    draft = f"{folder}/.{uuid.uuid4().hex}{ending}"
+    with open_for_writing(draft) as file:
+        for piece in pieces:
+            digest.update(piece)
+            file.write(piece)
+    name = re.sub(r"[^\w.-]+", "_", name)
+    place = f"{folder}/{name}-{digest.hexdigest()[:12]}{ending}"
+    (fs, old), new = fsspec.url_to_fs(draft), fsspec.url_to_fs(place)[1]
+    if fs.exists(new) and fs.size(new) == fs.size(old):
+        fs.rm_file(old)
+    else:
+        fs.mv(old, new)
+    return place
 
 
 def remove_file(url: str) -> None:
