@@ -4,7 +4,6 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the keywor
 Flags and keywords override the file; nothing else sets an option.
 """
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,13 +123,10 @@ def read_text(place: str) -> str:
 
 def read_text_or_literal(place: str) -> str:
     """Return the text of a file or URL, or the argument itself if it names neither."""
-    if "\n" in place or not (_A_FILE.fullmatch(place) or _is_there(place)):
-        return place
-    return read_text(place)
+    import fsspec  # noqa: PLC0415 - see check_url
 
-
-def _is_there(place: str) -> bool:
-    return os.path.exists(place)  # noqa: PTH110 - False of a text too long for a name
+    is_file = _A_FILE.fullmatch(place) or fsspec.filesystem("file").exists(place)
+    return read_text(place) if place and is_file and "\n" not in place else place
 
 
 def _read_words(place: str) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.files.make_pools import Texts, category_codes, make_pool
+from zelo_ray.files.make_pools import Texts, make_pool
 from zelo_ray.files.pools import Notes, PoolRow
-from zelo_ray.files.tables import iter_rows
+from zelo_ray.files.tables import category_codes, iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Document
 

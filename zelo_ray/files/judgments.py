@@ -14,7 +14,6 @@ from zelo_ray.errors import InputError
 from zelo_ray.files.collections import find_part, has_part, load_dataset
 from zelo_ray.files.make_pools import (
     Shown,
-    category_codes,
     has_visible_text,
     rows_of_list,
     rows_of_mteb,
@@ -32,7 +31,7 @@ from zelo_ray.files.rows import (
 from zelo_ray.files.run_record import refuse_unfinished
 from zelo_ray.files.schema import role_of, to_number
 from zelo_ray.files.storage import file_stem, list_directory
-from zelo_ray.files.tables import parquet_table, schema_of
+from zelo_ray.files.tables import category_codes, parquet_table, schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
 from zelo_ray.names import split_name
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score

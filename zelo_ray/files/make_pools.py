@@ -14,13 +14,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
+from zelo_ray.files.tables import category_codes
 from zelo_ray.files.wording import text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
@@ -277,12 +277,6 @@ def pools_of_rows(sources: Sequence[Source], notes: Notes, show: Shown) -> Itera
         places = map(every.where, order[start:end].tolist())
         yield from make_pool([*zip(places, rows, strict=True)], notes, Texts())
         start = end
-
-
-def category_codes(column: pa.ChunkedArray) -> Any:
-    """Map each text of a column to a number: 0, 1, 2 ... as they first appear, [rows] int64."""
-    chunks = column.dictionary_encode().chunks
-    return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
 
 
 def pools_of_conversations(

@@ -263,13 +263,10 @@ def undivided(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def query_starts(table: pa.Table) -> np.ndarray:
     """Return the rows of a table where another query begins, with the first row."""
-    codes = codes_of(table["query_id"])[0]
-    return np.flatnonzero(np.diff(codes, prepend=-1))
+    return np.flatnonzero(np.diff(category_codes(table["query_id"]), prepend=-1))
 
 
-def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return a column of texts as codes of its distinct values, and these values."""
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+def category_codes(column: pa.ChunkedArray) -> Any:
+    """Map each text of a column to a number: 0, 1, 2 ... as they first appear, [rows] int64."""
+    chunks = column.dictionary_encode().chunks
+    return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
