@@ -23,9 +23,9 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.scale import write_pools
-from zelo_ray.engine.replies import check_answer
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger, read_rows, update_index
+from zelo_ray.engine.replies import check_answer
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.sweeps import ResultsBuilder
 from zelo_ray.engine.write_results import write_results

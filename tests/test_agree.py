@@ -12,8 +12,6 @@ import pytest
 
 from tests.builders import agreement_of, write_lines, write_qrels
 from tests.labelling import sample
-from zelo_ray import agree
-from zelo_ray.command_options import parse_scales
 from zelo_ray.commands.agree.measure import FLIPS, PAIR_SCALES, POSITION
 from zelo_ray.commands.agree.report import build_report
 from zelo_ray.commands.compare.items import read_people
@@ -28,7 +26,7 @@ from zelo_ray.evaluation.agreement import (
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.records import Contest, Verdict
+from zelo_ray.records import Contest, GradedScore, Verdict
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results
 
@@ -156,50 +154,54 @@ def test_who_judged_nothing_in_common_is_missing(tmp_path):
         assert any(value == value for key, value in values.items() if key[1] == "a")
 
 
-# Scales of judges
+def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
+    scores = [
+        GradedScore(f"q{i % 6}", f"d{i}", 1.5, 0.3, 2, 1, i * 7 % 4, 1.5, 1, 0.5, False)
+        for i in range(60)
+    ]
+    pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
+    found = [
+        figures(agreement_of(*more, *three))
+        for more in ([], [f"panel={tmp_path / 'scores.parquet'}"])
+    ]
+    before, after = found
+    assert {key: after[key] for key in before} == before
+    assert {("human", "panel", "0-3", "kappa"), ("others", "panel", "", "leniency")} <= {*after}
+
+
+def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
+    poor, good, *_ = three
+    for status, words in (
+        (2, [good, "--levels", "1"]),
+        (2, [good, "--thresholds", "4"]),
+        (2, [good, "--coefficients", "kapa"]),
+        (2, [good, "--human", "nowhere://x"]),
+        (2, [good, "--people", "expert*"]),
+        (1, [good]),
+        (2, [tmp_path, "--out", f"{tmp_path}/"]),
+    ):
+        found, lines = say(*words)
+        assert found == status, words
+        assert len(lines) == 1 or status == 3
+    out = tmp_path / "other"
+    out.mkdir()
+    (out / "run.json").write_text("{}")
+    assert say(poor, good, "--out", out)[0] == 2
+    assert [path.name for path in out.iterdir()] == ["run.json"], "results of others are left alone"
+
+
+def test_a_judges_name_does_not_steer_the_terminal(say, three):
+    name = "\x1b[31mred\u202e"
+    _, lines = say(f"{name}={three[1]}", *three[2:])
+    assert any(line.startswith(r"\x1b[31mred\u202e ") for line in lines)
+    assert not any(set(line) & {"\x1b", "\u202e"} for line in lines)
+
+
+# Judges that vote, and differences
 
 
 def grade(query_id, doc_id, judge, value):
     return {"query_id": query_id, "doc_id": doc_id, "judge": judge, "grade": value}
-
-
-def test_judges_meet_on_the_common_scale(tmp_path):
-    """A judge with people's grades on 1 to 4, and a noisy one on 0 to 5; from Python, too."""
-    rng, human, judges = np.random.default_rng(0), [], []
-    for n, truth in enumerate(rng.integers(0, 4, 96).tolist()):
-        ids, noisy = (f"q{n % 12}", f"d{n}"), round(truth * 5 / 3 + rng.normal())
-        human.append(grade(*ids, "ann", truth))
-        judges.append(grade(*ids, "x:shifted", truth + 1))
-        judges.append(grade(*ids, "wide", min(max(noisy, 0), 5)))
-    path, human = (
-        str(write_lines(tmp_path / f"{name}.jsonl", rows))
-        for name, rows in (("judges", judges), ("human", human))
-    )
-    for results in (
-        agreement_of(path, "--human", human, "--scale", "x:shifted=1-4", "wide=0-5"),
-        agree(path, human=human, scale={"x:shifted": "1-4", "wide": "0-5"}),
-    ):
-        found = figures(results)
-        assert found["human", "x:shifted", "0-3", "kappa"] == 1
-        assert 0.3 < found["human", "wide", "0-3", "kappa"] < 1
-    narrow = parse_scales(("wide=0-2", "x:shifted=1-4"))
-    with pytest.raises(
-        InputError, match=r"judges.jsonl:\d+: the grade \d of wide is not in 0 to 2"
-    ):
-        read_all_judgments([path], scales=narrow)
-    assert max(read_all_judgments([path], scales=narrow, clip=True).grades["grade"].to_pylist()) < 4
-    with pytest.raises(InputError, match="wise"):
-        read_all_judgments([path], clip=True, scales=parse_scales(("wise=0-5",)))
-    for rows, where in (
-        ([{"query_id": "q", "doc_id": "d", "grade": 1.5}], ":1: the grade 1.5"),
-        ([{"query_id": "q", "doc_id": "d", "grade": grade} for grade in (1, 3)], ":2: .* twice"),
-    ):
-        other = write_lines(tmp_path / "other.jsonl", rows)
-        with pytest.raises(InputError, match=f"other.jsonl{where}"):
-            read_all_judgments([f"j={other}"], scales=parse_scales(("j=1-4",)))
-
-
-# Judges that vote, and differences
 
 
 def of_coefficient(name, one, other, levels):

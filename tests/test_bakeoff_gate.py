@@ -13,7 +13,6 @@ from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
 from zelo_ray.options import load_options
-from zelo_ray.evaluation.gate import decide_gate, limits
 
 OPTIONS = {"measure": "m", "confidence": 0.95}
 
@@ -102,6 +101,8 @@ def test_the_gate_takes_limits():
     given = {"truth": "t", "out": "o", "baseline": "b", "confidence": 0.5}
     with pytest.raises(OptionError, match="confidence"):
         load_options(BakeoffOptions, given)
+
+
 def test_the_level_at_the_margin():
     rng = np.random.default_rng(1)
     found = [one(rng.normal(-0.02, 0.1, 40), 0.02).verdict for _ in range(2000)]

@@ -48,14 +48,14 @@ def test_the_strict_reading_of_a_weak_answer():
     for changed, why in (
         ({}, ""),
         ({"explanation": ""}, ""),
-        ({"clarity": [21, 9]}, "clarity[0]: must be at most 20"),
-        ({"clarity": [9, 0]}, "clarity[1]: must be at least 1"),
-        ({"depth": [8.5, 9]}, "depth[0]: must be a whole number"),
-        ({"depth": ["eight", 9]}, "depth[0]: must be a whole number"),
+        ({"clarity": [21, 9]}, "clarity[0]: must be less than or equal to 20"),
+        ({"clarity": [9, 0]}, "clarity[1]: must be greater than or equal to 1"),
+        ({"depth": [8.5, 9]}, "depth[0]: must be a valid integer"),
+        ({"depth": ["eight", 9]}, "depth[0]: must be a valid integer"),
         ({"logic": [9]}, "logic: must have at least 2"),
         ({"logic": [9, 9, 9]}, "logic: must have at most 2"),
-        ({"logic": 9}, "logic: must be a list"),
-        ({"rebuttal": None}, "rebuttal: must be a list"),
+        ({"logic": 9}, "logic: must be a valid"),
+        ({"rebuttal": None}, "rebuttal: must be a valid"),
         ({"final": [63, 63]}, "final: is unknown"),
     ):
         found = read_response(ListedScores, json.dumps({**json.loads(EVEN), **changed}))

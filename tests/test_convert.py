@@ -104,7 +104,7 @@ REFUSED = {
     "pool": "convert pool needs FROM",
     "pool --corpus c --queries q": "convert pool needs FROM",
     f"pool {TEXTS} --runs odd.run": "no id of .*odd.run is in docs.jsonl: .* has 'nowhere'",
-    f"pool {TEXTS} --runs one.run --depth 0": "depth: .*at least 1",
+    f"pool {TEXTS} --runs one.run --depth 0": "depth: .*equal to 1",
     f"{UNJUDGED} out": r"have no text \(c, d\): give --corpus",
     f"{UNJUDGED} a.qrels --corpus docs.jsonl": r"no pool, .* 'q1': give --p",
     "beir a.qrels": "holds no texts",

@@ -1,18 +1,19 @@
 """Encoders on this machine: tiny models, made here from nothing and saved to disk."""
 
 import asyncio
+import json
 import os
 import warnings
 
 import numpy as np
 import pytest
 
-from tests.builders import Shelf, ask
+from tests.builders import Shelf, ask, request_of
 from tests.fakes.rerank import rank
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, load_protocol
-from zelo_ray.providers import Settings, load_provider
+from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import build_rankers, local
 

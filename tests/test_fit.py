@@ -138,6 +138,8 @@ def test_items_that_never_met_have_no_scores():
     rows = [{"a": "x", "b": "y", "win": 1}, {"a": "z", "b": "w", "win": 1}]
     with pytest.raises(InputError, match="2 parts that never met: w, z; x, y"):
         scores_of(rows)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_it(seed):
     """A prior a hundred times wider must not move scores that are finite, and moves others."""
@@ -203,9 +205,3 @@ def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():
     assert shared == by_item(scores_of(thrice[:1]))
     others = [{"a": "x", "b": "y", "preference": -1, "judge": j} for j in "abc"]
     assert by_item(scores_of(others))["x"][0] > shared["x"][0]
-
-
-def test_a_fit_that_does_not_converge_raises(monkeypatch):
-    monkeypatch.setattr(bradley_terry, "MAX_STEPS", 1)
-    with pytest.raises(ArithmeticError, match="did not converge in 1 steps"):
-        scores_of(baseball())

@@ -129,6 +129,8 @@ def test_a_row_that_reads_in_two_ways_is_refused_where_columns_are_named():
     assert scores_of(rows).to_pandas().doc_id.tolist() == ["5", "6", "7", "8", "9"]
     with pytest.raises(InputError, match=r":5: .* may be a column"):
         scores_of([*rows, {"a": "2", "b": "1", "winner": "1"}])
+
+
 PLAIN = ("-1.5", "+3", "-.5e-3", "'x", "a=b", "x")
 
 

@@ -123,3 +123,11 @@ def test_no_progress_leaves_messages(capsys):
         watch.budget(1.0, 0.0)
         watch.show(tallies(), {"a": 10})
     assert capsys.readouterr() == ("", "2 queries\n")
+
+
+def test_each_line_of_the_standard_error_is_an_event(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["explain", "nowhere", "--progress", "json"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [parsed_strictly(line)["event"] for line in err.splitlines()] == ["message"]

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import shutil
 import subprocess
 import sys
 from importlib.machinery import PathFinder
@@ -101,25 +100,6 @@ ON_RAY = (*WORDS, "--executor", "ray")
 def test_the_command_and_its_actors_import_libraries_alone(folder, words):
     (folder / "zelo_ray.py").write_text(_LOUD.format(folder=str(folder)))
     run([_COMMAND, *words], folder, environment())
-
-
-@pytest.mark.ray
-def test_a_path_with_an_empty_entry_leads_no_worker_to_them(folder):
-    for name in imported_at_start():  # Python itself would import those first
-        (folder / f"{name}.py").unlink(missing_ok=True)
-    run([_COMMAND, *ON_RAY], folder, environment(PYTHONPATH=f":{crash.ROOT}"))
-
-
-@pytest.mark.nightly
-@pytest.mark.ray
-def test_a_job_script_imports_none_from_its_folder_nor_from_where_it_starts(folder):
-    jobs = folder / "jobs"
-    shutil.copytree(crash.ROOT / "jobs", jobs)
-    plant(jobs, folder)
-    for name in ("annotate", "zelo_ray"):
-        (jobs / f"{name}.py").write_text(_LOUD.format(folder=str(folder)))
-    shutil.copy(crash.ROOT / "jobs/run.py", jobs)
-    run([sys.executable, jobs / "run.py", *ON_RAY], folder, environment())
 
 
 @pytest.mark.nightly

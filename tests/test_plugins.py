@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -30,8 +29,6 @@ from zelo_ray.commands.compare.ways import make_ways
 from zelo_ray.commands.report import write_report
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.request_plans import RequestPlans
-from zelo_ray.engine.run_fingerprint import RunFingerprint
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.evaluation.measures import parse_measure
@@ -113,20 +110,6 @@ def test_a_protocol_has_its_options_and_stands_in_the_help(install, capsys):
     with pytest.raises(SystemExit):
         cli.main(["annotate", "--help", "--protocol", "thumbs"])
     assert "--tone TONE" in capsys.readouterr().out
-
-
-def test_nothing_is_kept_that_code_which_may_change_unseen_would_make_wrong(install, tmp_path):
-    install("fists", "protocols", {"fists": "PROTOCOL"}, "thumbs.py")
-    install("nails", "providers", {"nails": "PROVIDER"}, "overlap.py")
-    for protocol, judge, kept in (
-        ("zelo", "offline", True),
-        ("fists", "offline", False),
-        ("zelo", "nails", False),
-    ):
-        options = options_of(protocol=protocol, out=str(tmp_path))
-        assert RequestPlans(options)._in_use == (protocol == "zelo")
-        panel = build_panel((judge,), {}, {})
-        assert bool(RunFingerprint(options, panel, ())._made_of) == kept
 
 
 def test_a_provider_judges_by_its_plain_name(install):
@@ -254,13 +237,6 @@ def test_a_protocol_of_ones_own_is_told_truly(way, tmp_path, environ):
     assert "battle" not in text
     status = cli.main(["agree", str(tmp_path), "--levels", "2"])
     assert status in (0, 3)
-
-
-def test_its_prompt_has_a_teams_words_between_markers():
-    options = options_of(protocol=THUMBS, instructions="A nurse can act on it.")
-    requests = next(load_protocol(THUMBS).rounds(POOLS[0], build_panel(PROVIDERS, {}, {}), options))
-    words = r"\[instructions (\w{12})\]\nA nurse can act on it\.\n\[end of instructions \1\]"
-    assert re.search(words, requests[0].with_codes("a salt").system)
 
 
 def test_what_is_mistyped_about_it_is_told(tmp_path):

@@ -90,7 +90,7 @@ def test_instructions_are_words_or_a_file_that_is_there(tmp_path):
         with pytest.raises(ValueError, match=f"{name}.*(no such file|is neither a file)"):
             options_of(instructions=name)
     for text in ("", "  \n", "a\0b", str(tmp_path), "a " * 99_999 + "ab"):
-        with pytest.raises(ValueError, match=r"is empty|NUL|is a directory|more than the 100,000"):
+        with pytest.raises(ValueError, match=r"is empty|NUL|Is a directory|more than the 100,000"):
             options_of(instructions=text)
     place, words = tmp_path / "relevant.txt", "What a nurse can act on, see nice.org.uk/guidance."
     place.write_text(f"\ufeff{words}\r\n", encoding="utf-8")

@@ -1,16 +1,12 @@
 """The nouns: names of judges, and what makes a request what it is (keys: see the ledger)."""
 
 import dataclasses
-from typing import Annotated, Literal
 
 import pytest
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
-    Field,
     ValidationError,
-    create_model,
 )
 
 from tests.builders import judge_of, request_of
@@ -61,18 +57,11 @@ class Strict(BaseModel):
     names: list[str]
 
 
-NO_TEXT = "must be a text"
-
-
-def refuse(_):
-    raise ValueError("less than a valid number")
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"names": ["a", 7]}', f"names[1]: {NO_TEXT}"),
-        ('{"names": [7, 8, 9]}', f"names[0]: {NO_TEXT} (and 2 more)"),
+        ('{"names": ["a", 7]}', "names[1]: must be a valid string"),
+        ('{"names": [7, 8, 9]}', "names[0]: must be a valid string (and 2 more)"),
         ("{}", "names: is missing"),
         ('{"names": [], "a.b": 1}', "a.b: is unknown"),
         ("[]", "must be an object"),
@@ -81,25 +70,4 @@ def refuse(_):
 def test_what_is_wrong_is_told_in_one_line_with_its_place(text, says):
     with pytest.raises(ValidationError) as caught:
         Strict.model_validate_json(text)
-    assert first_error(caught.value) == says
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "says"),
-    [
-        (int, "x", "a: must be a whole number"),
-        (int, 1.5, "a: must be a whole number"),
-        (bool, "x", "a: must be true or false"),
-        (Strict, 3, "a: must be an object"),
-        (Annotated[int, Field(ge=1)], 0, "a: must be at least 1"),
-        (Annotated[list[int], Field(max_length=1)], [1, 2], "a: must have at most 1 item, not 2"),
-        # What a model quotes is not put in other words.
-        (Literal["greater than", "b"], "x", "a: must be 'greater than' or 'b'"),
-        (Annotated[str, Field(pattern="^less than$")], "x", "a: must match pattern '^less than$'"),
-        (Annotated[int, AfterValidator(refuse)], 1, "a: less than a valid number"),
-    ],
-)
-def test_errors_are_in_plain_words(kind, value, says):
-    with pytest.raises(ValidationError) as caught:
-        create_model("Model", a=(kind, ...))(a=value)
     assert first_error(caught.value) == says

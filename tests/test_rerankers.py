@@ -186,10 +186,10 @@ def test_options_are_by_the_name_of_the_arm():
 def test_options_that_cannot_be_are_refused():
     rows = [
         ("cohere", {"documnets": 5}, "did you mean 'documents'"),
-        ("cohere", {"documents": 0}, "documents: must be above"),
-        ("cohere", {"documents": True}, "documents: must be a whole number"),
+        ("cohere", {"documents": 0}, "documents: must be greater than"),
+        ("cohere", {"documents": True}, "documents: must be a valid integer"),
         ("cohere", {"max_tokens_per_doc": "many"}, "max_tokens_per_doc: must be"),
-        ("voyage", {"truncation": "no"}, "truncation: must be true or false"),
+        ("voyage", {"truncation": "no"}, "truncation: must be a valid boolean"),
         ("zeroentropy", {"latency": "quick"}, "latency: must be 'fast' or 'slow'"),
         ("rerank:m@http://h", {"extra_body": 7}, "extra_body takes fields"),
         ("listwise:openai", {"temprature": 0}, "unknown option 'temprature'"),

@@ -286,11 +286,11 @@ def test_failures_come_by_the_call_and_change_no_chance():
 def test_an_option_that_cannot_be_ends_the_run():
     for options, says in (
         ({"slope": math.nan}, "slope: must be"),
-        ({"slope": True}, "slope: must be a number"),
-        ({"noise": -1}, "noise: must be at least 0"),
-        ({"failures": 1.1}, "failures: must be at most 1"),
+        ({"slope": True}, "slope: must be a valid number"),
+        ({"noise": -1}, "noise: must be greater than or equal to 0"),
+        ({"failures": 1.1}, "failures: must be less than or equal to 1"),
         ({"refusals": 0.6, "invalid": 0.6}, "must not sum to more than 1"),
-        ({"truth": 3}, "truth: must be a text"),
+        ({"truth": 3}, "truth: must be a valid string"),
     ):
         with pytest.raises(Fatal, match=says):
             answers_to([pair_of(1, 2, judge=judge_of(**options))])

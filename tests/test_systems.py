@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 
 from tests.builders import agreement_of
 from zelo_ray.commands.agree.orders import OPPOSITE, OPPOSITE_SIGNIFICANT
-from zelo_ray.evaluation.systems import discordant, tau_ap, tau_b
+from zelo_ray.evaluation.systems import discordant, estimate_taus, tau_ap, tau_b
 
 
 def plain_tau_ap(truth, order):
@@ -64,6 +64,8 @@ def test_tau_b_is_scipys(levels):
 def test_discordant_pairs():
     one, other = np.array([3.0, 2, 1, 1]), np.array([3.0, 1, 2, 2 + 1e-15])
     assert discordant(one, other).tolist() == [False, False, False, True, True, False]
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.3, 2.0])
 def test_an_interval_holds_its_tau_and_stays_within_1(noise):
     rng = np.random.default_rng(0)

@@ -1,6 +1,6 @@
 """The commands as functions of Python.
 
-Any option of a command is a keyword, by the name of its flag with ``_`` for ``-``. Every function
+Any option of a command is a keyword, by the name of its flag with ``_`` for ``-``. Every command
 takes ``config``, a YAML file of options, which keywords override, and ``progress``: True shows it
 on the terminal, None is silent, and an object with ``say(line)``, ``budget(cap, spent)`` and
 ``show(tallies, planned)`` is called. After an interruption the same call goes on, and pays for
@@ -29,7 +29,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.judgments import read_qrels, read_runs
 from zelo_ray.files.schema import split_columns
 from zelo_ray.memory import as_options
-from zelo_ray.options import ReadingOptions, check_url, load_options, read_config
+from zelo_ray.options import check_url, read_config
 from zelo_ray.providers.dotenv import take_keys
 from zelo_ray.report.results import Results, Table
 from zelo_ray.report.watches import SilentWatch, make_display
@@ -141,14 +141,6 @@ def fit(source: Any = None, *, out: Place | None = None, **options: Any) -> Resu
     Returns:
         ``scores``: query_id, doc_id, score and std_error (logits, centred on 0 in each query),
         comparisons, rank (from 1) and wins; ``record["unscored"]``: the queries without scores.
-
-    Example:
-        >>> votes = [
-        ...     {"query_id": "q1", "doc_id_a": "x", "doc_id_b": "y", "preference": -0.8},
-        ...     {"query_id": "q1", "doc_id_a": "y", "doc_id_b": "z", "preference": -1},
-        ... ]
-        >>> fit(votes).scores.to_pandas()[["doc_id", "score", "rank"]].round(2).values.tolist()
-        [['x', 1.32, 1], ['y', 0.0, 2], ['z', -1.32, 3]]
     """
     return call("fit", {"source": source, "out": out, **options})
 
@@ -232,16 +224,6 @@ def agree(sources: Any = None, *, human: Any = None, **options: Any) -> Results:
     Returns:
         ``figures`` (coefficients and habits of judges, with 95% intervals) and the other tables of
         the command; of two runs of the same judges what ``changed``.
-
-    Example:
-        >>> rows = [
-        ...     {"query_id": f"q{n % 6}", "doc_id": f"d{n}", "judge": judge, "grade": n * step % 4}
-        ...     for n in range(24)
-        ...     for judge, step in (("anna", 1), ("ben", 5))
-        ... ]
-        >>> result = agree(rows, coefficients=["agreement"], progress=None)
-        >>> float(result.figures.to_pandas().value[0])
-        1.0
     """
     return call("agree", {"sources": sources, "human": human, **options})
 
@@ -341,34 +323,19 @@ def doctor(
     return call("doctor", {"judges": judges, "ask": ask, **options})
 
 
-def load_run(
-    out: Place | None = None,
-    *,
-    config: Place | None = None,
-    progress: object = None,  # noqa: ARG001 - as every function; it takes no time
-) -> Results:
+def load_run(out: Place) -> Results:
     """Load the results in a directory or URL, as the function that wrote them returned them.
 
     Args:
         out: the directory or URL.
-        config: the YAML file of the command, whose ``out`` is taken where none is given.
-        progress: not shown.
-
-    Raises:
-        NotFoundError: there are no results, or the run is not finished.
-        InputError: a file is damaged.
-        OptionError: there is no file system for the URL, or no place is named.
     """
-    if not isinstance(out, str | PathLike | None):
+    if not isinstance(out, str | PathLike):
         raise OptionError("load_run takes the directory of a run; measure() takes a ranking")
-    place = out or read_config(os.fspath(config or "")).get("out")
-    if not place:
-        raise OptionError("name the directory or URL of the results")
     try:
-        check_url(os.fspath(place))
+        check_url(os.fspath(out))
     except ValueError as error:
         raise OptionError(str(error)) from None
-    results: Results = load_results(os.fspath(place))
+    results: Results = load_results(os.fspath(out))
     return results
 
 
@@ -385,18 +352,12 @@ class Metrics(Table):
         return averages
 
 
-class _MeasureOptions(ReadingOptions):
-    measures: tuple[str, ...] | None = None
-
-
 def measure(
     run: Any,
     qrels: Any,
     measures: Sequence[str] | str | None = None,
     *,
-    columns: Mapping[str, str] | Sequence[str] | None = None,
-    config: Place | None = None,
-    progress: "Watch | bool | None" = None,  # noqa: ARG001 - as every function; it takes no time
+    columns: Mapping[str, str] | None = None,
 ) -> Metrics:
     """Measure how well a run orders the documents of some qrels, query by query.
 
@@ -409,8 +370,6 @@ def measure(
         qrels: judgments, as the truth of `bakeoff`.
         measures: as ir_measures writes them; if None, those that suit the qrels.
         columns: names of columns by role, where they are called otherwise.
-        config: a YAML file of ``measures`` and ``columns``.
-        progress: not shown.
 
     Returns:
         A row a query of the qrels and a column a measure; ``.means()`` has the means.
@@ -423,9 +382,7 @@ def measure(
     """
     from zelo_ray.evaluation import measures as found  # noqa: PLC0415 - scipy takes a second
 
-    given, _ = with_config({"measures": measures, "columns": columns, "config": config})
-    options = load_options(_MeasureOptions, given)
-    named = split_columns(options.columns)
+    named = split_columns(f"{role}={name}" for role, name in (columns or {}).items())
     with TemporaryDirectory() as folder:
         places = as_options({"runs": {"run": run}, "truth": qrels}, folder)
         truth = found.Truth(read_qrels(places["truth"], named))
@@ -434,7 +391,7 @@ def measure(
         if len(runs) != 1:
             raise InputError(f"run: holds {len(runs):,} runs: {', '.join(runs)}")
         ranking = found.rank_run(truth, next(iter(runs.values())))
-    names = options.measures
+    names = (measures,) if isinstance(measures, str) else measures
     wanted = found.default_measures(truth) if names is None else found.parse_measures(names)
     values = dict(zip(map(str, wanted), found.evaluate(wanted, ranking), strict=True))
     return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **values}))

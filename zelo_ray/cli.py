@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args, get_or
 import zelo_ray
 from zelo_ray.commands import COMMANDS, load, options_of
 from zelo_ray.errors import ExitStatus, OptionError, Stopped, ZeloError, format_error
-from zelo_ray.files.wording import is_utf8, not_utf8_message, printable, without_passwords
+from zelo_ray.files.wording import describe_other_bytes, printable, without_passwords
 from zelo_ray.names import did_you_mean
 from zelo_ray.options import (
     OTHERS,
@@ -124,8 +124,8 @@ def _command(output: "Output") -> int:
         print_lines(*_help())
     else:
         for word in [*words, os.getcwd()]:  # noqa: PTH109 - raises if the folder is gone
-            if not is_utf8(word):
-                raise OptionError(not_utf8_message(word))
+            if message := describe_other_bytes(word):
+                raise OptionError(message)
         print_lines(*(() if words else _help()))
         name, options = parse_command(words, _warn)
         from zelo_ray.commands.running import run_command

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -211,35 +211,6 @@ COEFFICIENTS = (
     *("ac1", "ac2-linear", "ac2-quadratic", "agreement", "mcc"),
 )
 """Names in `zelo_ray.evaluation.coefficients.COEFFICIENTS`, which help lists without numpy."""
-_MOST_GRADES = 100
-"""With fewer samples the ends of an interval would be the outermost ones."""
-
-
-class Scale(NamedTuple):
-    """Whole grades from ``low`` to ``high``."""
-
-    low: int
-    high: int
-
-    def __str__(self) -> str:
-        """Return the scale as users write it."""
-        return f"{self.low}-{self.high}"
-
-
-def parse_scales(written: tuple[str, ...]) -> dict[str, Scale]:
-    """Parse scales; return them by judge."""
-    scales = dict[str, Scale]()
-    for text in written:
-        match = re.fullmatch(r"(.+)=(-?\d{1,6})-(-?\d{1,6})", text, re.DOTALL)
-        if match is None:
-            raise ValueError(f"{text!r} is not of the form NAME=0-5")
-        name, scale = match[1], Scale(int(match[2]), int(match[3]))
-        if not 0 < scale.high - scale.low < _MOST_GRADES:
-            raise ValueError(f"{name}: a scale must have 2 to {_MOST_GRADES} grades, lowest first")
-        if name in scales:
-            raise ValueError(f"{name}: has two scales")
-        scales[name] = scale
-    return scales
 
 
 class AgreeOptions(ReadingOptions):
@@ -264,10 +235,7 @@ class AgreeOptions(ReadingOptions):
     )
     out: Tables = None
     track: Track = ()
-    levels: int = option(4, OTHERS, "grades of the scale, from 0", ge=2, le=_MOST_GRADES)
-    scale: tuple[str, ...] = option(
-        (), OTHERS, "the scale of one judge, or of human: NAME=0-5, mapped onto the common scale"
-    )
+    levels: int = option(4, OTHERS, "grades of the scale, from 0", ge=2, le=100)
     clip: bool = option(False, OTHERS, "move grades outside the scale to its nearest end")
     thresholds: tuple[int, ...] | None = option(
         None, OTHERS, "lowest positive grades of binary scales (default: all above 0)"
@@ -289,13 +257,6 @@ class AgreeOptions(ReadingOptions):
         """Return the lowest positive grades of the binary scales."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
 
-    @field_validator("scale", mode="before")
-    @classmethod
-    def _by_name(cls, scale: Any) -> Any:
-        if isinstance(scale, Mapping):
-            return tuple(f"{name}={written}" for name, written in scale.items())
-        return scale
-
     @field_validator("relevant", mode="after")
     @classmethod
     def _two_names(cls, relevant: tuple[str, ...]) -> tuple[str, ...]:
@@ -307,8 +268,7 @@ class AgreeOptions(ReadingOptions):
         return relevant
 
     @model_validator(mode="after")
-    def _scales_make_sense(self) -> Self:
-        parse_scales(self.scale)
+    def _thresholds_fit(self) -> Self:
         if not all(1 <= cut < self.levels for cut in self.positive_thresholds):
             raise ValueError(f"thresholds: must be from 1 to {self.levels - 1}")
         return self

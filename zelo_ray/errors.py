@@ -2,18 +2,6 @@
 
 Every message is one line that says what to do. Each class has its exit status: 2 for invalid
 options, 1 for everything else. Any other exception is a bug.
-
-    ZeloError
-    ├── OptionError          an option is invalid
-    │   └── PanelError       a judge does not exist or cannot be reached
-    ├── InputError           a file cannot be read, or is not what it should be
-    │   └── UnreadableFile   it is truncated or malformed
-    ├── OutputError          a format cannot hold a value
-    ├── NotFoundError        the results do not hold what was asked for
-    ├── LockError            another run, or its results, are in the way
-    ├── LedgerError          replies can no longer be written
-    ├── RayUnavailable       Ray does not start, or died
-    └── Stopped              the run was stopped
 """
 
 import re

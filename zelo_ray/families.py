@@ -60,9 +60,7 @@ _PATTERNS = {
 def families_of(name: str) -> frozenset[str]:
     """Return the families of a judge or ranker, by its name; at least one.
 
-    Args:
-        name: as users write it: ``openai:gpt-6-luna``, ``openai:qwen3@http://host:8000/v1``,
-            ``listwise:openai:gpt-6-luna``, ``bm25``, ``cross-encoder:FOLDER``, or a run's tag.
+    Such as ``openai:gpt-6-luna``, ``openai:qwen3@http://host:8000/v1``, ``bm25``, or a run's tag.
 
     Example:
         >>> sorted(families_of("openai:deepseek-r1-distill-llama-70b@http://host/v1"))

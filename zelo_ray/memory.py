@@ -3,8 +3,6 @@
 The name of a file is a hash of its content: the same call writes the same file.
 """
 
-import contextlib
-import hashlib
 import inspect
 import json
 import re
@@ -15,19 +13,17 @@ from os import PathLike, fspath
 from typing import Any
 from uuid import UUID
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError, OptionError, format_error
 from zelo_ray.files.pools import pool_row
-from zelo_ray.files.storage import open_for_writing
+from zelo_ray.files.storage import write_by_content
 from zelo_ray.names import join_name
 from zelo_ray.records import Pool
 from zelo_ray.report.results import Results
 from zelo_ray.rerankers.custom import PACKED
 
-FOLDER = "input"
 _SEVERAL = frozenset({"inputs", "pools", "sources", "runs"})
 _ONE = frozenset({"truth", "human", "old", "new", "source", "corpus", "queries", "qrels"})
 
@@ -72,7 +68,7 @@ def _store_one(name: str, value: Any, folder: str) -> str:
         ending, data = _to_file(name, value)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(f"{name}: cannot be written as a table ({format_error(error)})") from None
-    return _store(folder, name, ending, data)
+    return write_by_content(folder, name, ending, [data])
 
 
 def _to_file(name: str, value: Any) -> tuple[str, bytes]:
@@ -111,12 +107,8 @@ def _frame_file(frame: Any) -> tuple[str, bytes]:
     """Return the file of a frame of pandas; the named levels of an index are columns."""
     levels = [level for level in frame.index.names if level and level not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
-    columns = enumerate(frame.dtypes)
-    objects = (frame.iloc[:, n].dropna() for n, dtype in columns if dtype.kind == "O")
-    # Arrow would give all objects of a column the same fields.
-    if not any(isinstance(next(iter(cells), None), Mapping | list) for cells in objects):
-        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
-            return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
+    if "object" not in map(str, frame.dtypes):  # whose cells may be anything
+        return _parquet(pa.Table.from_pandas(frame, preserve_index=False))
     return _lines(frame.astype(object).where(frame.notna(), None).to_dict("records"))
 
 
@@ -153,18 +145,6 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _store(folder: str, name: str, ending: str, data: bytes) -> str:
-    """Write a file below a folder, unless it is there; return where it is."""
-    digest = hashlib.sha256(data).hexdigest()[:12]
-    name = re.sub(r"[^\w.-]+", "_", name)
-    place = f"{folder.rstrip('/')}/{FOLDER}/{name}-{digest}{ending}"
-    fs, path = fsspec.url_to_fs(place)
-    if not fs.exists(path) or fs.size(path) != len(data):
-        with open_for_writing(place) as file:
-            file.write(data)
-    return place
-
-
 def store_rerankers(rerankers: Any, folder: str) -> list[str]:
     """Return rerankers as the command line takes them; pack those in memory into files."""
     if isinstance(rerankers, Mapping):
@@ -196,7 +176,7 @@ def _store_reranker(name: str, reranker: Any, folder: str) -> str:
             f"rerankers: {name} cannot be sent to another process ({error}); create what cannot "
             "be pickled on first use, or name it module:Class"
         ) from None
-    return f"{label}=custom:{_store(folder, label, PACKED, data)}"
+    return f"{label}=custom:{write_by_content(folder, label, PACKED, [data])}"
 
 
 def _name_of(reranker: Any) -> str:

@@ -29,9 +29,8 @@ from zelo_ray.records import first_error
 FROM_USER = "given"
 """The context of validation of options from a user. Options from a record already have the texts,
 which must not be taken for names of files."""
-_A_URL = re.compile(r"(file://.+|[\w+.-]+:(:|//)\S+)$")
-_A_PATH = re.compile(r"(/|\.{1,2}/|~/|[a-z]:[\\/])", re.IGNORECASE)
-_A_FILE = re.compile(  # up to three words; more are a sentence
+_A_FILE = re.compile(  # a URL or a path, or up to three words that end as files do
+    r"file://.+|[\w+.-]+:(:|//)\S+|(/|\.{1,2}/|~/|[a-z]:[\\/]).*|"
     r"(\S+ ){0,2}\S*\.(txt|text|md|markdown|rst|ya?ml|jsonl?|html?|pdf|docx?|csv|tsv)",
     re.IGNORECASE,
 )
@@ -117,24 +116,17 @@ def read_text(place: str) -> str:
     except UnicodeDecodeError:
         raise ValueError(f"{place}: is not UTF-8 text") from None
     except OSError as error:
-        why = error.strerror or ("no such file" if isinstance(error, FileNotFoundError) else error)
+        is_gone = isinstance(error, FileNotFoundError)
+        why = "no such file" if is_gone else error.strerror or error
         raise ValueError(f"{place}: cannot be read ({why})") from None
 
 
 def read_text_or_literal(place: str) -> str:
     """Return the text of a file or URL, or the argument itself if it names neither."""
-    if "\n" in place:
-        return place
     import fsspec  # noqa: PLC0415 - see check_url
 
-    disk = fsspec.filesystem("file")
-    if _A_URL.match(place) or disk.isfile(place):
-        return read_text(place)
-    if place and disk.isdir(place):
-        raise ValueError(f"{place}: is a directory, not a text")
-    if _A_PATH.match(place) or _A_FILE.fullmatch(place):
-        raise ValueError(f"{place}: no such file")
-    return place
+    is_file = _A_FILE.fullmatch(place) or fsspec.filesystem("file").exists(place)
+    return read_text(place) if place and is_file and "\n" not in place else place
 
 
 def _read_words(place: str) -> str:

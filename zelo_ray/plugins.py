@@ -7,13 +7,12 @@ a plain name, in one of the groups ``zelo_ray.protocols``, ``zelo_ray.providers`
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from zelo_ray.errors import format_error
 from zelo_ray.libraries import add_user_folders, user_folders
@@ -27,13 +26,10 @@ PLUGIN_GROUPS: tuple[PluginGroup, ...] = get_args(PluginGroup)
 _loaded_packages = dict[str, str]()
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledPlugin:
-    """A plug-in that an installed package declares."""
+class InstalledPlugin(NamedTuple):
+    """A plug-in that an installed package declares: its ``place`` is ``module:NAME``."""
 
-    name: str
     place: str
-    """``module:NAME``"""
     package: str
     version: str
 
@@ -48,7 +44,7 @@ def find_installed(group: PluginGroup) -> Mapping[str, tuple[InstalledPlugin, ..
     for entry in sorted(entry_points(group=f"zelo_ray.{group}")):
         package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("", "")
         place = f"{entry.module}:{entry.attr}"  # without the extras that it may ask for
-        plugin = InstalledPlugin(entry.name, place, package, version)
+        plugin = InstalledPlugin(place, package, version)
         plugins[entry.name] = (*plugins.get(entry.name, ()), plugin)
     return plugins
 
@@ -107,8 +103,8 @@ def load_plugin(
         if unknown and isinstance(wrong, ModuleNotFoundError) and wrong.name == top:
             raise error(unknown) from None
         if isinstance(wrong, AttributeError) and wrong.name == what:
-            held = getattr(wrong.obj, "__dict__", {}).items()
-            names = [key for key, value in held if isinstance(value, kind)]
+            found = getattr(wrong.obj, "__dict__", {}).items()
+            names = [key for key, value in found if isinstance(value, kind)]
             has = f"; it has {', '.join(names)}" if names else ""
             raise error(f"{where} has no {what}{has}") from None
         raise error(f"{name} cannot be imported: {format_error(wrong)}") from None

@@ -37,12 +37,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The reason why a judge is disabled.
-
-    Attributes:
-        code: on which code branches.
-        message: one line for people, without the judge's name.
-    """
+    """The reason why a judge is disabled; the message is one line, without the judge's name."""
 
     code: StopReason
     message: str
@@ -107,12 +102,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """The reason why a query has no scores.
-
-    Attributes:
-        code: on which code branches.
-        message: one line for people in which "it" is the query: "it has no votes".
-    """
+    """The reason why a query has no scores; in the message "it" is the query."""
 
     code: UnscoredReason
     message: str

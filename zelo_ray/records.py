@@ -16,12 +16,10 @@ from typing import (
     Protocol,
     TypeVar,
     cast,
-    get_args,
     runtime_checkable,
 )
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core.core_schema import ErrorType
 
 from zelo_ray.request_key import hash_request, judge_prefix
 from zelo_ray.wrapping import Wrap, unwrap_answer
@@ -95,11 +93,7 @@ class Prose(Protocol):
 
     @classmethod
     def read(cls, text: str) -> Any:
-        """Parse a text to an instance of the model.
-
-        Raises:
-            ValueError: it cannot be parsed; the message says why, without the text.
-        """
+        """Parse a text to an instance; a ValueError says why not, without the text."""
 
     def write(self) -> str:
         """Return the text that `read` parses to this instance; free judges answer with it."""
@@ -151,54 +145,39 @@ def read_response_and_wraps(
     not looked at again in a text that was ``parsed`` before. A number in quotes counts as the
     number (wrap ``quotes``) if it is digits with a sign or point.
     """
-    if _is_prose(verdict):
-        return _read_prose(verdict, text)
-    outcome, quotes, is_json = _read(verdict, text, parsed=parsed)
-    if is_json or not (inner := unwrap_answer(text)):
+    outcome, quotes, may_be_wrapped = _read(verdict, text, parsed=parsed)
+    inner = unwrap_answer(text, prose=_is_prose(verdict)) if may_be_wrapped else None
+    if not inner:
         return outcome, quotes
     outcome, quotes, _ = _read(verdict, inner.text, parsed=parsed)
     return outcome, (*inner.wraps, *quotes)
 
 
-def _read_prose(verdict: Any, text: str) -> tuple[Any, tuple[Wrap, ...]]:
-    """Parse an answer in a form of its own."""
-    try:
-        return verdict.read(text), ()
-    except ValueError as error:
-        reason = _reason(error)
-    if not (inner := unwrap_answer(text, prose=True)):
-        return reason, ()
-    try:
-        return verdict.read(inner.text), inner.wraps
-    except ValueError as error:
-        return _reason(error), inner.wraps
-
-
-def _reason(error: ValueError) -> str:
-    return first_error(error) if isinstance(error, ValidationError) else str(error)
-
-
 def _read(verdict: type[V], text: str, *, parsed: bool) -> tuple[V | str, tuple[Wrap, ...], bool]:
-    """Parse JSON; return the response (or why it is invalid), ``quotes``, and whether it is JSON.
+    """Parse a text; return the response (or why it is invalid), ``quotes``, and whether to unwrap.
 
     JSON that does not fit the model is not searched further.
     """
     quotes: tuple[Wrap, ...] = ()
     try:
+        if _is_prose(verdict):
+            return cast("Any", verdict).read(text), (), False
         try:
             judgment = verdict.model_validate_json(text)
         except ValidationError as error:
-            if (unquoted := _unquote_numbers(error, text)) is None:
+            if not all(map(_is_quoted_number, error.errors(include_url=False))):
                 raise
-            judgment, quotes = verdict.model_validate_json(unquoted), ("quotes",)
+            judgment, quotes = verdict.model_validate_json(text, strict=False), ("quotes",)
         if not parsed:
             _decode(text)
-    except ValidationError as error:
-        what = error.errors(include_url=False, include_context=False)[0]["type"]
-        return first_error(error), (), what != "json_invalid"
     except _ContradictionError as error:
+        return str(error), (), False
+    except ValidationError as error:
+        is_json = error.errors(include_url=False)[0]["type"] != "json_invalid"
+        return first_error(error), (), _is_prose(verdict) or not is_json
+    except ValueError as error:
         return str(error), (), True
-    return judgment, quotes, True
+    return judgment, quotes, False
 
 
 class _ContradictionError(ValueError):
@@ -206,11 +185,6 @@ class _ContradictionError(ValueError):
 
 
 def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of a JSON object as a mapping.
-
-    Raises:
-        _ContradictionError: a field has two different values.
-    """
     fields = dict(pairs)
     if len(fields) < len(pairs) and any(fields[name] != value for name, value in pairs):
         raise _ContradictionError("a field is given twice, with different values")
@@ -219,33 +193,11 @@ def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _decode = json.JSONDecoder(object_pairs_hook=_one_value_each).decode  # json.loads makes one
 
-_QUOTED_NUMBER = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]+)?)")
-_NO_NUMBER = ("float_type", "int_type")
 
-
-def _unquote_numbers(error: ValidationError, text: str) -> str | None:
-    """Remove the quotes around numbers in JSON; return None if it has any other error."""
-    wrong = error.errors(include_url=False, include_context=False)
-    if any(fault["type"] not in _NO_NUMBER or type(fault["input"]) is not str for fault in wrong):
-        return None
-    answer = {"": json.loads(text)}
-    for fault in wrong:
-        number = _QUOTED_NUMBER.fullmatch(fault["input"])
-        *path, name = ("", *fault["loc"])
-        place: Any = answer
-        try:
-            for step in path:
-                place = place[step]
-            if number is None or place[name] != fault["input"]:
-                return None
-        except (
-            LookupError,
-            TypeError,
-        ):  # the path of an error in a user's model need not be one in the JSON
-            return None
-        sign, digits = number.groups()
-        place[name] = (float if "." in digits else int)(sign + digits)
-    return json.dumps(answer[""])
+def _is_quoted_number(fault: Mapping[str, Any]) -> bool:
+    pattern = {"int_type": r"[+-]?\d+", "float_type": r"[+-]?\d+(\.\d+)?"}.get(fault["type"])
+    is_text = pattern is not None and type(fault["input"]) is str
+    return is_text and bool(re.fullmatch(str(pattern), fault["input"], re.ASCII))
 
 
 CODE_PLACEHOLDER: Final = "\0"
@@ -281,22 +233,14 @@ class SyntheticFeatures:
 
     @property
     def preference(self) -> float:
-        """Return which of two documents is better, from -1 (the first) to 1 (the second).
-
-        Raises:
-            ValueError: the request does not show two documents.
-        """
+        """Return which of two documents is better, from -1 (the first) to 1 (the second)."""
         if self.pair_preference is None:
             raise ValueError("a preference takes two documents")
         return self.pair_preference
 
     @property
     def grade(self) -> int:
-        """Return the grade of one document: from 0, irrelevant, to 3, highly relevant.
-
-        Raises:
-            ValueError: the request does not show one document.
-        """
+        """Return the grade of one document: from 0, irrelevant, to 3, highly relevant."""
         if self.document_grade is None:
             raise ValueError("a grade takes one document")
         return self.document_grade
@@ -310,9 +254,8 @@ RECORDING: Final = "recording"
 class Request:
     """One question to one judge.
 
-    ``response_model`` is the pydantic model that an answer must satisfy; providers are sent its
-    JSON schema. ``query`` and ``documents`` are what ``user`` was rendered from; only free judges
-    use them (`SyntheticFeatures`), and they are never sent anywhere.
+    ``response_model`` is what an answer must satisfy; providers are sent its schema. ``query`` and
+    ``documents`` are what ``user`` was rendered from, for free judges, and are never sent.
 
     Where ``marks`` is given, both prompts contain `CODE_PLACEHOLDER` for the code of their
     delimiters. `with_codes` fills it in when the request is sent, from a secret salt that no input
@@ -407,11 +350,7 @@ AnyRequest = Request | PlannedRequest
 
 
 def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
-    """Return the answer of a free judge as text, in the form of the response model.
-
-    Raises:
-        ValueError: the model cannot be answered from synthetic features.
-    """
+    """Return the answer of a free judge as text, in the form of the response model."""
     synthesize: Callable[[SyntheticFeatures], BaseModel] | None = getattr(
         request.response_model, "synthesize", None
     )
@@ -427,10 +366,9 @@ def synthesize_answer(request: Request, seen: SyntheticFeatures) -> str:
 class Usage:
     """The usage of one call: tokens, and searches where a provider counts those.
 
-    ``input_tokens`` and ``output_tokens`` are totals; the next three are the parts of them that
-    were read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service
-    tier that served it, as the provider calls it; empty where the response does not say.
-    ``reported_dollars`` is what the server says that the call has cost; None where it says nothing.
+    The next three are the parts of input and output that were read from a cache, written to one, or
+    spent on hidden thinking. ``tier`` is the service tier, as the provider calls it;
+    ``reported_dollars`` what the server says that the call has cost.
     """
 
     input_tokens: int = 0
@@ -479,11 +417,9 @@ def nested_object(value: object, *names: str) -> Mapping[str, Any]:
 class CallTiming:
     """The time that one call took, without any waiting before it.
 
-    ``seconds`` is from the moment the request is sent, or its computation begins, to the answer.
-    ``load_seconds`` is the time in which a local model was loaded for this call, not part of
-    ``seconds``; 0 if none was. ``device`` computes it, if it is on this machine and known.
-    ``in_flight`` counts the calls to this judge that ran meanwhile, this one included; 0: the
-    connection does not know, and whoever calls it does.
+    ``seconds`` is from sending, or the begin of a computation, to the answer; in ``load_seconds``
+    a local model was loaded before. ``device`` computes it, if it is on this machine.
+    ``in_flight`` counts the calls to this judge that ran meanwhile, with this one; 0: not known.
     """
 
     seconds: float
@@ -523,15 +459,11 @@ class Reply(NamedTuple):
     """One row of the ledger: the reply to a request, and its cost.
 
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
-    ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
-    that is not ``final`` was billed but could not be parsed, and the request was sent again.
-    ``batch`` is the provider's id of the batch that it came in; empty for a single call.
-    ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most tokens
-    that the answer could have; 0 if unknown. ``parsed``: the text was parsed as a verdict before it
-    was kept, so that its fields are known to have one value each. ``seconds``, ``load_seconds``,
-    ``device`` and ``in_flight`` are as in `CallTiming`, of the call that this row is of: 0 or empty
-    where it is not known, as in batches and in rows of earlier versions.
-    ``prompt_characters`` is how long the prompt was; 0 for rerankers, and where it is not known.
+    ``attempts`` counts the calls made up to this row. A row that is not ``final`` was billed but
+    could not be parsed, and the request was sent again. ``batch`` is the provider's id of its
+    batch. ``searches`` is what some rerankers charge for instead of tokens. ``limit`` is the most
+    tokens that the answer could have. ``parsed``: its fields are known to have one value each.
+    ``seconds`` to ``in_flight`` are as in `CallTiming`; all are 0 or empty where not known.
     """
 
     key: str
@@ -587,9 +519,9 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One judge's vote on a pair. ``preference`` is from -1 (A is more relevant) to 1 (B is).
+    """One judge's vote on a pair: ``preference`` from -1 (A is more relevant) to 1 (B is).
 
-    ``swapped``: the judge saw B first; ``preference`` does not depend on that.
+    ``swapped``: the judge saw B first, on which ``preference`` does not depend.
     """
 
     query_id: str
@@ -687,10 +619,9 @@ Side = Literal["model_a", "model_b", "tie"]
 class Verdict:
     """A judge's decision on two answers, over all rounds of a debate or of a repeated question.
 
-    Pairs of values are (for A, for B), whichever the judge saw first; ``swapped``: it was B. Where
-    both orders were asked there are two rows with the same ``winner``: if the orders disagree they
-    are ``flipped``, and it is a tie. ``score_history``, ``arguments``, ``feedback`` and
-    ``reasoning`` have an entry per round; they are empty where a method has none.
+    Pairs of values are (for A, for B); ``swapped``: the judge saw B first. Where both orders were
+    asked there are two rows with the same ``winner``: if they disagree they are ``flipped``, and it
+    is a tie. ``score_history`` to ``reasoning`` have an entry a round, where a method has them.
     """
 
     query_id: str
@@ -758,10 +689,9 @@ class Score:
 class GradedScore(Score):
     """A document's score from the grades of a panel.
 
-    ``score`` and ``std_error`` are the mean of the judges' grades and its standard error; or of
-    what the grade may be, given how each judge grades; ``comparisons`` counts grades. ``median``
-    may lie between two grades; ``disagreement`` is the mean difference of two judges' grades, NaN
-    with fewer than two; ``ambiguous``: it is too large for the grade to be trusted.
+    ``score`` and ``std_error`` are the mean of the judges' grades and its error, or of what
+    the grade may be, given how each judge grades. ``disagreement`` is the mean difference of two
+    judges' grades; ``ambiguous``: it is too large for the grade to be trusted.
     """
 
     grade: int
@@ -794,11 +724,10 @@ class CrownedScore(Score):
 class Rater:
     """A judge's way of grading, compared with its panel.
 
-    ``severity`` is how much more relevant than for the panel a document must be for the same
-    grade, in standard deviations of relevance; positive: harsher. ``spread`` is the standard
-    deviation of its error on the same scale, infinite for a judge that grades at random.
-    ``weight`` is its share of the panel's information, summing to 1; NaN for a person. Spread and
-    weight are NaN where too few judges agree to tell which of them errs.
+    ``severity`` is how much more relevant than for the panel a document must be for the same grade,
+    in standard deviations of relevance; ``spread`` is the standard deviation of its error on that
+    scale, infinite for a judge that grades at random; ``weight`` its share of the panel's
+    information, NaN for a person. NaN also where too few judges agree to tell which of them errs.
     """
 
     judge: str
@@ -884,11 +813,10 @@ class Mean:
 class Comparison:
     """Two runs compared on the queries that both answered: how far A is above B, and p-values.
 
-    ``p`` is of a two-sided paired t-test; ``p_holm`` is corrected over the whole
-    table; ``p_better`` is the probability that A's mean over all queries of this kind is above
-    B's, given these; ``p_labels`` the share of draws of the labels in which it is so on these
-    queries, NaN where labels have no errors. ``family`` names the model families of judges
-    without which a significant difference is no longer significant; empty if there are none.
+    ``p`` is of a two-sided paired t-test, ``p_holm`` corrected over the table; ``p_better`` is
+    the probability that A's mean over all queries of this kind is above B's; ``p_labels`` the share
+    of draws of the labels in which it is so on these, NaN where labels have no errors. ``family``
+    names the families of judges without which a significant difference is none; "" for none.
     """
 
     run_a: str
@@ -911,49 +839,16 @@ class Comparison:
     family: str = ""
 
 
-_SUBJECT = re.compile("^(?:Input|String|Tuple|List|Set|Dictionary|Value) should ")
-_PLAIN = (
-    ("^Field required$", "is missing"),
-    ("^Extra inputs are not permitted$", "is unknown"),
-    ("^Unable to parse input string as an integer.*", "must be a number of fewer digits"),
-    (r", (?:unable to (?:parse string|interpret)|got a number) .*", ""),
-    (" after validation", ""),
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-    ("greater than", "above"),
-    ("less than", "below"),
-    ("a valid integer", "a whole number"),
-    ("a valid number", "a number"),
-    ("a valid string", "a text"),
-    ("a valid boolean", "true or false"),
-    (r"a valid (?:array|list|tuple|set)", "a list"),
-    (
-        r"a (?:valid )?(?:dictionary|mapping)(?: or (?:an )?(?:instance of|object to) .*)?",
-        "an object",
-    ),
-)
-"""Patterns of pydantic's messages, and what is said instead."""
-_QUOTING = ("literal_error", "enum", "string_pattern_mismatch")
-"""Kinds of errors whose messages quote what a model asks for."""
+_OWN_WORDS = {"missing": "is missing", "extra_forbidden": "is unknown"}
+"""By kind of an error of pydantic, what is said of the field."""
 
 
-def first_error(error: ValidationError, message: str = "") -> str:
-    """Describe the first error of a validation in one line, without the value in question.
-
-    Args:
-        error: of one or more fields.
-        message: what to say instead of the library's own words.
-    """
+def first_error(error: ValidationError) -> str:
+    """Describe the first error of a validation in one line, without the value in question."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
-    if not message:
-        message = first["msg"].removeprefix("Value error, ")
-        kind = first["type"]
-        is_own = kind in ("value_error", "assertion_error") or kind not in get_args(ErrorType)
-        if not is_own:
-            message = _SUBJECT.sub("must ", message)
-        if not (is_own or kind in _QUOTING):
-            for pattern, plain in _PLAIN:
-                message = re.sub(pattern, plain, message)
+    message = _OWN_WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    if first["type"] not in ("value_error", "assertion_error"):
+        message = re.sub(r"^\w+ should ", "must ", message)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{place}: {message}{more}" if place else f"{message}{more}"

@@ -27,13 +27,9 @@ def judge_prefix(
 
 
 def hash_request(head: bytes, system: str, user: str, *rest: Any) -> str:
-    """Return the key: 32 hexadecimal digits.
+    """Return the key: 32 hexadecimal digits; ``head`` is the `judge_prefix`.
 
-    Args:
-        head: the `judge_prefix`.
-        system: the system prompt.
-        user: the user prompt.
-        rest: the other elements of the list; bytes are JSON already.
+    ``rest`` are the other elements of the list; bytes are JSON already.
     """
     digest = _hash_prefix(head, system).copy()
     digest.update(_json_string(user))

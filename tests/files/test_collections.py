@@ -68,15 +68,6 @@ def test_of_several_splits_it_is_the_test_split(folder):
     assert read_qrels(folder / "qrels/dev.tsv")[-1] == ("q9", "d3", 1)
 
 
-def test_an_order_that_tells_the_truth_is_noted(folder, tmp_path):
-    best = {"query-id": "q1", "corpus-ids": ["d1", "d2", "d3"]}
-    other = {"query-id": "q2", "corpus-ids": ["d2", "d3"]}
-    for rows, noted in (([best], 1), ([best, other], 0)):
-        write_file(folder / "top_ranked.jsonl", rows)
-        _, notes = read_inputs(tmp_path, folder)
-        assert len([note for note in notes if "not a first-stage ranking" in note]) == noted
-
-
 def test_data_sets_as_they_lie_on_hugging_face(tmp_path):
     tables = {
         "corpus": [{"id": d, "title": "", "text": f"text of {d}"} for d in ("d1", "d2")],
@@ -190,20 +181,6 @@ def test_neither_place_nor_id_tells_the_positives(tmp_path):
         by_id = [sorted(pool.documents, key=lambda d: d.id)[place].content for pool in pools]
         assert all(8 < each.count("p") < 32 for each in (by_place, by_id))
     assert read_pools(tmp_path / "rows.jsonl") == pools
-
-
-def test_rows_of_mteb_that_are_empty_or_wrong(tmp_path):
-    silent = {"query": " ", "positive": ["p"], "negative": ["n"]}
-    rows = [silent, RERANKING[0] | {"negative": ["n", ""]}]
-    place = write_file(tmp_path / "rows.jsonl", rows)
-    found, notes = read_inputs(tmp_path, place)
-    assert [*ids_of(found)] == ["query2"]
-    assert len(read_qrels(place)) == 3
-    assert [note[-8:] for note in notes if "left out" in note] == ["(query1)", "(query2)"]
-    for change in ({"negative": None}, {"positive": "p"}, {"query": 7}, {"positive": [["p"]]}):
-        write_file(place, [*RERANKING, RERANKING[0] | change])
-        with refused(r"rows\.jsonl:3: needs a query, and lists"):
-            read_pools(place)
 
 
 # Data sets of ir_datasets, and what is public

@@ -13,7 +13,6 @@ from tests.files.reading import (
     ids_of,
     join_sessions,
     pool_lines,
-    pools,
     read_inputs,
     refused,
     write_file,
@@ -37,12 +36,6 @@ def test_answers_of_assistants_meet_in_one_pool(tmp_path, shared):
     assert ids_of(found) == {"0": ["red", "blue"], "1": ["red", "blue"]}
     named = {"session_id": "s", "note": "x"} if shared else {"note": "x"}
     assert found[0]["query"] == {"id": "0", "query": "q 0", **named}
-
-
-def test_equal_ids_of_sessions_stay_apart(tmp_path):
-    rows = [session(who, name) for name in ("s", "t") for who in ("red", "blue")]
-    found, _ = read_inputs(tmp_path, write_file(tmp_path / "a.jsonl", rows))
-    assert [*ids_of(found)] == ["s:0", "s:1", "t:0", "t:1"]
 
 
 # Turns of a session, joined
@@ -125,19 +118,6 @@ def test_a_session_with_a_hole_is_set_aside(tmp_path):
     assert (pool.query_id, line) == ("t", 1)
     assert "is empty" in empty
     assert hole.startswith("session 's', joined: one of its turns was rejected")
-
-
-def test_a_session_too_large_is_set_aside(tmp_path):
-    limits = pools.LineLimits()
-    long, big = ("word " * (limit // 8) for limit in (limits.query, limits.document))
-    turns = [turn(str(i), "long", long, x="a", y="b") for i in range(3)]
-    turns += [turn(str(i), "big", x=big, y="b") for i in range(2)]
-    wide = {f"x{i}": big for i in range(6)}
-    turns += [turn("0", "wide", **wide), turn("1", "wide", **dict.fromkeys(wide, "more " * 70_000))]
-    _, (pool,), rejected = join(tmp_path, [*turns, turn("0", "fine", x="a")])
-    assert pool.query_id == "fine"
-    told = {reason.split(":")[0] for *_, reason in rejected}
-    assert told == {f"session '{name}', joined" for name in ("long", "big", "wide")}
 
 
 @pytest.mark.parametrize("turns", [[turn("1", None, x="a")], []])

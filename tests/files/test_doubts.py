@@ -43,31 +43,6 @@ def test_agree_tells_doubts(tmp_path, capsys):
     assert "scores of const are all equal in 15 of" in shown
 
 
-PLAIN = [[9, 8, 7, 6, 5, 4, 3, 2, 1, 0]] * 4
-EQUAL = {
-    "a fifth of the queries": (([1, 1], *PLAIN), 10, (1, 5)),
-    "fewer": (([1, 1], *PLAIN, *PLAIN), 10, None),
-    "below the first": (([3, 2, 2, 2],), 10, None),
-    "to the depth": (([2, 2, 2, 1],), 3, (1, 1)),
-    "a document alone": (([1], [1]), 10, None),
-    "in 32 bits": (([0.1 + 1e-12, 0.1, 0.1 - 1e-12],), None, (1, 1)),
-}
-
-
-@pytest.mark.parametrize("case", EQUAL)
-def test_scores_that_are_all_equal_are_found(case):
-    queries, depth, found = EQUAL[case]
-    assert find_doubts(run_of(*queries), depth) == ({"equal_scores": found} if found else {})
-
-
-def test_the_odd_tie_is_no_doubt():
-    chance = random.Random(3)
-    for decimals in (2, 3):
-        queries = [[round(chance.gauss(20, 5), decimals) for _ in range(100)] for _ in range(50)]
-        ranks = np.concatenate([np.argsort(np.argsort(-np.array(q))) for q in queries])
-        assert find_doubts(run_of(*queries, ranks=ranks), 10) == {}
-
-
 def test_only_ranks_that_are_the_reverse_are_doubted():
     chance = random.Random(4)
     for size in (4, 20):

@@ -71,24 +71,6 @@ def test_ids_that_were_floats_are_refused_in_files(tmp_path, read, name, content
             read(tmp_path / name)
 
 
-NARROW = pa.array([2.0**24], pa.float32())
-TABLES = {
-    "pools": (read_pools, ROWS),
-    "qrels": (read_qrels, {"query_id": [2.0**53], "doc_id": ["d"], "relevance": [1.0]}),
-    "texts": (read_corpus, {"_id": [BIG], "text": ["x"]}),
-    "run": (read_run, {"query_id": ["q"], "doc_id": [BIG], "score": [1.0]}),
-    "labels": (read_labels, {"query_id": ["q"], "doc_id": NARROW, "grade": [1.0]}),
-}
-
-
-@pytest.mark.parametrize("kind", TABLES)
-def test_ids_that_were_floats_are_refused_in_parquet(tmp_path, kind):
-    read, columns = TABLES[kind]
-    write_file(tmp_path / "a.parquet", pa.table(columns))
-    with refused(LOST):
-        read(tmp_path / "a.parquet")
-
-
 def test_a_float_is_named_with_its_row(tmp_path):
     with refused(r"float-ids.parquet: row 1: doc_id 1\.2345678901234568e\+18 .*lost digits"):
         read_inputs(tmp_path, CASES / "float-ids.parquet")
@@ -122,15 +104,6 @@ def test_whole_floats_and_large_integers_are_kept(tmp_path):
 
 
 # Ids of two files
-
-
-def test_ids_are_the_same_in_pools_and_judgments(tmp_path):
-    rows = "query,doc_id,text,label\nhow to ,a ,x,1\nhow to ,b,y,0\nhow to,c,z,2\n"
-    place = write_file(tmp_path / "rows.csv", rows)
-    found, _ = read_inputs(tmp_path, place)
-    assert [(q, d) for q, ids in ids_of(found).items() for d in ids] == [
-        row[:2] for row in read_qrels(place)
-    ]
 
 
 @pytest.mark.parametrize(

@@ -167,14 +167,12 @@ def read_run(folder, corpus="corpus.jsonl", queries="queries.tsv", run="mine.run
 
 def test_a_run_needs_its_texts(folder):
     assert ids_of(read_run(folder)[0]) == ids_of(POOLS)
-    for lacking, flag in (("passage", "corpus"), ("question", "queries")):
+    with refused("add --corpus and --queries"):
+        read_inputs(folder, folder / "mine.run")
+    for lacking in ("passage", "question"):
         rows = [{name: value for name, value in row.items() if name != lacking} for row in ROWS]
-        place = write_file(folder / "rows.csv", rows)
-        with refused(f"add --{flag}"):
-            read_inputs(folder, place)
-        assert ids_of(read_run(folder, run="rows.csv")[0]) == ids_of(POOLS)
-    with refused("are --corpus and --queries swapped"):
-        read_run(folder, "queries.tsv", "corpus.jsonl")
+        with refused("rows.csv: holds no pools"):
+            read_inputs(folder, write_file(folder / "rows.csv", rows))
     write_file(folder / "other.jsonl", [{"_id": "doc-0", "text": "a"}])
     with refused(r"has 'd0', .*other.jsonl has 'doc-0'"):
         read_run(folder, "other.jsonl")
@@ -335,7 +333,7 @@ def test_results_in_a_folder_are_no_input(tmp_path):
     files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl", "replies/x.jsonl")}
     root = write_folder(tmp_path / "in", files)
     assert ids_in(convert(root, root).places) == ["q0"]
-    with refused("all its files lie in --out"):
+    with refused("holds no JSON lines, and no table, beside results of runs"):
         convert(root, f"{root}/out")
     files = {"scores.parquet": "", "annotated.jsonl": [pool_of(3)]}
     assert ids_in(convert(tmp_path, write_folder(tmp_path / "judged", files)).places) == ["q3"]
@@ -345,7 +343,7 @@ def test_named_files_are_read_or_refused(tmp_path):
     files = {"a.jsonl": POOLS, "qrels.txt": QRELS, "in/b.csv": "x,y\n1,2\n", "docs/notes.md": "x"}
     write_folder(tmp_path, files | {"b.csv": ROWS[3:], "c.parquet": LISTS[:1]})
     for names, says in (
-        ("a.jsonl qrels.txt", r"qrels\.txt is a file of TREC's qrels, without the texts"),
+        ("a.jsonl qrels.txt", r"qrels\.txt is a file of TREC's qrels, without its texts"),
         ("b.csv qrels.txt", r"b.csv is a table .* and .*qrels.txt is a file of TREC"),
         ("a.jsonl in/b.csv", r"b\.csv: holds no pools"),
         ("in", r"b\.csv: holds no pools"),

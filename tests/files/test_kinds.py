@@ -157,7 +157,6 @@ ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
 TOPIC = "<top>\n<num> 7\n<title> a\n"
 SCORE = '{{"query": {{"id": "q3"}}, "documents": [{{"id": {}, "score": {}}}]}}\n'
-LIST = {"query": "what?", "documents": ["x"]}
 HTML = "<!DOCTYPE html><html><body><table><tr><td>q1</td></tr></table></body></html>"
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\n"
 BY_COLUMN = {name: {"0": 1, "1": 2} for name in ("query_id", "doc_id", "grade")}
@@ -194,7 +193,6 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "no zstd": ("none.qrels.zst", NUMBERS, b"q1 0 d1 1\n", "cannot be read"),
     "UTF-16": ("utf16.csv", NUMBERS, "query,text\n".encode("utf-16"), "UTF-16"),
     "Latin 1": ("latin.csv", "judgments", HEAD.encode() + b"q,\xff,1\n", ":2: is not UTF-8"),
-    "old Mac": ("returns.csv", "judgments", HEAD.replace("\n", "\r") + "q,d,1\r", "returns"),
     "Excel's line": ("sep.csv", "judgments", f"sep=,\n{HEAD}q,d,1\n", "delete that line"),
     "a short row": ("short.csv", "judgments", f"{HEAD}q,d\n", ":2: has 2 columns"),
     "a long row": ("long.csv", "judgments", f"{HEAD}q,d,1,2\n", ":2: has 4 columns"),
@@ -243,7 +241,7 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a preference of 7": ("far.csv", "votes", f"{BATTLES},preference\nq1,a,b,7\n", ":2: .*7"),
     "no head": ("headless.csv", "pools", "how to,tweezers\nhow to,the clock\n", "--columns"),
     "unknown lines": ("rows.jsonl", "pools", '{"foo": 1}\n', "columns foo"),
-    "a corpus": ("corpus.jsonl", "pools", '{"_id": "d1", "text": "a"}\n', "no candidates"),
+    "a corpus": ("corpus.jsonl", "pools", '{"_id": "d1", "text": "a"}\n', "--columns"),
     "two texts": ("two.csv", "pools", "query,text,body\nq,a,b\n", "'text' and 'body'"),
     "a query twice": ("two.csv", "pools", "query_id,query,text\nq,a,b\nq,z,c\n", ":3: query 'q'"),
     "a document twice": ("two.csv", "pools", "query,doc_id,text\nq,d,b\nq,d,c\n", ":3: .*'d'"),
@@ -255,7 +253,6 @@ REFUSED = {  # what it is: name, readers, content, words that stay
         "list",
     ),
     "a run of 4 columns": ("four.run", "pools", "q1 d1 1 12.5\nq1 d2 2 11.5\n", "4 columns"),
-    "a run of 5 columns": ("five.run", "pools", "q1 Q0 d1 1 12.5\n", "5 columns"),
     "a run without texts": ("bare.run", "pools", RUN, "--corpus and --queries"),
     "a topic in two": ("t", "queries", f"{TOPIC}{TOPIC}</top>\n", "t:1: .* no </top>"),
     "a torn topic": ("t", "queries", f"{TOPIC}</top>\n{TOPIC}", "t:5: .* no </top>"),

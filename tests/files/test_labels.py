@@ -87,7 +87,7 @@ def test_an_answer_on_no_document_is_refused(tmp_path):
 @pytest.mark.parametrize("separator", ",;\t")
 def test_a_table_is_labels_whatever_parts_its_columns(tmp_path, separator):
     lines = ["note,doc_id,query_id,relevance,person,probability"]
-    lines += ['"a\nb",7,q,2,ann,.5', ",8,q,,ann,", ",7,q,1,bob,.5"]
+    lines += ['"a b",7,q,2,ann,.5', ",8,q,,ann,", ",7,q,1,bob,.5"]
     text = "\ufeff" + "\r\n".join(lines).replace(",", separator)
     found = read_labels(write_file(tmp_path / "people.csv", text))
     assert rows_of(found) == [("7", "ann", 2.0, 0.5), ("7", "bob", 1.0, 0.5)]

@@ -62,18 +62,6 @@ def test_the_id_alone_is_said_and_stays(tmp_path):
     assert "kept" in said
 
 
-def test_the_text_alone_stays(tmp_path):
-    folder = changed_folder(tmp_path, "corpus.jsonl", "The clock ticks.", TEXT)
-    ids, [said] = judged(tmp_path, read_inputs(tmp_path, folder, RUN)[0])
-    assert ids == ["1", "3", "2", "4"]
-    assert LEFT in said
-
-
-def test_a_truth_of_the_query_itself_is_ignored(tmp_path):
-    folder = changed_folder(tmp_path, "qrels/test.tsv", "score\n", "score\nq1\tq1\t3\n")
-    assert measured(tmp_path / "o", truth=folder, runs=RUN)[0] == 0.92
-
-
 @pytest.mark.parametrize(
     ("content", "title", "left_out"),
     [

@@ -62,14 +62,6 @@ def test_a_vote_is_written_or_follows_from_worth(recording, tmp_path):
     assert (vote.preference, "I like it." in vote.reasoning) == (-0.5, True)
 
 
-def test_a_grade_is_the_nearest_to_the_worth(recording, tmp_path):
-    last = {**OPINIONS[3], "grade": 1, "covered": ["how"], "missing": ["when"]}
-    write_file(recording, [*OPINIONS[:3], last])
-    grades = judge(recording, tmp_path / "out", "graded").judgments
-    assert [grade.grade for grade in grades] == [0, 1, 2, 1]
-    assert (grades[3].facets_covered, grades[3].facets_missing) == (("how",), ("when",))
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_protocol_judges_and_nothing_fails(recording, tmp_path, protocol):
     found = judge(recording, tmp_path / "out", protocol)
@@ -87,14 +79,6 @@ def test_a_missing_opinion_is_a_failure(recording, tmp_path):
     (failure,) = found.failures
     assert failure.doc_ids == ("d3",)
     assert "no opinion on document 'd3' of query 'q1'" in failure.reason
-
-
-def test_queries_of_the_same_words_are_two(recording, tmp_path):
-    more = [{**row, "query_id": "q2", "worth": 3 - row["worth"]} for row in OPINIONS]
-    write_file(recording, OPINIONS + more)
-    for query_id, grades in (("q1", [0, 1, 2, 3]), ("q2", [3, 2, 1, 0])):
-        found = judge(recording, tmp_path / "out", "graded", pool=pool_of(query_id=query_id))
-        assert [each.grade for each in found.judgments] == grades
 
 
 def test_votes_alone_answer_votes_and_no_grades(tmp_path, recording):
@@ -182,17 +166,6 @@ def test_a_recording_that_changed_stops_its_judge(recording, rows):
     why = "has changed since the run began" if rows else "no such file"
     with pytest.raises(Fatal, match=f"{why}; every node must see the recording"):
         send(request)
-
-
-def test_a_recording_at_a_url_is_read_once(tmp_path):
-    place = write_file("memory://opinions/ada.jsonl", OPINIONS)
-    (judge,) = build_panel([f"recorded:{place}"], {}, {})
-    before = read_recording.cache_info().misses
-    documents = (Document("d1", "x"), Document("d2", "y"))
-    for _ in range(3):
-        request = request_of(judge=judge, query_id="q1", documents=documents)
-        assert send(request).status == "ok"
-    assert read_recording.cache_info().misses == before
 
 
 def test_a_recorded_judge_may_rank_in_a_bakeoff(recording, tmp_path):

@@ -9,13 +9,12 @@ from itertools import pairwise
 
 import fsspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.files.reading import refused, storage, tables
+from tests.files.reading import refused, tables
 from zelo_ray.records import Score
 
 ROWS = [tables.Rejected("in.jsonl", n, "why", f"text {n}") for n in range(95)]
@@ -52,13 +51,6 @@ def test_equal_rows_make_equal_files_however_split(tmp_path_factory, cuts):
     assert pq.read_table(whole / "rejected.parquet").to_pylist() == [asdict(row) for row in ROWS]
 
 
-def test_a_table_without_rows_has_its_columns(tmp_path):
-    write(tmp_path, [])
-    table = pq.read_table(tmp_path / "rejected.parquet")
-    assert (table.num_rows, table.schema.names) == (0, ["file", "line", "reason", "raw"])
-    assert (tmp_path / "lines.jsonl").read_bytes() == b""
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("where", ["local", "s3"])
 def test_an_exception_leaves_the_old_files(tmp_path, s3, where):
@@ -80,18 +72,6 @@ def test_no_file_is_seen_before_all_are_whole(tmp_path):
     assert sorted(files(tmp_path)) == ["lines.jsonl", "rejected.parquet"]
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
-def test_a_small_file_replaces_the_old_one(tmp_path, s3, where):
-    out = str(tmp_path) if where == "local" else s3
-    storage.write_text(out, "report.html", "old and longer")
-    storage.write_text(out, "report.html", "näu")
-    storage.write_json(out, "run.json", {"ü": [1, float("nan")]})
-    found = files(out)
-    assert found["report.html"].decode() == "näu"
-    assert json.loads(found["run.json"]) == {"ü": [1, None]}
-    assert len(found) == 2
-
-
 IDS = st.sampled_from("abcd")
 
 
@@ -103,17 +83,14 @@ def test_pieces_of_a_table_are_its_rows(tmp_path_factory, ids, size, wanted):
     pq.write_table(table, out / "votes.parquet", row_group_size=size)
     stored, every = tables.StoredTable(f"{out}/votes.parquet"), table.to_pylist()
     chosen = [row for row in every if row["query_id"] in wanted]
-    among = pc.field("query_id").isin(pa.array([*wanted], pa.string()))
     skipped = [row for n, row in enumerate(every) if n // size % 2 == 0]
     for pieces, rows in (
         (stored.rows_of_queries(wanted), chosen),
-        ([stored.where(among)], chosen),
         (stored.batches(2), every),
         (stored.batches(3, every=2), skipped),
         ([stored.head(1)], every[:1]),
     ):
         assert [row for piece in pieces for row in piece.to_pylist()] == rows
-    assert stored.query_ids() == [*dict.fromkeys(ids)]
     assert tables.read_table(str(out), "votes", ["n", "none"]) == table.select(["n"])
 
 
@@ -125,7 +102,6 @@ table, before = StoredTable(sys.argv[1]), Process().num_threads()
 table.read()
 [*table.batches(2)]
 [*table.rows_of_queries(["b"])]
-table.query_ids()
 print(Process().num_threads() - before)
 """
 

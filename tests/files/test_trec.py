@@ -66,11 +66,6 @@ def test_a_run_is_read_as_trec_eval_does(tmp_path, form):
     assert (read_run(place), names(place)) == (ROWS, ["bm25"])
 
 
-def test_of_several_tags_the_file_names_the_run(tmp_path):
-    place = write_file(tmp_path / "dense.v2.run", RUN.replace("bm25", "other", 1))
-    assert names(place) == ["dense.v2"]
-
-
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(storage, "BLOCK_BYTES", 16)
     assert read_run(write_file(tmp_path / "a.run", RUN)) == ROWS
@@ -83,18 +78,6 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, capfd):
         with refused(says):
             read_run(tmp_path / "a.run")
     assert capfd.readouterr().err == "", "no word of Arrow's"
-
-
-def test_threads_of_arrow_hold_nothing_of_pythons(tmp_path, monkeypatch):
-    """One that let go of it after Python's end would abort a program that had done its work."""
-    sources = []
-    read_csv = pyarrow.csv.read_csv
-    monkeypatch.setattr(
-        "pyarrow.csv.read_csv",
-        lambda source, *how: sources.append(source) or read_csv(source, *how),
-    )
-    read_run(write_file(tmp_path / "run", RUN))
-    assert [type(source) for source in sources] == [pa.BufferReader]
 
 
 def is_id(text):
@@ -138,20 +121,6 @@ def test_an_id_that_would_break_columns_is_refused(tmp_path_factory, text):
     except OutputError:
         assert not is_id(text)
         assert not list(path.parent.iterdir())
-
-
-def test_what_a_written_run_looks_like(tmp_path):
-    path = tmp_path / "new/a.run"
-    run = ranked(("q2", "d1", 1.0), ("q1", "a", 0.1), ("q1", "b", 2.0), ("q1", "c", 0.1))
-    write_run(str(path), "mine", sort_run(run))
-    assert path.read_text().splitlines() == [
-        "q2 Q0 d1 1 1 mine",
-        "q1 Q0 b 1 2 mine",
-        "q1 Q0 c 2 0.1 mine",
-        "q1 Q0 a 3 0.1 mine",
-    ]
-    write_run("memory://trec/a.run", "mine", sort_run(run))
-    assert len(read_run("memory://trec/a.run")) == 4
 
 
 def test_what_cannot_be_written_leaves_what_there_was(tmp_path):

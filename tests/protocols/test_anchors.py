@@ -41,7 +41,7 @@ def test_what_is_wrong_is_refused_with_its_place():
     for text, says in (
         ("webb", "'webb': .* web$"),
         ("missing.yaml", "no such file"),
-        ("some\nprose", "set 1: must be an object"),
+        ("some\nprose", "set 1: must be a valid dictionary"),
         (SET.replace("  2:", "  1:"), "line 5: 1 is given twice"),
         (SET.replace("text 3", "t, document: u"), "line 6: 'document' is given twice"),
         ("--- \n---", "are empty"),
@@ -49,7 +49,7 @@ def test_what_is_wrong_is_refused_with_its_place():
         ("query: q", "set 1: grades: is missing"),
         (SET.replace("a question", "''"), "set 1: query: .* at least 1 character"),
         (SET.replace("  2:", "  4:"), "set 1: grades: no example of grade 2"),
-        (SET.replace("  2:", "  two:"), "set 1: grades.*whole number"),
+        (SET.replace("  2:", "  two:"), "set 1: grades.*valid integer"),
         (SET + "  4: {document: d, reason: r}", "grade 4 is none of 0, 1, 2, 3"),
         (SET.replace("text 2", "' '"), "set 1: grades.2..document: .* at least 1"),
         (SET.replace("because 0", "b, more: c"), "set 1: grades.0..more: is unknown"),

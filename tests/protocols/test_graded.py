@@ -117,9 +117,9 @@ READINGS = {
     "two grades": (said()[:-1] + ', "grade": 1}', "a field is given twice, with different values"),
     "a grade twice": (said()[:-1] + ', "grade": 2}', 2),
     "grade in quotes": (said(grade="2"), 2),
-    "grade 2.0 in quotes": (said(grade="2.0"), "grade: must be a whole number"),
-    "grade in words": (said(grade="relevant"), "grade: must be a whole number"),
-    "grade true": (said(grade=True), "grade: must be a whole number"),
+    "grade 2.0 in quotes": (said(grade="2.0"), "grade: must be a valid integer"),
+    "grade in words": (said(grade="relevant"), "grade: must be a valid integer"),
+    "grade true": (said(grade=True), "grade: must be a valid integer"),
     "grade missing": (said().replace(', "grade": 2', ""), "grade: is missing"),
     "grade in digits of another script": (
         said().replace("2}", "\N{FULLWIDTH DIGIT TWO}}"),

@@ -67,11 +67,11 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
                 first = first or f"{line.file}, line {line.number}: {line.reason}"
                 continue
             query_ids.add(line.pool.query_id)
-            shown.count(line.pool.about, line.pool.documents)
+            shown.add(line.pool.about, line.pool.documents)
             survey.add(line.pool)
     if not survey.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
-    messages += shown.check("the input")
+    shown.check("the input")
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     notes += [f"{describe_damage(ledger.damaged)}."] if ledger.damaged else []

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from zelo_ray.command_options import WatchOptions
 from zelo_ray.engine.job import Watch
-from zelo_ray.engine.replies import format_dollars
 from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import last_record
 from zelo_ray.files.storage import exists, read_json_object

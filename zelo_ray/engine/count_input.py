@@ -31,8 +31,6 @@ class InputCount:
     """file, number and query id of each pool"""
     bytes: int = 0
     """of their lines"""
-    reports: list[str] = field(default_factory=list)
-    """what only some queries have of what judges are to be shown"""
     own: list[str] = field(default_factory=list)
     """which queries are among their own candidates"""
     lines: list[Line] | None = field(default_factory=list)
@@ -91,7 +89,7 @@ def count_input(
                 count.lines = None
             elif count.lines is not None:
                 count.lines.append(line)
-            shown.count(pool.about, pool.documents)
+            shown.add(pool.about, pool.documents)
             own_queries.count_own_query(line)
             count.pools += 1
             count.documents += len(pool.documents)
@@ -101,6 +99,6 @@ def count_input(
         others = f"it holds {len(query_ids):,} others, such as {min(query_ids, default='')!r}"
         why = first_rejection or (others if query_ids else "it is empty")
         raise InputError(f"the input holds no pool; {why}")
-    count.reports = shown.check("the input")
+    shown.check("the input")
     count.own = own_queries.lines()
     return count

@@ -10,13 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.files.make_pools import (
-    category_codes,
-    make_document,
-    make_pool,
-)
+from zelo_ray.files.make_pools import Texts, make_pool
 from zelo_ray.files.pools import Notes, PoolRow
-from zelo_ray.files.tables import iter_rows
+from zelo_ray.files.tables import category_codes, iter_rows
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Document
 
@@ -99,19 +95,13 @@ def fill_candidates(
 
     What has no text, or one that no judge could be shown, is left out.
     """
-
-    def document(doc_id: str, ranks: Mapping[str, int]) -> PoolRow | str:
-        found = corpus.get(doc_id)
-        if found is None:
-            return "documents that the corpus lacks"
-        fields = {**found.metadata, **({"ranks": ranks} if ranks else {})}
-        return make_document(doc_id, "", found.content, fields)
-
-    for query_id, ranks in candidates.items():
-        found = queries.get(query_id, Document(query_id, ""))
-        query = {"id": query_id, "query": found.content, **found.metadata}
-        documents = ((doc_id, document(doc_id, ranks[doc_id])) for doc_id in ranks)
-        yield from make_pool(query_id, query, documents, notes)
+    texts = Texts(queries, corpus)
+    for query_id, documents in candidates.items():
+        rows = [
+            ("", {"query_id": query_id, "doc_id": d, "metadata": {"ranks": ranks} if ranks else {}})
+            for d, ranks in documents.items()
+        ]
+        yield from make_pool(rows, notes, texts)
 
 
 def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable[str]) -> str:

@@ -102,9 +102,9 @@ def read_texts(
         source = open_source(file, user)
         if source.kind == "topics":
             every: Iterable[Document] = _topics(source)
-        elif source.kind != "beir qrels" and source.names and not _is_headless(source):
+        elif source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
-        elif source.kind in ("text", "beir qrels", "trec qrels", "table", "trec run"):
+        elif source.kind in ("text", "trec qrels", "table", "trec run"):
             every = _texts_of_lines(source)
         else:
             source.refuse("texts with ids")
@@ -267,7 +267,9 @@ def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:
     for name, rows in {
         "corpus": map(_corpus_row, documents.values()),
         "queries": (
-            {"_id": pool.query_id, "text": pool.query, **_metadata(pool)} for pool in pools
+            {"_id": pool.query_id, "text": pool.query}
+            | ({"metadata": dict(pool.about)} if pool.about else {})
+            for pool in pools
         ),
         "top_ranked": (
             {"query-id": pool.query_id, "corpus-ids": [d.id for d in pool.documents]}
@@ -275,10 +277,6 @@ def write_collection(url: str, pools: Sequence[Pool], qrels: pa.Table) -> None:
         ),
     }.items():
         write_lines(f"{root}/{name}.jsonl", map(orjson.dumps, rows))
-
-
-def _metadata(pool: Pool) -> dict[str, Any]:
-    return {"metadata": dict(pool.about)} if pool.about else {}
 
 
 def _corpus_row(document: Document) -> dict[str, str]:

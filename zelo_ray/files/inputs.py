@@ -1,20 +1,17 @@
 """Find the pools in what a user names: JSON lines of pools as they are, the rest converted."""
 
 import contextlib
-import hashlib
 import os
 import re
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 from typing import Any, Literal, TypeVar
 
 import fsspec
-import pyarrow as pa
 import pyarrow.compute as pc
-from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.candidates import (
@@ -37,10 +34,11 @@ from zelo_ray.files.make_pools import (
     Shown,
     ShownFields,
     Texts,
+    make_pool,
     pools_of_conversations,
     pools_of_lists,
-    pools_of_mteb,
     pools_of_rows,
+    rows_of_mteb,
 )
 from zelo_ray.files.pools import (
     LineLimits,
@@ -50,7 +48,6 @@ from zelo_ray.files.pools import (
     pool_lines,
     to_line,
     valid_pool,
-    write_lines,
 )
 from zelo_ray.files.rows import BEIR_QRELS, DATASET, Source, open_source
 from zelo_ray.files.schema import Columns, split_columns
@@ -59,8 +56,8 @@ from zelo_ray.files.storage import (
     is_jsonl,
     list_directory,
     name_urls,
-    reach,
     unpacked_name,
+    write_by_content,
 )
 from zelo_ray.files.wording import counted, escape_bytes
 from zelo_ray.options import AskingOptions
@@ -69,22 +66,14 @@ from zelo_ray.records import Document, Pool
 _NO_LIMITS = LineLimits(2**40, 2**40, 2**40)
 DEPTH = 100
 """How many documents of each query a run gives as candidates."""
-FOLDER = "input"
-"""The folder of an output that holds converted pools."""
 _LINES = (".jsonl", ".ndjson")
 _TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".json")
 _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
 _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
 _OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
-_RANKED = {"trec run": "run", "trec qrels": "qrels", "beir qrels": "qrels"}
-_CALLED = {
-    "mteb": "MTEB reranking rows",
-    "conversations": "conversations of assistants",
-    "collection": "BEIR or MTEB folder",
-    "run": "run",
-    "qrels": "judgments",
-}
+_RANKED = {"trec run": "run", "trec qrels": "qrels"}
+_TEXTS = ("corpus", "queries")
 _PUBLIC = (DATASET, "hf://")
 _NOTE_PUBLIC = (
     "{} is named or laid out as public collections are: models may have read it, with its labels"
@@ -145,10 +134,9 @@ def resolve_inputs(
     for number, line in enumerate(found.notes):
         say(f"{line}; pools written to {made}" if keep and made and not number else line)
     update: dict[str, Any] = {name: found.places}
-    texts = ("corpus", "queries")
     if made:
-        update |= dict.fromkeys(texts)
-    elif unused := [f"--{option}" for option in texts if getattr(options, option)]:
+        update |= dict.fromkeys(_TEXTS)
+    elif unused := [f"--{option}" for option in _TEXTS if getattr(options, option)]:
         say(f"not used, since the input holds its texts: {', '.join(unused)}")
     return options.model_copy(update=update), [*found.notes[bool(made) :]]
 
@@ -173,23 +161,24 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     if not sources:
         as_named = shards == find_shards(patterns, out)  # a glob stays one
         return ConvertedInputs(tuple(patterns if as_named else shards), tuple(notes.lines()))
-    fields, queries, documents = ShownFields(Shown(options.shown.query)), 0, 0
+    fields, counts = ShownFields(Shown(options.shown.query)), Counter[str]()
 
     def lines() -> Iterator[bytes]:
-        nonlocal queries, documents
         for pool in make_pools(sources, options, notes):
-            query, listed = pool.get("query"), pool.get("documents")
-            queries += 1
-            documents += len(listed) if isinstance(listed, list) else 0
-            fields.count(query if isinstance(query, dict) else {})
+            query, documents = pool.get("query"), pool.get("documents")
+            counts["queries"] += 1
+            counts["documents"] += len(documents) if isinstance(documents, list) else 0
+            fields.add(query if isinstance(query, dict) else {})
             yield to_line(pool)
 
-    made = _store(out, lines())
-    if not documents:
+    place = out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
+    made = write_by_content(place, "pools", ".jsonl", (line + b"\n" for line in lines()))
+    if not counts["documents"]:
         raise InputError("; ".join([f"{places[0]}: no query has a document", *notes.lines()]))
     fields.check(places[0])
-    kinds = " and ".join(dict.fromkeys(map(_called, sources)))
-    head = f"{kinds}: {counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
+    others = f" and {len(sources) - 1:,} more" if sources[1:] else ""
+    queries = counted(counts["queries"], "query", "queries")
+    head = f"{sources[0].place}{others}: {queries}, {counted(counts['documents'], 'document')}"
     return ConvertedInputs((*shards, made), (head, *notes.lines()), made)
 
 
@@ -234,28 +223,17 @@ def note_public(places: Iterable[str]) -> list[str]:
 def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
     """List the collections and the files that places name, each once."""
     places: dict[str, None] = {}
-    for pattern in patterns:
-        for place in _expand(pattern):
-            is_folder = place.startswith(DATASET) or list_directory(place) is not None
-            source = open_source(place) if is_folder else None
-            if source is None:
-                found = find_shards([place], out)
-            elif source.kind in ("collection", "labels"):
-                found = [place]
-            else:
-                found = _files_of_folder(source, out, notes)
-            places |= dict.fromkeys(found)
+    for place in patterns:
+        is_folder = place.startswith(DATASET) or list_directory(place) is not None
+        source = open_source(place) if is_folder else None
+        if source is None:
+            found = find_shards([place], out)
+        elif source.kind in ("collection", "labels"):
+            found = [place]
+        else:
+            found = _files_of_folder(source, out, notes)
+        places |= dict.fromkeys(found)
     return [*places]
-
-
-def _expand(pattern: str) -> list[str]:
-    """Return the pattern, or what it matches if it is a glob that matches directories."""
-    if pattern.startswith(DATASET):
-        return [pattern]
-    with reach(pattern) as (fs, path):
-        matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
-        has_folders = any(info["type"] == "directory" for info in matched.values())
-        return name_urls(fs, [*matched]) if has_folders else [pattern]
 
 
 def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
@@ -268,17 +246,13 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     within = {name[: part.start()] for name in every for part in _OF_RUNS.finditer(name)}
     others = tuple(f"{run}/" for run in within)
     names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
-    if not names and every:
-        what = "all its files lie in --out" if out else "its files are results of runs"
-        how = "where no input is looked for: name another --out, or the files"
-        raise InputError(f"{source.place}: {what}, {how}")
     endings = (_LINES, _TABLES, _RUNS)
     by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in endings)
     data = next((found for found in by_ending if found), [])
     rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
     if not data:
-        has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing"
-        what = f"holds no JSON lines, and no table, but {has}"
+        has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing else"
+        what = f"holds no JSON lines, and no table, beside results of runs, but {has}"
         raise InputError(f"{source.place}: {what}; {_INPUTS}")
     if rest:
         listed = ", ".join(escape_bytes(name.rpartition("/")[2]) for name in rest[:10])
@@ -290,25 +264,15 @@ def _form(source: Source) -> str:
     """Return the kind of a source; run and qrels also of tables, whose others are rows or ""."""
     if source.kind != "table":
         return _RANKED.get(source.kind, source.kind)
-    has_query = source.has("query") or source.has("query_id")
-    if source.has("content") and has_query:
+    if source.has("content", "query"):
         return "rows"
-    if not (source.has("doc_id") and has_query):
+    if not source.has("query_id", "doc_id"):
         return ""
     if {*BEIR_QRELS} <= {*source.names}:
         return "qrels"
-    is_ranked = source.has("score") or (source.has("rank") and not source.has("grade"))
-    if source.has("query_id") and is_ranked:
+    if source.has("score") or (source.has("rank") and not source.has("grade")):
         return "run"
-    return "qrels" if source.has("query_id", "grade") else "rows"
-
-
-def _called(source: Source) -> str:
-    """Return what a source is called in messages."""
-    if source.place.startswith(DATASET):
-        return "data set of ir_datasets"
-    form = "CSV" if source.separator else "Parquet" if source.unit == "row" else "JSON"
-    return _CALLED.get(_form(source), f"{form} rows")
+    return "qrels" if source.has("grade") else ""
 
 
 def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
@@ -324,7 +288,9 @@ def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -
             raise InputError(f"{folders[1].place}: one collection at a time, where there is a run")
         texts = folders[0].place if folders else None
         options = replace(options, corpus=options.corpus or texts, queries=options.queries or texts)
-        _refuse_lacking(ranked[0], options, "corpus", "queries")
+        if lacking := [f"--{part}" for part in _TEXTS if not getattr(options, part)]:
+            what = f"{ranked[0].place} is {ranked[0].summary}, without its texts"
+            raise OptionError(f"{what}: add {' and '.join(lacking)} (docs/inputs.md)")
         return _pools_of_ranked(ranked, options, notes)
     if folders:
         return chain.from_iterable(_pools_of_folder(f, options, notes) for f in folders)
@@ -345,58 +311,17 @@ def _pools_with_texts(
         case "mteb":
             for number, source in enumerate(sources, 1):
                 prefix = f"{number}-" if sources[1:] else ""
-                for pool in pools_of_mteb(source, notes, options.shown, prefix):
-                    plain = [{n: d[n] for n in ("id", "content")} for d in pool["documents"]]
-                    yield {**pool, "documents": plain}
+                for rows in rows_of_mteb(source, notes, options.shown, prefix):
+                    yield from make_pool(rows, notes, Texts())
         case "conversations":
             yield from pools_of_conversations(sources, notes, options.shown.query)
         case "table":
             for source in sources:
-                _refuse_unknown_table(source)
-            texts = _texts_of_rows(sources[0], options)
-            yield from pools_of_rows(sources, notes, options.shown, texts)
+                if not _form(source):
+                    source.refuse("pools", _INPUTS)
+            yield from pools_of_rows(sources, notes, options.shown)
         case _:
             sources[0].refuse("pools", _INPUTS)
-
-
-def _refuse_unknown_table(source: Source) -> None:
-    if _form(source):
-        return
-    if source.has("content"):
-        how = "a corpus alone names no candidates: give a run, with --corpus and --queries"
-        source.refuse("query beside its texts", how)
-    if source.has("query") or source.has("query_id"):
-        first = {n: v for n, v in source.first.items() if isinstance(v, str)}
-        known = source.roles("query", "query_id").values()
-        free = sorted((n for n in first if n not in known), key=lambda n: -len(first[n]))
-        which = f"name the column of documents: --columns content={free[0]}" if free else ""
-        source.refuse("documents beside its queries", which)
-    source.refuse("pools", _INPUTS)
-
-
-def _refuse_lacking(source: Source, options: InputOptions, *parts: str) -> None:
-    if lacking := [part for part in parts if not getattr(options, part)]:
-        what = " and ".join("documents" if part == "corpus" else part for part in lacking)
-        how = f"add {' and '.join(f'--{part}' for part in lacking)} (docs/inputs.md)"
-        raise OptionError(f"{source.place} is {source.summary}, without the texts of {what}: {how}")
-
-
-def _texts_of_rows(first: Source, options: InputOptions) -> Texts:
-    """Read the texts that rows with ids lack."""
-    lacking = {"corpus": not first.has("content"), "queries": not first.has("query")}
-    _refuse_lacking(first, options, *(part for part, is_lacking in lacking.items() if is_lacking))
-    found: dict[str, Mapping[str, Document]] = {}
-    shows_queries = bool(options.queries and options.shown.query and first.has("query_id"))
-    if lacking["corpus"]:
-        found["corpus"] = _read_index("corpus", options)
-    if lacking["queries"] or shows_queries:
-        found["queries"] = _read_index("queries", options)
-    for part, role in (("corpus", "doc_id"), ("queries", "query_id")):
-        if lacking[part] and found[part]:
-            ids = {*first.table(first.roles(role))[role].to_pylist()} - {None}
-            if ids and found[part].keys().isdisjoint(ids):
-                raise _unmatched(first.place, ids, str(getattr(options, part)), found[part])
-    return Texts(**found)
 
 
 def _read_index(
@@ -436,9 +361,7 @@ def _filled(
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
     queries = _read_index("queries", options)
     if queries.keys().isdisjoint(candidates):
-        error = _unmatched(place, candidates, queries_place, queries)
-        swapped = not queries.keys().isdisjoint(wanted)
-        raise InputError(f"{error}{'; are --corpus and --queries swapped?' if swapped else ''}")
+        raise _unmatched(place, candidates, queries_place, queries)
     notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
     texts = _read_index("corpus", options, wanted)
     if not texts:
@@ -449,56 +372,19 @@ def _filled(
 
 def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Iterator[PoolRow]:
     """Make the pools of a collection: of its ranked candidates, else runs, else judged ones."""
-    place, is_dataset = folder.place, folder.place.startswith(DATASET)
+    place = folder.place
     options = replace(options, corpus=place, queries=place)
-    runs = runs_of_collection(folder)
     if has_part(folder, "top_ranked"):
-        candidates = top_ranked(folder)
-        if has_part(folder, "qrels") and _reveals_truth(candidates, read_qrels(place)):
-            first = "relevant documents come first in every query"
-            notes.say(f"{first}: this is not a first-stage ranking")
-    elif runs and not is_dataset:
+        return _filled(top_ranked(folder), options, place, notes)
+    if runs := runs_of_collection(folder):
         return _pools_of_ranked([*map(open_source, runs)], options, notes)
-    elif is_dataset:
-        ranked = read_runs(runs) if runs else {}
-        candidates = pool_candidates(ranked, options.depth, read_qrels(place))
-    elif has_part(folder, "qrels"):
-        qrels = read_qrels(place)
-        candidates = pool_candidates({}, 0, qrels)
-        if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
-            middle = median(map(len, candidates.values()))
-            judged = f"the judged documents (median {middle:g} a query, all relevant)"
-            notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
-    else:
+    if not (place.startswith(DATASET) or has_part(folder, "qrels")):
         what = "nothing in it says which documents to judge"
         raise InputError(f"{place}: {what}: name a run as well")
+    qrels = read_qrels(place)
+    candidates = pool_candidates({}, 0, qrels)
+    if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
+        middle = median(map(len, candidates.values()))
+        judged = f"the judged documents (median {middle:g} a query, all relevant)"
+        notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
     return _filled(candidates, options, place, notes)
-
-
-def _reveals_truth(candidates: Candidates, qrels: pa.Table) -> bool:
-    """Return whether the relevant candidates stand first in all queries."""
-    relevant = qrels.filter(pc.field("relevance") > 0)
-    pairs = {*zip(relevant["query_id"].to_pylist(), relevant["doc_id"].to_pylist(), strict=True)}
-    marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
-    return all(mark == sorted(mark, reverse=True) for mark in marks)
-
-
-def _store(out: str, lines: Iterable[bytes]) -> str:
-    """Write lines of pools below an output, under a name that follows from them.
-
-    So a run that finds the same input asks the same.
-    """
-    place = out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
-    folder, digest = f"{place.rstrip('/')}/{FOLDER}", hashlib.sha256()
-
-    def hashed() -> Iterator[bytes]:
-        for line in lines:
-            digest.update(line + b"\n")
-            yield line
-
-    draft = f"{folder}/.pools-{uuid.uuid4().hex}.jsonl"
-    write_lines(draft, hashed())
-    name = f"{folder}/pools-{digest.hexdigest()[:12]}.jsonl"
-    fs, path = fsspec.url_to_fs(draft)
-    fs.mv(path, fsspec.url_to_fs(name)[1])
-    return name

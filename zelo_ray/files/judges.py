@@ -4,13 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.command_options import Scale
 from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import is_pooled, open_judgments, read_numbers, refuse_repeated
 from zelo_ray.files.labels import (
@@ -135,47 +133,26 @@ def _read_sample(place: str) -> JudgmentsFile:
     return file if sample.is_even else file.with_column("probability", chances)
 
 
-def _on_scale(
-    place: str,
-    file: JudgmentsFile,
-    scales: Mapping[str, Scale],
-    levels: int,
-    notes: list[str],
-    *,
-    clip: bool,
-) -> pa.Table:
+def _grades_of(place: str, file: JudgmentsFile, levels: int, notes: list[str] | None) -> pa.Table:
     """Return grades as whole numbers from 0 to ``levels`` - 1, with the columns of ``GRADES``.
 
-    Those of a judge with a scale of its own are mapped onto this.
+    With notes a grade outside becomes the nearest of these, and is noted.
     """
-    judges, grades = file["judge"].to_numpy(), file.floats("grade")
-    mapped, is_usual = grades.copy(), ~np.isin(judges, [*scales])
+    grades, top = file.floats("grade"), levels - 1
+    inside = np.clip(grades, 0, top)
+    is_outside = inside != grades
+    number = int(is_outside.sum())
     file.refuse(grades != np.floor(grades), "is not a whole number", "the grade ", grades)
-    for name, scale in {**scales, "": Scale(0, levels - 1)}.items():
-        mine = judges == name if name else is_usual
-        inside = np.clip(grades, scale.low, scale.high)
-        is_outside = mine & (inside != grades)
-        whose, number = f" of {name}" if name else "", int(is_outside.sum())
+    if notes is None:
         more = f" (and {number - 1:,} more)" if number > 1 else ""
-        option = "--scale the scale of a judge" if name else "--levels how many grades there are"
-        how = f"--clip moves such grades to the nearest end, {option}"
-        ends = f"{scale.low} to {scale.high}"
-        if not clip:
-            says = f"{whose.lstrip()} is not in {ends}{more}: {how}".lstrip()
-            file.refuse(is_outside, says, "the grade ", grades)
-        elif number:
-            worst = ", ".join(f"{value:g}" for value in np.unique(grades[is_outside])[:5])
-            share = f"{number:,} of {mine.sum():,} grades{whose}"
-            notes.append(f"{place}: {share} clipped to {ends} ({worst})")
-        mapped[mine] = map_grades(inside[mine], scale, levels)
-    file = file.with_column("grade", pa.array(mapped.astype(np.int64)))
+        how = "--clip moves such grades to the nearest end, --levels how many grades there are"
+        file.refuse(is_outside, f"is not in 0 to {top}{more}: {how}", "the grade ", grades)
+    elif number:
+        worst = ", ".join(f"{value:g}" for value in np.unique(grades[is_outside])[:5])
+        share = f"{number:,} of {len(file):,} grades"
+        notes.append(f"{place}: {share} clipped to 0 to {top} ({worst})")
+    file = file.with_column("grade", pa.array(inside.astype(np.int64)))
     return file.table.select(GRADES.names).cast(GRADES)
-
-
-def map_grades(grades: Floats, scale: Scale, levels: int) -> Floats:
-    """Map grades of a scale to the nearest of 0 to ``levels`` - 1, and its ends to the ends."""
-    mapped: Floats = np.floor((grades - scale.low) * (levels - 1) / (scale.high - scale.low) + 0.5)
-    return mapped
 
 
 def votes_of(file: JudgmentsFile) -> pa.Table:
@@ -203,12 +180,10 @@ def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class AllJudgments:
-    """Judgments of several judges, and of people.
+    """Judgments of several judges, and of people, in the order of reading.
 
-    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; people's
-    judgments are in ``human`` and ``human_votes``, with the judge ``human``. A judge that was asked
-    repeatedly has several rows for a document, in the order of reading. Grades are from 0 to
-    ``levels`` - 1.
+    ``grades`` and ``human`` have the columns of ``GRADES``, from 0 to ``levels`` - 1, ``votes``
+    those of ``VOTES``; people's judgments are in ``human`` and ``human_votes``.
     """
 
     grades: pa.Table
@@ -241,7 +216,6 @@ def read_all_judgments(
     sources: Iterable[str],
     *,
     levels: int = 4,
-    scales: Mapping[str, Scale] = MappingProxyType({}),
     clip: bool = False,
     human: str | None = None,
     people: str | None = None,
@@ -266,7 +240,7 @@ def read_all_judgments(
         queries[place] = {*pc.unique(file["query_id"]).to_pylist()}
         if file.votes:
             return votes_of(file)
-        return _on_scale(place, file, scales, levels, notes, clip=clip)
+        return _grades_of(place, file, levels, notes if clip else None)
 
     for name, place in list_sources(sources, notes):
         if place in queries:
@@ -295,14 +269,7 @@ def read_all_judgments(
         note = f"{human}: its grades name the better document of {pairs} that judges voted on"
         notes += [note] if len(human_votes) else []
     tables = (pa.concat_tables(graded), votes, grades)
-    judgments = AllJudgments(*tables, levels, tuple(notes), tuple(pooled), human_votes, weights)
-    names = [*pc.unique(grades["judge"]).to_pylist(), *judgments.judges]
-    if strange := [name for name in scales if name not in names]:
-        lacks = (
-            f"nobody of this name gave grades, but {', '.join(map(printable, names)) or 'nobody'}"
-        )
-        raise InputError(f"--scale {printable(strange[0])}: {lacks}")
-    return judgments
+    return AllJudgments(*tables, levels, tuple(notes), tuple(pooled), human_votes, weights)
 
 
 def read_people(

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,12 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.files.collections import find_part, has_part, load_dataset
-from zelo_ray.files.make_pools import Shown, category_codes, pools_of_mteb
+from zelo_ray.files.make_pools import (
+    Shown,
+    has_visible_text,
+    rows_of_list,
+    rows_of_mteb,
+)
 from zelo_ray.files.pools import Notes, hash_id
 from zelo_ray.files.rows import (
     DATASET,
@@ -20,14 +26,12 @@ from zelo_ray.files.rows import (
     Rows,
     Source,
     concat,
-    is_pool,
-    list_column,
     open_source,
 )
 from zelo_ray.files.run_record import refuse_unfinished
-from zelo_ray.files.schema import own_id, role_of, to_id, to_number, value_of
+from zelo_ray.files.schema import role_of, to_number
 from zelo_ray.files.storage import file_stem, list_directory
-from zelo_ray.files.tables import parquet_table, schema_of
+from zelo_ray.files.tables import category_codes, parquet_table, schema_of
 from zelo_ray.files.trec import NUMBERS, read_trec
 from zelo_ray.names import split_name
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score
@@ -96,12 +100,13 @@ def _find_numbers(source: Source, wanted: Wanted) -> Rows | None:
         case "trec qrels" | "trec run" if is_run == (source.kind == "trec run"):
             rows = read_trec(source)
         case "mteb" if not is_run:
-            pools = pools_of_mteb(source, Notes(), Shown())
-            graded = ((pool["query"]["id"], d) for pool in pools for d in pool["documents"])
-            rows = _rows_of(source, ((0, query, d["id"], d["grade"]) for query, d in graded))
+            items = chain.from_iterable(rows_of_mteb(source, Notes(), Shown()))
+            graded = (row for _, row in items if "doc_id" in row and has_visible_text(row["query"]))
+            numbers = ((0, row["query_id"], row["doc_id"], row["grade"]) for row in graded)
+            rows = _rows_of(source, numbers)
         case "pools" | "lists" if source.names:
             rows = _rows_of(source, _numbers_of_documents(source, wanted))
-        case "table" | "beir qrels" if not (is_run and source.kind == "beir qrels"):
+        case "table":
             rows = _numbers_of_table(source, wanted)
     return rows
 
@@ -170,58 +175,28 @@ def _numbers_of_documents(source: Source, wanted: Wanted) -> _Numbers:
     A label counts before a score, unless each grade of the file is what its score comes to, as
     annotate writes them.
     """
-    columns = source.columns
-    listed = list_column(source.names, columns) or "documents"
-    is_rounded = wanted == "truth" and "grade" not in columns
+    is_rounded = wanted == "truth" and "grade" not in source.columns
 
     def read(number: int, row: Row) -> list[tuple[int, str, str, float | None, float | None]]:
         nonlocal is_rounded
         found = []
-        for query_id, doc_id, document in _documents_of_row(row, listed, columns):
-            score = to_number(value_of(document, "score", columns))
-            label = value_of(document, "grade", columns) if wanted != "scores" else None
-            grade = to_number(label)
+        for _, item in rows_of_list(source, number, row, Shown()):
+            query_id, doc_id, score = item["query_id"], item.get("doc_id"), item.get("score")
+            if not (query_id or item["query"]):
+                raise ValueError("needs the id of its query, and a list of documents")
+            grade = to_number(item.get("grade")) if wanted != "scores" else None
             if score is None and grade is None:
                 continue
             if doc_id is None:
                 raise ValueError("has a document without an id")
-            found.append((number, query_id, doc_id, score, grade))
-            if grade is not None and (
-                label is not document.get("grade")
-                or score is None
-                or abs(score - grade) > _ROUNDING
-            ):
-                is_rounded = False
+            found.append((number, query_id or hash_id("q", item["query"]), doc_id, score, grade))
+            is_near = score is not None and grade is not None and abs(score - grade) <= _ROUNDING
+            is_rounded &= grade is None or (item["is_grade"] and is_near)
         return found
 
     every = [document for documents in source.each(read) for document in documents]
     for number, query_id, doc_id, score, grade in every:
         yield number, query_id, doc_id, score if is_rounded or grade is None else grade
-
-
-def _documents_of_row(
-    row: Row, listed: str, columns: Mapping[str, str]
-) -> Iterator[tuple[str, str | None, Row]]:
-    query = value_of(row, "query", columns)
-    is_object = isinstance(query, Mapping)
-    query_id = to_id(_id_of(query if is_object else row, "query_id", columns, plain=is_object))
-    if query_id is None and isinstance(query, str) and query:
-        query_id = hash_id("q", query)
-    documents = row.get(listed)
-    if query_id is None or not isinstance(documents, list):
-        raise ValueError("needs the id of its query, and a list of documents")
-    if not all(isinstance(document, Mapping) for document in documents):
-        raise ValueError("has a document that is no object of an id and a score")
-    plain = is_pool(row)
-    for document in documents:
-        yield query_id, to_id(_id_of(document, "doc_id", columns, plain=plain)), document
-
-
-def _id_of(row: Row, role: str, columns: Mapping[str, str], *, plain: bool) -> Any:
-    """Return the id of an object: ``id`` comes first in pools as annotate reads them."""
-    own, value = own_id(row), value_of(row, role, columns)
-    is_own = value is None or (plain and columns.get(role) not in row)
-    return own if own is not None and is_own else value
 
 
 def read_qrels(place: str, columns: Mapping[str, str] | None = None) -> pa.Table:
@@ -360,13 +335,10 @@ def read_graded(place: str) -> pa.Table:
     if not has_grades(place):
         how = "give the --out of annotate --protocol graded"
         raise InputError(f"{place}: holds no grades of a panel: {how}")
-    names = {name: name for name in ("query_id", "doc_id", "grade", "std_error")}
-    rows = open_judgments(place).table({**names, "swapped": "ambiguous"})
-    rows.require(
-        {"query_id": "query_id", "doc_id": "doc_id", "grade": "grade", "swapped": "ambiguous"}
-    )
-    ambiguous = pa.field("ambiguous", pa.bool_())
-    return rows.table.rename_columns([*_QREL.names, "ambiguous"]).cast(_QREL.append(ambiguous))
+    names = ["query_id", "doc_id", "grade", "std_error", "ambiguous"]
+    table = parquet_table(open_judgments(place).place, names).select(names)
+    schema = _QREL.append(pa.field("ambiguous", pa.bool_()))
+    return table.rename_columns(schema.names).cast(schema)
 
 
 def has_logits(place: str) -> bool:

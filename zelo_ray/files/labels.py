@@ -247,8 +247,8 @@ def read_sample(place: str) -> AnsweredSample:
 class PeoplesLabels:
     """People's grades, with the inclusion probabilities of their documents.
 
-    ``rows`` has query_id, doc_id, person, grade and probability (float64, of being drawn and
-    answered; null where the document was not drawn at random); a row for each person's grade.
+    ``rows`` has query_id, doc_id, person, grade and probability (of being drawn and answered; null
+    where the document was not drawn at random); a row for each person's grade.
     """
 
     rows: pa.Table
@@ -260,8 +260,6 @@ class PeoplesLabels:
     cannot_say: int = 0  # documents on which everyone asked answered "cannot say"
     out_of_turn: int = 0
     """documents answered out of turn, which count only when all before them are answered"""
-    measure: str = ""  # the measure that the documents were drawn for, if known
-    place: str = ""  # the path or URL of the labels
     sample_size: int = 0  # documents in the sample, answered or not; 0 if unknown
 
     @property
@@ -293,7 +291,6 @@ def read_labels(place: str, columns: Mapping[str, str] | None = None) -> Peoples
         graded["probability"].null_count == 0,
         float(pc.max(graded["value"]).as_py()),
         cannot_say=len({*ids_in_table(rows.table)}.difference(ids_in_table(graded.table))),
-        place=place,
     )
 
 
@@ -312,8 +309,6 @@ def _labels_of_sample(place: str) -> PeoplesLabels:
         stages=len(stages),
         cannot_say=sample.cannot_say,
         out_of_turn=sample.out_of_turn,
-        measure=str(about.get("measure") or ""),
-        place=place,
         sample_size=int(stages[-1]["labels"]) if stages else 0,
     )
 

@@ -1,4 +1,8 @@
-"""Make pools of rows: of one document each, of all documents of a query, or of MTEB's form."""
+"""Typed rows of one document each, of whatever holds queries and documents; and pools of them.
+
+A row has what is known of query_id, query, session_id, doc_id, content, title, score and metadata;
+``query.NAME`` is a further field of the query, ``document.NAME`` one of the document.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -10,25 +14,23 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
 from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
-from zelo_ray.files.wording import counted, text_for_judges
+from zelo_ray.files.tables import category_codes
+from zelo_ray.files.wording import text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
 
-Candidate = tuple[str, PoolRow | str]
-"""The place of a document, and it as an object of an input line, or why it is left out."""
-NO_TEXT = "documents without a text"
+PlacedRow = tuple[str, Row]
+"""A typed row, and its place for messages."""
 _DESCRIBED = ("description", "narrative")
 """Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
 _POOLED = ("query_id", "query", "doc_id", "content", "title", "metadata", "score", "session_id")
 _ABOUT, _SHOW = "query.", "document."
-"""What the roles of columns begin with that hold a field of the query, or of the document."""
 _NO_IDS = "{} have no ids: each gets a hash of its text as id"
 
 
@@ -53,31 +55,33 @@ def has_visible_text(text: str | None) -> bool:
     return bool(text and text.strip()) and "\0" not in (text or "")
 
 
-def make_pool(
-    where: str, query: PoolRow, documents: Iterable[Candidate], notes: Notes
-) -> Iterator[PoolRow]:
-    """Yield the pool of a query and its documents, if both have texts; note what is left out.
+def make_pool(rows: Sequence[PlacedRow], notes: Notes, texts: Texts) -> Iterator[PoolRow]:
+    """Yield the pool of the rows of a query, if it and documents have texts; note what is left out.
 
     What has no id is called by a hash of its text; a document that comes again must have its text.
     """
+    query, by_id = _query_of_rows(rows, texts), dict[str, PoolRow]()
     if not has_visible_text(query["query"]):
-        notes.leave_out("queries without a text", query["id"] or where)
+        notes.leave_out("queries without a text", query["id"] or rows[0][0])
         return
     if not query["id"]:
         notes.say(_NO_IDS.format("queries"))
         query["id"] = hash_id("q", query["query"])
-    by_id: dict[str, PoolRow] = {}
-    for place, document in documents:
+    for where, row in rows:
+        id_, document = row.get("doc_id") or "", _document_of_row(row, texts)
         if isinstance(document, str):
-            notes.leave_out(document, place)
+            place = f"document {id_} in {where}" if id_ and where else id_ or where
+            notes.leave_out(document, *([place] if "content" in row or id_ else []))
             continue
-        if not document["id"]:
+        if not id_ and "doc_id" in row:
+            raise InputError(f"{where}: has no doc_id")
+        if not id_:
             notes.say(_NO_IDS.format("documents"))
             document["id"] = hash_id("d", document["content"])
         same = by_id.setdefault(document["id"], document)
         if same["content"] != document["content"]:
             what = f"document {document['id']!r} has another text in an earlier row"
-            raise InputError(f"{place}: {what}")
+            raise InputError(f"{where}: {what}")
         if same is not document:
             notes.leave_out("documents that come twice", document["id"])
     if by_id:
@@ -86,17 +90,49 @@ def make_pool(
         notes.leave_out("queries without candidates", query["id"])
 
 
-def make_document(
-    id_: str, title: str, text: str, fields: Row, score: float | None = None
-) -> PoolRow | str:
-    """Make the object of a document; a title stands before the text, and among the fields."""
-    if not has_visible_text(text):
-        return NO_TEXT
-    document = with_title(id_, title, text)
-    row: PoolRow = {"id": id_, "content": document.content}
-    if metadata := {**document.metadata, **fields}:
-        row["metadata"] = metadata
-    return row if score is None else row | {"score": score}
+def _query_of_rows(rows: Sequence[PlacedRow], texts: Texts) -> PoolRow:
+    """Build the query of a pool; all of its rows must agree on it."""
+    id_ = rows[0][1].get("query_id") or ""
+    known = texts.queries.get(id_)
+    first: PoolRow = {}
+    for where, row in rows:
+        text = known.content if row.get("query") is None and known else row.get("query")
+        query = {"id": id_, "query": text}
+        query |= {"session_id": row["session_id"]} if row.get("session_id") else {}
+        first = first or query
+        if first != query:
+            raise InputError(f"{where}: query {id_!r} has another text in an earlier row")
+    about = dict[str, str]()
+    named = [role for role in rows[0][1] if role.startswith(_ABOUT)]
+    for role, text in ((role, row[role]) for role in named for _, row in rows if row[role]):
+        name = role.removeprefix(_ABOUT)
+        if (same := about.setdefault(name, text)) != text:
+            two = f"query {id_!r} has two of {name!r}: {same[:40]!r} and {text[:40]!r}"
+            how = "--show-query takes what is the same in all rows of a query"
+            raise InputError(f"{rows[0][0]}: {two}; {how}")
+    return {**first, **(known.metadata if known else {}), **about}
+
+
+def _document_of_row(row: Row, texts: Texts) -> PoolRow | str:
+    """Make the object of a document, or say why it is left out.
+
+    A title stands before the text, and among the fields.
+    """
+    id_, content, title = (row.get(role) or "" for role in ("doc_id", "content", "title"))
+    fields: dict[str, Any] = row.get("metadata") or {}
+    shown = {n.removeprefix(_SHOW): v for n, v in row.items() if n.startswith(_SHOW) and v}
+    known = texts.corpus.get(id_) if row.get("content") is None else None
+    if known:
+        content, title, fields = known.content, "", {**known.metadata, **fields}
+    elif texts.corpus and not (content or title):
+        return "documents that the corpus lacks"
+    if not has_visible_text(content or title):
+        return "documents without a text"
+    document = with_title(id_, title, content or title)
+    made: PoolRow = {"id": id_, "content": document.content}
+    if metadata := {**document.metadata, **fields, **shown}:
+        made["metadata"] = metadata
+    return made if row.get("score") is None else made | {"score": row["score"]}
 
 
 def with_title(doc_id: str, title: str, text: str) -> Document:
@@ -127,39 +163,42 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
+def _about(fields: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {f"{_ABOUT}{name}": text for name, text in fields.items()}
+
+
+# --- rows with a list of documents ----------------------------------------------------------------
+
+
 def pools_of_lists(source: Source, notes: Notes, show: Shown) -> Iterator[PoolRow]:
-    """Yield the pools of rows with a list of documents: texts, or objects of an id and a text."""
-    columns = source.columns
-    listed = list_column(source.names, columns) or "documents"
+    """Yield the pools of rows with a list of documents; what is a pool already stays as it is."""
 
     def read(number: int, row: Row) -> list[PoolRow]:
-        if is_pool(row) and not columns:
+        if is_pool(row) and not source.columns:
             return [without_nulls(row)]
-        where, query = source.where(number), _query_of_list(row, columns, show.query)
-        documents = _listed_documents(where, row.get(listed), columns, show.document)
-        return [*make_pool(where, query, documents, notes)]
+        return [*make_pool([*rows_of_list(source, number, row, show)], notes, Texts())]
 
     return chain.from_iterable(source.each(read))
 
 
-def _query_of_list(row: Row, columns: Mapping[str, str], show: Sequence[str]) -> PoolRow:
-    about, text = select_fields(row, (*_DESCRIBED, *show)), value_of(row, "query", columns)
-    ids = [value_of(row, "query_id", columns), own_id(row)]
-    if isinstance(text, Mapping):
-        own = {*IDS, "text", *(n for n in text if role_of(n) in ("query_id", "query"))}
-        about |= other_fields(text, own)
-        ids = [value_of(text, "query_id", {}), own_id(text), *ids]
-        inner = value_of(text, "query", {})
-        text = text.get("text") if inner is None else inner
-    id_ = convert("query_id", next((value for value in ids if value is not None), None))
+def rows_of_list(source: Source, number: int, row: Row, show: Shown) -> Iterator[PlacedRow]:
+    """Yield the rows of the documents of a query; one without a document if there is none.
+
+    Documents are texts, or objects of an id and a text, with their ``grade`` as it stands.
+    """
+    columns, where = source.columns, source.where(number)
+    query, fields = value_of(row, "query", columns), select_fields(row, (*_DESCRIBED, *show.query))
+    id_ = None
+    if isinstance(query, Mapping):
+        own = {*IDS, "text", *(n for n in query if role_of(n) in ("query_id", "query"))}
+        fields |= other_fields(query, own)
+        id_, inner = _id_of(query, "query_id", {}, row), value_of(query, "query", {})
+        query = query.get("text") if inner is None else inner
+    id_ = _id_of(row, "query_id", columns, {}) if id_ is None else id_
     session = convert("session_id", row.get("session_id"))
-    query = {"id": id_ or "", "query": convert("query", text) or ""}
-    return {**query, **({"session_id": session} if session else {}), **about}
-
-
-def _listed_documents(
-    where: str, items: Any, columns: Mapping[str, str], show: Sequence[str]
-) -> Iterator[Candidate]:
+    head = {"query_id": convert("query_id", id_), "query": convert("query", query) or ""}
+    head |= {"session_id": session} | _about(fields)
+    items = row.get(list_column(source.names, columns) or "documents")
     if isinstance(items, Mapping):  # columns in place of rows, as some data sets have them
         lists = {name: value for name, value in items.items() if isinstance(value, list)}
         every = zip(*lists.values(), strict=False)
@@ -168,32 +207,51 @@ def _listed_documents(
         kind = type(items).__name__
         raise ValueError(f"the documents are a {kind}; write a list of them")  # noqa: TRY004 - one error for a value
     for item in items or ():
-        document = _listed_document(item, columns, show)
-        fields = f" (fields {', '.join(item)})" if isinstance(item, Mapping) else ""
-        yield where + fields if document is NO_TEXT else where, document
+        place = f"{where} (fields {', '.join(item)})" if isinstance(item, Mapping) else where
+        yield place, head | _listed_document(item, columns, row, show.document)
+    if not items:
+        yield where, head
 
 
-def _listed_document(item: Any, columns: Mapping[str, str], show: Sequence[str]) -> PoolRow | str:
+def _id_of(row: Row, role: str, columns: Mapping[str, str], pool: Row) -> Any:
+    """Return the id of an object: in pools as annotate reads them its ``id`` comes first."""
+    own, value = own_id(row), value_of(row, role, columns)
+    is_own = value is None or (is_pool(pool) and columns.get(role) not in row)
+    return own if own is not None and is_own else value
+
+
+def _listed_document(
+    item: Any, columns: Mapping[str, str], pool: Row, show: Sequence[str]
+) -> dict[str, Any]:
     if isinstance(item, str | None):
-        return make_document("", "", item or "", {})
+        return {"content": item or ""}
     if not isinstance(item, Mapping):
         what = f"a document is a {type(item).__name__}"
         raise ValueError(f"{what}; write texts, or objects with id and text")  # noqa: TRY004 - one error for a value
     if isinstance(item.get("doc"), Mapping):
         item = {**{name: value for name, value in item.items() if name != "doc"}, **item["doc"]}
-    roles = ("doc_id", "title", "content", "score")
-    id_, title, text, score = (convert(role, value_of(item, role, columns)) for role in roles)
+    roles = ("title", "content", "score")
+    made = {role: convert(role, value_of(item, role, columns)) for role in roles}
+    id_ = convert("doc_id", _id_of(item, "doc_id", columns, pool))
+    made |= {"doc_id": id_} if id_ else {}
     fields = item.get("metadata") or {}
     if not isinstance(fields, Mapping):
         what = "the metadata of a document is"
         raise ValueError(f"{what} a {type(fields).__name__}, no object")  # noqa: TRY004 - one error for a value
     fields = {**select_fields(item, show), **without_nulls(fields)}
-    return make_document(id_ or "", title or "", text or "", fields, score)
+    return made | {"content": made["content"] or "", "metadata": fields, **_grade_of(item, columns)}
 
 
-def pools_of_rows(
-    sources: Sequence[Source], notes: Notes, show: Shown, texts: Texts
-) -> Iterator[PoolRow]:
+def _grade_of(item: Row, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the grade of a document, and whether it is called so, as annotate calls it."""
+    grade = value_of(item, "grade", columns)
+    return {} if grade is None else {"grade": grade, "is_grade": grade is item.get("grade")}
+
+
+# --- rows with one document -----------------------------------------------------------------------
+
+
+def pools_of_rows(sources: Sequence[Source], notes: Notes, show: Shown) -> Iterator[PoolRow]:
     """Yield the pools of tables with one document in a row, as queries first appear.
 
     Rows of one query need not stand together.
@@ -213,58 +271,12 @@ def pools_of_rows(
     table = every.table.take(order) if (order[1:] < order[:-1]).any() else every.table
     start = 0
     for end in (np.flatnonzero(np.diff(keys[order], append=-1)) + 1).tolist():
+        rows = table.slice(start, end - start).to_pylist()
+        for row in rows if every.has("metadata") else ():
+            row["metadata"] = json.loads(row["metadata"] or "{}")
         places = map(every.where, order[start:end].tolist())
-        rows = [*zip(places, table.slice(start, end - start).to_pylist(), strict=True)]
+        yield from make_pool([*zip(places, rows, strict=True)], notes, Texts())
         start = end
-        query = _query_of_rows(rows, texts)
-        yield from make_pool(rows[0][0], query, _documents_of_rows(rows, texts), notes)
-
-
-def _query_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> PoolRow:
-    """Build the query of a pool; all of its rows must agree on it."""
-    id_ = rows[0][1].get("query_id") or ""
-    known = texts.queries.get(id_)
-    first: PoolRow = {}
-    for where, row in rows:
-        text = known.content if row.get("query") is None and known else row.get("query")
-        query = {"id": id_, "query": text}
-        query |= {"session_id": row["session_id"]} if row.get("session_id") else {}
-        first = first or query
-        if first != query:
-            raise InputError(f"{where}: query {id_!r} has another text in an earlier row")
-    about = dict[str, str]()
-    named = [role for role in rows[0][1] if role.startswith(_ABOUT)]
-    for role, text in ((role, row[role]) for role in named for _, row in rows if row[role]):
-        name = role.removeprefix(_ABOUT)
-        if (same := about.setdefault(name, text)) != text:
-            two = f"query {id_!r} has two of {name!r}: {same[:40]!r} and {text[:40]!r}"
-            how = "--show-query takes what is the same in all rows of a query"
-            raise InputError(f"{rows[0][0]}: {two}; {how}")
-    return {**first, **(known.metadata if known else {}), **about}
-
-
-def _documents_of_rows(rows: Sequence[tuple[str, Row]], texts: Texts) -> Iterator[Candidate]:
-    show = {role: role.removeprefix(_SHOW) for role in rows[0][1] if role.startswith(_SHOW)}
-    for where, row in rows:
-        content, id_, title = row.get("content"), row.get("doc_id") or "", row.get("title") or ""
-        fields = {name: row[role] for role, name in show.items() if row[role]}
-        if metadata := row.get("metadata"):
-            fields = {**json.loads(metadata), **fields}
-        if content is None and (known := texts.corpus.get(id_)):
-            content, title, fields = known.content, "", {**known.metadata, **fields}
-        document = make_document(id_, title, content or title, fields, row.get("score"))
-        if document is NO_TEXT:
-            yield f"document {id_} in {where}" if id_ else where, document
-            continue
-        if not id_ and "doc_id" in row:
-            raise InputError(f"{where}: has no doc_id")
-        yield where, document
-
-
-def category_codes(column: pa.ChunkedArray) -> Any:
-    """Map each text of a column to a number: 0, 1, 2 ... as they first appear, [rows] int64."""
-    chunks = column.dictionary_encode().chunks
-    return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
 
 
 def pools_of_conversations(
@@ -282,7 +294,7 @@ def pools_of_conversations(
     turns = [*chain.from_iterable(conversations)]
     pairs = {(row["session_id"], row["doc_id"]) for _, row in turns}
     shared = len(pairs) > len({session for session, _ in pairs})
-    groups = defaultdict[tuple[str, str], list[tuple[str, Row]]](list)
+    groups = defaultdict[tuple[str, str], list[PlacedRow]](list)
     for where, row in turns:
         groups[row["query_id"], row["session_id" if shared else "query"]].append((where, row))
     number = Counter(qa_id for qa_id, _ in groups)
@@ -290,32 +302,32 @@ def pools_of_conversations(
         session = group[0][1]["session_id"]
         query_id = qa_id if number[qa_id] == 1 else f"{session}:{qa_id}"
         named = {"query_id": query_id, "session_id": session if shared else ""}
-        rows = [(where, {**row, **named}) for where, row in group]
-        query, documents = _query_of_rows(rows, Texts()), _documents_of_rows(rows, Texts())
-        yield from make_pool(rows[0][0], query, documents, notes)
+        yield from make_pool([(where, {**row, **named}) for where, row in group], notes, Texts())
 
 
-def _turns(source: Source, show: Sequence[str], number: int, row: Row) -> list[tuple[str, Row]]:
+def _turns(source: Source, show: Sequence[str], number: int, row: Row) -> list[PlacedRow]:
     """Return the turns of a conversation as rows of one document."""
     assistant, conversation = to_id(row.get("assistant_id")), row.get("conversation")
     if assistant is None or not isinstance(conversation, list):
         raise ValueError("needs assistant_id, and a conversation of qa_id and query")
     ids = {"session_id": to_id(row.get("session_id")) or "", "doc_id": assistant}
-    turns: list[tuple[str, Row]] = []
+    turns: list[PlacedRow] = []
     for turn in conversation:
         qa_id = to_id(turn.get("qa_id")) if isinstance(turn, Mapping) else None
         if qa_id is None or not isinstance(turn.get("query"), str):
             raise ValueError("a turn of its conversation has no qa_id or no query")
-        texts = {"query": turn["query"], "content": turn.get("assistant")}
-        texts["content"] = texts["content"] if isinstance(texts["content"], str) else ""
+        content = turn.get("assistant") if isinstance(turn.get("assistant"), str) else ""
         fields = select_fields(turn, show)
-        shown = {f"{_ABOUT}{name}": fields.get(name) for name in show}
-        turns.append((source.where(number), {**ids, "query_id": qa_id, **texts, **shown}))
+        shown = _about({name: fields.get(name) for name in show})
+        texts = {"query_id": qa_id, "query": turn["query"], "content": content}
+        turns.append((source.where(number), {**ids, **texts, **shown}))
     return turns
 
 
-def pools_of_mteb(source: Source, notes: Notes, show: Shown, prefix: str = "") -> Iterator[PoolRow]:
-    """Yield pools of rows of a query (or texts that word it), positive and negative texts.
+def rows_of_mteb(
+    source: Source, notes: Notes, show: Shown, prefix: str = ""
+) -> Iterator[list[PlacedRow]]:
+    """Yield the rows of each query of MTEB, which has positive and negative texts, with grades.
 
     The query of a row is called ``query1`` and so on, its documents ``query1-00001``, with a grade
     of 1 or 0. Their order is drawn by chance, the same each time, so that neither place nor id
@@ -323,7 +335,7 @@ def pools_of_mteb(source: Source, notes: Notes, show: Shown, prefix: str = "") -
     """
     ids = (f"{prefix}query{number}" for number in count(1))
 
-    def read(_: int, row: Row) -> list[PoolRow]:
+    def read(_: int, row: Row) -> list[PlacedRow]:
         query_id, query = next(ids), row.get("query")
         lists = [row.get("positive"), row.get("negative")]
         are_texts = all(isinstance(e, list) and all(isinstance(t, str) for t in e) for e in lists)
@@ -334,48 +346,47 @@ def pools_of_mteb(source: Source, notes: Notes, show: Shown, prefix: str = "") -
         if len(visible) < len(graded):
             notes.leave_out("empty documents of rows", query_id)
         Random(f"0:{query_id}").shuffle(visible)
-        about = select_fields(row, (*_DESCRIBED, *show.query))
+        head = {"query_id": query_id, "query": to_text(query)}
+        head |= _about(select_fields(row, (*_DESCRIBED, *show.query)))
         documents = (
-            (query_id, {"id": f"{query_id}-{at:05}", "content": text, "grade": grade})
+            {"doc_id": f"{query_id}-{at:05}", "content": text, "grade": grade}
             for at, (text, grade) in enumerate(visible, 1)
         )
-        pool = {"id": query_id, "query": to_text(query), **about}
-        return [*make_pool(query_id, pool, documents, notes)]
+        return [(query_id, head | document) for document in documents] or [(query_id, head)]
 
-    return chain.from_iterable(source.each(read))
+    return source.each(read)
+
+
+# --- fields that are shown ------------------------------------------------------------------------
 
 
 class ShownFields:
-    """Counts the queries and documents that have each of the fields that judges are shown."""
+    """The fields that queries and documents have, where judges are to be shown some."""
 
     def __init__(self, show: Shown) -> None:
         self.show = show
-        self._having = Counter[tuple[str, str]]()  # by "query" or "document" and field; "" for all
+        self._names: dict[str, dict[str, None]] = {"query": {}, "document": {}}
 
-    def count(self, about: Row, documents: Collection[Document] = ()) -> None:
-        """Count the fields of a query, and of its documents."""
+    def add(self, about: Row, documents: Iterable[Document] = ()) -> None:
+        """Note the fields of a query, and of its documents."""
         if self.show.query:
-            self._add("query", about)
+            self._names["query"] |= _names_with_text(about)
         for document in documents if self.show.document else ():
-            self._add("document", {n: str(value) for n, value in document.metadata.items()})
+            fields = {name: str(value) for name, value in document.metadata.items()}
+            self._names["document"] |= _names_with_text(fields)
 
-    def _add(self, what: str, fields: Row) -> None:
-        named = (name for name, value in fields.items() if text_for_judges(value))
-        self._having.update((what, name) for name in ("", *named))
+    def check(self, source: str) -> None:
+        """Refuse a field that no query, or no document, has."""
+        for what, flag in {"query": "query", "document": "metadata"}.items():
+            names = self._names[what]
+            lacking = [n for n in getattr(self.show, what) if names and n not in names]
+            if lacking:
+                fields = [name for name in names if name not in {"", *LINE_FIELDS}]
+                has = f"fields are {', '.join(fields)}" if fields else "they have none"
+                near = did_you_mean(lacking[0], fields)
+                lacks = f"no {what} has the field {lacking[0]!r} of --show-{flag}"
+                raise OptionError(f"{source}: {lacks}; {has}{near}")
 
-    def check(self, source: str) -> list[str]:
-        """Refuse a field that no query, or no document, has; say which only some have."""
-        notes, flags = [], {"query": "query", "document": "metadata"}
-        for what, flag in flags.items():
-            having = {name: number for (kind, name), number in self._having.items() if kind == what}
-            every, option = having.pop("", 0), f"--show-{flag}"
-            fields = [each for each in having if each not in LINE_FIELDS]
-            has = f"fields are {', '.join(fields)}" if fields else "they have none but their text"
-            for name in getattr(self.show, what) if every else ():
-                if name not in having:
-                    lacks, near = f"no {what} has the field {name!r}", did_you_mean(name, fields)
-                    raise OptionError(f"{source}: {lacks} of {option}; {has}{near}")
-                if having[name] < every:
-                    of = counted(every, what, "queries" if what == "query" else "documents")
-                    notes.append(f"{having[name]:,} of {of} have the field {name!r} of {option}")
-        return notes
+
+def _names_with_text(fields: Row) -> dict[str, None]:
+    return {"": None} | {name: None for name, value in fields.items() if text_for_judges(value)}

@@ -20,14 +20,8 @@ def find_own_queries(
 ) -> tuple[set[str], set[str]]:
     """Return the queries that are documents of their own, by id and text, and by id alone.
 
-    Args:
-        tables: of query_id and doc_id: a truth, and runs.
-        query_ids: of the truth.
-        lines: of the pools, which may tell the texts.
-        collection: the places of the documents and of the queries, if they may.
-
-    Raises:
-        InputError: the texts cannot be read.
+    ``tables`` are a truth and runs, ``query_ids`` those of the truth. Texts are in the lines of the
+    pools, or in a collection: the places of its documents and of its queries.
     """
     own_ids, known = set[str](), pa.array(query_ids, pa.string())
     for table in tables:
@@ -41,8 +35,8 @@ def find_own_queries(
     if pending and collection:
         corpus, queries = collection
         texts = index_by_id(read_texts(queries, "queries", pending), queries)
-        held = index_by_id(read_texts(corpus, "corpus", texts), corpus)
-        same |= {name for name, each in held.items() if is_same_text(texts[name].content, each)}
+        documents = index_by_id(read_texts(corpus, "corpus", texts), corpus)
+        same |= {n for n, each in documents.items() if is_same_text(texts[n].content, each)}
     return same, own_ids - same
 
 

@@ -144,51 +144,58 @@ def _parse(raw: bytes, limits: LineLimits) -> Pool | str:
         return f"Invalid JSON: {error}"
     if not isinstance(row, dict):
         return "is not an object"
-    query: Any = row.get("query")
-    rows = row.get("documents", [])
-    errors = [*_errors_of("query", query, "query")]
-    if not isinstance(rows, list):
-        errors.append("documents: must be a list")
-        rows = []
-    documents = dict[str, Document]()
-    for at, item in enumerate(rows):
-        if wrong := [*_errors_of(f"documents[{at}]", item, "content")]:
-            errors += wrong
-            continue
-        doc_id, content = item["id"], item["content"]
-        if doc_id in documents:
-            errors.append(f"document id {doc_id!r} appears twice")
-        else:
-            errors += _too_long(f"document {doc_id!r}", content, limits.document)
-        documents[doc_id] = Document(doc_id, content, item.get("metadata") or {})
-    errors += [] if errors else _too_long("the query", query["query"], limits.query)
-    if errors:
-        more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
-        return errors[0] + more
+    if errors := [*_errors_of_pool(row, limits)]:
+        return errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else "")
+    query: Any = row["query"]
+    documents = tuple(
+        Document(item["id"], item["content"], item.get("metadata") or {})
+        for item in row.get("documents", ())
+    )
     session = _session(row.get("session_id"), query.get("session_id"))
     about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
-    return Pool(query["id"], query["query"], tuple(documents.values()), session, about)
+    return Pool(query["id"], query["query"], documents, session, about)
 
 
-def _errors_of(what: str, item: Any, text: str) -> Iterator[str]:
-    """Yield what is wrong with the id and the text of a query or a document."""
-    if item is None and what == "query":
+def _errors_of_pool(row: PoolRow, limits: LineLimits) -> Iterator[str]:
+    query, documents, ids = row.get("query"), row.get("documents", []), set[str]()
+    if query is None:
         yield "query: is missing"
-    elif not isinstance(item, dict):
-        yield f"{what}: must be an object with id and {text}"
     else:
-        for name in ("id", text):
-            value = item.get(name)
-            if name not in item:
-                yield f"{what}.{name}: is missing"
-            elif not isinstance(value, str):
-                yield f"{what}.{name}: must be a text{_how_to_write(name, value)}"
-            elif not value.strip():
-                yield f"{what}.{name}: is empty"
-            elif "\0" in value:
-                yield f"{what}.{name}: holds a NUL character"
-        if not isinstance(item.get("metadata"), dict | None) and text == "content":
-            yield f"{what}.metadata: must be an object"
+        yield from _errors_of("query", query, "query", limits.query)
+    if not isinstance(documents, list):
+        yield "documents: must be a list"
+        return
+    for at, item in enumerate(documents):
+        wrong = False
+        for error in _errors_of(f"documents[{at}]", item, "content", limits.document):
+            wrong = True
+            yield error
+        if not wrong and item["id"] in ids:
+            yield f"document id {item['id']!r} appears twice"
+        elif not wrong:
+            ids.add(item["id"])
+
+
+def _errors_of(what: str, item: Any, text: str, limit: int) -> Iterator[str]:
+    """Yield what is wrong with the id and the text of a query or a document."""
+    if not isinstance(item, dict):
+        yield f"{what}: must be an object with id and {text}"
+        return
+    for name in ("id", text):
+        value = item.get(name)
+        if name not in item:
+            yield f"{what}.{name}: is missing"
+        elif not isinstance(value, str):
+            yield f"{what}.{name}: must be a text{_how_to_write(name, value)}"
+        elif not value.strip():
+            yield f"{what}.{name}: is empty"
+        elif "\0" in value:
+            yield f"{what}.{name}: holds a NUL character"
+        # A character takes at most four bytes.
+        elif len(value) > limit // 4 and (size := len(value.encode())) > limit:
+            yield f"{what}.{name} is {size:,} bytes; the limit is {limit:,}"
+    if text == "content" and not isinstance(item.get("metadata"), dict | None):
+        yield f"{what}.metadata: must be an object"
 
 
 def _how_to_write(name: str, value: Any) -> str:
@@ -197,12 +204,6 @@ def _how_to_write(name: str, value: Any) -> str:
     if isinstance(value, float) and abs(value) >= 2**53:
         return "; as a number it may have lost digits"
     return f': write "id": "{value}"'
-
-
-def _too_long(what: str, text: str, limit: int) -> list[str]:
-    # A character takes at most four bytes.
-    size = len(text.encode()) if len(text) > limit // 4 else 0
-    return [f"{what} is {size:,} bytes; the limit is {limit:,}"] if size > limit else []
 
 
 def valid_pool(line: Line) -> Pool:

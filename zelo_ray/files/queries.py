@@ -1,11 +1,14 @@
-"""Find a query of a run by its id, the beginning of it, or a part of its text."""
+"""Find a query of a run by its id, the beginning of it, or a part of its text.
+
+What is not found, or more than once, is a `NotFoundError`.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.pools import LineLimits, parse_line, query_in
 from zelo_ray.files.storage import exists, list_directory, read_placed_lines
-from zelo_ray.files.tables import StoredTable
+from zelo_ray.files.tables import parquet_table
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Pool
 
@@ -13,11 +16,7 @@ _FEW = 8  # names that a message lists
 
 
 def complete_name(name: str, names: Sequence[str]) -> str:
-    """Return the name itself, or the only known name that begins with it.
-
-    Raises:
-        NotFoundError: several begin so.
-    """
+    """Return the name itself, or the only known name that begins with it."""
     begin = [candidate for candidate in names if candidate.startswith(name)]
     if name in names or not begin:
         return name
@@ -25,18 +24,11 @@ def complete_name(name: str, names: Sequence[str]) -> str:
 
 
 def find_by_text(given: str, places: Iterable[str]) -> str:
-    """Return the id of the only query with, or containing, this text; empty if there is none.
-
-    Raises:
-        NotFoundError: there are several.
-    """
-    wanted, same, parts = _plain(given), list[str](), list[str]()
-    for query_id, text in queries_in(places):
-        if _plain(text) == wanted:
-            same.append(query_id)
-        elif wanted in _plain(text):
-            parts.append(query_id)
-    found = [*dict.fromkeys(same or parts)]
+    """Return the id of the only query with, or containing, this text; "" if there is none."""
+    wanted = _plain(given)
+    texts = {query_id: _plain(text) for query_id, text in queries_in(places)}
+    parts = [query_id for query_id, text in texts.items() if wanted in text]
+    found = [query_id for query_id in parts if texts[query_id] == wanted] or parts
     return _only(found, f"{given!r} is in the text of several queries") if found else ""
 
 
@@ -60,27 +52,20 @@ def queries_in(places: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def list_queries(out: str) -> dict[str, str]:
-    """Return the texts of the queries of a run by id, in their order; "" where it is not known.
-
-    Raises:
-        NotFoundError: it holds none.
-    """
+    """Return the texts of the queries of a run by id, in their order; "" where it is not known."""
     texts = dict(queries_in([f"{out.rstrip('/')}/annotated.jsonl"]))
     if not texts and exists(f"{out}/scores.parquet"):
-        texts = dict.fromkeys(map(str, StoredTable(f"{out}/scores.parquet").query_ids()), "")
+        scores = parquet_table(f"{out}/scores.parquet", ["query_id"])
+        texts = dict.fromkeys(map(str, scores["query_id"].to_pylist()), "")
     if not texts:
-        gone = list_directory(out) is None
-        what = "there is no such directory" if gone else "it has no queries"
+        is_gone = list_directory(out) is None
+        what = "there is no such directory" if is_gone else "it has no queries"
         raise NotFoundError(f"{out}: {what}; name the --out of annotate")
     return texts
 
 
 def find_query(out: str, given: str) -> str:
-    """Return the id of the query of a run that is meant.
-
-    Raises:
-        NotFoundError: there is none, or several.
-    """
+    """Return the id of the query of a run that is meant."""
     texts = list_queries(out)
     query_id = complete_name(given, [*texts])
     if query_id not in texts:

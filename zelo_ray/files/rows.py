@@ -3,6 +3,7 @@
 A file is opened once: what is read of it to recognise it is kept, and read on from there.
 """
 
+import contextlib
 import csv
 import io
 import re
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -49,7 +50,6 @@ Kind = Literal[
     "table",  # rows with one document, or one comparison, each; roles tell what
     "trec run",
     "trec qrels",
-    "beir qrels",  # lines of query, document and score without a header
     "topics",
     "text",  # lines without columns
     "results",  # a directory of `annotate`
@@ -86,7 +86,6 @@ _UNREAD = {
 _PLAIN = {
     "trec run": "a TREC run",
     "trec qrels": "a file of TREC's qrels",
-    "beir qrels": "lines of query, document and score",
     "topics": "TREC topics",
 }
 _AS_RECORDS = "(pandas: to_json(orient='records', lines=True))"
@@ -94,9 +93,16 @@ _HF_FILES = frozenset({"dataset_info.json", "state.json", "dataset_dict.json"})
 _RATINGS = ("doc_id", "score", "std_error", "comparisons", "rank", "wins")
 """Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
 _LOOKED_AT = 100  # rows, or lines
-_LONGEST_CELL = 2**31 - 1
+csv.field_size_limit(2**31 - 1)  # of the process
 _TOPICS = re.compile(rb"\s*(?:<[^>]*>\s*)*?<top>", re.DOTALL | re.IGNORECASE)
 _QUOTED_CELL = re.compile(r'"((?:[^"]|"")*)"')
+_TEXTS = (pa.types.is_string, pa.types.is_large_string)
+_FITTING: Mapping[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+    "id": (*_TEXTS, pa.types.is_integer),
+    "text": _TEXTS,
+    "number": (pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating),
+}
+"""By type of a role, the types of columns of Parquet that are read as they are."""
 _ROWS = 2**16
 _MANY = 100_000  # rows that take long enough to be worth threads
 
@@ -180,26 +186,19 @@ class _File:
     """The content of a file in blocks of whole lines, of which the first is kept."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        self._blocks: Iterator[bytes] | None = read_blocks(url)
-        self._next, self.head, self.is_whole = list[bytes](), b"", True
+        self.url, self.head, self.is_whole = url, b"", False
         try:
-            self.head = next(self._blocks, b"")
-            is_long = len(self.head) >= storage.BLOCK_BYTES
-            self._next = [*islice(self._blocks, 1)] if is_long else []
-            self.is_whole = not self._next
+            blocks = read_blocks(url)
+            self.head = next(blocks, b"")
+            self.is_whole = len(self.head) < storage.BLOCK_BYTES or not next(blocks, b"")
         except UnreadableFile:
             if not is_jsonl(url):  # of which the lines before the damage may be read
                 raise
-            self._blocks, self.head, self.is_whole = None, b"", False
+            self.head = b""
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield all blocks; read the file again only if it is larger than one, the second time."""
-        if self.is_whole:
-            return iter([self.head])
-        blocks, following = self._blocks, self._next
-        self._blocks, self._next = None, []
-        return read_blocks(self.url) if blocks is None else chain([self.head], following, blocks)
+        """Yield all blocks; a file that is larger than one is read again."""
+        return iter([self.head]) if self.is_whole else read_blocks(self.url)
 
     def read(self) -> bytes:
         return b"".join(self.blocks())
@@ -291,10 +290,11 @@ class Source:
         Ids, texts, objects (as JSON) and fields are texts, numbers float64. In JSON a row must have
         the ``required`` columns, if only as null; a role of ``alike`` all rows have, or none.
         """
-        if self._parquet and {*map(type_of, roles)} <= {"id", "text", "number"}:
-            table = self._arrow(self._parquet, roles)
-            if table is not None:
-                return Rows(table, lambda row: self.where(row + 1))
+        if self._parquet and {*map(type_of, roles)} <= _FITTING.keys():
+            with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                table = _read_columns(self.place, self._parquet, roles)
+                if table is not None:
+                    return Rows(table, lambda row: self.where(row + 1))
         numbers, batches = array("q"), list[pa.RecordBatch]()
         schema = pa.schema([(role, ARROW[type_of(role)]) for role in roles])
         values: dict[str, list[Any]] = {role: [] for role in roles}
@@ -330,27 +330,6 @@ class Source:
         batches.append(pa.record_batch(values, schema=schema))
         return Rows(pa.Table.from_batches(batches, schema), lambda row: self.where(numbers[row]))
 
-    def _arrow(
-        self, opened: Callable[[], AbstractContextManager[pq.ParquetFile]], roles: Mapping[str, str]
-    ) -> pa.Table | None:
-        """Read columns of Parquet; return None if a value takes a closer look."""
-        columns = dict[str, pa.ChunkedArray]()
-        try:
-            with opened() as file:
-                # A thread of Arrow may close a file after Python has shut down, and abort it.
-                threads = file.metadata.num_rows > _MANY
-                table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
-            for role, name in roles.items():
-                if type_of(role) == "id" and table[name].type in (pa.float16(), pa.float32()):
-                    raise InputError(f"{self.place}: {name} {LOST_DIGITS}")
-                column = _cast(table[name], role)
-                if column is None:
-                    return None
-                columns[role] = column
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return None
-        return pa.table(columns)
-
     def refuse(self, wanted: str, *hints: str) -> NoReturn:
         """Refuse a place that holds nothing of what is wanted; say what may help."""
         more = "".join(f"; {hint}" for hint in hints if hint)
@@ -362,29 +341,37 @@ class Source:
         raise InputError(f"{self.place}: holds no {wanted}; it is {self.summary}{more}")
 
 
-def _cast(column: pa.ChunkedArray, role: str) -> pa.ChunkedArray | None:
-    """Give a column of Parquet the type of its role, as `converter` does; None if it may not be."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    is_whole, is_flag = pa.types.is_integer(column.type), pa.types.is_boolean(column.type)
-    fits = {
-        "id": is_text or is_whole,
-        "text": is_text,
-        "number": is_whole or is_flag or pa.types.is_floating(column.type),
-    }
-    if not fits[type_of(role)]:
-        return None
-    column = column.cast(ARROW[type_of(role)])
-    if role in ERRORS:
-        column = pc.if_else(pc.is_nan(column), None, column)
-    if type_of(role) == "text":
-        return column
-    if type_of(role) == "id":
-        is_odd = pc.match_substring_regex(column, f"^({FLOAT})?$")
-    else:
-        is_odd = pc.invert(pc.is_finite(column))
-    return None if pc.any(is_odd).as_py() else column
+def _read_columns(
+    place: str,
+    opened: Callable[[], AbstractContextManager[pq.ParquetFile]],
+    roles: Mapping[str, str],
+) -> pa.Table | None:
+    """Read columns of Parquet as `converter` gives them; None if a value takes a closer look."""
+    columns = dict[str, pa.ChunkedArray]()
+    with opened() as file:
+        # A thread of Arrow may close a file after Python has shut down, and abort it.
+        threads = file.metadata.num_rows > _MANY
+        table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
+    for role, name in roles.items():
+        column, type_ = table[name], type_of(role)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if type_ == "id" and column.type in (pa.float16(), pa.float32()):
+            raise InputError(f"{place}: {name} {LOST_DIGITS}")
+        if not any(fits(column.type) for fits in _FITTING[type_]):
+            return None
+        column = column.cast(ARROW[type_])
+        if role in ERRORS:
+            column = pc.if_else(pc.is_nan(column), None, column)
+        is_odd = [False]
+        if type_ == "id":
+            is_odd = pc.match_substring_regex(column, f"^({FLOAT})?$")
+        elif type_ == "number":
+            is_odd = pc.invert(pc.is_finite(column))
+        if pc.any(is_odd).as_py():
+            return None
+        columns[role] = column
+    return pa.table(columns)
 
 
 def open_source(place: str, columns: Mapping[str, str] | None = None) -> Source:
@@ -421,16 +408,7 @@ def _open_file(place: str, file: _File, user: Mapping[str, str]) -> Source:
     if is_jsonl(place):
         return Source(place, "pools", columns=user)
     if kind := _kind_of_lines(place, lines):
-        source = Source(place, kind, columns=user)
-        if kind == "beir qrels":
-            read = partial(_rows_of_cells, place, BEIR_QRELS)
-            source = replace(
-                source,
-                names=BEIR_QRELS,
-                separator="\t",
-                _read=lambda: read(_plain_rows(place, file)),
-            )
-        return source
+        return Source(place, kind, columns=user)
     return _open_cells(place, file, lines[0], user) or Source(place, "text", columns=user)
 
 
@@ -626,27 +604,26 @@ def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
     if _TOPICS.match(b"\n".join(lines)[:4096]):
         return "topics"
     rows = [line.split() for line in lines]
-    width, parted = len(rows[0]), lines[0].rstrip().split(b"\t")
+    width = len(rows[0])
     # A first line with a separator may be a header, another one only a bad line among good ones.
     looked_at = rows[:1] if _separator(lines[0]) else [row for row in rows if len(row) == width]
     is_header = role_of(rows[0][0].decode("utf-8", "replace")) == "query_id"
     is_run = width >= 6 and any(_are_numbers(row[3:5]) for row in looked_at)
     if is_run or (width >= 6 and rows[0][1] == b"Q0" and not is_header):
         return "trec run"
-    widths = {len(row) for row in looked_at}
     # Judgments, too, have four columns, but hardly whole numbers as documents and fractions.
-    is_short = (widths == {5} and all(_are_numbers(row[3:5]) for row in looked_at)) or (
-        widths == {4}
+    is_short = (
+        {*map(len, looked_at)} == {4}
         and rows[0][1].lower() not in (b"0", b"q0")
         and all(row[2].isdigit() and _are_numbers(row[3:]) for row in looked_at)
         and any(b"." in row[3] for row in looked_at)
     )
     if is_short:
         needs = "a TREC run has 6: query Q0 document rank score tag"
-        raise InputError(f"{place}: looks like a run of {width} columns; {needs}")
+        raise InputError(f"{place}: looks like a run of 4 columns; {needs}")
     if width == 4 and any(_are_numbers(row[3:]) for row in looked_at):
         return "trec qrels"
-    return "beir qrels" if len(parted) == 3 and _are_numbers(parted[2:]) else None
+    return None
 
 
 def _are_numbers(cells: Sequence[bytes]) -> bool:
@@ -670,14 +647,10 @@ def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str])
     separator = _separator(header)
     if not separator:
         return None
-    if b"\r" in header:
-        raise InputError(
-            f"{place}: lines end with carriage returns (CR) alone: save the file with LF"
-        )
-    is_quoted = separator != "\t" or _has_quoted_cells(place, file)
+    rows_of = _plain_rows if separator == "\t" else _quoted_rows
 
     def lines() -> Iterator[tuple[int, list[str]]]:
-        return _quoted_rows(place, file, separator) if is_quoted else _plain_rows(place, file)
+        return rows_of(place, file, separator)
 
     names = [cell.strip() for cell in next(lines())[1]]
     while names and not names[-1]:  # which is no column
@@ -700,13 +673,16 @@ def _rows_of_cells(
     place: str, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
 ) -> Numbered:
     width, guarded = len(names), tuple(names[-len(_RATINGS) :]) == _RATINGS
-    wanted = "a line of qrels" if names == BEIR_QRELS else "the header"
     for number, cells in lines:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) < width or any(cells[width:]):
-            has = f"has {counted(len(cells), 'column')}, but {wanted} has {width}"
-            raise InputError(f"{place}:{number}: {has}")
+            has = f"has {counted(len(cells), 'column')}, but the header has {width}"
+            is_cut = any(cell.strip().startswith('"') for cell in cells)
+            how = (
+                ": if a cell has several lines, or tabs, write CSV or JSON lines" if is_cut else ""
+            )
+            raise InputError(f"{place}:{number}: {has}{how}")
         plain = map(unguard_formula, cells) if guarded else cells
         yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
 
@@ -737,16 +713,14 @@ def _quoted_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int,
 
     Other libraries read what follows an open quote as one cell, or shift rows, and say nothing.
     """
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))  # of the process
-    texts, is_end = _decoded(place, file, "\n" if separator == "\t" else ""), False
+    texts, is_end = _decoded(place, file, ""), False
 
     def lines() -> Iterator[str]:
         nonlocal is_end
         yield from texts
         is_end = True
 
-    skips = separator != "\t"
-    reader = csv.reader(lines(), delimiter=separator, skipinitialspace=skips, strict=True)
+    reader = csv.reader(lines(), delimiter=separator, skipinitialspace=True, strict=True)
     start = 1
     try:
         for cells in reader:
@@ -765,38 +739,14 @@ def _quoted_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int,
         ) from None
 
 
-def _plain_rows(place: str, file: _File) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of lines with tabs, in which a quote that encloses no whole cell is text."""
+def _plain_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of lines with tabs; a quote that encloses no whole cell is text."""
 
     def plain(cell: str) -> str:
         is_quoted = '"' in cell and _QUOTED_CELL.fullmatch(cell)
         return cell[1:-1].replace('""', '"') if is_quoted else cell
 
     for number, text in enumerate(_decoded(place, file, "\n"), 1):
-        cells = text.rstrip("\r\n").split("\t")
+        cells = text.rstrip("\r\n").split(separator)
         if any(cells):
             yield number, [plain(cell) for cell in cells] if '"' in text else cells
-
-
-def _has_quoted_cells(place: str, file: _File) -> bool:
-    """Return whether quotes in a file with tabs enclose whole cells everywhere.
-
-    Lines that all have the same number of tabs are rows by themselves, unless a cell with doubled
-    quotes shows that the file was written with quotes.
-    """
-    if b'"' not in file.head and file.is_whole:
-        return False
-    tabs, is_written_so = set[int](), False
-    for text in filter(str.strip, _decoded(place, file, "\n")):
-        tabs.add(text.count("\t"))
-        cells = text.rstrip("\r\n").split("\t") if '""' in text else ()
-        is_written_so |= any('""' in cell[1:-1] and _QUOTED_CELL.fullmatch(cell) for cell in cells)
-    if len(tabs) == 1 and not is_written_so:
-        return False
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    try:
-        for _ in csv.reader(_decoded(place, file, "\n"), delimiter="\t", strict=True):
-            pass
-    except csv.Error:
-        return False
-    return True

@@ -16,9 +16,8 @@ def split_of(query: str, shares: Sequence[float]) -> str:
 
     So equal queries, whatever their ids, are never in two splits, and more queries move none.
 
-    Args:
-        query: its text; case and white space do not matter.
-        shares: how many of the queries go to each of ``SPLITS``, in any unit.
+    ``shares`` say how many of the queries go to each of ``SPLITS``, in any unit. Capitals and white
+    space do not matter.
     """
     text = " ".join(query.casefold().split())
     digest = hashlib.sha256(text.encode()).digest()

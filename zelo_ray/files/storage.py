@@ -2,10 +2,12 @@
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import math
 import os
+import re
 import stat
 import tempfile
 import uuid
@@ -19,7 +21,7 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
-from zelo_ray.files.wording import is_utf8, not_utf8_message
+from zelo_ray.files.wording import describe_other_bytes
 from zelo_ray.names import describe_missing_library, did_you_mean
 
 PACKED_ENDINGS = (".gz", ".zst")
@@ -30,6 +32,8 @@ _BUFFER_BYTES = 2**16
 _LONGEST_LINE = 2**30
 BLOCK_BYTES = 2**23
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
+INPUT_FOLDER = "input"
+"""The folder of an output that holds what was converted, or was in memory."""
 PARTIAL = ".partial"
 """The ending of a file that is being written."""
 
@@ -54,12 +58,6 @@ def file_stem(url: str) -> str:
     return name.rsplit(".", 1)[0] or name
 
 
-def storage_error(url: str, error: Exception) -> InputError:
-    """Return the error of a storage that cannot be reached, or whose library is missing."""
-    missing = describe_missing_library(url) if isinstance(error, ImportError) else ""
-    return InputError(f"{url}: {missing or f'cannot be reached ({format_error(error)})'}")
-
-
 @contextlib.contextmanager
 def reach(url: str) -> Iterator[tuple[Any, str]]:
     """Give the file system of a path or URL, and the path there; explain what goes wrong."""
@@ -68,7 +66,9 @@ def reach(url: str) -> Iterator[tuple[Any, str]]:
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise storage_error(url, error) from None
+        missing = describe_missing_library(url) if isinstance(error, ImportError) else ""
+        why = missing or f"cannot be reached ({format_error(error)})"
+        raise InputError(f"{url}: {why}") from None
 
 
 def exists(url: str) -> bool:
@@ -111,8 +111,8 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
 
 def name_urls(fs: Any, names: Sequence[str]) -> list[str]:
     """Return the paths or URLs of names that a file system gave; refuse what is not UTF-8."""
-    if odd := next((name for name in names if not is_utf8(name)), ""):
-        raise InputError(not_utf8_message(odd))
+    if message := next(filter(None, map(describe_other_bytes, names)), ""):
+        raise InputError(message)
     return [name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in names]
 
 
@@ -137,8 +137,8 @@ def open_unpacked(file: str) -> Iterator[Any]:
 @contextlib.contextmanager
 def open_for_reading(url: str) -> Iterator[Any]:
     """Open a file, unpacked; what is wrong with it is an `InputError`."""
-    if not is_utf8(url):
-        raise InputError(not_utf8_message(url))
+    if message := describe_other_bytes(url):
+        raise InputError(message)
     try:
         with open_unpacked(url) as stream:
             yield stream
@@ -232,6 +232,27 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
                 fs.put_file(str(draft), path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_by_content(out: str, name: str, ending: str, pieces: Iterable[bytes]) -> str:
+    """Write a file below ``input`` of an output, under a name that follows from its content.
+
+    So a run that is given the same asks the same. A file that is there already stays as it is.
+    """
+    folder, digest = f"{out.rstrip('/')}/{INPUT_FOLDER}", hashlib.sha256()
+    draft = f"{folder}/.{uuid.uuid4().hex}{ending}"
+    with open_for_writing(draft) as file:
+        for piece in pieces:
+            digest.update(piece)
+            file.write(piece)
+    name = re.sub(r"[^\w.-]+", "_", name)
+    place = f"{folder}/{name}-{digest.hexdigest()[:12]}{ending}"
+    (fs, old), new = fsspec.url_to_fs(draft), fsspec.url_to_fs(place)[1]
+    if fs.exists(new) and fs.size(new) == fs.size(old):
+        fs.rm_file(old)
+    else:
+        fs.mv(old, new)
+    return place
 
 
 def remove_file(url: str) -> None:

@@ -26,7 +26,6 @@ _ARROW = {
     bytes: pa.binary(),
 }
 _GROUP_ROWS = 50_000
-_BATCH_ROWS = 2**14
 _MANY = 100_000  # rows that take long enough to be worth threads
 
 
@@ -112,11 +111,6 @@ class StoredTable:
                 break
         return pa.concat_tables(tables).slice(0, size)
 
-    def where(self, condition: pc.Expression) -> pa.Table:
-        """Read the rows that meet a condition of pyarrow."""
-        found = [batch.filter(condition) for batch in self.batches(_BATCH_ROWS)]
-        return pa.concat_tables([self.schema.empty_table(), *found])
-
     def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in the order of the table.
 
@@ -129,11 +123,6 @@ class StoredTable:
                 chosen = pc.is_in(ids, wanted)
                 if pc.any(chosen).as_py():
                     yield file.read_row_group(group, use_threads=False).filter(chosen)
-
-    def query_ids(self) -> list[str]:
-        """Return the ids of the queries, each once, in the order of their first rows."""
-        batches = self.batches(_BATCH_ROWS, ["query_id"])
-        return [*dict.fromkeys(id_ for b in batches for id_ in b["query_id"].unique().to_pylist())]
 
     def _existing(self, columns: Sequence[str] | None) -> list[str] | None:
         return None if columns is None else [name for name in columns if name in self.names]
@@ -186,17 +175,18 @@ class ResultsWriter:
         self, out: str, tables: Mapping[str, pa.Schema], lines: Iterable[str] = (), rows: int = 0
     ) -> None:
         self._out, self._rows = out.rstrip("/"), rows or _GROUP_ROWS
-        self._files, self._drafts = dict[str, Any](), contextlib.ExitStack()
-        self._writers = dict[str, pq.ParquetWriter]()
+        self._lines, self._writers = dict[str, Any](), dict[str, pq.ParquetWriter]()
         self._pending: dict[str, list[pa.Table]] = {name: [] for name in tables}
-        with self._discarding():
-            for file in (*(f"{name}.parquet" for name in tables), *lines):
-                draft = open_for_writing(f"{self._out}/{file}", PARTIAL)
-                self._files[file] = self._drafts.enter_context(draft)
+        with contextlib.ExitStack() as drafts:
             for name, schema in tables.items():
-                file = self._files[f"{name}.parquet"]
+                file = drafts.enter_context(open_for_writing(self._place(name), PARTIAL))
                 with self._named(name):
-                    self._writers[name] = pq.ParquetWriter(file, schema, compression="zstd")
+                    writer = pq.ParquetWriter(file, schema, compression="zstd")
+                self._writers[name] = drafts.enter_context(writer)
+            for name in lines:
+                draft = open_for_writing(f"{self._out}/{name}", PARTIAL)
+                self._lines[name] = drafts.enter_context(draft)
+            self._drafts = drafts.pop_all()
 
     def add(self, name: str, table: pa.Table) -> None:
         """Append rows to a table."""
@@ -211,44 +201,40 @@ class ResultsWriter:
     def add_line(self, name: str, line: bytes) -> None:
         """Append a line to a text file."""
         with name_file_in_errors(f"{self._out}/{name}"):
-            self._files[name].write(line + b"\n")
+            self._lines[name].write(line + b"\n")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._discard()
-            return
-        with self._discarding():  # the disk may be full
-            for name, writer in self._writers.items():
-                pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
-                if pending.num_rows:
-                    self._write(name, pending)
+        try:
+            for name, writer in self._writers.items() if kind is None else ():
+                if pending := self._pending[name]:
+                    self._write(name, pa.concat_tables(pending))
                 with self._named(name):
                     writer.close()
-            self._drafts.close()
-
-    def _write(self, name: str, rows: pa.Table) -> None:
-        with self._named(name):
-            self._writers[name].write_table(rows.combine_chunks())
-
-    @contextlib.contextmanager
-    def _discarding(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
+        except BaseException:  # such as of a full disk
             self._discard()
             raise
+        if kind is None:
+            self._drafts.close()
+        else:
+            self._discard()
 
     def _discard(self) -> None:
-        for writer in self._writers.values():
-            with contextlib.suppress(OSError):
-                writer.close()
-        self._drafts.__exit__(GeneratorExit, GeneratorExit(), None)
+        with contextlib.suppress(OSError):
+            self._drafts.__exit__(GeneratorExit, GeneratorExit(), None)
+
+    def _write(self, name: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            with self._named(name):
+                self._writers[name].write_table(rows.combine_chunks())
+
+    def _place(self, name: str) -> str:
+        return f"{self._out}/{name}.parquet"
 
     def _named(self, name: str) -> contextlib.AbstractContextManager[None]:
-        return name_file_in_errors(f"{self._out}/{name}.parquet")
+        return name_file_in_errors(self._place(name))
 
 
 def write_tables(out: str, tables: Mapping[str, pa.Table]) -> None:
@@ -277,13 +263,10 @@ def undivided(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def query_starts(table: pa.Table) -> np.ndarray:
     """Return the rows of a table where another query begins, with the first row."""
-    codes = codes_of(table["query_id"])[0]
-    return np.flatnonzero(np.diff(codes, prepend=-1))
+    return np.flatnonzero(np.diff(category_codes(table["query_id"]), prepend=-1))
 
 
-def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return a column of texts as codes of its distinct values, and these values."""
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+def category_codes(column: pa.ChunkedArray) -> Any:
+    """Map each text of a column to a number: 0, 1, 2 ... as they first appear, [rows] int64."""
+    chunks = column.dictionary_encode().chunks
+    return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])

@@ -15,24 +15,15 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def is_utf8(text: str) -> bool:
-    """Return whether a text can be encoded as UTF-8, unlike a file name of other bytes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def escape_bytes(name: str) -> str:
     """Return a file name with bytes that are not UTF-8 written out."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def not_utf8_message(name: str) -> str:
-    """Return the message about a file name or argument that is not UTF-8."""
+def describe_other_bytes(name: str) -> str:
+    """Return what to do about bytes that are not UTF-8 in a file name or argument; "" if none."""
     what = "holds bytes that are not UTF-8: rename the file, or write it in UTF-8"
-    return f"{escape_bytes(name)}: {what}"
+    return "" if name.isascii() or escape_bytes(name) == name else f"{escape_bytes(name)}: {what}"
 
 
 def text_for_judges(value: Any) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.command_options import AgreeOptions, parse_scales
+from zelo_ray.command_options import AgreeOptions
 from zelo_ray.commands.agree.changes import PANEL, Judgments, measure_changes, read_both
 from zelo_ray.commands.agree.measure import (
     PAIR_SCALES,
@@ -157,8 +157,7 @@ def _read_judgments(options: AgreeOptions) -> AllJudgments:
     settings = options.model_dump(include={"levels", "clip", "human", "people"})
     with TemporaryDirectory() as folder:
         sources = [*_without_own_protocols(options.sources, folder)]
-        scales = parse_scales(options.scale)
-        judgments = read_all_judgments(sources, scales=scales, columns=columns, **settings)
+        judgments = read_all_judgments(sources, columns=columns, **settings)
         for run in options.runs:  # which are read later, and may have the columns
             open_source(split_name(run)[1], columns)
         columns.refuse_unused()

@@ -201,7 +201,7 @@ def _plan(
         f"{counted(found.pools, 'query', 'queries')}, {counted(found.documents, 'document')}: "
         f"{planned} to {', '.join(judge.name for judge in panel)}"
     )
-    for line in (*in_all.reports, *in_all.own):
+    for line in in_all.own:
         watch.say(line)
     if not options.collect:
         refuse_pending_batches(options, panel, watch)

@@ -261,7 +261,7 @@ def count_pools(
         raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
     requests = ", ".join(f"{name} {n:,}" for name, n in count.planned.items()) or "none"
     sizes = f"{counted(count.pools, 'query', 'queries')}, {counted(count.documents, 'document')}"
-    for line in (f"{sizes}; requests: {requests}", *count.reports, *count.own):
+    for line in (f"{sizes}; requests: {requests}", *count.own):
         watch.say(line)
     if count.rejected:
         bad = counted(count.rejected, "invalid input line")

@@ -180,7 +180,7 @@ def collect_items(
     shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
     input_count = count_input(shards, {}, folder, keep=keep, show=options.show_query)
-    for message in (*input_count.reports, *input_count.own):
+    for message in input_count.own:
         watch.say(message)
     names = (CHOICE, TEST) if options.halves else (ALL,)
     parts = {name: Part(f"{folder.rstrip('/')}/pools-{name}.jsonl") for name in names}

@@ -230,7 +230,7 @@ def _read_texts(
     fields, texts = ShownFields(Shown(tuple(show))), dict[Ids, tuple[str, str]]()
     for shard in find_shards(places) if places else ():
         for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
-            fields.count(pool.about)
+            fields.add(pool.about)
             for document in pool.documents:
                 pair = (pool.query_id, document.id)
                 if pair in needed:
