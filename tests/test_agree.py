@@ -26,7 +26,7 @@ from zelo_ray.evaluation.agreement import (
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.files.judges import read_all_judgments
 from zelo_ray.files.tables import table_of
-from zelo_ray.records import Contest, GradedScore, Verdict
+from zelo_ray.records import Contest, Verdict
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results
 
@@ -152,49 +152,6 @@ def test_who_judged_nothing_in_common_is_missing(tmp_path):
         values = {key: value for key, value in figures(results).items() if key[0] == "human"}
         assert not any(value == value for key, value in values.items() if key[1] == "b")
         assert any(value == value for key, value in values.items() if key[1] == "a")
-
-
-def test_a_panels_grades_are_no_judge_of_the_panel(three, tmp_path):
-    scores = [
-        GradedScore(f"q{i % 6}", f"d{i}", 1.5, 0.3, 2, 1, i * 7 % 4, 1.5, 1, 0.5, False)
-        for i in range(60)
-    ]
-    pq.write_table(table_of(scores, GradedScore), tmp_path / "scores.parquet")
-    found = [
-        figures(agreement_of(*more, *three))
-        for more in ([], [f"panel={tmp_path / 'scores.parquet'}"])
-    ]
-    before, after = found
-    assert {key: after[key] for key in before} == before
-    assert {("human", "panel", "0-3", "kappa"), ("others", "panel", "", "leniency")} <= {*after}
-
-
-def test_what_cannot_be_measured_is_refused(say, three, tmp_path):
-    poor, good, *_ = three
-    for status, words in (
-        (2, [good, "--levels", "1"]),
-        (2, [good, "--thresholds", "4"]),
-        (2, [good, "--coefficients", "kapa"]),
-        (2, [good, "--human", "nowhere://x"]),
-        (2, [good, "--people", "expert*"]),
-        (1, [good]),
-        (2, [tmp_path, "--out", f"{tmp_path}/"]),
-    ):
-        found, lines = say(*words)
-        assert found == status, words
-        assert len(lines) == 1 or status == 3
-    out = tmp_path / "other"
-    out.mkdir()
-    (out / "run.json").write_text("{}")
-    assert say(poor, good, "--out", out)[0] == 2
-    assert [path.name for path in out.iterdir()] == ["run.json"], "results of others are left alone"
-
-
-def test_a_judges_name_does_not_steer_the_terminal(say, three):
-    name = "\x1b[31mred\u202e"
-    _, lines = say(f"{name}={three[1]}", *three[2:])
-    assert any(line.startswith(r"\x1b[31mred\u202e ") for line in lines)
-    assert not any(set(line) & {"\x1b", "\u202e"} for line in lines)
 
 
 # Judges that vote, and differences

@@ -115,7 +115,7 @@ def test_half_wins_are_a_binomial_regression():
     np.testing.assert_allclose((scores - scores[-1])[:-1], theirs.params, atol=1e-8)
     centre = np.vstack([np.eye(items - 1), np.zeros(items - 1)]) - 1 / items
     errors = np.sqrt((centre @ theirs.cov_params() @ centre.T).diagonal())
-    np.testing.assert_allclose(found.std_errors, errors, atol=1e-8)
+    np.testing.assert_allclose(found, errors, atol=1e-8)
     np.testing.assert_allclose(found, errors, atol=1e-8)
 
 
