@@ -223,3 +223,11 @@ def test_judges_are_warned_of_from_a_limit_on(code, above, below):
 
     assert found(above) == [code]
     assert found(below) == []
+
+
+def test_a_tie_in_one_order_does_not_turn_round(tmp_path):
+    told = [("q0", "a", "b", "j1", ((60, 60),), False), ("q0", "a", "b", "j1", ((60, 71),), True)]
+    write_verdicts(tmp_path, told=told)
+    [one] = rows_of(tmp_path, "verdicts")
+    assert (one["reversed"].value, one["tie in one order"].value) == (0, 1)
+    assert "winners" not in [section.name for section in load(str(tmp_path)).report.sections]

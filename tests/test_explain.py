@@ -133,3 +133,9 @@ def test_the_command_lists_queries_and_can_be_short(tmp_path, capsys):
     assert "against d" in "".join(full)
     assert "against d" not in "".join(short)
     said("--doc", "d1", status=2)
+
+
+def test_texts_cannot_steer_a_terminal(tmp_path):
+    results_of(tmp_path, [pool_of(query="how\x1b[2J do I\u202e reset it?")])
+    text = explained(tmp_path, "q1", "d0")
+    assert "Query q1\nhow\\x1b[2J do I\\u202e reset it?" in text

@@ -205,3 +205,9 @@ def test_votes_on_a_pair_are_one_game_and_other_rows_are_games_of_their_own():
     assert shared == by_item(scores_of(thrice[:1]))
     others = [{"a": "x", "b": "y", "preference": -1, "judge": j} for j in "abc"]
     assert by_item(scores_of(others))["x"][0] > shared["x"][0]
+
+
+def test_the_order_of_rows_changes_no_bit():
+    rows = votes_of(1)
+    one = scores_of(rows).to_arrow()
+    assert one.equals(scores_of(Random(2).sample(rows, len(rows))).to_arrow())

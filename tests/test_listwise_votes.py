@@ -10,7 +10,7 @@ from itertools import combinations
 import choix
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import options_of, play, pool_of
@@ -18,7 +18,7 @@ from zelo_ray.commands.annotate.warnings import warn_of_asking
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.write_results import write_results
 from zelo_ray.files.pools import Line
-from zelo_ray.fitting.orders import fit_orders, score_orders, stack_orders
+from zelo_ray.fitting.orders import fit_orders, order_derivatives, score_orders, stack_orders
 from zelo_ray.fitting.pairs import draw_groups
 from zelo_ray.fitting.scores import score_votes
 from zelo_ray.protocols import load_protocol
@@ -199,3 +199,29 @@ def test_errors_hold_the_truth_where_pairs_as_battles_would_not():
                 held.append(abs(off) <= 1.96 * score.std_error)
     assert 0.93 <= np.mean(inside[score_orders]) <= 0.97
     assert np.mean(inside[score_votes]) < 0.9
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000))
+def test_derivatives_are_those_of_the_likelihood(seed):
+    rng = np.random.default_rng(seed)
+    orders = {i: tuple(IDS[p] for p in rng.permutation(6)[: rng.integers(2, 7)]) for i in range(5)}
+    stack, scores = stack_orders(votes_of(orders), IDS[:6]), rng.normal(size=6)
+
+    def likelihood(at):
+        total = 0.0
+        for row, shown, weight in zip(stack.places, stack.shown, stack.weight, strict=True):
+            worths = at[row[shown]]
+            for place in range(len(worths) - 1):
+                total += weight * (worths[place] - np.logaddexp.reduce(worths[place:]))
+        return total
+
+    def slope(at):
+        return order_derivatives(at, stack)[0]
+
+    gradient, curvature = order_derivatives(scores, stack)
+    steps = 1e-5 * np.eye(6)
+    slopes = [(likelihood(scores + e) - likelihood(scores - e)) / 2e-5 for e in steps]
+    bends = [(slope(scores - e) - slope(scores + e)) / 2e-5 for e in steps]
+    assert gradient == pytest.approx(slopes, abs=1e-6)
+    assert curvature == pytest.approx(np.array(bends), abs=1e-6)

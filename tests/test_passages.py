@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import options_of, pool_of
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols.passages import (
     split_passages,
     truncate_text,
@@ -102,3 +103,41 @@ def test_what_fits_is_shown_whole_and_without_the_option_nothing_changes():
     said = shown(FILLER, metadata={"title": ANSWER}, show_metadata=("title",)).content
     assert said.startswith(f"{about}[passage 1 of ")
     assert len(said.encode()) <= 200 * BYTES_PER_TOKEN
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Of each query of the sample that has a full answer, that text, and those of other queries."""
+    pools = [
+        line.pool
+        for shard in sorted(SAMPLE.iterdir())
+        for line in read_lines(str(shard), LineLimits())
+    ]
+    lines = (line.split() for line in (SAMPLE.parent / "qrels.txt").read_text().splitlines())
+    best = {query_id: doc_id for query_id, _, doc_id, grade in lines if grade == "3"}
+    found = []
+    for pool in pools:
+        others = [d.content for each in pools if each is not pool for d in each.documents]
+        found += [
+            (pool.query, d.content, others)
+            for d in pool.documents
+            if d.id == best.get(pool.query_id)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("depth", [0, 0.5, 1])
+def test_planted_answers_are_found_at_any_depth(planted, depth):
+    """In texts eight times as long as what is shown, with the option and without it."""
+    found = {None: 0, 128: 0}
+    for query, answer, others in planted:
+        at = round(depth * len(others))
+        whole = "\n\n".join([*others[:at], answer, *others[at:]])
+        assert len(whole.encode()) > 8 * 2000 * BYTES_PER_TOKEN
+        for passages in found:
+            said = shown(whole, query, 2000, passages).content
+            assert len(said.encode()) <= 2000 * BYTES_PER_TOKEN
+            found[passages] += answer in " ".join(re.sub(r"\[passage.*\]", "", said).split())
+    assert len(planted) > 20
+    assert found[128] >= 0.8 * len(planted)
+    assert found[None] == (len(planted) if depth == 0 else 0)

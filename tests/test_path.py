@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import shutil
 import subprocess
 import sys
 from importlib.machinery import PathFinder
@@ -125,3 +126,22 @@ def test_as_a_module_it_imports_none_from_where_it_starts(folder):
     for name in subprocess.check_output(begin, text=True).split():
         (folder / f"{name}.py").unlink(missing_ok=True)  # Python needs these to find the package
     run([sys.executable, "-m", "zelo_ray", *ON_RAY], folder, environment())
+
+
+@pytest.mark.ray
+def test_a_path_with_an_empty_entry_leads_no_worker_to_them(folder):
+    for name in imported_at_start():  # Python itself would import those first
+        (folder / f"{name}.py").unlink(missing_ok=True)
+    run([_COMMAND, *ON_RAY], folder, environment(PYTHONPATH=f":{crash.ROOT}"))
+
+
+@pytest.mark.nightly
+@pytest.mark.ray
+def test_a_job_script_imports_none_from_its_folder_nor_from_where_it_starts(folder):
+    jobs = folder / "jobs"
+    shutil.copytree(crash.ROOT / "jobs", jobs)
+    plant(jobs, folder)
+    for name in ("annotate", "zelo_ray"):
+        (jobs / f"{name}.py").write_text(_LOUD.format(folder=str(folder)))
+    shutil.copy(crash.ROOT / "jobs/run.py", jobs)
+    run([sys.executable, jobs / "run.py", *ON_RAY], folder, environment())

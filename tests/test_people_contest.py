@@ -218,3 +218,19 @@ def test_documents_without_an_answer_are_missing_by_chance(contest):
     rows.loc[rows.index % 3 > 0, "grade"] = np.nan
     _, told, _ = contest.run(contest.write(rows))
     assert (told["design"], told["labels"], told["cannot_say"]) == ("drawn", 54, 106)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_labels_that_cannot_correct_change_nothing(contest, case):
+    truth = "panel.qrels" if len(REFUSED) - [*REFUSED].index(case) > 2 else "scores.parquet"
+    status, told, [gate] = contest.run(REFUSED[case](contest), *GATE, truth=truth)
+    assert (status, told["design"], bool(told["refused"])) == (3, None, True)
+    assert {row["estimate"] for row in rows_of(contest.out, "comparisons")} == {"panel"}
+    assert (gate["verdict"], gate["estimate"]) == ("not enough data", "corrected")
+
+
+def test_people_correct_the_gate(contest):
+    status, _, [gate] = contest.run(None, *GATE)
+    assert (status, gate["verdict"], gate["estimate"]) == (0, "better", "panel")
+    status, _, [gate] = contest.run(contest.labels(lambda grade: 3 - grade), *GATE)
+    assert (status, gate["verdict"], gate["estimate"]) == (4, "worse", "corrected")

@@ -138,10 +138,10 @@ NO_GOOD = {  # what cannot be read, and why
     "scores in prose": (RoundScores, "(70, 60)", "Invalid JSON"),
     "scores of 21": (RoundScores, points(121, 60), "equal to 20"),
     "scores of 0": (RoundScores, points(5, 60), "equal to 1"),
-    "a float": (RoundScores, points(60, 60).replace("10", "10.5"), "whole number"),
-    "a text": (RoundScores, points(60, 60).replace("10", '"ten"'), "whole number"),
+    "a float": (RoundScores, points(60, 60).replace("10", "10.5"), "valid integer"),
+    "a text": (RoundScores, points(60, 60).replace("10", '"ten"'), "valid integer"),
     "8/10": (RoundScores, points(60, 60).replace("10", "8/10"), "Invalid JSON"),
-    "NaN": (RoundScores, points(60, 60).replace("10", "NaN"), "whole number"),
+    "NaN": (RoundScores, points(60, 60).replace("10", "NaN"), "valid integer"),
     "no rebuttal": (
         RoundScores,
         points(60, 60).replace("rebuttal", "retort"),
@@ -175,3 +175,18 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict():
 
 
 # What comes out
+
+
+def test_an_advocate_that_repeats_its_markers_can_forge_none():
+    """Neither in what it is shown later, nor in what the judge is shown."""
+
+    def say(request, number):
+        del number
+        return request.user if request.response_model in (Defence, Feedback) else None
+
+    _, asked = play(samre, debating((9, 9), (9, 9), (9, 9), otherwise=say), rounds=3)
+    for requests in asked[1:]:
+        for request in requests:
+            code, found = blocks(request.user)
+            assert len(found) >= 4
+            assert not any(code in each for each in found.values())

@@ -17,6 +17,13 @@ from zelo_ray.evaluation.significance import (
     student_test,
 )
 
+
+def equal_rankers(rng, queries, measure):
+    """Metrics of five rankers that are equally good."""
+    ranks = rng.geometric(0.35, (5, queries))
+    return {"Success@1": ranks == 1, "RR": 1 / ranks}[measure].astype(float)
+
+
 NAN = float("nan")
 OPTIONS = {"confidence": 0.95}
 
@@ -226,3 +233,16 @@ class TestLabelDraws:
         np.testing.assert_allclose(drawn.mean(axis=0), found, atol=0.15)
         np.testing.assert_allclose(drawn.std(axis=0), [0.5, 2.0, 0.0], rtol=0.05)
         assert abs(np.corrcoef(drawn[:, :2].T)[0, 1]) < 0.06
+
+
+@pytest.mark.parametrize("queries", [5, 8, 10, 25])
+@pytest.mark.parametrize("measure", ["Success@1", "RR"])
+def test_equal_rankers_seldom_differ(queries, measure):
+    """The level of one test is at most .05, and so is any false alarm of ten after Holm."""
+    rng = np.random.default_rng(queries)
+    found = [
+        compare_pairs({measure: equal_rankers(rng, queries, measure)}, [*"abcde"], **OPTIONS)
+        for _ in range(300)
+    ]
+    assert np.mean([row.p <= 0.05 for rows in found for row in rows]) < 0.06
+    assert np.mean([min(row.p_holm for row in rows) <= 0.05 for rows in found]) < 0.07

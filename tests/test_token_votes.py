@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Shelf, ask, options_of, pool_of
-from tests.fakes import Fakes
+from tests.fakes import Fakes, Fault
 from tests.fakes.scripted import Scripted
 from zelo_ray.protocols import advance, load_protocol
 from zelo_ray.protocols.zelo import LetterVote
@@ -169,3 +169,17 @@ def test_a_vote_of_one_token_is_a_share_of_a_win():
     assert gap(**TOKEN, prior_sd=1e3) == pytest.approx(math.log(3), abs=1e-3)
     token, reasoned = (ZELO.score.explain({"answer": each}) for each in ("token", "reasoned"))
     assert token != reasoned == ZELO.score.explain({})
+
+
+def test_refusals_and_broken_rows_are_no_votes(tmp_path):
+    message = {"role": "assistant", "content": None, "refusal": "I will not."}
+    refusal = completion(("A", 1.0), message=message, finish="stop")
+    asker, _ = scripted(tmp_path / "refusal", refusal)
+    assert {row.status for row in asker.books} == {"refused"}
+    rows = [{"token": "A", "logprob": None}]
+    broken = {"content": [{"token": "A", "logprob": 0, "top_logprobs": rows}]}
+    asker, _ = scripted(tmp_path, completion(("A", 1.0), logprobs=broken), attempts=2)
+    assert not any(row.status == "ok" for row in asker.books)
+    with Fakes(["openai"], key=None, faults=[Fault("prose")]) as fakes:
+        asker = run(tmp_path / "prose", f"openai:small@{fakes.urls['openai']}")
+    assert "no log-probabilities" in asker.stopped

@@ -6,7 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import options_of
 from zelo_ray.cli import main
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.errors import OptionError
 from zelo_ray.report import tracking
 from zelo_ray.report.tracking import name_for_mlflow
@@ -170,3 +172,10 @@ def read_wandb(path):
         for item in record.summary.update:
             summary["/".join(item.nested_key) or item.key] = json.loads(item.value_json)
     return config, summary, run_id, host
+
+
+def test_trackers_change_no_request_and_no_fingerprint():
+    plain, tracked = (
+        RequestPlans(options_of(track=names))._base.digest() for names in ((), ("mlflow",))
+    )
+    assert plain == tracked

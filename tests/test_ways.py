@@ -381,3 +381,10 @@ def test_what_is_not_known_is_never_a_figure():
     unpriced = figures_of([2, 2, 0, 0, 0, 1, 1, -1], unpriced=1)
     assert np.isnan(unpriced["dollars"].value)
     assert unpriced["calls per correct pair"].value == 8 / 5
+
+
+def test_guesses_in_place_of_ties_win_by_agreement_alone():
+    fours = pairs_of(made_items(4, 4))
+    verdicts = {"old": [A, A, TIE, TIE] * 4, "guesses": [A, A, A, B] * 4}
+    assert choose(fours, verdicts) == "old"
+    assert choose(fours, verdicts, "agreement") == "guesses"

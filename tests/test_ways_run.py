@@ -242,3 +242,20 @@ def test_the_query_of_worked_examples_counts_only_where_no_way_shows_them(folder
         assert cli.main(["compare", *own, "--protocol", protocol, *plain]) == 0
         estimates = json.loads(capsys.readouterr().out)["result"]["estimates"]
         assert {row["pools"] for row in estimates} == {queries}
+
+
+def test_equal_ways_are_not_called_better(folder, run):
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["candidates"] = {
+        f"words {n}": {"instructions": f"Look at it {n} times."} for n in range(3)
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    status, _ = run("--seed", "3")
+    assert status == 0
+    found = load_run(folder / "out")
+    if found.chosen == "graded":
+        assert found.tested is None
+    else:
+        assert not (found.tested["p"] <= 0.05 and found.tested["difference"] > 0)
+    judged = {row["of"] for row in rows_of(folder, "figures") if row["scale"] == TEST}
+    assert judged == {"graded", found.chosen}

@@ -3,13 +3,14 @@
 import os
 import random
 import shutil
+import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.builders import pool_of, results_of, small_disk, write_run
+from tests.builders import pool_of, reply_to, results_of, small_disk, write_run
 from tests.files.reading import (
     POOLS,
     as_parquet,
@@ -20,14 +21,25 @@ from tests.files.reading import (
     read_corpus,
     read_inputs,
     read_qrels,
+    records_table,
     refused,
+    storage,
     write_file,
     write_folder,
 )
 from tests.hills import write_contests, write_verdicts
+from tests.test_bakeoff import all_like
+from tests.test_bakeoff import results_of as contest_of
 from zelo_ray import cli
+from zelo_ray.cli import print_lines
+from zelo_ray.commands import load_results as load
 from zelo_ray.engine.batch.parts import BatchPart, Parts
-from zelo_ray.errors import LedgerError
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.lock import claim_folder
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import LedgerError, LockError
+from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
+from zelo_ray.records import Rater
 
 DOCUMENTS = [{"id": "a", "content": "A tick."}, {"id": "b", "content": "A clock."}]
 FILES = {
@@ -324,3 +336,48 @@ def test_what_is_printed_does_not_steer(capsys, words):
     cli.main(words)
     out, err = capsys.readouterr()
     assert is_harmless(out + err)
+
+
+def test_a_lock_of_any_bytes_locks():
+    Path("out").mkdir()
+    Path("out/.run.lock").write_bytes(b"\xff\0")
+    with claim_folder("out"), pytest.raises(LockError, match="in use"), claim_folder("out"):
+        pass
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o002, 0o664)])
+def test_all_that_is_written_follows_the_umask(tmp_path, umask, mode):
+    before, out = os.umask(umask), tmp_path / "written"
+    try:
+        with claim_folder(str(out)):
+            ledger = Ledger(str(out), "run")
+            ledger.append([reply_to(1)])
+            Parts(str(out)).keep(PART)
+            write_run(out, results_of(out, [pool_of()]))
+            write_file(out / "packed.jsonl.gz", "x")
+            storage.write_text(str(out), "report.html", "x")
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in out.rglob("*") if p.is_file()}
+            ledger.close()
+    finally:
+        os.umask(before)
+    assert len(modes) >= 10
+    assert {*modes.values()} == {mode}, modes
+
+
+def test_what_a_report_prints_does_not_steer(tmp_path, capsys):
+    summary = Summary(
+        "run",
+        2,
+        unscored={HOSTILE: Unscored(UnscoredReason.OTHER, HOSTILE)},
+        reasons={HOSTILE: 2},
+        notes=[HOSTILE],
+        disabled={HOSTILE: Disabled(StopReason.FATAL, HOSTILE)},
+    )
+    (tmp_path / "run").mkdir()
+    write_run(tmp_path / "run", summary, HOSTILE, protocol="graded")
+    raters = [Rater(HOSTILE, *[float("nan")] * 5, 1)] * 2
+    write_file("run/raters.parquet", records_table(raters, Rater))
+    contest = contest_of("contest", {HOSTILE: all_like("abcd"), ":cat: [b]": {"x": "ab"}})
+    for lines in (load("run").render(300), contest.render(300)):
+        print_lines(*lines)
+        assert is_harmless(capsys.readouterr().out)

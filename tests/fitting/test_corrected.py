@@ -1,5 +1,6 @@
 """Means set right by people's grades, where it is known how these were drawn."""
 
+import json
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import write_qrels
 from tests.labelling import sample
 from zelo_ray.engine.learning import correct_scores, read_human_grades
 from zelo_ray.errors import InputError
@@ -235,3 +237,45 @@ def test_people_grade_from_0_to_3(tmp_path):
     pq.write_table(table, tmp_path / "scores.parquet")
     with pytest.raises(InputError, match="not a grade from 0 to 3"):
         people_in(tmp_path / "scores.parquet")
+
+
+def test_a_panel_that_is_right_wherever_people_looked_may_err_elsewhere():
+    panel = np.where(np.arange(1000) % 4 == 0, 1.0, 0.0)
+    panel[:8] = [0, 1] * 4
+    row = shares_of(panel, only(panel, np.arange(1000) < 8))[1]
+    assert row.low < row.mean - 0.2
+    assert row.high > row.mean + 0.2
+
+
+@pytest.mark.parametrize("humans", [5, 60])
+def test_intervals_of_a_rare_grade_hold_it(humans):
+    held, trials = 0, 200
+    for seed in range(trials):
+        human = np.random.default_rng(seed).choice(4, 300, p=[0.9, 0.04, 0.04, 0.02]).astype(float)
+        *_, row = shares_of(human, only(human, np.arange(300) < humans))
+        held += row.low <= 0.02 <= row.high
+    assert held / trials > 0.93
+
+
+def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for lines that are not too long
+    human = np.random.default_rng(7).integers(0, 4, 60)
+    (tmp_path / "run").mkdir()
+    rows = {"query_id": [f"q{i % 6}" for i in range(60)], "doc_id": [f"d{i}" for i in range(60)]}
+    grades = pa.table({**rows, "judge": ["a"] * 60, "grade": human[::-1]})
+    pq.write_table(grades, tmp_path / "run" / "grades.parquet")
+    for name, kept in (("all", range(60)), ("half", range(30)), ("rest", range(30, 60))):
+        labels = [grade if i in kept else None for i, grade in enumerate(human)]
+        write_qrels(tmp_path / f"{name}.qrels", labels)
+    for calibrating, measuring, says in (
+        ("half.qrels", "all.qrels", "run: 30 documents of"),
+        ("half.qrels", "rest.qrels", ""),
+        ("gone/all.qrels", "all.qrels", "not known whether"),
+        (None, "all.qrels", ""),
+    ):
+        record = {"options": {"protocol": "graded", "human": calibrating}, "finished": True}
+        (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+        _, lines = say("run", "--human", measuring)
+        text = " ".join(" ".join(lines).split())
+        assert says in text
+        assert ("calibrated" in text) == bool(says)

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from functools import partial
+from random import Random
 
 import pytest
 
@@ -151,3 +152,11 @@ def test_human_grades_tell_how_far_scores_lie_from_people(tmp_path):
     assert taught.truth_error != plain.truth_error
     scores = [rows_of(tmp_path / name, "scores") for name in ("plain", "taught")]
     assert [row["score"] for row in scores[0]] == [row["score"] for row in scores[1]]
+
+
+def test_no_bit_of_a_query_depends_on_company_or_order():
+    steps = [asked(pool_of(WORTHS, f"q{number}"))[0] for number in range(4)]
+    together, learned = scored(steps)
+    turned = [Random(3).sample(step.judgments, len(step.judgments)) for step in steps[::-1]]
+    assert zelo.fit(turned, options_of(), learned)[::-1] == together
+    assert [zelo.fit([step.judgments], options_of(), learned)[0] for step in steps] == together
