@@ -67,3 +67,16 @@ def test_a_client_opens_while_another_thread_imports_what_it_looks_into(tmp_path
     (tmp_path / "httpx.py").write_text(f"import time\ntime.sleep(1)\n{names}")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     assert "openai" in loaded(MEANWHILE)
+
+
+CONNECTED = """
+    from zelo_ray.providers import Settings, build_panel, connect
+    for judge in build_panel(("openai", "anthropic", "gemini", "azure:d", "vertex"), {}):
+        connect(judge, Settings("a-key"))
+"""
+
+
+def test_to_connect_brings_no_sdk(monkeypatch):
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://r.openai.azure.com")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    assert not loaded(CONNECTED) & {"openai", "anthropic", "google.genai"}

@@ -60,7 +60,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     shown = ShownFields(Shown(options.show_query, options.show_metadata))
     with preview_input(options, environ, messages.append) as source:
         options, ledger, bad = source.options, source.ledger, source.rejected
-        survey = InputSample(source.panel, options, ledger)
+        input_sample = InputSample(source.panel, options, ledger)
         for line in source.lines():
             if line.pool is None or line.pool.query_id in query_ids:
                 bad += 1
@@ -68,8 +68,8 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
                 continue
             query_ids.add(line.pool.query_id)
             shown.add(line.pool.about, line.pool.documents)
-            survey.add(line.pool)
-    if not survey.pools:
+            input_sample.add(line.pool)
+    if not input_sample.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
     shown.check("the input")
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
@@ -83,7 +83,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
     if in_batches := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
         notes.append(f"{in_batches:,} of the requests that are left are in open batches already.")
     figured = estimate(
-        survey,
+        input_sample,
         retry=statuses_to_retry(options),
         possibly_billed=sum_possibly_billed(options.ledger_dir),
     )
@@ -172,10 +172,12 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
             f"Tokens are estimated from {counted(replies, 'reply', 'replies')}; low and high are "
             "two standard errors away, at least 5%."
         )
-    if names := [row.judge for row in forecasts if row.input_tokens and not row.replies]:
+    if assumed := [row for row in forecasts if row.input_tokens and not row.replies]:
+        lengths = sorted({round(row.output_tokens / row.left) for row in assumed})
         yield (
-            f"No replies of {name_some(names)} yet: assumed are 1 token per 4 bytes of prompt and "
-            f"250 per answer. --pilot 20 asks about 20 queries only, and measures both."
+            f"No replies of {name_some([row.judge for row in assumed])} yet: assumed are 1 token "
+            f"per 4 bytes of prompt and {' or '.join(map(str, lengths))} per answer. "
+            "--pilot 20 asks about 20 queries only, and measures both."
         )
     if unpriced := estimated.unpriced:
         yield (

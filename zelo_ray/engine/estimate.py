@@ -98,21 +98,21 @@ class CostEstimate:
 
 
 def estimate(
-    counted_input: InputSample,
+    input_sample: InputSample,
     *,
     retry: Collection[str] = ("failed",),
     possibly_billed: float = 0.0,
 ) -> CostEstimate:
-    """Estimate what is left to ask of the surveyed input, and what it will take.
+    """Estimate what is left to ask of an input, and what it will take.
 
     Args:
-        counted_input: has seen all of the input.
+        input_sample: has seen all of the input.
         retry: statuses of replies in the ledger that are to be asked again.
         possibly_billed: US dollars that may have been billed for calls that were cut off.
     """
-    sample, options = counted_input.sample(), counted_input.options
+    sample, options = input_sample.sample(), input_sample.options
     recorded_by_judge = {
-        j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in counted_input.panel
+        j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in input_sample.panel
     }
     wanted = {key for pool in sample for requests in pool.asked.values() for key, _ in requests}
 
@@ -124,11 +124,11 @@ def estimate(
                 recorded.rows.setdefault(row.key, []).append(row)
     paid = sum_paid(options.ledger_dir)
     forecasts = tuple(
-        _forecast(judge, counted_input, sample, recorded_by_judge[judge.name])
-        for judge in counted_input.panel
+        _forecast(judge, input_sample, sample, recorded_by_judge[judge.name])
+        for judge in input_sample.panel
     )
     return CostEstimate(
-        pools=counted_input.pools,
+        pools=input_sample.pools,
         forecasts=forecasts,
         spent=paid.all_dollars,
         unknown=paid.unpriced(),
@@ -150,14 +150,14 @@ class _Recorded:
 
 
 def _forecast(
-    judge: Judge, counted_input: InputSample, sample: Sequence[Sampled], recorded: _Recorded
+    judge: Judge, input_sample: InputSample, sample: Sequence[Sampled], recorded: _Recorded
 ) -> JudgeForecast:
-    planned, whole = counted_input.planned[judge.name], len(sample) == counted_input.asked
+    planned, whole = input_sample.planned[judge.name], len(sample) == input_sample.asked
     pools = [pool for pool in sample if pool.asked.get(judge.name)]
     hits = sum(key in recorded.answered for pool in pools for key, _ in pool.asked[judge.name])
     answered = hits
     if not whole:  # the ledger may hold replies to other input, prompts or options as well
-        estimated = round(hits * counted_input.asked / max(1, len(sample)))
+        estimated = round(hits * input_sample.asked / max(1, len(sample)))
         margin = _MARGIN / math.sqrt(max(1, len(sample))) * planned
         in_all = len(recorded.answered)
         answered = min(planned, estimated if in_all - estimated > margin else in_all)
@@ -174,7 +174,7 @@ def _forecast(
     usage = cases[1]
     provider = load_provider(judge.provider)
     has_batch = provider.batch is not None and not judge.base_url and not one_token
-    prices = counted_input.options.prices
+    prices = input_sample.options.prices
 
     def dollars(*, batch: bool) -> Spread | None:
         costs = [price(judge, case, prices, batch=batch) for case in cases]
@@ -192,7 +192,7 @@ def _forecast(
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
-        hours=_hours(judge, counted_input.options, remainder, usage),
+        hours=_hours(judge, input_sample.options, remainder, usage),
         replies=replies,
     )
 

@@ -42,7 +42,7 @@ def _open(settings: Settings, seconds: float) -> StainlessClient:
 
     date = os.environ.get("OPENAI_API_VERSION")
     if not date:
-        return dialects.DIALECT.open(settings, seconds)  # type: ignore[return-value] # of OpenAI
+        return dialects.open_client(settings, seconds)
     options: dict[str, Any] = sdk_options(settings, seconds)
     options["base_url"] = f"{(settings.base_url or '').removesuffix(_V1)}{_API}"
     http_client = openai.DefaultAioHttpClient(follow_redirects=False)

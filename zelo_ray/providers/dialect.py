@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,11 +113,14 @@ class Dialect:
 
 
 class DialectConnection:
-    """A connection that asks one call at a time; its settings are complete."""
+    """A connection that opens its SDK at the first call; its settings are complete."""
 
     def __init__(self, dialect: Dialect, settings: Settings) -> None:
         self._dialect, self._settings = dialect, settings
-        self._client = dialect.open(settings, settings.timeout)
+
+    @cached_property
+    def _client(self) -> Client:
+        return self._dialect.open(self._settings, self._settings.timeout)
 
     async def send(self, request: Request) -> Answer:
         """Ask a judge."""
@@ -136,7 +140,8 @@ class DialectConnection:
 
     async def aclose(self) -> None:
         """Close the sockets."""
-        await self._client.aclose()
+        if "_client" in self.__dict__:
+            await self._client.aclose()
 
 
 class StainlessClient:

@@ -192,7 +192,8 @@ def _requests_a_minute(headers: Mapping[str, str]) -> float | None:
     return None if used > 0 and reset * limit / used > _LONGEST_MINUTE else limit
 
 
-def _open(settings: Settings, seconds: float) -> StainlessClient:
+def open_client(settings: Settings, seconds: float) -> StainlessClient:
+    """Open the SDK's client; ``seconds`` may pass without any byte."""
     import openai  # noqa: PLC0415 - a second of import, paid where it is used
 
     http_client = openai.DefaultAioHttpClient(follow_redirects=False)
@@ -288,7 +289,7 @@ DIALECT = Dialect(
     key_variables=("OPENAI_API_KEY",),
     base_url="https://api.openai.com/v1",
     url_variable="OPENAI_BASE_URL",
-    open=_open,
+    open=open_client,
     body=_body,
     read_answer=read_answer,
     read_usage=read_usage,

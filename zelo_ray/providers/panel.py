@@ -302,7 +302,7 @@ def connect(judge: Judge, settings: Settings) -> Connection:
 def refuse_unconnected(judge: Judge, key: str) -> None:
     """Refuse a judge that cannot be connected, where more than a key may be lacking.
 
-    A provider with a key and models of its own is not tried: its SDK takes long to import.
+    A provider with a key and models of its own is not tried: these are all that it takes.
 
     Raises:
         PanelError: it cannot be connected.

@@ -12,23 +12,22 @@ from zelo_ray.providers import Fatal, Settings, gemini
 from zelo_ray.providers.addresses import url_for
 from zelo_ray.providers.dialect import DialectConnection
 
-_URL_VARIABLE = "GOOGLE_VERTEX_BASE_URL"
+_PROJECT, _URL_VARIABLE = "GOOGLE_CLOUD_PROJECT", "GOOGLE_VERTEX_BASE_URL"
 
 
 def _open(settings: Settings, seconds: float) -> gemini.GeminiClient:
-    """Open a client for the project that the environment names.
+    location = os.environ.get("GOOGLE_CLOUD_LOCATION") or "global"
+    return gemini.GeminiClient(settings, seconds, (os.environ[_PROJECT], location))
+
+
+def _connect(settings: Settings) -> DialectConnection:
+    """Connect to the project that the environment names.
 
     Raises:
         Fatal: it names none.
     """
-    project = os.environ.get("GOOGLE_CLOUD_PROJECT")
-    if not project:
-        raise Fatal("no project; set GOOGLE_CLOUD_PROJECT", name="vertex")
-    location = os.environ.get("GOOGLE_CLOUD_LOCATION") or "global"
-    return gemini.GeminiClient(settings, seconds, (project, location))
-
-
-def _connect(settings: Settings) -> DialectConnection:
+    if not os.environ.get(_PROJECT):
+        raise Fatal(f"no project; set {_PROJECT}", name="vertex")
     url = url_for(_URL_VARIABLE, "", os.environ) or None
     return DialectConnection(DIALECT, replace(settings, base_url=url))
 
