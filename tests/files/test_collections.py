@@ -242,3 +242,12 @@ def test_commands_note_what_is_public(folder, tmp_path):
     for human, count in (({"human": str(folder)}, 1), ({}, 0)):
         notes = agree(grades, **human).record["notes"]
         assert len([note for note in notes if note.startswith(f"{folder} ")]) == count
+
+
+def test_an_order_that_tells_the_truth_is_noted(folder, tmp_path):
+    best = {"query-id": "q1", "corpus-ids": ["d1", "d2", "d3"]}
+    other = {"query-id": "q2", "corpus-ids": ["d2", "d3"]}
+    for rows, noted in (([best], 1), ([best, other], 0)):
+        write_file(folder / "top_ranked.jsonl", rows)
+        _, notes = read_inputs(tmp_path, folder)
+        assert len([note for note in notes if "not a first-stage ranking" in note]) == noted

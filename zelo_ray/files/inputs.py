@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, Literal, TypeVar
 
 import fsspec
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
@@ -318,7 +319,8 @@ def _pools_with_texts(
         case "table":
             for source in sources:
                 if not _form(source):
-                    source.refuse("pools", _INPUTS)
+                    lacks = [name for name in ("query", "content") if not source.has(name)]
+                    source.refuse("pools", f"it has no column {' and no '.join(lacks)}", _INPUTS)
             yield from pools_of_rows(sources, notes, options.shown)
         case _:
             sources[0].refuse("pools", _INPUTS)
@@ -375,7 +377,11 @@ def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Ite
     place = folder.place
     options = replace(options, corpus=place, queries=place)
     if has_part(folder, "top_ranked"):
-        return _filled(top_ranked(folder), options, place, notes)
+        candidates = top_ranked(folder)
+        if has_part(folder, "qrels") and _shows_relevant_first(candidates, read_qrels(place)):
+            first = "relevant documents come first in every query"
+            notes.say(f"{first}: this is not a first-stage ranking")
+        return _filled(candidates, options, place, notes)
     if runs := runs_of_collection(folder):
         return _pools_of_ranked([*map(open_source, runs)], options, notes)
     if not (place.startswith(DATASET) or has_part(folder, "qrels")):
@@ -388,3 +394,10 @@ def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Ite
         judged = f"the judged documents (median {middle:g} a query, all relevant)"
         notes.say(f"candidates are {judged}: bring a run, annotate {place} bm25.run")
     return _filled(candidates, options, place, notes)
+
+
+def _shows_relevant_first(candidates: Candidates, qrels: pa.Table) -> bool:
+    relevant = qrels.filter(pc.field("relevance") > 0).select(["query_id", "doc_id"])
+    pairs = {*zip(*relevant.to_pydict().values(), strict=True)}
+    every = ([(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items())
+    return all(is_relevant == sorted(is_relevant, reverse=True) for is_relevant in every)

@@ -678,7 +678,7 @@ def _rows_of_cells(
             continue
         if len(cells) < width or any(cells[width:]):
             has = f"has {counted(len(cells), 'column')}, but the header has {width}"
-            is_cut = any(cell.strip().startswith('"') for cell in cells)
+            is_cut = any('"' in cell for cell in cells)
             how = (
                 ": if a cell has several lines, or tabs, write CSV or JSON lines" if is_cut else ""
             )
