@@ -19,8 +19,10 @@ TRAINER = ROOT / "jobs" / "train_reranker.py"
 ADJECTIVES = {"splendid": 3, "decent": 2, "meagre": 1, "dreadful": 0}
 BASE = """
 import json, re
+import torch
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
+torch.manual_seed(1)
 rows = map(json.loads, open("lists/train.jsonl"))
 words = {w for row in rows for text in (row["query"], *row["documents"]) for w in text.split()}
 special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -198,12 +198,12 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
         return version, [Path(path).exists() for path in paths]
 
     paths = [str(Path(place).resolve() / ".run.lock") for place in places]
-    answers = {}
+    answers = []
     for node in nodes:
         there_only = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         answer = look.options(scheduling_strategy=there_only).remote(paths)
-        answers[node["NodeManagerAddress"]] = answer
-    for address, answer in answers.items():
+        answers.append((node["NodeManagerAddress"], answer))  # which several nodes may share
+    for address, answer in answers:
         try:
             version, are_there = ray.get(answer)
         except _GONE:
