@@ -6,7 +6,7 @@
 Measures are written as in ir_measures, and where it or trec_eval has the same measure, the metrics
 are equal. A new one is a row of ``MEASURES``; or the user's own, ``my_module:MEASURE@10`` or
 ``path/to/file.py:MEASURE``; or one that an installed package declares in ``zelo_ray.measures``.
-``docs/measures.md`` has the conventions on missing queries, unjudged documents and ties.
+``docs/bakeoff.md#measures`` has the conventions on missing queries, unjudged documents and ties.
 """
 
 import ast

@@ -259,5 +259,5 @@ def _note_seen_labels(judgments: AllJudgments, options: AgreeOptions) -> Iterato
             yield (
                 f"{place}: {counted(len(seen), 'document')} of {options.human} calibrated that "
                 f"run (--human {labels}): {result}; measure with labels that it has not seen "
-                "(docs/agree.md#held-out)"
+                "(docs/agree.md#sources)"
             )
