@@ -4,7 +4,7 @@ In the model (Luce 1959, Individual Choice Behavior; Plackett 1975, Applied Stat
 best of a group is i with probability exp(s_i) / sum_j exp(s_j), then the best of the rest, and so
 on. For two documents it is Bradley-Terry's. An order of k documents has the information of k - 1
 choices, not of its k(k - 1)/2 pairs: if these counted as battles of their own, errors would be far
-too small (docs/protocols.md#cheap-votes has the figures). Scores are the maximum of the posterior under a
+too small (figures: docs/protocols.md). Scores are the maximum of the posterior under a
 Gaussian prior, and errors are Laplace's, as in `zelo_ray.fitting.bradley_terry`.
 """
 

@@ -16,7 +16,7 @@ from zelo_ray.engine.tally import Tally
 from zelo_ray.files.wording import printable
 
 Event = dict[str, Any]
-"""Figures of all judges together and of each in ``judges``: see docs/formats.md#one-document-for-programs."""
+"""Figures of all judges together and of each in ``judges``: see docs/formats.md."""
 
 _SECONDS, _ANSWERS = 60.0, 10
 _WAYS_TO_WAIT = ("nothing to ask", "done", "stopped", "…", "starting", "up to a day")

@@ -250,7 +250,7 @@ class Results:
         return render_text(self.render(width), width)
 
     def to_document(self, command: str, title: str) -> dict[str, Any]:
-        """Return what programs read: see docs/formats.md#one-document-for-programs."""
+        """Return what programs read: see docs/formats.md."""
         written = [f"{self.out.rstrip('/')}/{name}{_PARQUET}" for name in self.tables]
         values = {
             "out": self.out or None,
