@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zelo_ray.rerankers.custom import Reranker as Reranker
     from zelo_ray.rerankers.custom import RerankerInput as RerankerInput
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = {
     "zelo_ray.api": (
