@@ -393,12 +393,12 @@ def _boards(results: Results, rows: Sequence[Row]) -> Iterator[Part]:
     median = [float(np.nanmedian([abs(row[f"d_{side}"]) for row in effects])) for side in "ab"]
     count = [sum(row[f"p_{side}"] < ALPHA for row in effects) for side in "ab"]
     yield table(
-        effects,
+        sorted(effects, key=lambda row: -abs(row["d_a"] - row["d_b"])),
         {"run": "run_a", "less": "run_b", f"d by {a}": d("a"), f"d by {b}": d("b")},
         "Cohen's d: the mean difference over queries, in standard deviations of that difference; * "
         f"is significant (p < {ALPHA}, Holm). By {a} {count[0]:,} of {len(effects):,} differ "
         f"significantly, by {b} {count[1]:,}; the median |d| is {median[0]:.2f} and "
-        f"{median[1]:.2f}.",
+        f"{median[1]:.2f}. First come those whose d differ most.",
         file="effects.parquet",
     )
 
