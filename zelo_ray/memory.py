@@ -92,7 +92,8 @@ def _to_file(name: str, value: Any) -> tuple[str, bytes]:
     if isinstance(rows, list | tuple):
         return _lines(rows)
     kind = type(value).__name__
-    raise InputError(f"{name}: cannot be a {kind}; write paths, a data frame, or a list of dicts")
+    how = "write paths, a data frame, or a list of dicts"
+    raise InputError(f"{name}: cannot be of the type {kind}; {how}")
 
 
 def _is_nested(value: object) -> bool:
@@ -149,8 +150,7 @@ def store_rerankers(rerankers: Any, folder: str) -> list[str]:
     """Return rerankers as the command line takes them; pack those in memory into files."""
     if isinstance(rerankers, Mapping):
         return [_store_reranker(str(name), each, folder) for name, each in rerankers.items()]
-    is_single = isinstance(rerankers, str) or callable(rerankers) or hasattr(rerankers, "score")
-    several = [rerankers] if is_single else rerankers
+    several = rerankers if isinstance(rerankers, list | tuple) else [rerankers]
     return [
         each if isinstance(each, str) else _store_reranker(_name_of(each), each, folder)
         for each in several
@@ -164,8 +164,8 @@ def _store_reranker(name: str, reranker: Any, folder: str) -> str:
     if not (callable(reranker) or hasattr(reranker, "score")):
         kind = type(reranker).__name__
         raise OptionError(
-            f"rerankers: {name} is a {kind}; write a name such as bm25, a function of query and "
-            "documents, or an object with score(query, documents)"
+            f"rerankers: cannot be of the type {kind}; write a name such as bm25, a function of "
+            "query and documents, or an object with score(query, documents)"
         )
     from zelo_ray.ray.packing import pack_object  # noqa: PLC0415 - Ray takes seconds to import
 
