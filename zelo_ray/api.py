@@ -45,9 +45,9 @@ _OUT_IS_NO_FOLDER = frozenset({"fit", "convert", "prompt"})
 """Commands that write a file there, or only read."""
 
 
-def call(name: str, given: Mapping[str, Any]) -> Results:
+def call(name: str, keywords: Mapping[str, Any]) -> Results:
     """Run a command by its name, with keywords; see the functions below."""
-    values, progress = with_config(given)
+    values, progress = with_config(keywords)
     with _folder(name, values) as folder:
         options = load(name, as_options(values, folder))
         for line in take_keys(options, os.environ):
@@ -56,10 +56,10 @@ def call(name: str, given: Mapping[str, Any]) -> Results:
             return run_command(name, options, watch)
 
 
-def with_config(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def with_config(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Return the keywords that are not None with those of ``config``, and ``progress``."""
-    values = {name: value for name, value in given.items() if value is not None}
-    progress = values.pop("progress", None) if "progress" in given else True
+    values = {name: value for name, value in keywords.items() if value is not None}
+    progress = values.pop("progress", None) if "progress" in keywords else True
     return {**read_config(os.fspath(values.pop("config", ""))), **values}, progress
 
 
@@ -124,8 +124,8 @@ def annotate(
         >>> run.scores.to_pandas().doc_id.tolist()  # doctest: +SKIP
         ['d1', 'd2']
     """
-    given = {"inputs": inputs, "out": out, "judges": judges, "protocol": protocol}
-    return call("annotate", {**given, "max_usd": max_usd, "dry_run": dry_run, **options})
+    arguments = {"inputs": inputs, "out": out, "judges": judges, "protocol": protocol}
+    return call("annotate", {**arguments, "max_usd": max_usd, "dry_run": dry_run, **options})
 
 
 def fit(source: Any = None, *, out: Place | None = None, **options: Any) -> Results:
@@ -176,8 +176,8 @@ def bakeoff(
         ``slices``, ``unjudged``, ``failures`` and ``runs``, and ``gate`` if there is
         a ``baseline``; a table without rows is left out.
     """
-    given = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
-    return call("bakeoff", {**given, "human": human, "out": out, **options})
+    arguments = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
+    return call("bakeoff", {**arguments, "human": human, "out": out, **options})
 
 
 def compare(inputs: Any = None, *, human: Any = None, **options: Any) -> Results:

@@ -103,8 +103,8 @@ def _run(words: Sequence[str]) -> int:
             if error.filename and error.errno in _DISK_FULL:
                 what = "the disk is full; make room and run the same command again"
                 return output.fail(f"{error.filename}: {what}", "disk_full", again=True)
-            known = _SYSTEM_ERRORS.get(error.errno or 0) if error.filename else None
-            what = known or error.strerror or str(error)
+            explained = _SYSTEM_ERRORS.get(error.errno or 0) if error.filename else None
+            what = explained or error.strerror or str(error)
             return output.fail(f"{error.filename or 'output'}: {what}", "system")
         except KeyboardInterrupt:
             return output.fail(_INTERRUPTED, "interrupted", again=True)
@@ -171,10 +171,10 @@ def parse_command(
     typed = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
     if twice := [flag for flag in typed if typed.count(flag) > 1]:
         parser.error(f"{twice[0]} is given twice; give it once, followed by all its values")
-    given = {each: value for each, value in vars(namespace).items() if each in kind.model_fields}
-    given = {each: value for each, value in given.items() if value or each not in kind.positional}
+    values = {each: value for each, value in vars(namespace).items() if each in kind.model_fields}
+    values = {each: value for each, value in values.items() if value or each not in kind.positional}
     config = read_config(getattr(namespace, "config", ""))
-    options: CommandOptions = load(name, {**config, **given})
+    options: CommandOptions = load(name, {**config, **values})
     from zelo_ray.providers.dotenv import take_keys
 
     for line in take_keys(options, os.environ):
@@ -245,8 +245,8 @@ def _in_order(kind: type[CommandOptions], words: Sequence[str]) -> "list[tuple[s
     for format_name in words[:1]:
         from zelo_ray.command_options import OPTIONS_OF_FORMAT
 
-        taken = ("what", "out", "columns", *OPTIONS_OF_FORMAT.get(format_name, names))
-        names = [name for name in names if name in taken]
+        first = ("what", "out", "columns", *OPTIONS_OF_FORMAT.get(format_name, names))
+        names = [name for name in names if name in first]
     flags = [(name, fields[name]) for name in names if has_flag(fields[name])]
     return sorted(flags, key=lambda each: group_of(each[1]).last)
 

@@ -28,9 +28,9 @@ _SEVERAL = frozenset({"inputs", "pools", "sources", "runs"})
 _ONE = frozenset({"truth", "human", "old", "new", "source", "corpus", "queries", "qrels"})
 
 
-def as_options(given: Mapping[str, Any], folder: str) -> dict[str, Any]:
+def as_options(keywords: Mapping[str, Any], folder: str) -> dict[str, Any]:
     """Return keywords as options: what is in memory is written to files below a folder."""
-    return {name: _as_option(name, value, folder) for name, value in given.items()}
+    return {name: _as_option(name, value, folder) for name, value in keywords.items()}
 
 
 def _as_option(name: str, value: Any, folder: str) -> Any:

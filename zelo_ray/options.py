@@ -150,8 +150,8 @@ class _TextReader(AfterValidator):
 
 
 def _reader(read: Callable[[str], str]) -> _TextReader:
-    def text(given: str, info: ValidationInfo) -> str:
-        return read(given) if info.context == FROM_USER else given
+    def text(value: str, info: ValidationInfo) -> str:
+        return read(value) if info.context == FROM_USER else value
 
     return _TextReader(text)
 

@@ -103,8 +103,8 @@ def load_plugin(
         if unknown and isinstance(wrong, ModuleNotFoundError) and wrong.name == top:
             raise error(unknown) from None
         if isinstance(wrong, AttributeError) and wrong.name == what:
-            found = getattr(wrong.obj, "__dict__", {}).items()
-            names = [key for key, value in found if isinstance(value, kind)]
+            members = getattr(wrong.obj, "__dict__", {}).items()
+            names = [key for key, value in members if isinstance(value, kind)]
             has = f"; it has {', '.join(names)}" if names else ""
             raise error(f"{where} has no {what}{has}") from None
         raise error(f"{name} cannot be imported: {format_error(wrong)}") from None

@@ -21,14 +21,14 @@ from zelo_ray.report.results import Results
 
 def run(options: BatchesOptions, _watch: Watch) -> Results:
     """List batches, or cancel them."""
-    found = list_batches(options.run, os.environ, cancel=options.cancel)
+    batches = list_batches(options.run, os.environ, cancel=options.cancel)
     columns: dict[str, Any] = {n: n for n in ("judge", "batch", "requests")} | {
         "created": lambda row: time.strftime("%Y-%m-%d %H:%M", time.localtime(row["created"])),
         "state": "state",
     }
-    listed = Section("batches", "Batches", [table(found, columns, open_rows=len(found))])
-    report = Report(counted(len(found), "batch", "batches"), sections=[listed])
-    return Results({"batches": found}, build=lambda _: report)
+    listed = Section("batches", "Batches", [table(batches, columns, open_rows=len(batches))])
+    report = Report(counted(len(batches), "batch", "batches"), sections=[listed])
+    return Results({"batches": batches}, build=lambda _: report)
 
 
 def list_batches(

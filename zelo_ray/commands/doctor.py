@@ -118,11 +118,11 @@ def _check(
     yield from _check_keys(options, environ)
     panel, wrong = list[Judge](), list[Finding]()
     for name in options.judges or ("",):
-        given = [name] if name else []
+        names = [name] if name else []
         try:
-            known = {judge.name for judge in build_panel(given, {}, environ)}
-            settings = {n: own for n, own in options.judge_options.items() if n in known}
-            panel += build_panel(given, settings, environ)
+            on_panel = {judge.name for judge in build_panel(names, {}, environ)}
+            settings = {n: own for n, own in options.judge_options.items() if n in on_panel}
+            panel += build_panel(names, settings, environ)
         except PanelError as error:
             state: State = "wrong" if name else "warn"
             do = "correct the name" if name else "set a key, or name judges: --judges offline"
@@ -165,11 +165,13 @@ def _check_packages() -> Finding:
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
     python = ".".join(map(str, sys.version_info[:3]))
-    found = ", ".join(f"{name} {number}" for name, number in {"python": python, **versions}.items())
+    listed = ", ".join(
+        f"{name} {number}" for name, number in {"python": python, **versions}.items()
+    )
     if lacking := [name for name in _PACKAGES if name not in versions]:
         do = f"pip install {' '.join(lacking)}"
-        return Finding("packages", "wrong", f"{found}; missing: {', '.join(lacking)}", do)
-    return Finding("packages", "ok", found)
+        return Finding("packages", "wrong", f"{listed}; missing: {', '.join(lacking)}", do)
+    return Finding("packages", "ok", listed)
 
 
 def _check_keys(options: DoctorOptions, environ: dict[str, str]) -> Iterator[Finding]:

@@ -93,7 +93,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
 
 def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
     """Return estimates as a report: a table of judges for each job, and what it rests on."""
-    whole = [row for job in jobs.values() for row in job.estimate.forecasts]
+    forecasts = [row for job in jobs.values() for row in job.estimate.forecasts]
     figures, sections = _figures(jobs), []
     for name, job in jobs.items():
         rows, queries = job.estimate.forecasts, counted(job.estimate.pools, "query", "queries")
@@ -101,7 +101,7 @@ def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
         left, planned = (sum(getattr(row, what) for row in rows) for what in ("left", "planned"))
         head = f"{about}{left:,} of {planned:,} requests about {queries} are left to ask."
         sections.append(Section(name, name, [head, _table(job.estimate), *_notes(job.estimate)]))
-    hours = max((row.hours for row in whole if row.hours is not None), default=None)
+    hours = max((row.hours for row in forecasts if row.hours is not None), default=None)
     low, expected, high = figures["dollars"].values()
     more = " + ?" if figures["unpriced"] else ""
     tiles: dict[str, Value] = {
@@ -118,7 +118,7 @@ def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
         [several] if len(jobs) > 1 else [],
         sections,
         notes=[*dict.fromkeys(note for job in jobs.values() for note in job.notes)],
-        names=[row.judge for row in whole],
+        names=[row.judge for row in forecasts],
     )
 
 

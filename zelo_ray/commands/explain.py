@@ -97,15 +97,15 @@ class _Query:
 
     def tables(self, doc_id: str | None) -> dict[str, pa.Table]:
         """Return all rows on the query, or on one document."""
-        found: dict[str, tuple[type, list[Any]]] = {
+        tables: dict[str, tuple[type, list[Any]]] = {
             name: (kind.record, [row for row in rows if doc_id in (None, *kind.documents_of(row))])
             for name, kind in self.protocol.judgments.items()
             for rows in [self.judgments[name]]
         }
         scores = [row for row in self.scores.values() if doc_id in (None, row.doc_id)]
         failures = [row for row in self.failures if doc_id in (None, *row.doc_ids)]
-        found |= {"scores": (self.score.record, scores), "failures": (Failure, failures)}
-        return {name: table_of(rows, kind) for name, (kind, rows) in found.items()}
+        tables |= {"scores": (self.score.record, scores), "failures": (Failure, failures)}
+        return {name: table_of(rows, kind) for name, (kind, rows) in tables.items()}
 
     def find_document(self, name: str) -> str:
         """Find the document with this id, or beginning of an id."""
@@ -195,10 +195,10 @@ class _Query:
         own, rows = scores.get(doc_id), list[list[Value]]()
         ranks = {name: score.rank for name, score in scores.items()}
         for other in sorted(gains, key=lambda name: (ranks.get(name, 0), name)):
-            rival, given = scores.get(other), np.array(gains[other])
+            rival, gained = scores.get(other), np.array(gains[other])
             expected = Cell(_chance(own.score - rival.score), ".0%") if own and rival else None
-            counts = [int((given > 0).sum()), int((given < 0).sum())]
-            mean = Cell(float(given.mean()), "+z.2f")
+            counts = [int((gained > 0).sum()), int((gained < 0).sum())]
+            mean = Cell(float(gained.mean()), "+z.2f")
             rows.append([ranks.get(other), other, *counts, expected, mean, self._begin(other)])
         columns = ("rank", "against", "won", "lost", "expected", "mean", "begins")
         caption = (

@@ -75,18 +75,18 @@ def run(options: FitOptions, _watch: Watch) -> Results:
         query_id, why = next(iter(unscored.items()), ("", "it has no comparisons"))
         of = f"query {query_id}: " if query_id else ""
         raise InputError(f"{options.source}: {of}{why}")
-    found = _with_whole_counts(table_of_rows(scores, _SCORES))
-    found = found if _names_queries(rows) else found.drop_columns(["query_id"])
+    score_table = _with_whole_counts(table_of_rows(scores, _SCORES))
+    score_table = score_table if _names_queries(rows) else score_table.drop_columns(["query_id"])
     if options.out:
-        _write(options.out, found)
+        _write(options.out, score_table)
     counts = {"comparisons": int(rows.is_answered.sum())}
-    record = {**counts, "scores": found.to_pylist(), "unscored": unscored}
+    record = {**counts, "scores": score_table.to_pylist(), "unscored": unscored}
     report = _build_report(record, rows, options)
     next_out = sibling_path(options.source, "ratings.csv")
     return Results(
         record,
         build=lambda _: report,
-        tables={"scores": found},
+        tables={"scores": score_table},
         status=ExitStatus.INCOMPLETE if unscored else ExitStatus.COMPLETE,
         next_command="" if options.out else repeat_with(options, out=next_out),
         files=[options.out] if options.out else [],

@@ -44,8 +44,8 @@ def run(options: PromptOptions, _watch: Watch) -> Results:
         )
         missing = progress.step(source.ledger).missing
         answered = [r for r in progress.answered_requests if isinstance(r, Request)]
-        found = {request.key: request for request in (*answered, *missing)}
-        chosen = _choose([*found.values()], progress.rounds, pool, options.doc)
+        by_key = {request.key: request for request in (*answered, *missing)}
+        chosen = _choose([*by_key.values()], progress.rounds, pool, options.doc)
         requests = [_show(r.with_codes(source.salt), progress.rounds[r.key]) for r in chosen]
     record = {"query_id": pool.query_id, "query": pool.query, "requests": requests}
     if options.body:

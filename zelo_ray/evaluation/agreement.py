@@ -63,17 +63,17 @@ def estimate_values(values: Floats, queries: int) -> Estimate:
     return Estimate(value, float(low), float(high), queries)
 
 
-def estimate(tables: Floats, known: Bools, figure: Callable[[Floats], Floats]) -> Estimate:
+def estimate(tables: Floats, defined: Bools, figure: Callable[[Floats], Floats]) -> Estimate:
     """Estimate a function of sums of tables, [queries, ...], over the queries that are known."""
-    rows = tables[known]
+    rows = tables[defined]
     if not len(rows):
         return Estimate(nan, nan, nan, 0)
     return estimate_values(figure(np.tensordot(draw_samples(len(rows)), rows, axes=1)), len(rows))
 
 
-def estimate_share(part: Floats | Ints, whole: Floats | Ints) -> Estimate:
+def estimate_share(part: Floats | Ints, total: Floats | Ints) -> Estimate:
     """Estimate the sum of parts over the sum of wholes; both [queries]."""
-    return estimate(np.stack([part, whole], axis=1).astype(np.float64), whole > 0, quotient)
+    return estimate(np.stack([part, total], axis=1).astype(np.float64), total > 0, quotient)
 
 
 def quotient(sums: Floats) -> Floats:
@@ -111,8 +111,8 @@ def ratings_of(grades: pa.Table, levels: int, weights: Floats | None = None) -> 
     values = grades["grade"].to_numpy().astype(np.int64)
     cells = rater * len(pairs) + item
     matrix = np.full((len(raters), len(pairs)), -1, np.int16)
-    known, medians = median_grades(cells, values)
-    matrix.flat[known] = medians
+    filled, medians = median_grades(cells, values)
+    matrix.flat[filled] = medians
     item_weights = None
     if weights is not None:
         item_weights = np.zeros(len(pairs))
@@ -184,11 +184,11 @@ def count_ratings(ratings: RatingMatrix, raters: Sequence[str]) -> Counts:
         confusion = count_cells(shape, queries, *grades, weights=weights).astype(np.float64)
         both = confusion + confusion.swapaxes(-1, -2)
         return Counts({"confusion": confusion, "by_items": both / 2, "by_ratings": both}, items)
-    given = np.stack([(grades == level).sum(axis=0) for level in range(levels)], axis=1)
-    sizes, weight = given.sum(axis=1), np.ones(items) if weights is None else weights
+    grade_counts = np.stack([(grades == level).sum(axis=0) for level in range(levels)], axis=1)
+    sizes, weight = grade_counts.sum(axis=1), np.ones(items) if weights is None else weights
     by_items, by_ratings = np.zeros((2, *shape))
     for k, m in product(range(levels), repeat=2):
-        pairs = weight * given[:, k] * (given[:, m] - (k == m)) / (sizes - 1)
+        pairs = weight * grade_counts[:, k] * (grade_counts[:, m] - (k == m)) / (sizes - 1)
         by_ratings[:, k, m] = np.bincount(queries, pairs, len(names))
         by_items[:, k, m] = np.bincount(queries, pairs / sizes, len(names))
     return Counts({"by_items": by_items, "by_ratings": by_ratings}, items)
@@ -259,8 +259,8 @@ def measure_agreement(
     counts, (a, b, *_) = count_ratings(ratings, raters), (panel, "") if panel else raters
     for scale, part in counts.scales(cuts):
         for name, values in part.compute(coefficients).items():
-            found = estimate_values(values, counts.queries)
-            yield Agreement(a, b, scale, name, *found, counts.items)
+            estimate = estimate_values(values, counts.queries)
+            yield Agreement(a, b, scale, name, *estimate, counts.items)
 
 
 def count_confusions(
@@ -291,9 +291,9 @@ def compare_agreement(
     for (scale, first), (_, second) in zip(*sides, strict=True):
         values_a, values_b = (counts.compute(coefficients) for counts in (first, second))
         for name, values in values_a.items():
-            found = estimate_values(values - values_b[name], first.queries)
+            estimate = estimate_values(values - values_b[name], first.queries)
             a, b = float(values[0]), float(values_b[name][0])
-            ends = (found.value, found.low, found.high)
-            relative = 100 * found.value / b if b > 0 else nan
+            ends = (estimate.value, estimate.low, estimate.high)
+            relative = 100 * estimate.value / b if b > 0 else nan
             sizes = (first.items, first.queries)
             yield Difference(*pair, scale, name, a, b, *ends, relative, *sizes)

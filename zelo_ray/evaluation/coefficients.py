@@ -64,14 +64,14 @@ class Coefficient(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             a, b = rows / n[..., np.newaxis], columns / n[..., np.newaxis]
             distance = self._distance(a)
-            seen = (table * distance).sum(axis=(-2, -1)) / n
+            observed = (table * distance).sum(axis=(-2, -1)) / n
             if self.chance is None:
-                return np.where(n > 0, 1 - seen, np.nan)
+                return np.where(n > 0, 1 - observed, np.nan)
             chance = self.chance(a, b, distance)
             chance = scale = chance * n / (n - 1) if self.without_replacement else chance
             if self.is_correlation:
                 scale = np.sqrt((1 - (a**2).sum(axis=-1)) * (1 - (b**2).sum(axis=-1)))
-            value = (chance - seen) / scale
+            value = (chance - observed) / scale
         defined = ((a + b > 0).sum(axis=-1) > 1) & (scale > _SMALL)
         return np.where(defined, value, np.nan)
 

@@ -149,9 +149,9 @@ class Measure:
         return f"{self.name}({inside}){at}" if inside else f"{self.name}{at}"
 
 
-def _ratio(part: Floats, whole: Floats | Ints, otherwise: float = 0.0) -> Floats:
-    empty = whole == 0
-    return np.where(empty, otherwise, part / np.where(empty, 1, whole))
+def _ratio(part: Floats, total: Floats | Ints, otherwise: float = 0.0) -> Floats:
+    empty = total == 0
+    return np.where(empty, otherwise, part / np.where(empty, 1, total))
 
 
 def _log_discounts(ranks: int) -> Floats:
@@ -218,8 +218,8 @@ def _recall(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
     So a perfect order of any truth gets 1 from rank ``k_gt`` on.
     """
     if k_gt is None:
-        found = lists.relevant(cutoff, rel).sum(axis=-1)
-        return _ratio(found, (lists.judged >= rel).sum(axis=-1))
+        relevant = lists.relevant(cutoff, rel).sum(axis=-1)
+        return _ratio(relevant, (lists.judged >= rel).sum(axis=-1))
     places = np.minimum(k_gt, (~np.isnan(lists.judged)).sum(axis=-1))
     descending, ranked = -np.sort(-lists.judged, axis=-1), lists.ranked(cutoff)
     border = np.take_along_axis(descending, places[..., np.newaxis] - 1, axis=-1)
@@ -347,12 +347,12 @@ def parse_measure(text: str) -> Measure:
     if name not in MEASURES and name not in find_installed("measures"):
         name = _BY_WORD.get(name.lower(), name)
     kind = _load(name)
-    known = {**_CUTOFFS[kind.cutoff], **kind.parameters}
-    for unknown in arguments.keys() - known.keys():
-        choices = ", ".join(known) or "none"
+    allowed = {**_CUTOFFS[kind.cutoff], **kind.parameters}
+    for unknown in arguments.keys() - allowed.keys():
+        choices = ", ".join(allowed) or "none"
         raise OptionError(f"{text!r}: {name} has no parameter {unknown!r}; it has {choices}")
     values = dict[str, Any]()
-    for key, parameter in known.items():
+    for key, parameter in allowed.items():
         value = arguments.get(key, parameter.default)
         if value is REQUIRED:
             raise OptionError(f"{text!r}: {name} needs a {key}: {parameter.what}")
@@ -369,10 +369,10 @@ def parse_measure(text: str) -> Measure:
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
     """Split a measure into its name and its parameters as written, including the cutoff."""
-    found = _WRITTEN.fullmatch(text.strip())
+    match = _WRITTEN.fullmatch(text.strip())
     try:
-        if found:
-            name, inside, cutoff = found.groups()
+        if match:
+            name, inside, cutoff = match.groups()
             written = [*(inside or "").split(","), f"cutoff={cutoff}" if cutoff else ""]
             pairs = [pair.partition("=") for pair in written if pair.strip()]
             arguments = {key.strip(): ast.literal_eval(value.strip()) for key, _, value in pairs}

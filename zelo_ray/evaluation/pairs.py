@@ -116,15 +116,15 @@ def measure_gain(
     first, second = (pairs.credit(verdicts[name], measure) for name in (way, other))
     difference = first - second
     both, gained = pairs.count(difference), pairs.sums(difference)
-    known, judged = ~np.isnan(difference), both > 0
+    both_known, judged = ~np.isnan(difference), both > 0
     both, gained = both[judged], gained[judged]
-    found, total = estimate_share(gained, both), max(1.0, float(both.sum()))
+    share, total = estimate_share(gained, both), max(1.0, float(both.sum()))
     p = float(paired_test(gained[np.newaxis], CONFIDENCE).p[0]) if tested else nan
     value, other_value = (
-        float(pairs.sums(np.where(known, row, nan)).sum()) / total for row in (first, second)
+        float(pairs.sums(np.where(both_known, row, nan)).sum()) / total for row in (first, second)
     )
-    ends = (value, other_value, found.value, found.low, found.high, p)
-    sizes = (int(known.sum()), int(judged.sum()), count_needed(gained, both))
+    ends = (value, other_value, share.value, share.low, share.high, p)
+    sizes = (int(both_known.sum()), int(judged.sum()), count_needed(gained, both))
     return Gain(way, other, *ends, *sizes)
 
 

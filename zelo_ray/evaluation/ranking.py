@@ -69,8 +69,8 @@ class Truth:
         """Return the rows of queries and documents (places in ``doc_ids``); -1 if unjudged."""
         if not len(self._sorted):
             return np.full(len(query), -1, np.int64)
-        known = pc.index_in(doc_ids, value_set=self._documents).fill_null(-1)
-        documents = known.to_numpy(zero_copy_only=False)[codes]
+        numbers = pc.index_in(doc_ids, value_set=self._documents).fill_null(-1)
+        documents = numbers.to_numpy(zero_copy_only=False)[codes]
         keys = query * max(1, len(self._documents)) + documents
         at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
         return np.where((self._sorted[at] == keys) & (documents >= 0), self._order[at], -1)
@@ -151,8 +151,8 @@ def rank_run(truth: Truth, run: pa.Table) -> Ranking:
     query_ids, doc_ids = ids = _ids_of(run)
     scores = _numbers(run, "score")
     _refuse(np.flatnonzero(~np.isfinite(scores)), ids, "has no finite score")
-    known = pc.index_in(query_ids, value_set=pa.array(truth.query_ids, query_ids.type))
-    places = np.asarray(known.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    numbers = pc.index_in(query_ids, value_set=pa.array(truth.query_ids, query_ids.type))
+    places = np.asarray(numbers.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     entries = np.flatnonzero(places >= 0)
     query, documents = places[entries], doc_ids.dictionary_encode()
     codes = documents.indices.to_numpy()[entries].astype(np.int64)

@@ -53,12 +53,12 @@ def student_test(values: Floats, confidence: float, labelled: Ints | None = None
     says how many queries have labels that bear on the row, [rows], for the degrees of freedom.
     Intervals and p are NaN without `FEWEST` queries (with labels, if given).
     """
-    known = ~np.isnan(values)
-    queries = known.sum(axis=1)
+    defined = ~np.isnan(values)
+    queries = defined.sum(axis=1)
     free = queries - 1 if labelled is None else np.minimum(queries, labelled) - 1
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.nansum(values, axis=1) / queries
-        squares = np.where(known, values - mean[:, np.newaxis], 0.0) ** 2
+        squares = np.where(defined, values - mean[:, np.newaxis], 0.0) ** 2
         error = np.sqrt(squares.sum(axis=1) / (queries - 1) / queries)
         mean[np.abs(mean) <= TIE] = 0.0
         error[error <= TIE] = 0.0
@@ -79,8 +79,8 @@ def paired_test(differences: Floats, confidence: float) -> StudentTest:
     exact test of signs (Fisher 1935, The Design of Experiments, section 21), and an interval
     that p contradicts reaches to 0. Without `FEWEST` queries p is that of the signs.
     """
-    found = student_test(differences, confidence)
-    _, low, high, p, _ = found
+    test = student_test(differences, confidence)
+    _, low, high, p, _ = test
     counts = np.abs(np.nan_to_num(differences)) > TIE
     least = np.nanmin(differences, axis=1, initial=np.inf)
     equal = np.nanmax(differences, axis=1, initial=-np.inf) - TIE <= least
@@ -88,7 +88,7 @@ def paired_test(differences: Floats, confidence: float) -> StudentTest:
         p[row] = np.fmax(p[row], _test_signs(differences[row, counts[row]]))
         if p[row] > 1 - confidence:
             low[row], high[row] = np.minimum(low[row], 0), np.maximum(high[row], 0)
-    return found
+    return test
 
 
 def _test_signs(values: Floats) -> float:
@@ -105,10 +105,10 @@ def _test_signs(values: Floats) -> float:
 
 def mean_metrics(values: Floats, confidence: float) -> StudentTest:
     """Return the mean of each row of metrics; intervals of values in [0, 1] stay there."""
-    found, known = student_test(values, confidence), np.nan_to_num(values)
-    low = np.where((known >= 0).all(axis=1), np.maximum(found.low, 0), found.low)
-    high = np.where((known <= 1).all(axis=1), np.minimum(found.high, 1), found.high)
-    return found._replace(low=low, high=high)
+    test, filled = student_test(values, confidence), np.nan_to_num(values)
+    low = np.where((filled >= 0).all(axis=1), np.maximum(test.low, 0), test.low)
+    high = np.where((filled <= 1).all(axis=1), np.minimum(test.high, 1), test.high)
+    return test._replace(low=low, high=high)
 
 
 def holm(p: Floats) -> Floats:
@@ -171,7 +171,7 @@ def compare_pairs(
     the pairs that differ on any query. Wins, ties and losses are 0 where labels correct the
     metrics.
     """
-    shares, found = _share_above(values, drawn), list[Comparison]()
+    shares, comparisons = _share_above(values, drawn), list[Comparison]()
     for measure, metrics in values.items():
         is_share = ((metrics >= 0) & (metrics <= 1) | np.isnan(metrics)).all()
         for a in range(len(rankers) - 1):  # in blocks, for there may be many queries
@@ -191,26 +191,28 @@ def compare_pairs(
             counts = [(signs == sign).sum(axis=1) for sign in (1, 0, -1)]
             columns = (*means, *test[:4], *chances, test.queries, *counts)
             rows: Any = zip(*(column.tolist() for column in columns), strict=True)
-            found += [
+            comparisons += [
                 Comparison(rankers[a], ranker, measure, *(*row, estimate))
                 for ranker, row in zip(rankers[a + 1 :], rows, strict=True)
             ]
-    tested = [n for n, row in enumerate(found) if row.wins + row.losses and not isnan(row.p)]
-    for n, p in zip(tested, holm(np.array([found[n].p for n in tested])).tolist(), strict=True):
-        found[n] = replace(found[n], p_holm=p)
+    tested = [n for n, row in enumerate(comparisons) if row.wins + row.losses and not isnan(row.p)]
+    for n, p in zip(
+        tested, holm(np.array([comparisons[n].p for n in tested])).tolist(), strict=True
+    ):
+        comparisons[n] = replace(comparisons[n], p_holm=p)
     if labelled is None:
-        return found
-    return [replace(row, wins=0, ties=0, losses=0) for row in found]
+        return comparisons
+    return [replace(row, wins=0, ties=0, losses=0) for row in comparisons]
 
 
 def _share_above(
     values: Mapping[str, Floats], drawn: Iterable[Mapping[str, Floats]]
 ) -> dict[str, Floats]:
     """Return the share of draws with A above B on their common queries, [rankers, rankers]."""
-    known = {name: (~np.isnan(metrics)).astype(np.float64) for name, metrics in values.items()}
+    defined = {name: (~np.isnan(metrics)).astype(np.float64) for name, metrics in values.items()}
     above = {name: list[Floats]() for name in values}
     for draw in drawn:
-        for name, mask in known.items():
+        for name, mask in defined.items():
             sums = (np.nan_to_num(draw[name]) * mask) @ mask.T
             differences = (sums - sums.T) / np.maximum(mask @ mask.T, 1)
             above[name].append(np.where(np.abs(differences) <= TIE, 0.5, differences > 0))

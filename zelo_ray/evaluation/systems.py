@@ -65,12 +65,14 @@ def estimate_taus(first: Floats, second: Floats) -> list[Estimate]:
             for start in range(0, len(weights), step)
         ]
         values = np.concatenate(parts)
-        found = estimate_values(values, queries)
-        if not np.isnan(found.low):
-            off = found.value - np.nanmean(values[1:])
-            low, high = np.clip([found.low + off, found.high + off], -1, 1).tolist()
-            found = found._replace(low=min(found.value, low), high=max(found.value, high))
-        taus.append(found)
+        estimate = estimate_values(values, queries)
+        if not np.isnan(estimate.low):
+            off = estimate.value - np.nanmean(values[1:])
+            low, high = np.clip([estimate.low + off, estimate.high + off], -1, 1).tolist()
+            estimate = estimate._replace(
+                low=min(estimate.value, low), high=max(estimate.value, high)
+            )
+        taus.append(estimate)
     return taus
 
 

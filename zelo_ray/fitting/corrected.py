@@ -62,9 +62,9 @@ def correct_means(
     for name, panel, true, top in rows:
         alone = float(panel.mean()) if panel.size else np.nan
         corrected = _Sample(panel, true, unit, top, probability).corrected()
-        found = corrected if is_sound else (np.nan, np.nan, np.nan)
+        estimate = corrected if is_sound else (np.nan, np.nan, np.nan)
         counts = len(panel), int(has_label.sum())
-        shares.append(Share(name, alone, *found, *counts))
+        shares.append(Share(name, alone, *estimate, *counts))
     return tuple(shares), (note,) if note else ()
 
 
@@ -155,8 +155,8 @@ class _Sample:
         yes = self.true[observed] / self.top
         labels = clusters.sum_by_query(yes, self.query[observed])
         panel = clusters.sum_by_query(self.panel / self.top, self.query)
-        found = [clusters.intraclass_correlation(*part) for part in (labels, panel)]
-        usual = float(np.nanmax(found)) if not np.isnan(found).all() else np.nan
+        correlations = [clusters.intraclass_correlation(*part) for part in (labels, panel)]
+        usual = float(np.nanmax(correlations)) if not np.isnan(correlations).all() else np.nan
         return clusters.effective_size(*labels, usual)
 
 

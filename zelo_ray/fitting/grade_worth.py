@@ -74,15 +74,15 @@ def learn_grade_worth(battles: Battles, shares: Floats, judges: Sequence[str]) -
     for _ in range(_SWEEPS if graded.any() else 0):
         width = np.where(graded, sd, _UNGRADED)
         scores, errors = fit_games(games, width, shares @ worth, scores)
-        known = _centred(scores[:, np.newaxis], query, graded)[graded, 0]
-        found = np.linalg.solve(
-            ridge * np.eye(len(usual)) + square / sd**2, ridge * usual + centred.T @ known / sd**2
+        target = _centred(scores[:, np.newaxis], query, graded)[graded, 0]
+        solution = np.linalg.solve(
+            ridge * np.eye(len(usual)) + square / sd**2, ridge * usual + centred.T @ target / sd**2
         )
-        missed = ((known - centred @ found) ** 2 + errors[graded] ** 2).mean()
+        missed = ((target - centred @ solution) ** 2 + errors[graded] ** 2).mean()
         rise = np.sqrt((missed + _SHARE * _WIDTH**2) / (1 + _SHARE)) - sd
         # Longer steps than EM's own reach the same place sooner.
-        worth, sd = worth + _STEP * (found - worth), float(sd + _STEP * rise)
-        if max(np.abs(found - worth).max(), abs(rise)) < _NEAR:
+        worth, sd = worth + _STEP * (solution - worth), float(sd + _STEP * rise)
+        if max(np.abs(solution - worth).max(), abs(rise)) < _NEAR:
             break
     return GradeWorth(tuple(judges), worth.reshape(len(judges), GRADES), sd, by_size)
 
@@ -101,8 +101,8 @@ def fit_with_grades(
     mean = np.where(graded, mean, np.nan_to_num(level)[query])
     scores, errors = fit_games(games, np.where(graded, learned.sd, prior_sd), mean)
     with np.errstate(invalid="ignore"):
-        seen = np.bincount(query, np.where(graded, scores, 0), len(games.sizes)) / count
-    return scores, errors, level - seen, np.where(count > 0, noise, np.nan)
+        means = np.bincount(query, np.where(graded, scores, 0), len(games.sizes)) / count
+    return scores, errors, level - means, np.where(count > 0, noise, np.nan)
 
 
 def _centred(values: Floats, query: Ints, rows: Bools) -> Floats:

@@ -79,10 +79,10 @@ def mean(ratings: Ratings) -> Floats:
     """Return the mean grade of each unit, in which every judge counts once; NaN without any."""
     unit, means = ratings.judge_means
     with np.errstate(invalid="ignore"):
-        found: Floats = np.bincount(unit, means, ratings.units) / (
+        variances: Floats = np.bincount(unit, means, ratings.units) / (
             np.bincount(unit, minlength=ratings.units)
         )
-    return found
+    return variances
 
 
 def _judge_squares(ratings: Ratings) -> tuple[Ints, Floats]:
@@ -210,11 +210,13 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     judges = len(ratings.judges)
     counts, place = _patterns(ratings)
     times = np.bincount(place).astype(np.float64)
-    given = np.zeros((judges, LEVELS))
-    np.add.at(given, (ratings.judge, round_grades(ratings.grade)), ratings.weights)
-    total = given.sum(axis=0)
+    grade_shares = np.zeros((judges, LEVELS))
+    np.add.at(grade_shares, (ratings.judge, round_grades(ratings.grade)), ratings.weights)
+    total = grade_shares.sum(axis=0)
     borrowed = _BORROWED * total / total.sum()
-    shares = (given + borrowed + 1e-3) / (given + borrowed + 1e-3).sum(axis=1, keepdims=True)
+    shares = (grade_shares + borrowed + 1e-3) / (grade_shares + borrowed + 1e-3).sum(
+        axis=1, keepdims=True
+    )
     cuts = np.sqrt(2) * scipy.special.ndtri(shares.cumsum(axis=1)[:, :-1])
     gaps = np.log(np.maximum(np.diff(cuts, axis=1), 1e-3))
     start = np.hstack([np.ones((judges, 1)), cuts[:, :1], gaps])
@@ -237,7 +239,7 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         return -value / times.sum(), (-(slope - distance / _SDS) / times.sum()).ravel()
 
     free = [(None, None)] * (LEVELS - 1)
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         loss,
         start.ravel(),
         jac=True,
@@ -245,18 +247,20 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         bounds=[(0.0, _STEEPEST), *free] * judges,
         options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6, "maxcor": 30},
     )
-    if not (np.isfinite(found.fun) and found.status in (0, 2)):
-        raise ArithmeticError(f"the panel fit did not converge ({found.message})")
-    parameters, shape = found.x.reshape(judges, LEVELS), (judges, LEVELS)
-    curvature = _differences(lambda point: loss(point)[1], found.x)
+    if not (np.isfinite(optimum.fun) and optimum.status in (0, 2)):
+        raise ArithmeticError(f"the panel fit did not converge ({optimum.message})")
+    parameters, shape = optimum.x.reshape(judges, LEVELS), (judges, LEVELS)
+    curvature = _differences(lambda point: loss(point)[1], optimum.x)
     covariance = np.linalg.pinv((curvature + curvature.T) / 2 * times.sum(), hermitian=True)
     panel = np.array([name != anchor for name in ratings.judges])
-    traits = _traits(parameters, given, panel)
+    traits = _traits(parameters, grade_shares, panel)
     with np.errstate(invalid="ignore"):  # a judge that grades at random has an infinite spread
-        rises = _differences(lambda point: _traits(point.reshape(shape), given, panel), found.x)
+        rises = _differences(
+            lambda point: _traits(point.reshape(shape), grade_shares, panel), optimum.x
+        )
         errors = np.sqrt(np.maximum(np.einsum("etj,ef,ftj->tj", rises, covariance, rises), 0))
-    weights = _weights(parameters, given, panel)
-    shows_errors = (given > 0).sum(axis=1) > 1  # a judge of one grade alone shows none
+    weights = _weights(parameters, grade_shares, panel)
+    shows_errors = (grade_shares > 0).sum(axis=1) > 1  # a judge of one grade alone shows none
     raters = tuple(
         Rater(
             judge,
@@ -265,7 +269,7 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
             spread=float(traits[1, j]) if shows_errors[j] else np.nan,
             spread_error=float(errors[1, j]) if shows_errors[j] else np.nan,
             weight=float(weights[j]),
-            grades=round(float(given[j].sum())),
+            grades=round(float(grade_shares[j].sum())),
         )
         for j, judge in enumerate(ratings.judges)
     )
@@ -334,7 +338,7 @@ def _chances(counts: "scipy.sparse.csr_array", parameters: Floats) -> tuple[Floa
     return chances / total, (top + np.log(total))[:, 0]
 
 
-def _traits(parameters: Floats, given: Floats, panel: NDArray[np.bool_]) -> Floats:
+def _traits(parameters: Floats, grade_shares: Floats, panel: NDArray[np.bool_]) -> Floats:
     """Return severity and spread of each judge, in standard deviations of relevance: [2, judges].
 
     Severity is the mean distance of a judge's cut points from the panel's, weighted by how many
@@ -345,7 +349,7 @@ def _traits(parameters: Floats, given: Floats, panel: NDArray[np.bool_]) -> Floa
     with np.errstate(divide="ignore", invalid="ignore"):
         cuts = np.hstack([parameters[:, 1:2], np.exp(parameters[:, 2:])]).cumsum(axis=1) / slope
         near = np.exp(-0.5 * np.minimum(np.abs(np.nan_to_num(cuts)), 8) ** 2)
-        weight = given.sum(axis=1, keepdims=True) * slope**2 * near
+        weight = grade_shares.sum(axis=1, keepdims=True) * slope**2 * near
         weight = np.where((sighted & panel)[:, np.newaxis], weight, 0)
         usual = (weight * np.where(weight > 0, cuts, 0)).sum(axis=0) / weight.sum(axis=0)
         harsher = (near * (cuts - np.maximum.accumulate(usual))).sum(axis=1) / near.sum(axis=1)
@@ -353,11 +357,11 @@ def _traits(parameters: Floats, given: Floats, panel: NDArray[np.bool_]) -> Floa
     return np.stack([np.where(sighted, harsher, np.nan), np.where(sighted, spread, np.inf)])
 
 
-def _weights(parameters: Floats, given: Floats, panel: NDArray[np.bool_]) -> Floats:
+def _weights(parameters: Floats, grade_shares: Floats, panel: NDArray[np.bool_]) -> Floats:
     """Return each judge's share of the information in grades; NaN for the anchor."""
     chances = np.exp(_log_cells(parameters))
     slope = np.gradient(chances, _X, axis=-1)
-    information = (slope**2 / chances).sum(axis=1) @ _DENSITY * given.sum(axis=1)
+    information = (slope**2 / chances).sum(axis=1) @ _DENSITY * grade_shares.sum(axis=1)
     information = np.where(panel, information, np.nan)
     if np.nansum(information) < _ROUNDING:
         information = np.where(panel, 1.0, np.nan)

@@ -73,7 +73,8 @@ def stack_orders(votes: Sequence[Vote], doc_ids: Sequence[str]) -> OrderStack:
         wins[vote.key][number[vote.doc_id_a]] -= sign
         wins[vote.key][number[vote.doc_id_b]] += sign
     orders = sorted(
-        tuple(sorted(found, key=lambda place: (-found[place], place))) for found in wins.values()
+        tuple(sorted(wins_by_place, key=lambda place: (-wins_by_place[place], place)))
+        for wins_by_place in wins.values()
     )
     longest = max(map(len, orders), default=0)
     places = np.zeros((len(orders), longest), dtype=np.int64)

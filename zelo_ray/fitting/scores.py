@@ -110,8 +110,8 @@ def rank_documents(
     rows, fits = zip(*columns, strict=True), list[Fit]()
     record: Callable[..., Score] = AbsoluteScore if shifts else Score
     for number, ids in enumerate(battles.documents):
-        found = zip(ids, rows, strict=False)  # the next rows, as many as there are ids
-        best = enumerate(sorted(found, key=lambda row: -row[1][0]), 1)
+        own_rows = zip(ids, rows, strict=False)  # the next rows, as many as there are ids
+        best = enumerate(sorted(own_rows, key=lambda row: -row[1][0]), 1)
         scores = (
             record(
                 query_ids[number], doc_id, *about[:3], rank, *about[3:], truth_error=people_error

@@ -68,12 +68,12 @@ class Tagged(StrictModel):
     @classmethod
     def read(cls, text: str) -> "Tagged":
         """Parse a text of the form of `write`."""
-        found = _FORM.fullmatch(text)
-        if not found:
+        match = _FORM.fullmatch(text)
+        if not match:
             raise ValueError(
                 "its tags, or what stands between them, are not as they were asked for"
             )
-        values = iter(found.groups())
+        values = iter(match.groups())
         return cls.model_validate(
             {
                 name: {

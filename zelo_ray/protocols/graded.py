@@ -187,19 +187,19 @@ def fit(
     if learned is None:
         return [Fit() for _ in judgments]
     model: Graders = learned.model
-    items, whole, parts = _ratings_by(judgments, model.judges)
-    found = list[list[dict[str, Any]]]([] for _ in judgments)
+    items, grades, parts = _ratings_by(judgments, model.judges)
+    by_pool = list[list[dict[str, Any]]]([] for _ in judgments)
     if items:
-        score, error = _pool(model, _weighted(parts, options) if parts else whole)
+        score, error = _pool(model, _weighted(parts, options) if parts else grades)
         shared = GRADE_SD if learned.shared is None else learned.shared
-        median, majority = fits.median_and_majority(whole)
-        disagreement = fits.disagreement(whole)
+        median, majority = fits.median_and_majority(grades)
+        disagreement = fits.disagreement(grades)
         columns: dict[str, Any] = {
             "score": score,
             "std_error": error,
             "truth_error": np.hypot(np.nan_to_num(error), shared),
             "grade": fits.round_grades(score),
-            "comparisons": np.bincount(whole.unit, minlength=len(items)),
+            "comparisons": np.bincount(grades.unit, minlength=len(items)),
             "median": median,
             "majority": majority,
             "disagreement": disagreement,
@@ -210,9 +210,9 @@ def fit(
             columns[f"by_{name}_error"] = fits.mean_errors(part, model.variances.get(name, nan))
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         for (number, doc_id), row in zip(items, values, strict=True):
-            found[number].append({"doc_id": doc_id, **dict(zip(columns, row, strict=True))})
+            by_pool[number].append({"doc_id": doc_id, **dict(zip(columns, row, strict=True))})
     record, fitted = score_record(options.criteria_names), list[Fit]()
-    for pool, rows in zip(judgments, found, strict=True):
+    for pool, rows in zip(judgments, by_pool, strict=True):
         rows.sort(key=lambda row: (-row["score"], row["doc_id"]))
         scores = (
             record(query_id=pool[0].query_id, rank=rank, **row) for rank, row in enumerate(rows, 1)

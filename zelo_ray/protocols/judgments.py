@@ -36,7 +36,7 @@ def _verdicts(table: pa.Table) -> pa.Table:
 
 def _of_grade(grade: Grade) -> str:
     facets = (("covers", grade.facets_covered), ("misses", grade.facets_missing))
-    lines = [f"{name}: {'; '.join(found)}" for name, found in facets if found]
+    lines = [f"{name}: {'; '.join(names)}" for name, names in facets if names]
     return "\n".join([*lines, grade.rationale])
 
 

@@ -46,8 +46,8 @@ def intervals(
         name: np.array([np.asarray(column, np.float64) for column in columns]).reshape(3, -1)
         for name, columns in series.items()
     }
-    known = np.concatenate([table.ravel() for table in tables.values()] or [np.zeros(0)])
-    scale = _Scale.of(known if line_at is None else np.append(known, line_at))
+    numbers = np.concatenate([table.ravel() for table in tables.values()] or [np.zeros(0)])
+    scale = _Scale.of(numbers if line_at is None else np.append(numbers, line_at))
     height, marks = 4, list[Markup]()
     for place, name in enumerate(names):
         height += _TEXT
@@ -84,8 +84,8 @@ def _interval(figure: Cell, scale: "_Scale", y: float, kind: str, text: str) -> 
 
 def histogram(values: ArrayLike, title: str, of: str) -> Markup:
     """Draw how often values occur; ``of`` is the noun for what is counted."""
-    known = np.asarray(values, np.float64)
-    counts, edges = np.histogram(known[np.isfinite(known)], bins=_BINS)
+    numbers = np.asarray(values, np.float64)
+    counts, edges = np.histogram(numbers[np.isfinite(numbers)], bins=_BINS)
     scale, top = _Scale.of(edges), max(1, int(counts.max(initial=0)))
     bar = Markup(
         '<rect class="c0" x="{:.3f}%" width="{:.3f}%" y="{:.1f}" height="{:.1f}">'
@@ -179,11 +179,11 @@ def pair_matrix(
     middle: float = 0.5,
 ) -> Markup:
     """Build the matrix of a value of every two names, and of what is said of it."""
-    found = [[of(a, b) if a != b else (np.nan, "") for b in names] for a in names]
-    values = np.array([[value for value, _ in row] for row in found]).reshape(len(names), -1)
+    cells = [[of(a, b) if a != b else (np.nan, "") for b in names] for a in names]
+    values = np.array([[value for value, _ in row] for row in cells]).reshape(len(names), -1)
 
     def text(i: int, j: int) -> str:
-        return f"{names[i]} and {names[j]}: {found[i][j][1]}"
+        return f"{names[i]} and {names[j]}: {cells[i][j][1]}"
 
     return matrix(names, names, values, low=low, middle=middle, text=text)
 
@@ -206,8 +206,8 @@ class _Scale:
 
     @classmethod
     def of(cls, values: Floats) -> "_Scale":
-        known = values[np.isfinite(values)]
-        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         room = (high - low) * 0.03 or 0.5
         return cls(low - room, high + room)
 

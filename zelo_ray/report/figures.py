@@ -43,11 +43,11 @@ class Figure:
 
 
 def make_figure(
-    of: str, against: str, what: str, found: Any, *, scale: str = "", items: int = 0
+    of: str, against: str, what: str, estimate: Any, *, scale: str = "", items: int = 0
 ) -> Figure:
     """Return an estimate, which has value, low, high and queries, as a figure."""
-    ends = (float(found.value), float(found.low), float(found.high), nan)
-    return Figure(of, against, what, scale, *ends, int(items), int(found.queries))
+    ends = (float(estimate.value), float(estimate.low), float(estimate.high), nan)
+    return Figure(of, against, what, scale, *ends, int(items), int(estimate.queries))
 
 
 def figures_table(figures: Sequence[Figure]) -> pa.Table:
@@ -105,12 +105,12 @@ def figures_section(
         file: with all rows.
         more: further parts.
     """
-    found = [row for row in rows if row["what"] in shown and not isnan(row["value"])]
-    if not found:
+    figures = [row for row in rows if row["what"] in shown and not isnan(row["value"])]
+    if not figures:
         return []
     groups: dict[tuple[str, str], list[Row]] = {}
     for what in shown:
-        for row in pick(found, what=what):
+        for row in pick(figures, what=what):
             groups.setdefault((what, row["scale"]), []).append(row)
     draw = _matrix if matrix else _intervals
     pictures = {key: draw(group, shown[key[0]]) for key, group in groups.items()}
@@ -119,7 +119,7 @@ def figures_section(
     keyed = {tuple(key[n] for n in used): picture for key, picture in pictures.items()}
     part = Chart(keyed, "", tuple([*choices][n] for n in used))
     headings = who, against, scale, items
-    return [Section(name, title, [part, _table(found, shown, headings, caption, file), *more])]
+    return [Section(name, title, [part, _table(figures, shown, headings, caption, file), *more])]
 
 
 def _intervals(rows: Sequence[Row], how: Shown) -> Markup:
@@ -163,8 +163,8 @@ def _table(
 
     def cell(key: tuple[str, str, str], what: str) -> Cell | None:
         row, how = lines[key].get(what), shown[what]
-        found = cell_of(row, how.form) if row else None
-        return found if not found or how.ends else found._replace(low=nan)
+        cell_shown = cell_of(row, how.form) if row else None
+        return cell_shown if not cell_shown or how.ends else cell_shown._replace(low=nan)
 
     for what, how in shown.items():
         if how.column and any(what in line for line in lines.values()):

@@ -265,15 +265,15 @@ _KINDS = {
 def warn_of_demonstration(judges: Sequence[str], section: str = "") -> Iterator[Warn]:
     """Yield a warning if judges are no models; names without a colon are of labels or panels."""
     named, facts = [name for name in judges if ":" in name], dict[str, str]()
-    known = [name for name in named if name.partition(":")[0] in _KINDS]
+    demonstrations = [name for name in named if name.partition(":")[0] in _KINDS]
     for kind, words in _KINDS.items():
-        if names := [name for name in known if name.startswith(f"{kind}:")]:
+        if names := [name for name in demonstrations if name.startswith(f"{kind}:")]:
             facts[kind] = f"{name_some(names)} {words[len(names) > 1]}"
     if [*facts] == ["recorded"]:
         text = f"{facts['recorded']}: the model might answer differently now"
         yield Warn("demonstration", "note", text, "Ask models: --judges openai:MODEL", section)
     elif facts:
-        every = len(known) == len(named)
+        every = len(demonstrations) == len(named)
         text = f"{'; '.join(facts.values())}: this is {'' if every else 'partly '}a demonstration"
         advice = "Ask models that read: --judges openai:MODEL"
         yield Warn("demonstration", "wrong" if every else "doubtful", text, advice, section)

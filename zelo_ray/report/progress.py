@@ -97,15 +97,15 @@ class ProgressMeter:
             rate = pace.measure(now, tally)
             judges[name] = _judge_figures(tally, number, rate, pace.seconds)
             spans.append(pace.seconds)
-        known = {name: tallies[name] for name in judges if name in tallies}
+        known_tallies = {name: tallies[name] for name in judges if name in tallies}
         problem = None
-        if problems := [(t.trouble, name) for name, t in known.items() if t.trouble.reason]:
+        if problems := [(t.trouble, name) for name, t in known_tallies.items() if t.trouble.reason]:
             trouble, name = max(problems, key=lambda each: each[0])
             problem = {"judge": name, "reason": trouble.reason, "at": _iso_time(trouble.at)}
         total = {name: sum(judge[name] for judge in judges.values()) for name in _SUMMED}
         slowest = max(judges.values(), key=_lateness)
         rates = [judge["calls_per_second"] for judge in judges.values() if not has_ended(judge)]
-        span, answered = max(spans), sum(tally.answered for tally in known.values())
+        span, answered = max(spans), sum(tally.answered for tally in known_tallies.values())
         self.latest = {
             "at": _iso_time(time.time()),
             **total,
@@ -115,7 +115,9 @@ class ProgressMeter:
             "max_usd": self.cap[0] if self.cap else None,
             "dollars_before": self.cap[1] if self.cap else None,
             "last_problem": problem,
-            "stopped": {name: t.disabled.message for name, t in known.items() if t.disabled},
+            "stopped": {
+                name: t.disabled.message for name, t in known_tallies.items() if t.disabled
+            },
             "judges": judges,
         }
         return self.latest

@@ -56,16 +56,16 @@ class _Run(NamedTuple):
 def log_run(tracker: str, results: Results, options: CommandOptions) -> str:
     """Log results with their options, figures, page and tables; return where they are."""
     results.write_report()
-    given = options.model_dump(mode="json", exclude={"track"})
+    settings = options.model_dump(mode="json", exclude={"track"})
     place = results.out if "://" in results.out else str(Path(results.out).resolve())
     kind = results.record.get("kind", "")
-    same = orjson.dumps([kind, place, given])  # the same command on the same directory
+    same = orjson.dumps([kind, place, settings])  # the same command on the same directory
     tags = {
         "zelo_ray.id": blake2b(same, digest_size=16).hexdigest(),
         "zelo_ray.run_id": str(results.record.get("run_id", "")),
         "zelo_ray.version": str(results.record.get("versions", {}).get("zelo-ray", "")),
     }
-    values = {k: v for k, v in given.items() if v not in (None, [], {})}
+    values = {k: v for k, v in settings.items() if v not in (None, [], {})}
     texts = {k: v if isinstance(v, str) else orjson.dumps(v).decode() for k, v in values.items()}
     parameters = {k: without_passwords(text)[:_LONGEST] for k, text in texts.items()}
     title = f"{kind} {place.rstrip('/').rsplit('/', 1)[-1]}"
@@ -77,12 +77,12 @@ def log_run(tracker: str, results: Results, options: CommandOptions) -> str:
 
 def _figures(results: Results) -> Iterator[tuple[str, float]]:
     """Yield the figures that have a name: those of the record's summary, and of tables."""
-    found = [*(results.record.get("summary") or {}).items()]
+    figures = [*(results.record.get("summary") or {}).items()]
     for name, column in (("figures", "value"), ("means", "mean")):
         for row in results.rows(name):
             parts = [without_passwords(str(row[label])) for label in _LABELS if row.get(label)]
-            found.append(("/".join(part.replace("/", "_") for part in parts), row[column]))
-    yield from ((n, float(v)) for n, v in found if isinstance(v, int | float) and isfinite(v))
+            figures.append(("/".join(part.replace("/", "_") for part in parts), row[column]))
+    yield from ((n, float(v)) for n, v in figures if isinstance(v, int | float) and isfinite(v))
 
 
 def _copy_files(out: str, folder: str) -> None:
@@ -109,8 +109,8 @@ def _log_to_mlflow(run: _Run) -> str:
     place = experiment.experiment_id if experiment else client.create_experiment(name)
     same = client.search_runs([place], f"tags.`zelo_ray.id` = '{run.tags['zelo_ray.id']}'")
     with contextlib.redirect_stdout(None):  # it prints where to look
-        found = same[0] if same else client.create_run(place, run_name=run.title)
-        number = found.info.run_id
+        tracked = same[0] if same else client.create_run(place, run_name=run.title)
+        number = tracked.info.run_id
         metrics = [Metric(name_for_mlflow(k), v, now, 0) for k, v in run.figures.items()]
         for start in range(0, len(metrics), 1000):  # as many as it takes at once
             client.log_batch(number, metrics=metrics[start : start + 1000])

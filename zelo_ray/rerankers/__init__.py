@@ -104,8 +104,8 @@ def asking_options(ranker: BakeoffRanker, options: BakeoffOptions) -> AnnotateOp
     judge = ranker.judge.name if ranker.judge else ""
     shared = {name: getattr(options, name) for name in AskingOptions.model_fields}
     for name in _OF_JUDGES:
-        given = getattr(options, name).get(ranker.name)
-        shared[name] = {} if given is None else {judge: given}
+        own = getattr(options, name).get(ranker.name)
+        shared[name] = {} if own is None else {judge: own}
     shown = options.document_tokens or (_PROMPTED if ranker.protocol in _BY_MODEL else _WHOLE)
     return AnnotateOptions(
         **shared,
@@ -142,9 +142,9 @@ def _ranker(name: str, spec: str, options: Mapping[str, Any]) -> BakeoffRanker:
     if is_provider_of_judges(judge.provider):
         ways = " or ".join(f"{way}:{spec}" for way in _BY_MODEL)
         raise PanelError(f"{spec} is a judge; write {ways}")
-    known = add_installed(_KNOWN, "rerankers")
-    near = did_you_mean(head, [name.partition(":")[0] for name in known])
-    raise PanelError(f"unknown reranker {spec!r}{near}; there are {', '.join(known)}")
+    by_name = add_installed(_KNOWN, "rerankers")
+    near = did_you_mean(head, [name.partition(":")[0] for name in by_name])
+    raise PanelError(f"unknown reranker {spec!r}{near}; there are {', '.join(by_name)}")
 
 
 def _is_callable(provider: str, model: str) -> bool:

@@ -95,10 +95,10 @@ def _join_all(old: str, new: str, both: tuple[Judgments, Judgments]) -> tuple[Ju
     """Return the judgments that both have, by kind, and notes on what differs."""
     shared, notes, errors = Judgments(), list[str](), list[str]()
     for kind in (GRADES, VOTES):
-        there = [name for name, side in zip((old, new), both, strict=True) if kind in side]
-        if len(there) == 1:
-            notes.append(f"{there[0]} alone has {kind}: they are not compared")
-        elif there:
+        holders = [name for name, side in zip((old, new), both, strict=True) if kind in side]
+        if len(holders) == 1:
+            notes.append(f"{holders[0]} alone has {kind}: they are not compared")
+        elif holders:
             rows, about, is_enough = _join(kind, *(side[kind] for side in both))
             if is_enough:
                 shared[kind] = rows
@@ -154,10 +154,10 @@ def _others_mean(kind: str, rows: pd.DataFrame, others: pd.DataFrame) -> pd.Seri
         others = pd.concat([others, turned])
     means = others.groupby(["query_id", "item"])["old"].mean()
     items = pd.MultiIndex.from_frame(rows[["query_id", "item"]])
-    found = pd.Series(means.reindex(items).to_numpy(), index=rows.index)
+    moved = pd.Series(means.reindex(items).to_numpy(), index=rows.index)
     if kind == VOTES:
-        return found
-    return found - found.groupby(rows["query_id"]).transform("mean")
+        return moved
+    return moved - moved.groupby(rows["query_id"]).transform("mean")
 
 
 def _change(judge: str, what: str, kind: str, rows: pd.DataFrame, values: pd.DataFrame) -> Figure:

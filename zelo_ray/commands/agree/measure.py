@@ -116,8 +116,8 @@ def _severities(judgments: AllJudgments, graded: pa.Table) -> Iterator[Figure]:
         both = ~np.isnan(difference)
         if both.any():
             sums = np.bincount(query[both], (weights * difference)[both])
-            found = estimate_share(sums, np.bincount(query[both], weights[both]))
-            yield make_figure(name, against, LENIENCY, found, items=both.sum())
+            leniency = estimate_share(sums, np.bincount(query[both], weights[both]))
+            yield make_figure(name, against, LENIENCY, leniency, items=both.sum())
 
     means, even = {name: mean(name) for name in {*judge}}, np.ones(len(items))
     drawn = even
@@ -146,8 +146,8 @@ def consensus_of_grades(judgments: AllJudgments, options: AgreeOptions) -> list[
     people = ratings.raters.index(HUMAN)
     judges, human = np.delete(ratings.grades, people, axis=0), ratings.grades[people]
     cuts = options.positive_thresholds if judgments.levels > 2 else ()
-    found = grade_consensus(judges, human, ratings.queries, judgments.levels, cuts)
-    return [*_consensus_figures(found)]
+    rows = grade_consensus(judges, human, ratings.queries, judgments.levels, cuts)
+    return [*_consensus_figures(rows)]
 
 
 def _consensus_figures(rows: Iterable[Consensus]) -> Iterator[Figure]:
@@ -210,9 +210,9 @@ def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Figure]:
         for scale, part in ((SINGLE_VOTES, slice(None)), (SINGLE_DECIDED, slice(None, None, 2))):
             counts = weighted[:, part, part]
             same, totals = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
-            found = estimate_share(same, totals)
+            agreement = estimate_share(same, totals)
             items = round(float(plain[:, part, part].sum()))
-            yield make_figure(judge, HUMAN, "agreement", found, scale=scale, items=items)
+            yield make_figure(judge, HUMAN, "agreement", agreement, scale=scale, items=items)
 
 
 def measure_votes(judgments: AllJudgments, options: AgreeOptions) -> tuple[list[Figure], list[str]]:
@@ -227,8 +227,8 @@ def measure_votes(judgments: AllJudgments, options: AgreeOptions) -> tuple[list[
 
 
 def _biases(votes: VoteTable, verdicts: Floats) -> Iterator[Figure]:
-    def share(judge: str, what: str, part: np.ndarray, whole: np.ndarray) -> Figure:
-        return make_figure(judge, "", what, estimate_share(part, whole), items=whole.sum())
+    def share(judge: str, what: str, part: np.ndarray, total: np.ndarray) -> Figure:
+        return make_figure(judge, "", what, estimate_share(part, total), items=total.sum())
 
     def cycles(judge: str, verdicts: Floats) -> Figure:
         circular, clear, _ = count_circular(votes, verdicts).T
@@ -277,8 +277,8 @@ def _agreement(
     for scale, counts in zip(scales, (tables, tables[:, ::2, ::2]), strict=True):
         items = counts.sum(axis=(1, 2))
         for what, measure in (("agreement", same), ("kappa", kappa)):
-            found, total = estimate(counts, items > 0, measure), round(float(items.sum()))
-            yield make_figure(of, against, what, found, scale=scale, items=total)
+            value, total = estimate(counts, items > 0, measure), round(float(items.sum()))
+            yield make_figure(of, against, what, value, scale=scale, items=total)
 
 
 def _note_one_order(votes: VoteTable, table: pa.Table) -> Iterator[str]:

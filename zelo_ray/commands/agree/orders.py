@@ -78,8 +78,8 @@ class _Board:
 
     def means(self) -> Iterator[Figure]:
         """Yield the runs' means; a query that a run did not answer counts as 0."""
-        found = mean_metrics(self.values, 0.95)
-        columns = (found.mean, found.low, found.high, found.queries)
+        estimates = mean_metrics(self.values, 0.95)
+        columns = (estimates.mean, estimates.low, estimates.high, estimates.queries)
         rows = zip(self.runs, *(column.tolist() for column in columns), strict=True)
         for run, value, low, high, queries in rows:
             what = str(self.measure)
@@ -102,17 +102,17 @@ class _Board:
 
 def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
     """Compare the order of runs by each rater's labels with that by people's or other judges'."""
-    labels, found = _labels(judgments, options), Orders()
+    labels, orders = _labels(judgments, options), Orders()
     runs = read_runs(options.runs, split_columns(options.columns)) if options.runs else {}
     measure = parse_measure(options.measure)
     if measure.kind.about_labels:
         raise OptionError(f"{measure} measures the labels, not a run")
-    found.notes += describe_doubts(runs, measure.cutoff) if runs else []
-    pair = found.compared = _two_sets(labels, judgments, options)
+    orders.notes += describe_doubts(runs, measure.cutoff) if runs else []
+    pair = orders.compared = _two_sets(labels, judgments, options)
     if pair:
-        found.differing = find_differing(labels[pair[0]], labels[pair[1]], *pair[2:])
+        orders.differing = find_differing(labels[pair[0]], labels[pair[1]], *pair[2:])
     if not runs:
-        return found
+        return orders
     boards = {name: _Board(name, table, runs, measure) for name, table in labels.items()}
     chosen = bool(options.relevant)  # what one side does not know is not relevant there
     pairs = [*_board_pairs(boards, judgments)]
@@ -122,28 +122,28 @@ def measure_orders(judgments: AllJudgments, options: AgreeOptions) -> Orders:
         keys = ["query_id"] if chosen else _ITEM
         a, b = first.only(second.labels, keys), second.only(first.labels, keys)
         if len(runs) > 1 and len(a.labels) and len(b.labels):
-            found.figures += _compare_orders(a, b)
+            orders.figures += _compare_orders(a, b)
         if not chosen and second.rater in judgments.judges and len(a.labels) < len(first.labels):
-            found.missing.append(
+            orders.missing.append(
                 f"{second.rater} graded {len(a.labels):,} of the "
                 f"{counted(len(first.labels), 'document')} that {first.rater} graded, and its "
                 "order of runs is by these"
             )
         if pair and (a.rater, b.rater) == pair[:2]:
             boards |= {a.rater: a, b.rater: b}
-            found.effects = [*_effects(a, b)]
-            found.missing += [
+            orders.effects = [*_effects(a, b)]
+            orders.missing += [
                 f"{run} did not rank {counted(int(n), 'query', 'queries')}, which count as 0"
                 for run, n in zip(runs, (~a.answered).sum(axis=1), strict=True)
                 if n
             ]
-    found.figures += [figure for board in boards.values() for figure in board.means()]
-    if not any(row.what == TAU_B for row in found.figures):
-        found.missing.append(
+    orders.figures += [figure for board in boards.values() for figure in board.means()]
+    if not any(row.what == TAU_B for row in orders.figures):
+        orders.missing.append(
             f"the order of runs needs two runs, and labels of two raters: there are {len(runs)}, "
             f"and labels of {', '.join(labels) or 'nobody'}"
         )
-    return found
+    return orders
 
 
 def _labels(judgments: AllJudgments, options: AgreeOptions) -> dict[str, pa.Table]:
@@ -176,8 +176,8 @@ def _two_sets(
     """Return the raters of the two sets to compare, with their lowest relevant labels."""
     cuts = dict(each.rpartition("=")[::2] for each in options.relevant)
     if unknown := [name for name in cuts if name not in labels]:
-        near, there = did_you_mean(unknown[0], labels), f"there are {', '.join(labels)}"
-        raise OptionError(f"--relevant: no labels of {unknown[0]}{near}; {there}")
+        near, known_labels = did_you_mean(unknown[0], labels), f"there are {', '.join(labels)}"
+        raise OptionError(f"--relevant: no labels of {unknown[0]}{near}; {known_labels}")
     judges = [PANEL] if PANEL in labels else [*judgments.judges]
     names = [*cuts] or [*([HUMAN] if HUMAN in labels else []), *judges[:1]]
     if len(names) != 2 and not cuts and len(judgments.judges) == 2:
@@ -222,7 +222,7 @@ def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
     """Return how far the order by B's labels is that by A's."""
     tables = [np.nan_to_num(board.values) for board in (a, b)]
     names, scale = (b.rater, a.rater), str(a.measure)
-    found = [
+    figures = [
         make_figure(*names, name, tau, scale=scale, items=len(a.runs))
         for name, tau in zip((TAU_B, TAU_AP), estimate_taus(*tables), strict=True)
     ]
@@ -231,8 +231,8 @@ def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
     for what, pairs in ((OPPOSITE, np.ones_like(significant)), (OPPOSITE_SIGNIFICANT, significant)):
         count = int(pairs.sum())
         share = float((against & pairs).sum() / count) if count else nan
-        found.append(Figure(*names, what, scale, share, items=count))
-    return found
+        figures.append(Figure(*names, what, scale, share, items=count))
+    return figures
 
 
 def _effects(a: _Board, b: _Board) -> Iterator[dict[str, Any]]:

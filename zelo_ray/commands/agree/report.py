@@ -110,15 +110,15 @@ def _changed_judgments(results: Results) -> Iterator[Section]:
 
 def _report_of_raters(results: Results) -> Report:
     record, rows = results.record, results.rows("figures")
-    whole = scale_name(record["options"]["levels"])
+    scale = scale_name(record["options"]["levels"])
     agreed = [row for row in rows if row["what"] in COEFFICIENTS]
     graded = [row for row in agreed if row["scale"] not in measure.PAIR_SCALES]
-    graded.sort(key=lambda row: (row["scale"] != whole, row["scale"]))
+    graded.sort(key=lambda row: (row["scale"] != scale, row["scale"]))
     voted = [row for row in agreed if row["scale"] in measure.PAIR_SCALES and row["items"]]
     voted.sort(key=lambda row: measure.PAIR_SCALES.index(row["scale"]))
     of_two = {row["what"] for row in graded if row["against"]}
     leading = next((name for name in _LEADING if name in of_two), next(iter(of_two), ""))
-    kappas = pick(graded, against=HUMAN, what=leading, scale=whole)
+    kappas = pick(graded, against=HUMAN, what=leading, scale=scale)
     alphas = pick(voted, against=HUMAN, what="alpha-nominal", scale=measure.PAIRS)
     best, voters = best_first(kappas), best_first(alphas)
     count = len(record["panel"]) or len(record["voters"])
@@ -158,10 +158,10 @@ def _report_of_raters(results: Results) -> Report:
 
 def _closest(rows: Sequence[Row], coefficient: str) -> Iterator[str]:
     """Say which judge agrees with people most, and how far the others are from it."""
-    known = sorted((r for r in rows if not isnan(r["value"])), key=lambda row: -row["value"])
-    for first in known[:1]:
+    ranked = sorted((r for r in rows if not isnan(r["value"])), key=lambda row: -row["value"])
+    for first in ranked[:1]:
         text = f"{first['of']} agrees most with people: {coefficient} {cell_of(first).text()}."
-        alike = sum(row["high"] >= first["low"] for row in known[1:])
+        alike = sum(row["high"] >= first["low"] for row in ranked[1:])
         yield f"{text} {alike:,} of the other intervals overlap with that." if alike else text
 
 
@@ -257,8 +257,10 @@ def _confusion(results: Results, best: Sequence[str]) -> Iterator[Section]:
     levels = results.record["options"]["levels"]
     counts: dict[tuple[str, str], np.ndarray] = {}
     for row in results.rows("confusion", scale=scale_name(levels)):
-        found = counts.setdefault((row["rater_a"], row["rater_b"]), np.zeros((levels, levels), int))
-        found[row["grade_a"], row["grade_b"]] = row["items"]
+        matrix = counts.setdefault(
+            (row["rater_a"], row["rater_b"]), np.zeros((levels, levels), int)
+        )
+        matrix[row["grade_a"], row["grade_b"]] = row["items"]
     pairs = [(HUMAN, judge) for judge in best] or [*counts][: _MANY + 1]
     pairs = [pair for pair in pairs if pair in counts and counts[pair].any()]
     if not pairs or (not best and len(pairs) > _MANY):

@@ -221,19 +221,19 @@ def _leave_out_examples(judgments: AllJudgments, options: AgreeOptions) -> AllJu
         tables = (judgments.grades, judgments.votes)
         what = "which is measured here: if another source is people, name it by --human"
     measured = {query_id for table in tables for query_id in table["query_id"].to_pylist()}
-    seen, notes, runs = set[str](), list(judgments.notes), [*_options_of_runs(options)]
+    examples, notes, runs = set[str](), list(judgments.notes), [*_options_of_runs(options)]
     for source, run_options in runs if options.human or len(runs) < len(options.sources) else ():
         with contextlib.suppress(OptionError):
             for query_id in sorted(measured & shown_example_queries(run_options)):
-                seen.add(query_id)
+                examples.add(query_id)
                 place = run_directory(split_name(source)[1])
                 notes.append(f"{place}: its worked examples are of query {query_id!r}, {what}")
     judgments = replace(judgments, notes=tuple(notes))
-    if not (options.human and seen):
+    if not (options.human and examples):
         return judgments
-    if seen == measured:
+    if examples == measured:
         raise InputError(f"{notes[-1]}, and {options.human} has no others")
-    ids = pa.array([*seen], pa.string())
+    ids = pa.array([*examples], pa.string())
     human, votes = (table.filter(pc.invert(pc.is_in(table["query_id"], ids))) for table in tables)
     return replace(judgments, human=human, human_votes=votes)
 
@@ -245,19 +245,21 @@ def _note_seen_labels(judgments: AllJudgments, options: AgreeOptions) -> Iterato
         (name, url), labels = split_name(source), str(run_options.get("human") or "")
         place = run_directory(url)
         try:
-            seen = measured.intersection(ids_in_table(read_labels(labels).rows)) if labels else ()
+            calibrated = (
+                measured.intersection(ids_in_table(read_labels(labels).rows)) if labels else ()
+            )
         except InputError:
             yield (
                 f"{place}: its --human {labels} cannot be read, so it is not known whether it was "
                 f"calibrated by {options.human}"
             )
             continue
-        if seen:
+        if calibrated:
             result = "its judges' own grades have not seen them, its scores have"
             if url.rstrip("/").rpartition("/")[2] == RESULTS:  # the scores, which are measured
                 result = f"{name or url} agrees too well with people here"
             yield (
-                f"{place}: {counted(len(seen), 'document')} of {options.human} calibrated that "
-                f"run (--human {labels}): {result}; measure with labels that it has not seen "
+                f"{place}: {counted(len(calibrated), 'document')} of {options.human} calibrated "
+                f"that run (--human {labels}): {result}; measure with labels that it has not seen "
                 "(docs/agree.md#sources)"
             )

@@ -33,8 +33,8 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b(?![a-z0-9])")  # 32b, in bil
 def judgments_of(results: Results) -> dict[str, Judgments]:
     """Return the kinds of judgments that have a table, by its name, single documents first."""
     kinds = protocol_of_record(results.record).counted.items()
-    kept = [(name, kind) for name, kind in kinds if name in results]
-    return dict(sorted(kept, key=lambda each: len(each[1].documents)))
+    tables = [(name, kind) for name, kind in kinds if name in results]
+    return dict(sorted(tables, key=lambda each: len(each[1].documents)))
 
 
 @dataclass(slots=True)
@@ -117,16 +117,16 @@ def count_votes(counts: Counts, votes: pa.Table, *, strengths: bool = True) -> N
             first = (number + columns["first_sum"][place]) / 2
             counts.first[judge] = counts.first.get(judge, 0.0) + first
             if strengths:
-                given = row["preference_list"][place].values.to_numpy()
-                counts.preferences.setdefault(judge, []).append(given)
+                preferences = row["preference_list"][place].values.to_numpy()
+                counts.preferences.setdefault(judge, []).append(preferences)
     pair = ["query", "low", "high"]
     majority = table.group_by([*pair, "judge"]).aggregate([("sign", "sum")])
     both = majority.join(majority, pair, join_type="inner", right_suffix="_2")
     both = both.filter(pc.less(both["judge"], both["judge_2"]))
     signs = [pc.sign(both[name]) for name in ("sign_sum", "sign_sum_2")]
     both = both.append_column("apart", pc.abs(pc.subtract(*signs)))
-    found = both.group_by(["judge", "judge_2"]).aggregate([("apart", "sum"), ("apart", "count")])
-    for row in found.to_pylist():
+    pairs = both.group_by(["judge", "judge_2"]).aggregate([("apart", "sum"), ("apart", "count")])
+    for row in pairs.to_pylist():
         two, number = (row["judge"], row["judge_2"]), row["apart_count"]
         counts.pairs[two] += number
         counts.agreed[two] = counts.agreed.get(two, 0.0) + number - row["apart_sum"] / 2
@@ -137,8 +137,8 @@ def count_grades(counts: Counts, grades: pa.Table) -> None:
     from zelo_ray.evaluation.agreement import ratings_of  # noqa: PLC0415 - votes need none of it
 
     for row in grades.group_by(["judge", "grade"]).aggregate([("grade", "count")]).to_pylist():
-        given = counts.grades.setdefault(row["judge"], np.zeros(LEVELS, np.int64))
-        given[row["grade"]] += row["grade_count"]
+        by_grade = counts.grades.setdefault(row["judge"], np.zeros(LEVELS, np.int64))
+        by_grade[row["grade"]] += row["grade_count"]
     ratings = ratings_of(grades, LEVELS)
     hot = [(row == np.arange(LEVELS)[:, np.newaxis]).astype(np.int64) for row in ratings.grades]
     for (i, one), (j, other) in combinations(enumerate(ratings.raters), 2):

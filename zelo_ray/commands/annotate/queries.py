@@ -152,8 +152,8 @@ def cut(text: str, length: int) -> str:
 
 def _about(entry: _Listed, figures: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Return the notes beside a query's text."""
-    known = [form.format(of[entry.id]) for form, of in figures.items() if entry.id in of]
-    return [cut(entry.id, _ID), counted(len(entry.documents), "document"), *known]
+    figures_known = [form.format(of[entry.id]) for form, of in figures.items() if entry.id in of]
+    return [cut(entry.id, _ID), counted(len(entry.documents), "document"), *figures_known]
 
 
 def _documents(entry: _Listed) -> Markup:
@@ -200,21 +200,23 @@ def _group(
     kind: Judgments, names: Sequence[str], rows: Sequence[tuple[Any, float | None]]
 ) -> Markup:
     """Fold the judgments of the same documents; preferences are for the one of better rank."""
-    told, values = [], []
+    texts, values = [], []
     for row, value in rows:
         text = kind.describe(row)
         shown = f" {value:+g}" if value is not None else ""
         if isinstance(row, Grade):
             shown = f" {row.grade}"
             facets = (("covers", row.facets_covered), ("misses", row.facets_missing))
-            lines = [f"{word}: {'; '.join(found)}" for word, found in facets if found]
+            lines = [f"{word}: {'; '.join(covered)}" for word, covered in facets if covered]
             text = "\n".join([*lines, text])
         values.append(shown)
         words = escape(cut(text, _WORDS))
-        told.append(f"<div><b>{escape(row.judge)}</b>{shown}<blockquote>{words}</blockquote></div>")
-    known = [value for _, value in rows if value is not None]
-    mean = [f"{np.mean(known):+.2f} on average"] if len(known) > 1 else []
-    inside = Markup("".join(told))  # noqa: S704 - escaped above; a format takes long
+        texts.append(
+            f"<div><b>{escape(row.judge)}</b>{shown}<blockquote>{words}</blockquote></div>"
+        )
+    numbers = [value for _, value in rows if value is not None]
+    mean = [f"{np.mean(numbers):+.2f} on average"] if len(numbers) > 1 else []
+    inside = Markup("".join(texts))  # noqa: S704 - escaped above; a format takes long
     return fold(" against ".join(names), [*mean, ",".join(values).strip()], inside)
 
 
@@ -223,8 +225,8 @@ def _matrices(entry: _Listed, votes: pa.Table) -> Iterator[Markup]:
     inputs = [*entry.documents]
     place = {name: number for number, name in enumerate(inputs)}
     sums, counts = np.zeros((2, len(inputs), len(inputs)))
-    known = pa.array(inputs, pa.string())
-    held = pc.and_(pc.is_in(votes["doc_id_a"], known), pc.is_in(votes["doc_id_b"], known))
+    id_array = pa.array(inputs, pa.string())
+    held = pc.and_(pc.is_in(votes["doc_id_a"], id_array), pc.is_in(votes["doc_id_b"], id_array))
     for row in votes.filter(held).to_pylist():
         a, b, value = place[row["doc_id_a"]], place[row["doc_id_b"]], row["preference"]
         sums[a, b], sums[b, a] = sums[a, b] - value, sums[b, a] + value

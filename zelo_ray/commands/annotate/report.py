@@ -112,16 +112,16 @@ def _problems(results: Results) -> Iterator[Section]:
     summary = results.record["summary"]
     unscored = [*summary["unscored"].items()]
     rows = [(queries.cut(name, 60), reason["message"]) for name, reason in unscored[:_ROWS]]
-    found = Table(("query", "reason"), rows, file="run.json", total=len(unscored))
-    yield Section("unscored", "Queries without scores", [found] if rows else [])
+    part = Table(("query", "reason"), rows, file="run.json", total=len(unscored))
+    yield Section("unscored", "Queries without scores", [part] if rows else [])
     reasons = sorted(summary["reasons"].items(), key=lambda item: -item[1])
-    found = Table(("requests", "reason"), [(n, reason) for reason, n in reasons])
-    yield Section("failures", "Failed requests", [found] if reasons else [])
+    part = Table(("requests", "reason"), [(n, reason) for reason, n in reasons])
+    yield Section("failures", "Failed requests", [part] if reasons else [])
     if summary["rejected"] and "rejected" in results:
         lines, total = results.tables["rejected"].head(_LINES)
         columns = {name: name for name in ("file", "line", "reason")}
-        found = table(lines.to_pylist(), columns, file="rejected.parquet", total=total)
-        yield Section("rejected", "Rejected input lines", [found] if total else [])
+        part = table(lines.to_pylist(), columns, file="rejected.parquet", total=total)
+        yield Section("rejected", "Rejected input lines", [part] if total else [])
 
 
 def _instructions(results: Results) -> Section:

@@ -153,7 +153,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch) -> Summary:
             watch.say(f"Up to date: {judgments} on {queries}, nothing to do.")
             return last
         shards, set_aside = files_to_judge(options, shards, watch)
-        job, found, in_all = _plan(options, panel, shards, watch)
+        job, input_count, in_all = _plan(options, panel, shards, watch)
         timer.lap("read")
         in_batches = {judge.name for judge in panel if goes_in_batches(judge, options)}
         judges = {judge.name: judge for judge in panel}
@@ -161,21 +161,26 @@ def judge_pools(options: AnnotateOptions, watch: Watch) -> Summary:
         missing = 0
         if not options.collect:
             refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
-            missing = _count_missing(paid, found.planned)
+            missing = _count_missing(paid, input_count.planned)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(job.run_id, options.max_usd, spent)
-        lines, size = JobLines(shards, found.lines), JobSize(missing, found.bytes)
+        lines, size = JobLines(shards, input_count.lines), JobSize(missing, input_count.bytes)
         timer.lap("check")
         with executor_of(options, run, lines, size, watch) as executor:
             timer.lap("start")
-            begun = {"shards": find_shards(options.inputs, options.out), "queries": found.pools}
+            begun = {
+                "shards": find_shards(options.inputs, options.out),
+                "queries": input_count.pools,
+            }
             record_start(options.out, RUN, _record(job) | begun)
-            sweeps = Sweeps(job, found, executor=executor, watch=watch, timer=timer, human=human)
+            sweeps = Sweeps(
+                job, input_count, executor=executor, watch=watch, timer=timer, human=human
+            )
             job, summary, tallies = sweeps.run()
-        summary.rejected, summary.disabled = set_aside + found.rejected, dict(job.disabled)
+        summary.rejected, summary.disabled = set_aside + input_count.rejected, dict(job.disabled)
         summary.pilot_of = in_all if job.only else 0
-        summary.notes += [*found.own, *input_notes]
+        summary.notes += [*input_count.own, *input_notes]
         _add_spending(summary, job, tallies)
         summary.seconds = timer.laps
         _write_record(job, summary, tallies, fingerprint)
@@ -189,25 +194,26 @@ def _plan(
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
     counts = request_counters(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep)
-    in_all = found = count(show=options.show_query, metadata=options.show_metadata)
+    in_all = input_count = count(show=options.show_query, metadata=options.show_metadata)
     only = None
-    if options.pilot is not None and options.pilot < found.pools:
-        only = frozenset(pilot_lines(found.places, options.pilot, options.seed))
-        found = count(only=Job(options, panel, "", frozenset(), only).includes)
-    refuse_fewer_queries(options, (query_id for _, _, query_id in found.places))
+    if options.pilot is not None and options.pilot < input_count.pools:
+        only = frozenset(pilot_lines(input_count.places, options.pilot, options.seed))
+        input_count = count(only=Job(options, panel, "", frozenset(), only).includes)
+    refuse_fewer_queries(options, (query_id for _, _, query_id in input_count.places))
     prefix = "up to " if load_protocol(options.protocol).max_rounds != 1 else ""
-    planned = f"{prefix}{counted(sum(found.planned.values()), 'request')}"
+    planned = f"{prefix}{counted(sum(input_count.planned.values()), 'request')}"
     watch.say(
-        f"{counted(found.pools, 'query', 'queries')}, {counted(found.documents, 'document')}: "
-        f"{planned} to {', '.join(judge.name for judge in panel)}"
+        f"{counted(input_count.pools, 'query', 'queries')}, "
+        f"{counted(input_count.documents, 'document')}: {planned} "
+        f"to {', '.join(judge.name for judge in panel)}"
     )
     for line in in_all.own:
         watch.say(line)
     if not options.collect:
         refuse_pending_batches(options, panel, watch)
     warn_of_settings(options, panel, watch)
-    job = Job(options, panel, new_run_id(), frozenset(found.repeated), only)
-    return job, found, in_all.pools
+    job = Job(options, panel, new_run_id(), frozenset(input_count.repeated), only)
+    return job, input_count, in_all.pools
 
 
 def _count_missing(paid: Paid, planned: Mapping[str, int]) -> int:
@@ -251,9 +257,13 @@ def _write_record(
 ) -> None:
     """Write the record of a finished run, after all its other files."""
     versions = {name: version(name) for name in _PACKAGES} | loaded_packages()
-    found = {"failures": summary.failures, "rejected": summary.rejected}
-    tables = ["scores", *load_protocol(job.options.protocol).tables, *filter(found.get, found)]
-    names, there = [LINES, *(f"{name}.parquet" for name in tables)], list_directory(job.options.out)
+    optional = {"failures": summary.failures, "rejected": summary.rejected}
+    tables = [
+        "scores",
+        *load_protocol(job.options.protocol).tables,
+        *filter(optional.get, optional),
+    ]
+    names, files = [LINES, *(f"{name}.parquet" for name in tables)], list_directory(job.options.out)
     record = {
         **_record(job),
         "finished": True,
@@ -262,7 +272,7 @@ def _write_record(
         "versions": versions | {"prices": table_version(job.options.prices)},
         "summary": asdict(summary),
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
-        "files": [name for name in names if name in (there or ())],
+        "files": [name for name in names if name in (files or ())],
         FINGERPRINT: fingerprint.to_record(summary),
     }
     write_json(job.options.out, RUN, record)

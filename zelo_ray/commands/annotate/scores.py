@@ -36,8 +36,8 @@ def means_by_query(results: Results, name: str) -> dict[str, float]:
     scores = read_scores(results)
     if name not in scores.column_names:
         return {}
-    known = scores.filter(pc.is_finite(scores[name])).select(["query_id", name])
-    means = known.group_by("query_id", use_threads=False).aggregate([(name, "mean")])
+    finite = scores.filter(pc.is_finite(scores[name])).select(["query_id", name])
+    means = finite.group_by("query_id", use_threads=False).aggregate([(name, "mean")])
     return dict(iter_rows(means, "query_id", f"{name}_mean"))
 
 

@@ -113,9 +113,9 @@ def warn_of_judges(counts: Counts, judges: Sequence[str], both: str = "") -> Ite
     ``both`` is the option that asks a pair in both orders, if the run did not.
     """
     alone: Severity = "wrong" if len(judges) == 1 else "doubtful"
-    for name, given in sorted(counts.grades.items()):
-        if given.max() == given.sum() >= FEWEST:
-            text = f"{name} gave grade {given.argmax()} to every document"
+    for name, by_grade in sorted(counts.grades.items()):
+        if by_grade.max() == by_grade.sum() >= FEWEST:
+            text = f"{name} gave grade {by_grade.argmax()} to every document"
             yield Warn("constant", alone, text, _READ, "judges")
     for name, votes in sorted(counts.votes.items()):
         first = counts.first[name]

@@ -63,11 +63,11 @@ def means_of(results: Results, estimate: str = "panel") -> list[Row]:
 def comparisons_of(results: Results, estimate: str = "panel") -> dict[str, list[Comparison]]:
     """Return comparisons by measure, the better ranker as A; of equal ones, the leader."""
     places = {name: n for n, name in enumerate(rankers_of(results))}
-    found: dict[str, list[Comparison]] = {}
+    by_measure: dict[str, list[Comparison]] = {}
     for row in results.records("comparisons", Comparison, estimate=estimate):
         is_behind = (-row.difference, places[row.run_a]) > (0, places[row.run_b])
-        found.setdefault(row.measure, []).append(swap_rankers(row) if is_behind else row)
-    return found
+        by_measure.setdefault(row.measure, []).append(swap_rankers(row) if is_behind else row)
+    return by_measure
 
 
 def both_ways(rows: Iterable[Comparison]) -> dict[tuple[str, str, str], Comparison]:
@@ -116,7 +116,7 @@ def compare_leader(leader: str, rivals: Mapping[str, Significance]) -> str:
     """Say how a leader, who is A, compares with others, by their names; empty without any."""
     clauses = []
     for significance, (_, clause) in _WORDS.items():
-        names = [name for name, found in rivals.items() if found is significance]
+        names = [name for name, verdict in rivals.items() if verdict is significance]
         if names:
             everyone = len(names) == len(rivals) > _NAMED
             others = f"all {len(names)} others" if everyone else name_some(names, _NAMED)
@@ -156,10 +156,10 @@ def people_section(results: Results) -> Iterator[Section]:
         return
     parts: list[Part] = [*_remarks(people)]
     if people["design"]:
-        found, measure = comparisons_of(results, "corrected"), people["measures"][0]
-        pictures = {name: forest(people["leader"], rows) for name, rows in found.items()}
+        by_measure, measure = comparisons_of(results, "corrected"), people["measures"][0]
+        pictures = {name: forest(people["leader"], rows) for name, rows in by_measure.items()}
         parts += [chart(pictures, FOREST, "measure"), _means(results, measure)]
-        parts.append(_comparisons(results, found))
+        parts.append(_comparisons(results, by_measure))
     yield Section("people", "What people's labels change", parts)
 
 
@@ -206,12 +206,12 @@ def _means(results: Results, measure: str) -> Part:
     return table(best_first(rows), columns, file="means.parquet")
 
 
-def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Part:
+def _comparisons(results: Results, by_measure: Mapping[str, list[Comparison]]) -> Part:
     """List every corrected comparison beside those of the panel and of people alone."""
     people = results.record["people"]
     leader, is_drawn = people["leader"], people["design"] == "drawn"
     rows = list[Comparison]()
-    for each in found.values():
+    for each in by_measure.values():
         rows += against(leader, each)
         rows += [row for row in each if leader not in (row.run_a, row.run_b)]
     panel, alone = (
@@ -226,7 +226,7 @@ def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Par
         if significance_of(row).is_significant or leader not in (row.run_a, row.run_b):
             return ""
         normal = NormalDist()
-        strictest = normal.inv_cdf(1 - ALPHA / 2 / len(found[row.measure]))
+        strictest = normal.inv_cdf(1 - ALPHA / 2 / len(by_measure[row.measure]))
         ratio = strictest / normal.inv_cdf(1 - row.p / 2) if row.p < 1 else inf
         more = people["labels"] * (ratio**2 - 1)
         return f"at least {max(more, 1):,.0f}" if more < _MOST else ""
@@ -235,7 +235,7 @@ def _comparisons(results: Results, found: Mapping[str, list[Comparison]]) -> Par
         _PANEL: lambda row: difference(panel[row.measure, row.run_a, row.run_b]),
         "people alone": lambda row: difference(alone[row.measure, row.run_a, row.run_b]),
         **({"more labels": labels} if is_drawn else {}),
-        **({"measure": "measure"} if len(found) > 1 else {}),
+        **({"measure": "measure"} if len(by_measure) > 1 else {}),
     }
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; Oosterhuis "

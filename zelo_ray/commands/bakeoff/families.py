@@ -51,12 +51,12 @@ def find_families(
     """
     families = {name: frozenset(map(str.lower, names)) for name, names in declared.items()}
     judge_names = sorted(judges) or ([TRUTH] if TRUTH in families else [])
-    known = [*rankers, *judge_names]
+    every_name = [*rankers, *judge_names]
     for name in families:
-        if name not in known:
+        if name not in every_name:
             raise OptionError(
                 f"families: {name} is neither a ranker nor a judge of the truth"
-                f"{did_you_mean(name, known)}; there are {', '.join(known)}"
+                f"{did_you_mean(name, every_name)}; there are {', '.join(every_name)}"
             )
     return Families(
         {name: families.get(name, families_of(name)) for name in judge_names},
@@ -86,11 +86,12 @@ class Guard:
 
     def check(self, row: Comparison) -> Comparison:
         """Return a comparison with the families without which it is not significant."""
-        found, pair = significance_of(row), (row.run_a, row.run_b, row.measure)
-        if not found.is_significant:
+        significance, pair = significance_of(row), (row.run_a, row.run_b, row.measure)
+        if not significance.is_significant:
             return row
         families = self._only_by(
-            *(row.run_a, row.run_b), lambda judges: self._comparisons(judges).get(pair) is found
+            *(row.run_a, row.run_b),
+            lambda judges: self._comparisons(judges).get(pair) is significance,
         )
         return replace(row, family=families) if families else row
 
@@ -112,8 +113,8 @@ class Guard:
         why: dict[str, str] = {}
         for ranker in self._families.rankers:
             judges = self._families.judges_like(ranker)
-            if judges and isinstance(found := self._measured(judges), str):
-                why[", ".join(sorted(self._families.shared(ranker)))] = found
+            if judges and isinstance(measured := self._measured(judges), str):
+                why[", ".join(sorted(self._families.shared(ranker)))] = measured
         return why
 
     def _only_by(self, run_a: str, run_b: str, holds_without: Callable[[Names], bool]) -> str:
@@ -139,14 +140,14 @@ class Guard:
             return str(error)
 
     def _compare(self, judges: Names) -> dict[tuple[str, str, str], Significance]:
-        found = self._measured(judges)
-        rows = () if isinstance(found, str) else found.comparisons
+        measured = self._measured(judges)
+        rows = () if isinstance(measured, str) else measured.comparisons
         return {(row.run_a, row.run_b, row.measure): significance_of(row) for row in rows}
 
     def _decide(self, judges: Names) -> dict[str, str]:
-        found = self._measured(judges)
+        measured = self._measured(judges)
         try:
-            rows = [] if isinstance(found, str) else decide_gates(found, None, self._options)
+            rows = [] if isinstance(measured, str) else decide_gates(measured, None, self._options)
         except Stopped:
             rows = []
         return {row.run: row.verdict for row in rows}

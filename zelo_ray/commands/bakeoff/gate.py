@@ -30,11 +30,11 @@ def decide_gates(
         measure, values = people.about["measures"][0], people.values
         more = {"labelled": people.deciding[names.index(baseline)].tolist()}
     shared["measure"] = measure
-    found = [] if why else decide_gate(values, measured.answered, names, **shared, **more)
+    decisions = [] if why else decide_gate(values, measured.answered, names, **shared, **more)
     undecided = {name: why for name in names if why and name != baseline}
     silent = (name for name in measured.runs if name not in names)
     undecided |= dict.fromkeys(silent, "it ranked no query of the truth")
-    return [*found, *(GateDecision(n, reason=each, **shared) for n, each in undecided.items())]
+    return [*decisions, *(GateDecision(n, reason=each, **shared) for n, each in undecided.items())]
 
 
 def _why_not(people: Corrected, measured: Measured) -> str:

@@ -155,8 +155,8 @@ def compute_slices(
         for value in (step for step in steps if step and step in labels):
             chosen = np.array([label == value for label in labels])
             for measure, values in measured.values.items():
-                found = mean_metrics(values[:, chosen], options.confidence)
-                for ranker, row in zip(measured.names, found.rows(), strict=True):
+                means = mean_metrics(values[:, chosen], options.confidence)
+                for ranker, row in zip(measured.names, means.rows(), strict=True):
                     yield Slice(name, value, ranker, measure, *row)
 
 
@@ -167,10 +167,10 @@ def relevant_from(measures: Sequence[Measure], truth: Truth) -> float | None:
     is zELO scores, whose 0 depends on the other documents of a query, and no measure names one.
     """
     for measure in (*measures, *default_measures(truth)):
-        kind, given = measure.kind, dict(measure.parameters)
-        has_rel = "rel" in given or not (kind.exclusive and given)
-        if "rel" in kind.parameters and has_rel and (truth.kind != "scores" or "rel" in given):
-            return float(given.get("rel", kind.parameters["rel"].default))
+        kind, parameters = measure.kind, dict(measure.parameters)
+        has_rel = "rel" in parameters or not (kind.exclusive and parameters)
+        if "rel" in kind.parameters and has_rel and (truth.kind != "scores" or "rel" in parameters):
+            return float(parameters.get("rel", kind.parameters["rel"].default))
     return None
 
 

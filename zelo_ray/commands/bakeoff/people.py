@@ -254,13 +254,13 @@ def _describe(
     labels: PeoplesLabels, leading: LabelledFrame, used: Mapping[str, LabelledFrame]
 ) -> dict[str, Any]:
     """Return what the record says of labels: counts, design, and what they correct."""
-    seen = labels.documents + labels.cannot_say + labels.out_of_turn
+    answers = labels.documents + labels.cannot_say + labels.out_of_turn
     return {
         "labels": int(leading.labelled.sum()),
         "persons": len({*labels.rows["person"].to_pylist()} - {""}),
         "cannot_say": labels.cannot_say,
         "stages": labels.stages,
-        "waiting": max(0, labels.sample_size - seen),
+        "waiting": max(0, labels.sample_size - answers),
         "design": leading.design if used else None,
         "queries": leading.queries,
         "refused": "" if used else leading.refused,
@@ -281,8 +281,8 @@ def _compute_estimates(measured: Measured, used: Mapping[str, LabelledFrame]) ->
     values: _Values = {"graded": {}, "people": {}, "corrected": {}}
     for name, joined in used.items():
         labels = joined.scaled, joined.gain, joined.chances
-        whole = joined.design == "queries"
-        values["corrected"][name] = correct_metrics(*labels, whole_queries=whole)
+        whole_queries = joined.design == "queries"
+        values["corrected"][name] = correct_metrics(*labels, whole_queries=whole_queries)
         values["people"][name] = metrics_by_people(*labels)
         if measured.truth.kind == "scores" or name not in measured.values:
             # The panel's measures use scores, or lack this one: compute it of the panel, too.

@@ -67,9 +67,9 @@ class Asked:
         """Return dollars, whichever run paid them, and the number of answers without a price."""
         tally = self.tallies.get(ranker, Tally())
         costs = [cost for cost in self.costs if cost.run == ranker]
-        known = fsum(cost.dollars for cost in costs if not isnan(cost.dollars))
+        dollars = fsum(cost.dollars for cost in costs if not isnan(cost.dollars))
         unknown = sum(cost.requests for cost in costs if isnan(cost.dollars))
-        return max(tally.dollars, known), max(tally.unpriced, unknown)
+        return max(tally.dollars, dollars), max(tally.unpriced, unknown)
 
 
 class Rankers:
@@ -143,12 +143,12 @@ class Rankers:
         for block in blocks:
             if missing := pc.sum(block["missing"]).as_py():
                 raise Stopped(f"{missing:,} replies could not be obtained from any reranker")
-            for name, found in parts.items():
-                found.append(_lines_of(block.filter(pc.equal(block["run"], name))))
+            for name, lines in parts.items():
+                lines.append(_lines_of(block.filter(pc.equal(block["run"], name))))
             failed = block.filter(pc.not_equal(block["status"], "ok")).select(names)
             asked.failures += [Unranked(**row) for row in failed.to_pylist()]
             asked.costs += [QueryCost(**cost) for cost in block["cost"].to_pylist() if cost]
-        asked.runs = {name: pa.concat_tables(found) for name, found in parts.items()}
+        asked.runs = {name: pa.concat_tables(lines) for name, lines in parts.items()}
         return asked
 
 
@@ -273,21 +273,21 @@ def count_pools(
 
 
 def without_own(
-    truth: pa.Table, runs: Mapping[str, pa.Table], pools: Pools, given: BakeoffOptions
+    truth: pa.Table, runs: Mapping[str, pa.Table], pools: Pools, options: BakeoffOptions
 ) -> tuple[pa.Table, dict[str, pa.Table], list[dict[str, Any]]]:
     """Remove queries that are their own candidates; return what a reader has to know of it."""
     query_ids = pc.unique(truth["query_id"]).to_pylist()
-    collection = find_collection(given.truth)
-    if given.corpus and given.queries:
-        collection = given.corpus, given.queries
+    collection = find_collection(options.truth)
+    if options.corpus and options.queries:
+        collection = options.corpus, options.queries
     same, others = find_own_queries([truth, *runs.values()], query_ids, pools.lines(), collection)
     doubts = [
-        {"code": code, "run": "", "queries": len(found), "of_queries": len(query_ids)}
-        for code, found in (("own_query", same), ("own_id", others))
-        if found
+        {"code": code, "run": "", "queries": len(left_out), "of_queries": len(query_ids)}
+        for code, left_out in (("own_query", same), ("own_id", others))
+        if left_out
     ]
-    kept = {name: without_own_queries(table, same) for name, table in runs.items()}
-    return without_own_queries(truth, same), kept, doubts
+    other_runs = {name: without_own_queries(table, same) for name, table in runs.items()}
+    return without_own_queries(truth, same), other_runs, doubts
 
 
 def write_annotated(out: str, lines: Iterable[Line], runs: Mapping[str, pa.Table]) -> None:
@@ -311,10 +311,10 @@ def write_annotated(out: str, lines: Iterable[Line], runs: Mapping[str, pa.Table
 
 def file_names(names: Iterable[str]) -> Sequence[str]:
     """Return a distinct file name for each name; names may hold any characters."""
-    found = dict[str, str]()  # by lower case, which some file systems do not distinguish
+    by_lower_case = dict[str, str]()  # by lower case, which some file systems do not distinguish
     for name in names:
         plain = file_name = _ODD.sub("_", name).lstrip(".") or "_"
-        while file_name.lower() in found:
-            file_name = f"{plain}-{len(found) + 1}"
-        found[file_name.lower()] = file_name
-    return [*found.values()]
+        while file_name.lower() in by_lower_case:
+            file_name = f"{plain}-{len(by_lower_case) + 1}"
+        by_lower_case[file_name.lower()] = file_name
+    return [*by_lower_case.values()]

@@ -112,8 +112,8 @@ def _lead(results: Results) -> str:
         return f"{best} is the only ranker, so there is nothing to compare."
     means = {row["of"]: row["value"] for row in pick(means_of(results), what=leading)}
     equal = [name for name in others if abs(means[best] - means[name]) <= TIE]
-    found = against(best, comparisons_of(results).get(leading, ()))
-    rivals = {row.run_b: significance_of(row) for row in found if row.run_b not in equal}
+    comparisons = against(best, comparisons_of(results).get(leading, ()))
+    rivals = {row.run_b: significance_of(row) for row in comparisons if row.run_b not in equal}
     text = f"{best} has the highest {leading}."
     if equal:
         text = f"{name_some([best, *equal], 5)} share the highest {leading}."
@@ -205,20 +205,21 @@ def _explain_means(results: Results, queries: int) -> str:
 
 def _differences(results: Results, alone: str) -> Iterator[Section]:
     """Show which differences between rankers are significant."""
-    rankers, found, means = rankers_of(results), comparisons_of(results), means_of(results)
-    if not found:
+    rankers, by_measure, means = rankers_of(results), comparisons_of(results), means_of(results)
+    if not by_measure:
         return
     forests = {
-        name: forest(best_first(pick(means, what=name))[0], rows) for name, rows in found.items()
+        name: forest(best_first(pick(means, what=name))[0], rows)
+        for name, rows in by_measure.items()
     }
     chances = {
         measure: _chances(rankers[:_MATRIX], rows)
-        for measure, rows in found.items()
+        for measure, rows in by_measure.items()
         if not all(isnan(row.p_better) for row in rows)
     }
     parts: list[Part] = [chart(forests, FOREST, "measure")]
     parts += [chart(chances, CHANCES, "measure")] if chances else []
-    (leading, rows), place = next(iter(found.items())), {n: at for at, n in enumerate(rankers)}
+    (leading, rows), place = next(iter(by_measure.items())), {n: at for at, n in enumerate(rankers)}
     shown = sorted(rows, key=lambda row: sorted((place[row.run_a], place[row.run_b])))
     columns: dict[str, Any] = {"P(A beats B)": lambda row: Cell(row.p_better, "p")}
     if results.record["summary"]["label_draws"]:
@@ -226,7 +227,7 @@ def _differences(results: Results, alone: str) -> Iterator[Section]:
     columns["wins / ties / losses"] = lambda row: f"{row.wins:,} / {row.ties:,} / {row.losses:,}"
     columns["queries"] = "queries"
     significant = sum(significance_of(row).is_significant for row in rows)
-    tested = counted(count_tested(chain.from_iterable(found.values())), "comparison")
+    tested = counted(count_tested(chain.from_iterable(by_measure.values())), "comparison")
     text = (
         f"Significant differences by {leading}: {significant:,} of {len(rows):,} ({TEST}, p < "
         f"{ALPHA} after Holm's correction for {tested} by all measures)."
@@ -248,8 +249,8 @@ def _chances(rankers: Sequence[str], rows: Sequence[Comparison]) -> Markup:
 
 def _failures(results: Results) -> Iterator[Section]:
     """Count the queries that a ranker did not rank, by reason."""
-    found = results.rows("failures")
-    reasons = Counter((row["run"], f"{row['status']}: {row['reason']}"[:200]) for row in found)
+    failures = results.rows("failures")
+    reasons = Counter((row["run"], f"{row['status']}: {row['reason']}"[:200]) for row in failures)
     rows = [(run, count, why) for (run, why), count in reasons.most_common()]
     for place in results.rows("leaderboard"):
         rows += [(place["run"], place["missing"], place["note"][:300])] if place["note"] else []

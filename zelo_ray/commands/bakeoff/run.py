@@ -93,7 +93,7 @@ class Unjudged:
 
 def run(options: BakeoffOptions, watch: Watch) -> Results:
     """Let rankers order the same documents, and find which differences are significant."""
-    given, columns = options, split_columns(options.columns)
+    as_given, columns = options, split_columns(options.columns)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         options, notes = resolve_inputs(
             *(with_pools_of_truth(options), absolute_place(options.out), watch.say),
@@ -104,13 +104,13 @@ def run(options: BakeoffOptions, watch: Watch) -> Results:
         rankers = Rankers(options, new_run_id())
         about = {"run_id": rankers.run_id, "folder": str(Path.cwd()), "notes": notes}
         with claim_output(options, watch, "bakeoff"):
-            results = _run(rankers, columns, given, about, watch)
-    results.out = given.out
+            results = _run(rankers, columns, as_given, about, watch)
+    results.out = as_given.out
     return results
 
 
 def _run(
-    rankers: Rankers, columns: Any, given: BakeoffOptions, about: dict[str, Any], watch: Watch
+    rankers: Rankers, columns: Any, as_given: BakeoffOptions, about: dict[str, Any], watch: Watch
 ) -> Results:
     """Run a bake-off in its output; ``about`` goes into the record."""
     options = rankers.options
@@ -130,7 +130,7 @@ def _run(
         start = {"kind": "bakeoff", "options": options.model_dump(mode="json"), **about}
         record_start(options.out, RUN, start | {"queries": pools.count.pools})
         asked = rankers.ask(JobLines(pools.shards, pools.count.lines), pools.count, watch)
-    truth, runs, doubts = without_own(truth, asked.runs | files, pools, given)
+    truth, runs, doubts = without_own(truth, asked.runs | files, pools, as_given)
     _refuse_strangers(runs, asked, truth, options.truth)
     measured = measure(Truth(truth), runs, options)
     guard = Guard(measured, families, made_by, options)
@@ -167,7 +167,7 @@ def _run(
         build_report,
         complete=is_whole and not any(row.reason for row in gate),
         is_worse=any(row.verdict == "worse" for row in gate),
-        next_command=_next_command(given, failed=bool(asked.failures)),
+        next_command=_next_command(as_given, failed=bool(asked.failures)),
         summary=summary,
         measures=[str(each) for each in measured.measures],
         uncounted=dict(sum_uncounted(options.ledger_dir)),
@@ -185,8 +185,8 @@ def _check_names(rankers: Collection[str], runs: Collection[str], baseline: str 
         raise OptionError(f"two rankers are named {min(twins)}; name one of them, as {do}")
     if baseline and baseline not in names:
         near = did_you_mean(baseline, names)
-        there = f"there are {', '.join(names)} (--runs NAME=FILE adds one)"
-        raise OptionError(f"--baseline: {baseline} is no ranker{near}; {there}")
+        rankers_known = f"there are {', '.join(names)} (--runs NAME=FILE adds one)"
+        raise OptionError(f"--baseline: {baseline} is no ranker{near}; {rankers_known}")
     if baseline and len(names) == 1:
         raise OptionError(f"--baseline: {baseline} is the only ranker; name --runs or --rerankers")
 
@@ -203,13 +203,13 @@ def _refuse_strangers(
     runs: Mapping[str, pa.Table], asked: Asked, truth: pa.Table, place: str
 ) -> None:
     """Raise `Stopped` if no ranker ranked any query of the truth, and say why."""
-    known, reasons = pc.unique(truth["query_id"]), []
+    judged, reasons = pc.unique(truth["query_id"]), []
     for name, table in runs.items():
         ids = pc.unique(table["query_id"])
-        if pc.any(pc.is_in(ids, known)).as_py():
+        if pc.any(pc.is_in(ids, judged)).as_py():
             return
         why = [f"{each.status}, {each.reason}" for each in asked.failures if each.run == name]
-        why = why or [explain_mismatch(name, ids.to_pylist(), place, known.to_pylist())]
+        why = why or [explain_mismatch(name, ids.to_pylist(), place, judged.to_pylist())]
         reasons.append(f"{name}: {why[0]}")
     raise Stopped(f"no ranker ranked any query of the truth ({'; '.join(reasons)})")
 
@@ -219,8 +219,8 @@ def _find_doubts(measured: Measured) -> Iterator[dict[str, Any]]:
     ids, depth = pa.array(measured.truth.query_ids), measured.measures[0].cutoff
     for name in measured.names:
         table = measured.runs[name]
-        found = find_doubts(table.filter(pc.is_in(table["query_id"], ids)), depth)
-        for code, (some, every) in found.items():
+        doubts = find_doubts(table.filter(pc.is_in(table["query_id"], ids)), depth)
+        for code, (some, every) in doubts.items():
             yield {"code": code, "run": name, "queries": some, "of_queries": every}
 
 
@@ -232,8 +232,8 @@ def _tables_of(measured: Measured, asked: Asked, families: Families) -> dict[str
         answered = np.zeros(len(queries), bool)
         if name in measured.names:
             answered = measured.rankings[name].answered
-        known = {each.query_id for each in failures if each.run == name}
-        lost = [queries[q] for q in np.flatnonzero(~answered) if queries[q] not in known]
+        failed = {each.query_id for each in failures if each.run == name}
+        lost = [queries[q] for q in np.flatnonzero(~answered) if queries[q] not in failed]
         failures += [Unranked(name, q, "missing", "it is not in the run", 0) for q in lost]
         mean, ranked = means.get(name, Mean("", "", nan, nan, nan, 0)), int(answered.sum())
         places.append(

@@ -76,7 +76,7 @@ def _doubts(results: Results) -> Iterator[Warn]:
 def _unsure_lead(results: Results) -> Iterator[Warn]:
     """Warn where the leader's lead is not significant; by people's labels if these correct it."""
     rankers, measure = rankers_of(results), results.record["measures"][0]
-    found, people = comparisons_of(results), results.record.get("people") or {}
+    by_measure, people = comparisons_of(results), results.record.get("people") or {}
     best, section = rankers[0], "differences"
     if people.get("design"):
         own, name = comparisons_of(results, "corrected"), people["measures"][0]
@@ -87,9 +87,9 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
             advice = "Label more documents: zelo-ray label --out LABELS --more N"
             yield Warn("few_labels", "doubtful", text, advice, "people")
         if len(few) < len(rows):
-            best, measure, found, section = people["leader"], name, own, "people"
+            best, measure, by_measure, section = people["leader"], name, own, "people"
     rivals: dict[Significance, list[Comparison]] = {}
-    for row in against(best, found.get(measure, ())):
+    for row in against(best, by_measure.get(measure, ())):
         rivals.setdefault(significance_of(row), []).append(row)
     rivals.pop(Significance.TOO_FEW_LABELS, None)
     if rivals.keys() == {Significance.TOO_FEW_QUERIES}:
@@ -98,7 +98,7 @@ def _unsure_lead(results: Results) -> Iterator[Warn]:
         advice = f"Use at least {FEWEST} queries, and about fifty to see differences of .05"
         yield Warn("few_queries", "doubtful", text, advice, section)
     elif rivals and rivals.keys() <= {Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT}:
-        tested = count_tested(row for rows in found.values() for row in rows)
+        tested = count_tested(row for rows in by_measure.values() for row in rows)
         near = rivals[Significance.NOT_SIGNIFICANT]
         advice = _needed_queries(near, tested, results.record["options"]["confidence"])
         text = f"{best} is not significantly above any other ranker by {measure}"
@@ -139,9 +139,9 @@ def _needed_queries(rivals: Sequence[Comparison], tested: int, confidence: float
 def _unjudged(results: Results) -> Iterator[Warn]:
     """Warn of rankers with many unjudged documents among their first."""
     missing = Counter(row["run"] for row in results.rows("unjudged"))
-    found = results.part("runs", None).group_by(["run", "query_id"]).aggregate([([], "count_all")])
+    counts = results.part("runs", None).group_by(["run", "query_id"]).aggregate([([], "count_all")])
     totals = Counter[str]()
-    for run, count in iter_rows(found, "run", "count_all"):
+    for run, count in iter_rows(counts, "run", "count_all"):
         totals[run] += min(count, DEPTH)
     shares = {
         run: (total - missing[run]) / total

@@ -184,7 +184,7 @@ def collect_items(
         watch.say(message)
     names = (CHOICE, TEST) if options.halves else (ALL,)
     parts = {name: Part(f"{folder.rstrip('/')}/pools-{name}.jsonl") for name in names}
-    judgments, left_out, found = 0, 0, ""
+    judgments, left_out, labelled = 0, 0, ""
     with ExitStack() as files:
         opened = {n: files.enter_context(open_for_writing(part.pools)) for n, part in parts.items()}
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
@@ -193,7 +193,7 @@ def collect_items(
             query_id = line.pool.query_id
             doc_ids = [document.id for document in line.pool.documents[: options.document_limit]]
             judgments += people.count(query_id, doc_ids)
-            found = found or (query_id if query_id in people.judgments else "")
+            labelled = labelled or (query_id if query_id in people.judgments else "")
             pairs = [*people.items(query_id, doc_ids)]
             if query_id in shown:
                 left_out += len(pairs)
@@ -205,8 +205,8 @@ def collect_items(
     if not any(part.items for part in parts.values()):
         ids = (query_id for _, _, query_id in input_count.places)
         why = explain_mismatch(options.human, {*people.judgments}, "the input", ids)
-        if found:
-            why = f"of labelled queries, such as {found!r}, it has no two documents that people "
+        if labelled:
+            why = f"of labelled queries, such as {labelled!r}, it has no two documents that people "
             why += "judged as unequal, or it is a query of the worked examples"
         raise InputError(f"{options.human}: people judged no pair of the input: {why}")
     if not all(part.items for part in parts.values()):
@@ -214,11 +214,14 @@ def collect_items(
             "--halves: all labelled queries of the input are in the same half, which follows from "
             "their texts; it takes one to choose on and one to test on, so label more"
         )
-    rejected, known = rejected + input_count.rejected, sum(map(len, people.judgments.values()))
-    what = f"{known:,} judgments in {options.human}"
+    rejected, people_pairs = (
+        rejected + input_count.rejected,
+        sum(map(len, people.judgments.values())),
+    )
+    what = f"{people_pairs:,} judgments in {options.human}"
     where = f"the first {options.document_limit} documents" if options.document_limit else "input"
     notes = {
-        f"{known - judgments:,} of {what} are not of the {where}.": known > judgments,
+        f"{people_pairs - judgments:,} of {what} are not of the {where}.": people_pairs > judgments,
         f"{counted(left_out, 'pair')} of the query of the worked examples left out.": left_out,
         f"Rejected {counted(rejected, 'invalid input line')}: rejected.parquet.": rejected,
     }

@@ -52,9 +52,9 @@ def build_report(results: Results) -> Report:
     items, queries = (
         sum(p[what] for p in record["parts"].values()) for what in ("items", "queries")
     )
-    found = _compared(results)
+    compared = _compared(results)
     tiles: dict[str, Value] = {"closest to people": record["chosen"]}
-    if best := found.get(record["chosen"]):
+    if best := compared.get(record["chosen"]):
         tiles[options["measure"]] = cell_of(best)
     if tested := record["tested"]:
         ends = (tested["difference"], "+.3f", tested["low"], tested["high"])
@@ -66,7 +66,7 @@ def build_report(results: Results) -> Report:
         f"{counted(queries, 'query', 'queries')}",
         tiles=tiles,
         lead=[*_lead(results, best)],
-        sections=[*_ways(results, found), *_differences(results)],
+        sections=[*_ways(results, compared), *_differences(results)],
         page_sections=lambda: [*_misjudged(results)],
         find_warnings=lambda: _warnings(results, queries),
         notes=record["notes"],
@@ -156,18 +156,18 @@ def _unit(results: Results) -> str:
     return "dollars" if any(values) and not any(map(isnan, values)) else "calls"
 
 
-def _ways(results: Results, found: dict[str, Row]) -> list[Section]:
+def _ways(results: Results, compared: dict[str, Row]) -> list[Section]:
     """Show agreement and cost of each way, and in what it differs."""
     record, unit, rows = results.record, _unit(results), results.rows("figures")
     main, few = record["options"]["measure"], {name for name, *_ in _missing(results)}
-    known = {row["what"] for row in rows if row["value"]}  # tokens and dollars may all be 0
-    order = sorted(known & {*_SHOWN}, key=lambda name: (name != main, [*_SHOWN].index(name)))
-    value = {name: row["value"] for name, row in found.items()}
+    shown = {row["what"] for row in rows if row["value"]}  # tokens and dollars may all be 0
+    order = sorted(shown & {*_SHOWN}, key=lambda name: (name != main, [*_SHOWN].index(name)))
+    value = {name: row["value"] for name, row in compared.items()}
     names = sorted(value, key=lambda name: (name in few, isnan(value[name]), -value[name]))
     costs = {row["of"]: row for row in pick(rows, what=unit) if row["scale"] != TEST}
     points = [
         (way, cell_of(costs[way], _SHOWN[unit].form), cell_of(row))
-        for way, row in found.items()
+        for way, row in compared.items()
         if not isnan(row["value"])
     ]
     baseline, *others = record["ways"]

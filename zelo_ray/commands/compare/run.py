@@ -76,7 +76,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
     if options.dry_run:
         with _plans_for_estimate(options, watch) as plans:
             return estimate_jobs(plans, options)
-    given, options = options, with_absolute_places(options)
+    as_given, options = options, with_absolute_places(options)
     ways, notes = make_ways(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         with claim_output(options, watch, KIND):
@@ -97,7 +97,7 @@ def run(options: CompareOptions, watch: Watch) -> Results:
         with on_one_ray(options):
             _judge(judged, watch)
         with claim_output(options, watch, KIND):
-            return _finish(judged, notes, _next_command(given))
+            return _finish(judged, notes, _next_command(as_given))
 
 
 @contextmanager
@@ -283,10 +283,10 @@ def agreement_figures(
     grades = np.array([pairs.verdicts, verdicts], np.int16)
     weights = None if len(np.unique(pairs.weights)) < 2 else pairs.weights
     ratings = RatingMatrix((HUMAN, way), grades, pairs.queries, 3, weights)
-    for found in agreement_with_people(ratings, _COEFFICIENTS):
-        if what := FIGURES.get((found.scale, found.coefficient)):
-            known = Estimate(found.value, found.low, found.high, found.queries)
-            yield _figure(way, what, part, known, found.items)
+    for row in agreement_with_people(ratings, _COEFFICIENTS):
+        if what := FIGURES.get((row.scale, row.coefficient)):
+            estimate = Estimate(row.value, row.low, row.high, row.queries)
+            yield _figure(way, what, part, estimate, row.items)
 
 
 def cost_figures(
@@ -305,9 +305,9 @@ def cost_figures(
             yield _figure(way, f"{what} per correct pair", part, each, judged)
 
 
-def _figure(of: str, what: str, scale: str, found: Estimate, items: int) -> Figure:
-    ends = (found.value, found.low, found.high, nan)
-    return Figure(of, "", what, scale, *ends, items, found.queries)
+def _figure(of: str, what: str, scale: str, estimate: Estimate, items: int) -> Figure:
+    ends = (estimate.value, estimate.low, estimate.high, nan)
+    return Figure(of, "", what, scale, *ends, items, estimate.queries)
 
 
 def gain_figure(gain: Gain, part: str, tests: int) -> Figure:

@@ -133,9 +133,9 @@ def _given(options: CompareOptions) -> Iterator[Way]:
             is_text = str(changes[name]).strip() == value.strip()
             value = str(counts[name]) if is_text else file_stem(value)
         yield Way(f"{name} {value}", options.protocol, changes, source)
-    for name, given in options.candidates.items():
-        protocol, source = str(given.get("protocol", options.protocol)), f"candidates.{name}"
-        changes = {key: value for key, value in given.items() if key != "protocol"}
+    for name, settings in options.candidates.items():
+        protocol, source = str(settings.get("protocol", options.protocol)), f"candidates.{name}"
+        changes = {key: value for key, value in settings.items() if key != "protocol"}
         yield Way(name, protocol, _read_changes(protocol, changes, source), source)
 
 
@@ -169,9 +169,9 @@ def _read_changes(protocol: str, changes: Mapping[str, Any], source: str) -> dic
 def plan_way(options: CompareOptions, way: Way, pools: Sequence[str], out: str) -> AnnotateOptions:
     """Return the options of a way's run on some files of pools, over the ledger of the command."""
     kind, judges = load_protocol(way.protocol).options, way.judges(options)
-    given = (options.model_fields_set & kind.model_fields.keys()) - {*_READ, *_OF_RUNNING}
-    values = {name: getattr(options, name) for name in given}
-    for name in given & {*BY_JUDGE}:
+    own_options = (options.model_fields_set & kind.model_fields.keys()) - {*_READ, *_OF_RUNNING}
+    values = {name: getattr(options, name) for name in own_options}
+    for name in own_options & {*BY_JUDGE}:
         values[name] = {judge: each for judge, each in values[name].items() if judge in judges}
     for name, value in way.changes.items():
         values[name] = {**values.get(name, {}), **value} if name in BY_JUDGE else value

@@ -160,8 +160,8 @@ def _unjudged_pools(
     for raw, pool in pool_lines(shards):
         if ranks := unjudged.pop(pool.query_id, None):
             line = json.loads(raw)
-            known = ranks.keys() | judged[pool.query_id]
-            old = [document for document in line.get("documents", []) if document["id"] in known]
+            doc_ids = ranks.keys() | judged[pool.query_id]
+            old = [document for document in line.get("documents", []) if document["id"] in doc_ids]
             missing = ranks.keys() - {document["id"] for document in old}
             lacking = sorted(missing - texts.keys())
             if lacking and not texts:

@@ -309,9 +309,11 @@ def _label(pools: Sequence[Pool], qrels: pa.Table, battles: Battles) -> list[_Qu
         relevance[query_id][doc_id], errors[query_id][doc_id] = value, error
     queries = list[_Query]()
     for pool in pools:
-        if known := relevance.get(pool.query_id):
-            judged = {document.id: document for document in pool.documents if document.id in known}
-            said = (known, errors[pool.query_id], battles.get(pool.query_id, {}))
+        if relevances := relevance.get(pool.query_id):
+            judged = {
+                document.id: document for document in pool.documents if document.id in relevances
+            }
+            said = (relevances, errors[pool.query_id], battles.get(pool.query_id, {}))
             queries.append(_Query(pool, judged, *said))
     return queries
 

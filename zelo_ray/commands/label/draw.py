@@ -90,11 +90,11 @@ def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[Lab
     if truth and has_changed(truth["place"], truth["digest"], split_columns(truth["columns"])):
         how = "name another --out to draw what may now help more."
         say(f"{truth['place']} has changed since the sample was drawn: {how}")
-    found = _find(options, about, say)
-    if found:
+    drawable = _find(options, about, say)
+    if drawable:
         threshold = sample_threshold(old["priority"].to_numpy(), drawn) if drawn else np.inf
-        _merge(about, found.about)
-        table = _rank(found, old, about)
+        _merge(about, drawable.about)
+        table = _rank(drawable, old, about)
         drawn = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
     if options.pools:
         shown = Shown(tuple(about["show_query"]))
@@ -111,7 +111,7 @@ def draw_sample(options: LabelOptions, say: Say) -> tuple[SampleRecord, list[Lab
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"Nothing added: {size - answered:,} of the sample are not judged yet.")
-    table = _add_texts(table, size, about, read_all=bool(found or options.pools))
+    table = _add_texts(table, size, about, read_all=bool(drawable or options.pools))
     about["documents"] = len(table)
     _store(options.out, (before, old), about, table)
     return about, _tasks(table.slice(0, size), about)
@@ -157,8 +157,8 @@ def _settings(before: SampleRecord, options: LabelOptions) -> SampleRecord:
         raise OptionError(f"contest: {options.out} holds pairs; name another --out")
     new = {**_NEW, "unit": unit.name, "rubric": PAIR_RUBRIC if unit is PAIR else RUBRIC}
     free = {name: getattr(options, name) for name in ("overlap", "rubric", "instructions")}
-    given = {name: value for name, value in {**free, **fixed}.items() if value is not None}
-    return {**new, **before, **given}
+    settings = {name: value for name, value in {**free, **fixed}.items() if value is not None}
+    return {**new, **before, **settings}
 
 
 def _find(options: LabelOptions, about: SampleRecord, say: Say) -> Drawable | None:
@@ -170,16 +170,16 @@ def _find(options: LabelOptions, about: SampleRecord, say: Say) -> Drawable | No
     return None
 
 
-def _merge(about: SampleRecord, found: Mapping[str, Any]) -> None:
+def _merge(about: SampleRecord, new: Mapping[str, Any]) -> None:
     """Update the record: lists grow, and what the judges were told fills in what is not given."""
-    for name, value in found.items():
+    for name, value in new.items():
         if name in ("rankers", "pools"):
             about[name] = [*dict.fromkeys([*about[name], *value])]
         elif name not in ("instructions", "show_query") or not about[name]:
             about[name] = value
 
 
-def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
+def _rank(drawable: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
     """Rank what was found together with what is stored.
 
     Sizes never fall, so all of the old sample is still above its threshold.
@@ -187,7 +187,7 @@ def _rank(found: Drawable, old: pa.Table, about: SampleRecord) -> pa.Table:
     unit = unit_of_sample(about)
     stored = dict(zip(ids_in_table(old, unit), old.to_pylist(), strict=True))
     sizes = {ids: row["size"] for ids, row in stored.items()}
-    for ids, size in found.sizes.items():
+    for ids, size in drawable.sizes.items():
         if size > 0:
             sizes[ids] = max(size, sizes.get(ids, 0.0))
     if not sizes:

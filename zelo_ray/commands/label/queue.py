@@ -131,8 +131,8 @@ class LabelQueue:
         now = self._clock.now()
         others = [open_ for who, open_ in self._open.items() if who != person]
         for task in self.unanswered(person):
-            taken = sum(ids == task.ids and until > now for ids, until in others)
-            if len(self.answers.by(task.ids)) + taken < task.copies:
+            at_work = sum(ids == task.ids and until > now for ids, until in others)
+            if len(self.answers.by(task.ids)) + at_work < task.copies:
                 return self._show(person, task)
         return self._show(person, None)
 

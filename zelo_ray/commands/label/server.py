@@ -120,8 +120,8 @@ def _check(request: web.Request, token: str) -> None:
     if request.headers.get("Origin") not in (None, *(f"http://{host}" for host in hosts)):
         raise web.HTTPForbidden(text="request from another page")
     is_page = request.method == "GET"
-    given = request.query.get("key", "") if is_page else request.headers.get("X-Token", "")
-    if not secrets.compare_digest(given.encode(errors="replace"), token.encode()):
+    offered = request.query.get("key", "") if is_page else request.headers.get("X-Token", "")
+    if not secrets.compare_digest(offered.encode(errors="replace"), token.encode()):
         why = "open the full address that zelo-ray label printed, including its key"
         raise web.HTTPForbidden(text=why)
     if (size := request.content_length or 0) > _LONGEST:  # else its end would be waited for

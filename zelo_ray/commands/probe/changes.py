@@ -235,10 +235,10 @@ def _change(options: ProbeOptions, probe: str, pool: Pool, document: Document) -
     return changed if len(shown) > 1 else cut
 
 
-def _unused(taken: set[str], *parts: str) -> str:
+def _unused(used: set[str], *parts: str) -> str:
     """Return a name that is not taken, and take it."""
     name = _BETWEEN.join(parts)
-    while name in taken:
+    while name in used:
         name += _BETWEEN
-    taken.add(name)
+    used.add(name)
     return name

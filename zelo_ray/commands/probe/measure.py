@@ -49,10 +49,10 @@ def measure_shifts(judgments: Iterable[ShiftedJudgment]) -> list[Figure]:
         return row.judge, row.probe
 
     groups = [[*rows] for _, rows in groupby(sorted(judgments, key=place), key=place)]
-    found = [_measure(rows, len(groups)) for rows in groups]
-    corrected = holm(np.array([shift.p for shift, *_ in found])).tolist()
-    shifts = [replace(each[0], p=p) for each, p in zip(found, corrected, strict=True)]
-    return [row for shift, each in zip(shifts, found, strict=True) for row in (shift, *each[1:])]
+    measured = [_measure(rows, len(groups)) for rows in groups]
+    corrected = holm(np.array([shift.p for shift, *_ in measured])).tolist()
+    shifts = [replace(each[0], p=p) for each, p in zip(measured, corrected, strict=True)]
+    return [row for shift, each in zip(shifts, measured, strict=True) for row in (shift, *each[1:])]
 
 
 def _measure(rows: Sequence[ShiftedJudgment], tests: int) -> list[Figure]:

@@ -62,7 +62,7 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
     if options.dry_run:
         with _plan_for_estimate(options, watch) as plan:
             return estimate_jobs({"probe": plan}, options)
-    given, options = options, with_absolute_places(options)
+    as_given, options = options, with_absolute_places(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
         panel = _panel_to_probe(options)
         probes, notes = choose_probes(options)
@@ -77,9 +77,12 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
         with claim_output(options, watch, KIND):
             notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
             results = _finish(options, plan, sample, summary, notes)
-    if results.record["failing"] and not given.instructions:
-        changes = {"instructions": _ONLY_WHAT_IT_SAYS, "out": sibling_path(given.out, "instructed")}
-        results.next_command = repeat_with(given, **changes)
+    if results.record["failing"] and not as_given.instructions:
+        changes = {
+            "instructions": _ONLY_WHAT_IT_SAYS,
+            "out": sibling_path(as_given.out, "instructed"),
+        }
+        results.next_command = repeat_with(as_given, **changes)
     return results
 
 
@@ -144,8 +147,8 @@ def choose_probes(options: ProbeOptions) -> tuple[list[str], list[str]]:
     probes, notes = list[str](), list[str]()
     for name in dict.fromkeys(options.probes or PROBES):
         if name not in PROBES:
-            known = f"{did_you_mean(name, PROBES)}; there are {', '.join(PROBES)}"
-            raise OptionError(f"--probes: no such probe {name!r}{known}")
+            names = f"{did_you_mean(name, PROBES)}; there are {', '.join(PROBES)}"
+            raise OptionError(f"--probes: no such probe {name!r}{names}")
         if PROBES[name].change or options.protocol == "zelo":
             probes.append(name)
             continue

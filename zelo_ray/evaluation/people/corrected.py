@@ -90,11 +90,11 @@ def predict_gains(frame: Frame, gain: Floats, *, whole_queries: bool = False) ->
     edges = np.linspace(0, len(frame.query_ids), FOLDS + 1).round().astype(np.int64)
     for low, high in pairwise(edges):
         fold = (frame.query >= low) & (frame.query < high)
-        known, other = labelled & graded & ~fold, labelled & ~graded & ~fold
-        if known.any():
-            grades, place = np.unique(frame.panel[known], return_inverse=True)
+        training, other = labelled & graded & ~fold, labelled & ~graded & ~fold
+        if training.any():
+            grades, place = np.unique(frame.panel[training], return_inverse=True)
             count = np.bincount(place)
-            means = np.bincount(place, gain[known]) / count
+            means = np.bincount(place, gain[training]) / count
             steps = scipy.optimize.isotonic_regression(means, weights=count).x
             predictions[fold & graded] = np.interp(frame.panel[fold & graded], grades, steps)
         if other.any():

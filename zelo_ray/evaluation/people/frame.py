@@ -128,8 +128,8 @@ def ideals_by_people(
         return None
     place = {query_id: n for n, query_id in enumerate(truth.query_ids)}
     query = np.array([place.get(query_id, -1) for query_id, _ in ids], np.int64)
-    known = query >= 0
-    return _ideals(query[known], gains[known], frame.linear, len(place))
+    in_frame = query >= 0
+    return _ideals(query[in_frame], gains[in_frame], frame.linear, len(place))
 
 
 def _ideals(query: Ints, gains: Floats, linear: Linear, queries: int) -> Floats:
