@@ -19,13 +19,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from zelo_ray.evaluation.changes import LEVEL
 
 from tests.builders import reply_to
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.changes import draw_sample
 from zelo_ray.commands.probe.measure import measure_shifts, read_judgments
 from zelo_ray.commands.probe.run import choose_probes, make_plan
+from zelo_ray.evaluation.significance import ALPHA
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.tables import table_of, write_tables
 from zelo_ray.options import AnnotateOptions
@@ -105,10 +105,10 @@ def measure(documents: int, queries: int, bias: float, draws: int) -> str:
             shifts.append(row.value)
             of_injection = (each for each in figures if each.against == "injection")
             detectable.append(next(r.value for r in of_injection if r.what == "detectable"))
-            found.append(row.p < LEVEL)
+            found.append(row.p < ALPHA)
             held.append(row.low <= bias <= row.high)
-            moved = any(other.p < LEVEL for other in rows.values())
-            alarms.append(moved or (not bias and row.p < LEVEL))
+            moved = any(other.p < ALPHA for other in rows.values())
+            alarms.append(moved or (not bias and row.p < ALPHA))
     return (
         f"| {documents} | {queries} | {bias:g} | {np.mean(shifts):+.3f} | "
         f"{np.nanmean(detectable):.2f} | {np.mean(found):.2f} | {np.mean(held):.3f} | "

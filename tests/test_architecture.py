@@ -1,6 +1,7 @@
-"""The page on how it is built names files that are there."""
+"""The page on how it is built names files that are there, and benchmarks use what is there."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,10 @@ def test_a_name_that_is_wrong_would_be_found():
         "engine/online.py",
         "zelo_ray/ray/",
     }
+
+
+def test_every_benchmark_can_be_imported():
+    names = [file.stem for file in (ROOT / "benchmarks").glob("[a-z]*.py")]
+    assert len(names) > 20
+    for name in names:
+        import_module(f"benchmarks.{name}")
