@@ -90,20 +90,10 @@ def figures_section(
 ) -> list[Section]:
     """Show figures as a chart, whose figure and scale the reader selects, and as a table.
 
-    Args:
-        name: the section's anchor.
-        title: its heading.
-        rows: of ``file``, in the order to show; those of other names are left out. No section is
-            made without any.
-        shown: by the name of a figure, in the order of the table's columns.
-        caption: what the figures mean, and how to read them.
-        who: the heading of the column of whom figures are.
-        against: the same of whom they are measured against.
-        scale: the same of scales.
-        items: the same of what each figure rests on.
-        matrix: whether the chart has a cell for every two, or a line for each.
-        file: with all rows.
-        more: further parts.
+    ``rows`` are of ``file``, in the order to show; those of other names are left out, and no
+    section is made without any. ``shown`` is by the name of a figure, in the order of columns;
+    ``who``, ``against``, ``scale`` and ``items`` are headings; ``matrix``: the chart has a cell for
+    every two, and not a line for each.
     """
     figures = [row for row in rows if row["what"] in shown and not isnan(row["value"])]
     if not figures:

@@ -83,13 +83,7 @@ class ProgressMeter:
     def measure(
         self, tallies: Mapping[str, Tally], planned: Mapping[str, int], now: float
     ) -> Event:
-        """Return the progress of all judges.
-
-        Args:
-            tallies: figures by judge.
-            planned: number of requests by judge, at least one judge.
-            now: seconds on a clock that only moves forwards.
-        """
+        """Return the progress of all judges; ``planned`` is by judge, ``now`` in seconds."""
         judges = dict[str, Event]()
         spans = list[float]()
         for name, number in planned.items():

@@ -287,16 +287,8 @@ def finish(
 ) -> Results:
     """Write the tables of a command and then its record, if it has an ``out``; return its results.
 
-    Args:
-        command: its name.
-        options: as given.
-        tables: by name.
-        build: makes the report from the results.
-        sources: places that were read, where nothing may be written.
-        complete: whether all that was asked for is there.
-        is_worse: whether a candidate is worse than the baseline, or a judge changed.
-        next_command: what usually comes next.
-        record: what the report needs beside tables.
+    ``sources`` are places that were read, where nothing may be written; ``record`` is what the
+    report needs beside tables.
     """
     out: str = getattr(options, "out", None) or ""
     refuse_taken(command, out, sources)
