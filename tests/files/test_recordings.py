@@ -126,12 +126,14 @@ def test_a_key_holds_the_content_and_no_place(recording, tmp_path):
 
 
 BAD = {
-    "too much": ({"worth": 3.5}, "worth is 3.5; write a number from 0 to 3"),
-    "a text": ({"worth": "2"}, "worth is '2'; write a number"),
-    "nothing": ({"worth": None}, "has neither worth nor grade"),
-    "a grade": ({"grade": 4}, "grade is 4; write a number from 0 to 3"),
-    "no text": ({"doc_id": 7.5}, "the doc_id cannot be 7.5"),
-    "no query": ({"query_id": None}, "has no query_id"),
+    "too much": ({"worth": 3.5}, "worth: must be less than or equal to 3"),
+    "a text": ({"worth": "2"}, "worth: must be a valid number"),
+    "nothing": ({"worth": None}, "an opinion on a document has doc_id, and worth or grade"),
+    "a grade": ({"grade": 4}, "grade: must be less than or equal to 3"),
+    "half a grade": ({"grade": 1.5}, "the grade 1.5 is not a whole number"),
+    "no text": ({"doc_id": 7.5}, "doc_id: cannot be 7.5"),
+    "no query": ({"query_id": None}, "query_id: must be"),
+    "one of two": ({"doc_id_a": "d"}, "an opinion on two documents has doc_id_b and preference"),
     "twice": (OPINIONS[0], "a second opinion on d0 of query q1"),
 }
 

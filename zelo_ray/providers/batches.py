@@ -42,7 +42,6 @@ class Batches:
         self._caller = Caller(
             *(dialect.name, settings, dialect.key_variables, self._client.find_fault),
             prompts=None,
-            proxies=dialect.proxies,
         )
         self._asking = replace(self._caller, is_existing_batch=True)
         self.KEEPS_MARKS = dialect.batch.keeps_marks

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zelo_ray.providers.addresses import find_url_error, url_for
 from zelo_ray.providers.faults import Fault, read_fault
-from zelo_ray.providers.no_response import CONNECT_SECONDS, PROXIES
+from zelo_ray.providers.no_response import CONNECT_SECONDS
 from zelo_ray.providers.outcome import Caller, attempt_call
 from zelo_ray.providers.provider import Batch, Fatal, Outcome, Settings
 from zelo_ray.records import Answer, Request, Usage
@@ -91,7 +91,7 @@ class Dialect:
     ``open`` opens the SDK's client, with a timeout in seconds without any byte. ``read_answer``
     reads the answer to a request, or a fault, in a response's JSON, and ``read_usage`` the tokens;
     both raise one of `MALFORMED` on what they cannot read. ``rates`` reads the account's limits a
-    minute in headers; ``proxies`` are environment variables that the HTTP library heeds.
+    minute in headers.
     """
 
     name: str
@@ -103,7 +103,6 @@ class Dialect:
     read_answer: Callable[[Any, Request | None], Answer | Fault]
     read_usage: Callable[[Any], Usage]
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None
-    proxies: tuple[str, ...] = PROXIES
     batch: BatchDialect | None = None
 
     def resolve(self, settings: Settings) -> Settings:
@@ -128,7 +127,6 @@ class DialectConnection:
         caller = Caller(
             *(request.judge.name, self._settings, dialect.key_variables, self._client.find_fault),
             prompts=(request.system, request.user),
-            proxies=dialect.proxies,
         )
         return await attempt_call(
             self._client.ask(request.judge.model, dialect.body(request, self._settings)),
@@ -147,8 +145,7 @@ class DialectConnection:
 class StainlessClient:
     """The client of OpenAI's or of Anthropic's SDK, which one generator makes.
 
-    ``error`` is the SDK's about a response's status; ``add_codes`` adds the codes that only this
-    provider's errors have.
+    ``error`` is the SDK's about a response's status.
     """
 
     def __init__(
@@ -156,12 +153,11 @@ class StainlessClient:
         sdk: "openai.AsyncOpenAI | anthropic.AsyncAnthropic",
         error: type["openai.APIStatusError | anthropic.APIStatusError"],
         path: str,
-        add_codes: Callable[[Fault], Fault] = lambda fault: fault,
     ) -> None:
         import httpx2  # noqa: PLC0415 - paid where it is used
 
         self.sdk, self.response = sdk, httpx2.Response
-        self._error, self._path, self._add_codes = error, path, add_codes
+        self._error, self._path = error, path
 
     async def ask(self, model: str, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
         """Post a request, whose body names the model."""
@@ -182,7 +178,7 @@ class StainlessClient:
         """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
         if not isinstance(error, self._error):
             return None
-        return self._add_codes(read_fault(error.body, error.status_code, error.response.headers))
+        return read_fault(error.body, error.status_code, error.response.headers)
 
     async def aclose(self) -> None:
         """Close the sockets."""
