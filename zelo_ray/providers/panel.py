@@ -50,10 +50,6 @@ class _OptionValues(BaseModel):
     extra_body: dict[str, JsonValue] = {}
 
 
-_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex")
-"""Providers with such options; the others check their own."""
-
-
 def build_panel(
     names: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
@@ -131,7 +127,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         if not isinstance(options[name], Mapping):
             raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
     try:
-        if judge.provider in _CHECKED:
+        if judge.provider in PROVIDERS and provider.key_variables:
             _OptionValues.model_validate(options)
     except ValidationError as error:
         raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None
@@ -146,20 +142,15 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
 def _refuse_wrong_url(judge: Judge, provider: Provider) -> None:
     url, name = urlsplit(judge.base_url or "http://none"), f"{judge.provider}:{judge.model}"
     no_scheme = provider.key_variables and not judge.base_url and lacks_scheme(judge.model)
+    wrong = find_url_error(judge.base_url or "")
     if url.username or url.password:
-        raise PanelError(f"{name}: no key in a URL; use api_key_env")
-    if url.scheme not in ("http", "https") or not url.hostname or no_scheme:
-        raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if not judge.base_url:
-        return
-    if provider.url_variable and not provider.key_variables:
-        raise PanelError(f"{name}: takes no URL; its address is in {provider.url_variable}")
-    if judge.provider in PROVIDERS and not provider.key_variables:
-        raise PanelError(
-            f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
-            "protocol is openai:MODEL@URL"
-        )
-    if wrong := find_url_error(judge.base_url):
+        wrong = "no key in a URL; use api_key_env"
+    elif url.scheme not in ("http", "https") or not url.hostname or no_scheme:
+        wrong = "write provider:model@http://host:port/path"
+    elif judge.base_url and judge.provider in PROVIDERS and not provider.key_variables:
+        place = f"its address is in {provider.url_variable}" if provider.url_variable else ""
+        wrong = f"takes no URL; {place or 'a server is openai:MODEL@URL'}"
+    if wrong:
         raise PanelError(f"{name}: {wrong}")
 
 
