@@ -7,10 +7,7 @@ from tests.fakes.parts import Asked, Invalid, Said
 from tests.fakes.rates import Rates
 
 BASE = "/gemini"
-ROUTES = {
-    "/{version}/models/{model}:generateContent": "answer",
-    "/{version}/models/{model}:countTokens": "count",
-}
+ROUTES = {"/{version}/models/{model}:generateContent": "answer"}
 REQUEST_ID = "x-request-id"
 CONTENT = "candidates"
 ERRORS: dict[str, tuple[int, str]] = {  # status of HTTP and of gRPC
@@ -99,11 +96,6 @@ def pick(fields: dict[str, Any], name: str) -> Any:
 
 def _text(content: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in content["parts"])
-
-
-def count(input_tokens: int) -> dict[str, Any]:
-    """The answer of ``countTokens``."""
-    return {"totalTokens": input_tokens}
 
 
 def answer(asked: Asked, said: Said) -> dict[str, Any]:

@@ -107,20 +107,12 @@ def test_whole_floats_and_large_integers_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "way"),
-    [
-        ("Caf\u00e9-1", "Cafe\u0301-1", "Unicode's forms"),
-        ("007", "7", "leading zeros"),
-        ("Q1", "q1", "capitals"),
-        ("Q 7.0", "q7", "capitals, blanks"),
-        ("q-0123456789ab", "y", "hash of a query's text"),
-        ("x", "y", ""),
-    ],
+    ("one", "other"), [("Caf\u00e9-1", "Cafe\u0301-1"), ("007", "7"), ("Q 7.0", "q7"), ("x", "y")]
 )
-def test_ids_that_nearly_match_are_shown(one, other, way):
-    says = explain_mismatch("a", [one, "zz"], "b", [other, "yy"])
-    assert says.startswith(f"a has {one!r}")
-    assert way in says
+def test_ids_that_nearly_match_are_shown(one, other):
+    assert explain_mismatch("a", [one, "zz"], "b", [other, "yy"]) == (
+        f"a has {one!a}, b has {other!a}"
+    )
 
 
 def test_a_contest_without_a_common_query_shows_ids(tmp_path, capsys):

@@ -49,7 +49,6 @@ SAME = {
     "pools.json": POOLS,
     "pools.bin": POOLS,
     "lines.json": f"\ufeff[\r\n{POOLS_BY_LINE}]",
-    "array.jsonl.zst": f"[\n{POOLS_BY_LINE}\n]\n",
 }
 
 
@@ -229,25 +228,6 @@ def test_a_collection_has_candidates_or_is_given_them(tmp_path):
 # Further fields of queries and documents
 
 
-TOPICS = """<?xml version="1.0"?>
-<xml><top>
-
-<num> Number: q0
-<title> query 0
-
-<desc> Description:
-What does
-q0 ask?
-
-<narr> Narrative:
-Not <5 kitchens &amp; <b>never</b> AT&T.
-
-</top>
-<top><num>q1</num><title>query 1</title><desc>What does q1 ask?</desc></top>
-</xml>
-"""
-
-
 def test_queries_give_all_their_fields(folder):
     asks = [
         {**query, "description": f"What does {query['_id']} ask?", "year": 1999, "narrative": ""}
@@ -262,14 +242,6 @@ def test_queries_give_all_their_fields(folder):
     found, _ = read_run(folder, queries="m.jsonl")
     assert fields_of(found)["q1"] == {"narrative": "n", "tags": "a\nb"}
     assert found[1]["query"]["query"] == "query 1"
-    write_file(folder / "topics.txt", TOPICS)
-    found, _ = read_run(folder, queries="topics.txt")
-    narrative = "Not <5 kitchens & <b>never</b> AT&T."
-    assert fields_of(found) == {
-        "q0": {"description": "What does q0 ask?", "narrative": narrative},
-        "q1": {"description": "What does q1 ask?"},
-    }
-    assert [pool["query"]["query"] for pool in found] == ["query 0", "query 1"]
 
 
 def test_rows_give_the_fields_that_are_shown(tmp_path):

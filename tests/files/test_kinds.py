@@ -155,7 +155,6 @@ def odd_parquet():
 HEAD = "query_id,doc_id,grade\n"
 ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
-TOPIC = "<top>\n<num> 7\n<title> a\n"
 SCORE = '{{"query": {{"id": "q3"}}, "documents": [{{"id": {}, "score": {}}}]}}\n'
 HTML = "<!DOCTYPE html><html><body><table><tr><td>q1</td></tr></table></body></html>"
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\n"
@@ -216,14 +215,8 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "NaN in cells": ("nan.json", NUMBERS, '{"q1":{"d1":NaN,"d2":1}}', "is not valid JSON"),
     "torn lines": ("torn.jsonl", "judgments", as_lines(FEW)[:-9], ":2: is not valid JSON"),
     "torn votes": ("torn.jsonl", "votes", KINDS["winners.jsonl"][0][:-9], ":2: "),
-    "by column": ("columns.json", "judgments", json.dumps(BY_COLUMN), "column by column"),
-    "pandas' split": (
-        "split.json",
-        "judgments",
-        json.dumps({"columns": ["a"], "index": [0], "data": [[1]]}),
-        "column by column",
-    ),
-    "lists of lists": ("values.json", "judgments", "[[1, 2], [3, 4]]", "list of lists"),
+    "by column": ("columns.json", "judgments", json.dumps(BY_COLUMN), "query_id cannot be"),
+    "lists of lists": ("values.json", "judgments", "[[1, 2], [3, 4]]", "holds no judgments"),
     "unknown columns": ("who.csv", "judgments", "who,what\nq,d\n", "who, what.*--columns"),
     "qrels, NaN": ("nan.txt", "judgments", "q1 0 a 3\nq1 0 b nan\n", ":2: .*'nan'"),
     "qrels, twice": ("twice.txt", "judgments", "q1 0 a 3\nq1 0 a 2\n", ":2: .*twice"),
@@ -254,10 +247,7 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     ),
     "a run of 4 columns": ("four.run", "pools", "q1 d1 1 12.5\nq1 d2 2 11.5\n", "4 columns"),
     "a run without texts": ("bare.run", "pools", RUN, "--corpus and --queries"),
-    "a topic in two": ("t", "queries", f"{TOPIC}{TOPIC}</top>\n", "t:1: .* no </top>"),
-    "a torn topic": ("t", "queries", f"{TOPIC}</top>\n{TOPIC}", "t:5: .* no </top>"),
-    "a topic of no number": ("t", "queries", TOPIC.replace("num", "nun") + "</top>", "no <num>"),
-    "a topic of Latin 1": ("t", "queries", b"<top>caf\xe9", "is not UTF-8"),
+    "a topic of Latin 1": ("t", "queries", b"<top>caf\xe9", "TREC topics"),
     "a person's word": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,good,\n", ":3: .*'good'"),
     "a chance of 0": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,0\n", ":3: the probability 0"),
     "some chances": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,.5\n", ":2: has no probability"),
@@ -281,10 +271,15 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a winner's number": ("a.jsonl", "agree", [WON, WON | {"winner": 1.5}], ":2: .*1.5"),
     "itself": ("a.jsonl", "agree", [WON, WON | {"model_b": "x"}], ":2: .*with itself"),
     "no grade": ("a.jsonl", "agree", [ONE, {"query_id": "q", "doc_id": "e"}], ":2: has no"),
-    "a vote at last": ("a.jsonl", "agree", [ONE, VOTE], ":1: has no preference; write null"),
-    "a line of a grade": ("a.jsonl", "agree", [VOTE, ONE], ":2: has no preference; write null"),
-    "a judge at last": ("a.jsonl", "agree", [BARE, ONE | {"doc_id": "e"}], ":1: has no judge"),
-    "no winner": ("a.jsonl", "agree", [WON, {"question_id": 2, "judge": "j"}], ":2: has no winner"),
+    "a vote at last": ("a.jsonl", "agree", [ONE, VOTE], ":1: has no 'preference'"),
+    "a line of a grade": ("a.jsonl", "agree", [VOTE, ONE], ":2: has no 'preference'"),
+    "a judge at last": ("a.jsonl", "agree", [BARE, ONE | {"doc_id": "e"}], ":1: has no 'judge'"),
+    "no winner": (
+        "a.jsonl",
+        "agree",
+        [WON, {"question_id": 2, "judge": "j"}],
+        ":2: has no 'winner'",
+    ),
     "a pool's word": ("a.jsonl", NUMBERS, as_lines(SCORED) + SCORE.format('"d"', '"high"'), ":3: "),
     "a pool's query": ("a.jsonl", NUMBERS, as_lines(SCORED) + '{"query": {}}\n', ":3: "),
     "a torn pool": ("a.jsonl", NUMBERS, as_lines(SCORED) + '{"query": ', ":3: is not valid JSON"),

@@ -147,6 +147,6 @@ def test_a_late_column_is_refused_where_needed(tmp_path):
     rows = [ROWS[0] | {"doc_id": f"d{n}", "score": n} for n in range(150)]
     late = ROWS[1] | {"score": 1, "doc_id": "z", "probability": 0.5}
     place = write_file(tmp_path / "late.jsonl", [*rows, late])
-    with refused(r"late.jsonl:151: has 'probability', which the first"):
+    with refused(r"late.jsonl:151: has 'probability', unlike"):
         read_qrels(place)
     assert len(read_run(place)) == 151

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ _OF_TRUTH = ("judge", "probability", "std_error", "truth_error")
 _KNOWN_LABELS = (
     "known are the --out of annotate, tables of query_id, doc_id and grade (relevance, rating, "
     "label), qrels of TREC and BEIR, JSON by query and document, and pools with scores (docs/"
-    "inputs.md)"
+    "inputs.md); make a column for each rater a row for each grade (docs/recipes.md)"
 )
 _KNOWN_RUNS = (
     "known are TREC runs, tables of query_id, doc_id and score or rank, JSON by query and "
@@ -80,7 +80,7 @@ def read_numbers(source: Source, wanted: Wanted, what: str = "judgments") -> Row
     rows = _find_numbers(source, wanted)
     if rows is None:
         known = _KNOWN_RUNS if wanted == "scores" else _KNOWN_LABELS
-        source.refuse(what, "" if wanted == "scores" else _hint_at_raters(source), known)
+        source.refuse(what, known)
     if not len(rows):
         row = "line of a run" if wanted == "scores" else "judged document"
         raise InputError(f"{source.place}: holds no {row}")
@@ -136,9 +136,9 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
         return None
     [role] = value
     ranks = source.roles("rank") if is_run and role == "score" else {}
-    alike = () if is_run else (*_OF_TRUTH, "grade")
+    strict = () if is_run else (role, *_OF_TRUTH)
     try:
-        rows = source.table({**roles, **value, **ranks}, () if is_run else (role,), alike)
+        rows = source.table({**roles, **value, **ranks}, strict)
     except InputError:
         if not ranks:
             raise
@@ -213,21 +213,6 @@ def read_qrels(place: str, columns: Mapping[str, str] | None = None) -> pa.Table
     if (np.isinf(errors) | (errors < 0)).any():
         raise InputError(f"{source.place}: a std_error is below 0, or infinite")
     return table.rename_columns({"value": "relevance"}).select(_QREL.names).cast(_QREL)
-
-
-def _hint_at_raters(source: Source) -> str:
-    """Return what to do with a table that may have a column for each rater; "" if it has not."""
-    first = source.first if source.kind == "table" else {}
-    raters = [n for n in first if not role_of(n) and _is_small_number(first[n])]
-    how = "are raters, make each grade a row of its own, as in docs/recipes.md"
-    return f"if {raters[0]} and {raters[1]} {how}" if raters[1:] else ""
-
-
-def _is_small_number(value: Any) -> bool:
-    try:
-        return to_number(value) is not None
-    except ValueError:
-        return False
 
 
 def refuse_repeated(rows: Rows, verb: str, *by: str) -> None:

@@ -28,7 +28,7 @@ from zelo_ray.records import Document
 PlacedRow = tuple[str, Row]
 """A typed row, and its place for messages."""
 _DESCRIBED = ("description", "narrative")
-"""Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
+"""Rows of one query keep these fields even if --show-query does not name them."""
 _POOLED = ("query_id", "query", "doc_id", "content", "title", "metadata", "score", "session_id")
 _ABOUT, _SHOW = "query.", "document."
 _NO_IDS = "{} have no ids: each gets a hash of its text as id"
@@ -365,28 +365,23 @@ class ShownFields:
 
     def __init__(self, show: Shown) -> None:
         self.show = show
-        self._names: dict[str, dict[str, None]] = {"query": {}, "document": {}}
+        self._seen: dict[str, set[str]] = {}  # "query" and "metadata", once there is one
 
     def add(self, about: Row, documents: Iterable[Document] = ()) -> None:
         """Note the fields of a query, and of its documents."""
         if self.show.query:
-            self._names["query"] |= _names_with_text(about)
+            names = (name for name, value in about.items() if text_for_judges(value))
+            self._seen.setdefault("query", set()).update(names)
         for document in documents if self.show.document else ():
-            fields = {name: str(value) for name, value in document.metadata.items()}
-            self._names["document"] |= _names_with_text(fields)
+            names = (name for name, value in document.metadata.items() if str(value).strip())
+            self._seen.setdefault("metadata", set()).update(names)
 
     def check(self, source: str) -> None:
         """Refuse a field that no query, or no document, has."""
-        for what, flag in {"query": "query", "document": "metadata"}.items():
-            names = self._names[what]
-            lacking = [n for n in getattr(self.show, what) if names and n not in names]
-            if lacking:
-                fields = [name for name in names if name not in {"", *LINE_FIELDS}]
-                has = f"fields are {', '.join(fields)}" if fields else "they have none"
-                near = did_you_mean(lacking[0], fields)
-                lacks = f"no {what} has the field {lacking[0]!r} of --show-{flag}"
-                raise OptionError(f"{source}: {lacks}; {has}{near}")
-
-
-def _names_with_text(fields: Row) -> dict[str, None]:
-    return {"": None} | {name: None for name, value in fields.items() if text_for_judges(value)}
+        for what, seen in self._seen.items():
+            wanted = self.show.query if what == "query" else self.show.document
+            for name in (name for name in wanted if name not in seen):
+                fields = sorted(seen - LINE_FIELDS)
+                has = f"fields are {', '.join(fields) or 'none'}{did_you_mean(name, fields)}"
+                lacks = f"no {what} has the field {name!r} of --show-{what}"
+                raise OptionError(f"{source}: {lacks}; {has}")

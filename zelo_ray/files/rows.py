@@ -9,11 +9,11 @@ import io
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.files import storage
-from zelo_ray.files.pools import LineLimits
 from zelo_ray.files.schema import (
     ARROW,
     ERRORS,
@@ -40,7 +39,7 @@ from zelo_ray.files.schema import (
 )
 from zelo_ray.files.storage import is_jsonl, list_directory, read_blocks
 from zelo_ray.files.tables import open_parquet
-from zelo_ray.files.wording import counted, unguard_formula
+from zelo_ray.files.wording import counted
 
 Kind = Literal[
     "pools",  # JSON lines as `annotate` reads them, or what should be such lines
@@ -50,7 +49,6 @@ Kind = Literal[
     "table",  # rows with one document, or one comparison, each; roles tell what
     "trec run",
     "trec qrels",
-    "topics",
     "text",  # lines without columns
     "results",  # a directory of `annotate`
     "labels",  # a directory of `label`
@@ -83,15 +81,8 @@ _UNREAD = {
     b"SQLite format": "is a database: export the table as CSV or Parquet",
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
-_PLAIN = {
-    "trec run": "a TREC run",
-    "trec qrels": "a file of TREC's qrels",
-    "topics": "TREC topics",
-}
-_AS_RECORDS = "(pandas: to_json(orient='records', lines=True))"
+_PLAIN = {"trec run": "a TREC run", "trec qrels": "a file of TREC's qrels"}
 _HF_FILES = frozenset({"dataset_info.json", "state.json", "dataset_dict.json"})
-_RATINGS = ("doc_id", "score", "std_error", "comparisons", "rank", "wins")
-"""Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
 _LOOKED_AT = 100  # rows, or lines
 csv.field_size_limit(2**31 - 1)  # of the process
 _TOPICS = re.compile(rb"\s*(?:<[^>]*>\s*)*?<top>", re.DOTALL | re.IGNORECASE)
@@ -282,13 +273,11 @@ class Source:
         line = next((line for _, line in self.lines()), b"")[:80].decode("utf-8", "replace")
         return f"a text that begins with {line.strip()!r}" if line else "an empty file"
 
-    def table(
-        self, roles: Mapping[str, str], required: Sequence[str] = (), alike: Sequence[str] = ()
-    ) -> Rows:
+    def table(self, roles: Mapping[str, str], strict: Collection[str] = ()) -> Rows:
         """Read the columns of some roles with their types.
 
-        Ids, texts, objects (as JSON) and fields are texts, numbers float64. In JSON a row must have
-        the ``required`` columns, if only as null; a role of ``alike`` all rows have, or none.
+        Ids, texts, objects (as JSON) and fields are texts, numbers float64. A role that is
+        ``strict`` all objects of JSON have, if only as null, or none; a flag may be missing.
         """
         if self._parquet and {*map(type_of, roles)} <= _FITTING.keys():
             with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -302,14 +291,10 @@ class Source:
             (name, values[role].append, converter(role, self.separator))
             for role, name in roles.items()
         ]
-        known, wanted = {*self.names}, {roles[role] for role in required if role in roles}
+        known = {*self.names}
+        needed = (role for role in roles if role in strict and type_of(role) != "flag")
+        required = {roles[role] for role in needed}
         for number, row in self.rows():
-            if not (self.separator or row.keys() <= known):
-                for name in (n for n in row.keys() - known if row[n] is not None):
-                    if role_of(name) in alike and role_of(name) not in roles:
-                        late = f"has {name!r}, which the first {_LOOKED_AT} rows lack"
-                        how = "give it to all of them, if as null"
-                        raise InputError(f"{self.where(number)}: {late}: {how}")
             for name, add, convert in cells:
                 value = row.get(name)
                 if value is not None:
@@ -318,10 +303,13 @@ class Source:
                     except ValueError as error:
                         raise InputError(f"{self.where(number)}: {name} {error}") from None
                 add(value)
-            if wanted and not row.keys() >= wanted:
-                lacking = min(wanted - row.keys())
-                has = f"has no {lacking}; write null for a missing answer"
-                raise InputError(f"{self.where(number)}: {has}")
+            if not self.separator and row.keys() != known:
+                others = (n for n in row.keys() - known if row[n] is not None)
+                late = {n for n in others if role_of(n) in strict and role_of(n) not in roles}
+                if odd := sorted((required - row.keys()) | late):
+                    what = "has" if late else "has no"
+                    how = "unlike others: give it to all rows, if as null"
+                    raise InputError(f"{self.where(number)}: {what} {odd[0]!r}, {how}")
             numbers.append(number)
             if len(numbers) % _ROWS == 0:
                 batches.append(pa.record_batch(values, schema=schema))
@@ -508,30 +496,22 @@ def _open_json(
     place: str, file: _File, lines: Sequence[bytes], user: Mapping[str, str]
 ) -> Source | None:
     """Open JSON lines, or one JSON value; return None if it is neither."""
-    values = [_json(line) for line in lines]
-    objects = [isinstance(value, dict) for value in values]
-    one_line = len(lines) == 1 and file.is_whole
-    is_too_long = lines[0].lstrip()[:1] == b"{" and len(lines[0]) > LineLimits().line
-    are_lines = is_too_long or any(a and b for a, b in pairwise(objects))
-    if not are_lines and (values[0] is None or one_line or isinstance(values[0], list)):
-        whole = _json(file.read())
+    objects = [value for value in map(_json, lines) if isinstance(value, dict)]
+    is_text = not re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0])
+    if len(objects) < 2 and not is_jsonl(place):
+        whole = _json(file.read(), "" if objects or is_text else place)
         rows = _rows_of_value(place, whole)
-        if rows is not None and not (one_line and rows == [whole]):  # which is a line
+        if rows is not None and rows != [whole]:
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             read_items = partial(_objects, place, [*enumerate(rows, 1)])
             return _table(place, user, first, unit="item", _read=read_items)
-        if not any(objects) and not is_jsonl(place):
-            if whole is None and re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0]):
-                _json(file.read(), place)  # which says where it breaks off
-            return None
-    rows_of_lines = [value for value in values if isinstance(value, dict)]
-    if not rows_of_lines:
+    if not objects:
         return Source(place, "pools", columns=user) if is_jsonl(place) else None
 
     def read() -> Numbered:
         return _objects(place, ((n, _json(line, f"{place}:{n}")) for n, line in file.lines()))
 
-    return _table(place, user, rows_of_lines, _read=read)
+    return _table(place, user, objects, _read=read)
 
 
 def _json(data: bytes, where: str = "") -> Any:
@@ -557,25 +537,15 @@ def _rows_of_value(place: str, value: Any) -> list[Any] | None:
     Rows may stand in a list, by query and document, or in the only list of an object.
     """
     if isinstance(value, list) and value:
-        if isinstance(value[0], list):
-            what = "a list of lists: write objects with names"
-            raise InputError(f"{place}: is {what} {_AS_RECORDS}")
         return value if isinstance(value[0], dict) else None
     if not isinstance(value, dict) or not value:
         return None
     inner, roles = [*value.values()], {*map(role_of, value)}
+    if {*value} >= {"columns", "data"}:
+        raise InputError(f"{place}: is a frame column by column: write one row a line")
     are_objects = all(isinstance(part, dict) for part in inner)
-    is_frame = (
-        are_objects
-        and not roles.isdisjoint(("query_id", "query", "doc_id"))
-        and not is_pool(value)
-        and len({frozenset(part) for part in inner}) == 1
-    )
-    if is_frame or {*value} >= {"columns", "data"}:
-        what = "a frame column by column: write one row a line"
-        raise InputError(f"{place}: is {what} {_AS_RECORDS}")
     is_by_query = are_objects and all(_is_grade(n) for part in inner for n in part.values())
-    if is_by_query and "query" not in roles:
+    if is_by_query and roles.isdisjoint(("query_id", "query", "doc_id")):
         return [
             {"query_id": query_id, "doc_id": doc_id, "score": number}
             for query_id, part in value.items()
@@ -602,7 +572,8 @@ def _is_grade(value: object) -> bool:
 def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
     """Return the kind of lines without a header; None if they may have one."""
     if _TOPICS.match(b"\n".join(lines)[:4096]):
-        return "topics"
+        how = "write query_id<TAB>text, or take their data set of ir_datasets"
+        raise InputError(f"{place}: holds TREC topics: {how}")
     rows = [line.split() for line in lines]
     width = len(rows[0])
     # A first line with a separator may be a header, another one only a bad line among good ones.
@@ -672,7 +643,7 @@ def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str])
 def _rows_of_cells(
     place: str, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
 ) -> Numbered:
-    width, guarded = len(names), tuple(names[-len(_RATINGS) :]) == _RATINGS
+    width = len(names)
     for number, cells in lines:
         if not any(cell.strip() for cell in cells):
             continue
@@ -683,8 +654,7 @@ def _rows_of_cells(
                 ": if a cell has several lines, or tabs, write CSV or JSON lines" if is_cut else ""
             )
             raise InputError(f"{place}:{number}: {has}{how}")
-        plain = map(unguard_formula, cells) if guarded else cells
-        yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
+        yield number, {n: cell or None for n, cell in zip(names, cells, strict=False) if n}
 
 
 def decode(where: str, data: bytes) -> str:

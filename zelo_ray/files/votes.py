@@ -101,8 +101,7 @@ def read_vote_rows(source: Source, *, by_query: bool = True) -> VoteRows:
     if by_query or normalize_name(query.get("query_id", "")) == "queryid":
         roles |= query
     roles = {**source.roles(*beside), **roles}
-    alike = (*_ANSWERS, "loser", *beside)
-    rows = source.table(roles, [role for role in (answers[0], "b_wins") if role in roles], alike)
+    rows = source.table(roles, (*_ANSWERS, "loser", "b_wins", *beside))
     rows = rows.with_nulls("query_id", *_BESIDE, *_ANSWERS, "loser", "b_wins", "ties")
     rows = _with_outcomes(rows, roles, answers[0])
     is_answered = ~rows.is_null("won")
