@@ -72,7 +72,7 @@ def test_a_proxy_that_is_not_there_is_named(monkeypatch, provider):
     with socket.socket() as bound, Scripted(completion()) as server:
         bound.bind(("127.0.0.1", 0))
         proxy = f"127.0.0.1:{bound.getsockname()[1]}"
-        monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@{proxy}/")
+        monkeypatch.setenv("HTTP_PROXY", f"http://{proxy}/")
         error = send(request_for(provider), Settings(KEY, server.url, 5.0))
         assert not server.bodies
     through = f"connection refused, through the proxy http://{proxy}/ (http_proxy)"

@@ -64,8 +64,9 @@ def find_part(folder: str, part: Part) -> list[str]:
     if not by_stem:
         raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
     if len(splits) > 1 and "test" not in splits:
-        which = f"name one file, {' or '.join(by_stem.values())}"
-        raise InputError(f"{place}: has no split called test: {which}")
+        raise InputError(
+            f"{place}: no split is called test: name one, {' or '.join(by_stem.values())}"
+        )
     wanted = sorted(by_stem.values())
     return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
 
@@ -156,8 +157,7 @@ def index_by_id(texts: Iterable[Document], place: str = "") -> dict[str, Documen
     documents: dict[str, Document] = {}
     for document in texts:
         if documents.setdefault(document.id, document).content != document.content:
-            twice = f"the id {document.id!r} has two different texts: drop one of them"
-            raise InputError(f"{place}: {twice}" if place else twice)
+            raise InputError(f"{place}: the id {document.id!r} has two different texts")
     return documents
 
 

@@ -379,8 +379,7 @@ def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Ite
     if runs := runs_of_collection(folder):
         return _pools_of_ranked([*map(open_source, runs)], options, notes)
     if not (place.startswith(DATASET) or has_part(folder, "qrels")):
-        what = "nothing in it says which documents to judge"
-        raise InputError(f"{place}: {what}: name a run as well")
+        raise InputError(f"{place}: nothing in it says which documents to judge: name a run, too")
     qrels = read_qrels(place)
     candidates = pool_candidates({}, 0, qrels)
     if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():

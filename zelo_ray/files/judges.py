@@ -116,8 +116,7 @@ def _read_sample(place: str) -> JudgmentsFile:
     if not sample.is_even:
         valid = [*sample.answers]
         if not valid:
-            how = "answer what comes first"
-            raise InputError(f"{place}: all of its answers are out of turn; {how}")
+            raise InputError(f"{place}: all answers are out of turn: answer what comes first")
         if out_of_turn := len(every) - len(valid):
             said = f"{place}: {counted(out_of_turn, 'answer')} out of turn left out, since the"
             notes = (f"{said} chance of each is known once all before it are answered",)
@@ -327,11 +326,10 @@ def _record_owners(owners: dict[str, str], place: str, file: JudgmentsFile) -> N
     mine = _ROWS if file.names_judges else place
     for judge in pc.unique(file["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):
-            how = "give it another name, a file by NAME=path"
-            raise InputError(f"{place}: no judge can have the reserved name {judge!r}: {how}")
+            raise InputError(f"{place}: the reserved name {judge!r}: name the file, NAME=path")
         if (owner := owners.setdefault(judge, mine)) != mine:
-            how = "give one file another name, NAME=path"
-            raise InputError(f"{place}: has a judge {printable(judge)}, as does {owner}: {how}")
+            has = f"has a judge {printable(judge)}, as does {owner}"
+            raise InputError(f"{place}: {has}: give one another name, NAME=path")
 
 
 def _note_unshared_queries(queries: Mapping[str, set[str]]) -> Sequence[str]:
@@ -359,8 +357,7 @@ def list_sources(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str
             yield name, place  # a collection
             continue
         if name:
-            how = "name its files instead"
-            raise InputError(f"{source}: a directory cannot be given one judge; {how}")
+            raise InputError(f"{source}: a directory cannot be given one judge; name its files")
         if not files:
             shown = [entry for entry in names if not entry.startswith((".", "_"))]
             files = [entry for entry in shown if entry.lower().endswith(_DATA)]

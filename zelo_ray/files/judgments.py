@@ -226,8 +226,8 @@ def refuse_repeated(rows: Rows, verb: str, *by: str) -> None:
         first, second = (rows.where(int(row)) for row in order[at : at + 2])
         query_id, doc_id = (rows[name][int(order[at])].as_py() for name in NUMBERS.names[:2])
         earlier = f", first at {first}" if first != second else ""
-        what = f"document {doc_id!r} of query {query_id!r} is {verb} twice{earlier}"
-        raise InputError(f"{second}: {what}: keep one")
+        what = f"document {doc_id!r} of query {query_id!r}"
+        raise InputError(f"{second}: {what} is {verb} twice{earlier}")
 
 
 def with_error(table: pa.Table) -> pa.Table:
@@ -286,8 +286,7 @@ def read_runs(
             raise InputError(f"{given}: one name, but the file holds {len(tags):,} runs")
         for tag in tags:
             if (name or tag) in runs:
-                again = f"another run has the same name, {name or tag}"
-                raise InputError(f"{place}: {again}: name one of them, as --runs NAME=FILE")
+                raise InputError(f"{place}: two runs have the same name, {name or tag}: NAME=FILE")
             part = rows.take(pc.equal(rows["run"], tag).to_numpy()) if len(tags) > 1 else rows
             runs[name or tag] = _check_run(part)
     return runs
@@ -318,8 +317,7 @@ def has_grades(place: str) -> bool:
 def read_graded(place: str) -> pa.Table:
     """Read the panel's whole grade of each document, as `records.Qrel`, and ``ambiguous``."""
     if not has_grades(place):
-        how = "give the --out of annotate --protocol graded"
-        raise InputError(f"{place}: holds no grades of a panel: {how}")
+        raise InputError(f"{place}: holds no grades of a panel: give the --out of a graded run")
     names = ["query_id", "doc_id", "grade", "std_error", "ambiguous"]
     table = parquet_table(open_judgments(place).place, names).select(names)
     schema = _QREL.append(pa.field("ambiguous", pa.bool_()))

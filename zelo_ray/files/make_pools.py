@@ -80,8 +80,7 @@ def make_pool(rows: Sequence[PlacedRow], notes: Notes, texts: Texts) -> Iterator
             document["id"] = hash_id("d", document["content"])
         same = by_id.setdefault(document["id"], document)
         if same["content"] != document["content"]:
-            what = f"document {document['id']!r} has another text in an earlier row"
-            raise InputError(f"{where}: {what}")
+            raise InputError(f"{where}: document {document['id']!r} has another text before")
         if same is not document:
             notes.leave_out("documents that come twice", document["id"])
     if by_id:
@@ -107,9 +106,8 @@ def _query_of_rows(rows: Sequence[PlacedRow], texts: Texts) -> PoolRow:
     for role, text in ((role, row[role]) for role in named for _, row in rows if row[role]):
         name = role.removeprefix(_ABOUT)
         if (same := about.setdefault(name, text)) != text:
-            two = f"query {id_!r} has two of {name!r}: {same[:40]!r} and {text[:40]!r}"
-            how = "--show-query takes what is the same in all rows of a query"
-            raise InputError(f"{rows[0][0]}: {two}; {how}")
+            two = f"two of {name!r}: {same[:40]!r} and {text[:40]!r}"
+            raise InputError(f"{rows[0][0]}: query {id_!r} has {two}: --show-query needs one")
     return {**first, **(known.metadata if known else {}), **about}
 
 
@@ -226,8 +224,7 @@ def _listed_document(
     if isinstance(item, str | None):
         return {"content": item or ""}
     if not isinstance(item, Mapping):
-        what = f"a document is a {type(item).__name__}"
-        raise ValueError(f"{what}; write texts, or objects with id and text")  # noqa: TRY004 - one error for a value
+        raise ValueError("a document is a text, or an object with id and text")  # noqa: TRY004 - one error for a value
     if isinstance(item.get("doc"), Mapping):
         item = {**{name: value for name, value in item.items() if name != "doc"}, **item["doc"]}
     roles = ("title", "content", "score")
@@ -236,8 +233,7 @@ def _listed_document(
     made |= {"doc_id": id_} if id_ else {}
     fields = item.get("metadata") or {}
     if not isinstance(fields, Mapping):
-        what = "the metadata of a document is"
-        raise ValueError(f"{what} a {type(fields).__name__}, no object")  # noqa: TRY004 - one error for a value
+        raise ValueError("the metadata of a document is no object")  # noqa: TRY004 - one error for a value
     fields = {**select_fields(item, show), **without_nulls(fields)}
     return made | {"content": made["content"] or "", "metadata": fields, **_grade_of(item, columns)}
 

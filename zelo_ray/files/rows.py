@@ -410,8 +410,9 @@ def _kind_of_folder(place: str, names: Sequence[str]) -> Kind:
     }
     kind: Kind = next((kind for kind, is_so in kinds.items() if is_so), "folder")
     if kind == "folder" and not _HF_FILES.isdisjoint(names):
-        what = "is a data set that datasets saved to disk, as Arrow"
-        raise InputError(f"{place}: {what}: write it as Parquet (dataset.to_parquet)")
+        raise InputError(
+            f"{place}: is Arrow, saved by datasets: write Parquet (dataset.to_parquet)"
+        )
     return kind
 
 
@@ -572,8 +573,7 @@ def _is_grade(value: object) -> bool:
 def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
     """Return the kind of lines without a header; None if they may have one."""
     if _TOPICS.match(b"\n".join(lines)[:4096]):
-        how = "write query_id<TAB>text, or take their data set of ir_datasets"
-        raise InputError(f"{place}: holds TREC topics: {how}")
+        raise InputError(f"{place}: holds TREC topics: write lines of query_id<TAB>text")
     rows = [line.split() for line in lines]
     width = len(rows[0])
     # A first line with a separator may be a header, another one only a bad line among good ones.
@@ -590,8 +590,7 @@ def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
         and any(b"." in row[3] for row in looked_at)
     )
     if is_short:
-        needs = "a TREC run has 6: query Q0 document rank score tag"
-        raise InputError(f"{place}: looks like a run of 4 columns; {needs}")
+        raise InputError(f"{place}: looks like a run of 4 columns; a TREC run has 6")
     if width == 4 and any(_are_numbers(row[3:]) for row in looked_at):
         return "trec qrels"
     return None
@@ -649,11 +648,8 @@ def _rows_of_cells(
             continue
         if len(cells) < width or any(cells[width:]):
             has = f"has {counted(len(cells), 'column')}, but the header has {width}"
-            is_cut = any(cell.strip().startswith('"') for cell in cells)
-            how = (
-                ": if a cell has several lines, or tabs, write CSV or JSON lines" if is_cut else ""
-            )
-            raise InputError(f"{place}:{number}: {has}{how}")
+            how = "cells of several lines, or with tabs, take CSV or JSON lines"
+            raise InputError(f"{place}:{number}: {has} ({how})")
         yield number, {n: cell or None for n, cell in zip(names, cells, strict=False) if n}
 
 
@@ -683,29 +679,18 @@ def _quoted_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int,
 
     Other libraries read what follows an open quote as one cell, or shift rows, and say nothing.
     """
-    texts, is_end = _decoded(place, file, ""), False
-
-    def lines() -> Iterator[str]:
-        nonlocal is_end
-        yield from texts
-        is_end = True
-
-    reader = csv.reader(lines(), delimiter=separator, skipinitialspace=True, strict=True)
+    lines = _decoded(place, file, "")
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
     start = 1
     try:
         for cells in reader:
             if any(cells):
                 yield start, cells
             start = reader.line_num + 1
-    except csv.Error:
-        if is_end:
-            why = "cannot be read (a quote is never closed)"
-            raise UnreadableFile(f"{place}:{start}: {why}") from None
-        at = max(reader.line_num, start)
-        row = f" of the row that begins in line {start}" if at > start else ""
-        raise InputError(
-            f"{place}:{at}: text follows the quote that ends a cell{row}: within a quoted cell "
-            'write each quote twice ("")'
+    except csv.Error as error:
+        how = f"in the row of line {start}; within a quoted cell write each quote twice"
+        raise UnreadableFile(
+            f"{place}:{reader.line_num}: cannot be read as CSV ({error}) {how}"
         ) from None
 
 

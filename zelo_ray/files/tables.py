@@ -137,8 +137,8 @@ def open_parquet(url: str, data: bytes | None = None) -> Iterator[pq.ParquetFile
             # Read ahead, Arrow has threads of its own even where none are asked for.
             yield pq.ParquetFile(stream, pre_buffer=False)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            why = f"is not Parquet, or damaged ({format_error(error)})"
-            raise UnreadableFile(f"{url}: {why}") from None
+            damaged = f"{url}: is not Parquet, or damaged ({format_error(error)})"
+            raise UnreadableFile(damaged) from None
 
 
 def _kind(dtype: pa.DataType) -> str:

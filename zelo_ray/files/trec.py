@@ -137,11 +137,7 @@ def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
     for text in column.filter(pc.match_substring_regex(column, _WHITE))[:1].to_pylist():
-        why = (
-            "is empty, or holds white space, which parts the columns of a TREC file, or begins "
-            "with a byte order mark, which its first line loses: rename it"
-        )
-        raise OutputError(f"{url}: {what} {text!r} {why}")
+        raise OutputError(f"{url}: {what} {text!r} is empty, or holds white space or a mark")
 
 
 def _write(url: str, table: pa.Table, *cells: str | pa.ChunkedArray) -> None:

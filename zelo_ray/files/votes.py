@@ -94,8 +94,7 @@ def read_vote_rows(source: Source, *, by_query: bool = True) -> VoteRows:
     answers = [role for role in _ANSWERS if role in roles]
     if len(answers) > 1:
         twice = " and ".join(roles[role] for role in answers)
-        which = "name one, such as --columns winner=NAME"
-        raise InputError(f"{source.place}: {twice} both say who won: {which}")
+        raise InputError(f"{source.place}: {twice} both say who won: --columns winner=NAME")
     beside = _BESIDE if by_query else ("judge", "swapped", "weight")
     query = source.roles("query_id")
     if by_query or normalize_name(query.get("query_id", "")) == "queryid":
@@ -133,8 +132,7 @@ def as_votes(rows: VoteRows, judge: str) -> pa.Table:
     else:
         rows = rows.with_column("judge", pa.array([judge] * len(rows), pa.string()))
     if rows["query_id"].null_count == len(rows):
-        how = "no column says which query a vote is on; name it: --columns query_id=NAME"
-        raise InputError(f"{rows.place}: {how}")
+        raise InputError(f"{rows.place}: no column is the query; name it: --columns query_id=NAME")
     rows.require(names, rows.is_answered)
     table = rows.table.rename_columns({"a": "doc_id_a", "b": "doc_id_b"})
     return table.select(VOTES.names).cast(VOTES)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +22,7 @@ from zelo_ray.providers.dialect import (
 )
 from zelo_ray.providers.extra_body import tier_of
 from zelo_ray.providers.faults import Fault, read_fault
-from zelo_ray.providers.outcome import GONE, Caller, classify_fault, read_response
+from zelo_ray.providers.outcome import GONE, Caller, classify_fault, find_status, read_response
 from zelo_ray.providers.reading import classify_ending, limit_in
 from zelo_ray.records import (
     Answer,
@@ -205,7 +206,8 @@ def _read_line(line: Any, caller: Caller) -> tuple[str, Outcome]:
         return key, read_response(result["message"], caller, read_answer, read_usage)
     if result["type"] != "errored":
         return key, Retry(f"{result['type']} before it was processed", name="anthropic")
-    return key, classify_fault(read_fault(result["error"]), caller)
+    fault = read_fault(result["error"])  # which has the type of the error alone
+    return key, classify_fault(replace(fault, http_status=find_status(fault.codes)), caller)
 
 
 # --- the provider ---------------------------------------------------------------------------------

@@ -83,25 +83,21 @@ _FIELD_HINTS = {
 """By a field of a request that older servers do not take, the option that helps."""
 
 
-def _find_meaning(fault: Fault) -> int:
-    """Return what a fault means: a status of HTTP, or one of the meanings above; 0: unknown."""
-    status, codes = fault.http_status, [_letters(code) for code in fault.codes]
-    every = [*codes, _letters(fault.message)]
-    if not status:
-        return _meaning_of(codes) or _meaning_of(every)
-    if status < 500:
-        # Messages are searched after a 400 alone: Gemini's mention quota and billing in every 429.
-        status = _meaning_of(every if status == 400 else codes, _OVERRULING) or status
-    return 413 if (status == 400 or status >= 500) and _meaning_of(every, (413,)) else status
-
-
-def _meaning_of(phrases: Iterable[str], among: Iterable[int] = tuple(_WORDS)) -> int:
-    text = " ".join(phrases)
+def find_status(phrases: Iterable[str], among: Iterable[int] = tuple(_WORDS)) -> int:
+    """Return the status, or the meaning above, that some words tell; 0 if none."""
+    text = " ".join(re.sub(r"[^a-z]", "", phrase.lower()) for phrase in phrases)
     return next((m for m in among if any(word in text for word in _WORDS[m].split())), 0)
 
 
-def _letters(text: str) -> str:
-    return re.sub(r"[^a-z]", "", text.lower())
+def _find_meaning(fault: Fault) -> int:
+    """Return what a fault means: a status of HTTP, or one of the meanings above; 0: unknown."""
+    status, codes, every = fault.http_status, fault.codes, (*fault.codes, fault.message)
+    if not status:
+        return find_status(codes) or find_status(every)
+    if status < 500:
+        # Messages are searched after a 400 alone: Gemini's mention quota and billing in every 429.
+        status = find_status(every if status == 400 else codes, _OVERRULING) or status
+    return 413 if (status == 400 or status >= 500) and find_status(every, (413,)) else status
 
 
 # --- calls ----------------------------------------------------------------------------------------
