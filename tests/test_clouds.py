@@ -123,23 +123,12 @@ def test_azure_without_a_deployment_or_an_address_is_told_before_any_call(monkey
     connect(judge, Settings(KEY))
 
 
-def test_a_key_of_azure_alone_names_no_panel_by_itself():
-    with pytest.raises(PanelError, match=r"^no judge: name a panel"):
-        build_panel((), {}, {"AZURE_OPENAI_API_KEY": KEY})
-
-
 def test_a_deployment_has_the_price_that_the_user_gives(azure):
     fields = {"inputs": "in", "out": "out", "judges": ("azure:d",), "max_usd": 1}
     with pytest.raises(PanelError, match="needs prices, and that of azure:d is unknown"):
         panel_of(AnnotateOptions(**fields), {"AZURE_OPENAI_API_KEY": KEY})
     prices = {"azure:d": {"input": 1, "output": 2}}
     panel_of(AnnotateOptions(**fields, prices=prices), {"AZURE_OPENAI_API_KEY": KEY})
-
-
-def test_azure_is_a_server_at_a_url_too(cloud, tmp_path):
-    judge = f"openai:{clouds.DEPLOYMENT}@{cloud.url}/openai/v1"
-    asker = ask([pool_of()], tmp_path, {"AZURE": KEY}, **by_url(judge, "AZURE"))
-    assert statuses(asker) == {"ok": 6}
 
 
 def test_bedrock_is_a_server_at_a_url(cloud, tmp_path):

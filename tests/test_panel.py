@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import THREE, UNHURRIED, judge_of
+from tests.builders import THREE, UNHURRIED
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import (
@@ -11,7 +11,6 @@ from zelo_ray.providers import (
     Provider,
     Settings,
     build_panel,
-    connect,
     find_key,
     load_provider,
     panel_of,

@@ -21,7 +21,7 @@ from tests.builders import (
     verdict,
 )
 from tests.crash import bare_environment
-from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
+from tests.fakes import Fault, openai_batches
 from tests.fakes.scripted import Scripted
 from tests.jobs import run_job
 from tests.provider_calls import VERDICT, Canned, candidate, completion, message_of, one, run
@@ -96,12 +96,6 @@ def test_blanks_up_to_a_limit_of_ours_may_go_on_to_an_end():
 @pytest.mark.parametrize("text", [OPEN, OPEN + "\n" * 20, f"{VERDICT}\nNow I", "no object"])
 def test_an_answer_that_was_cut_off_elsewhere_stays_so(text):
     assert one("openai", CUT["openai"](text)).status == "truncated"
-
-
-def test_blanks_are_paid_for_once(tmp_path):
-    asker, bodies = asked(tmp_path, honest(CUT["openai"](OPEN + "\n" * 400)))
-    assert len(bodies) == len(asker.books) == 6
-    assert {(row.status, row.final) for row in asker.books} == {("blank", True)}
 
 
 def test_a_judge_that_fills_answers_with_blanks_is_told_of_the_option_that_helps(tmp_path):
@@ -220,21 +214,6 @@ def test_batches_tell_that_prompts_were_cut(fakes, environ, tmp_path, provider):
     assert len(batcher.books) == 20, "the large batch does not follow"
 
 
-def test_figures_of_servers_add_up_in_any_order():
-    answers = [("m", Usage(2050), 9000 + 300 * number) for number in range(8)]
-    answers += [("n", Usage(900), 3600), ("m", Usage(), 0), ("", Usage(800), 3000)]
-    whole, halves = ServerFigures(), [ServerFigures(), ServerFigures()]
-    for number, answer in enumerate(answers):
-        whole.take(*answer)
-        halves[number % 2].take(*answer)
-    for first, second in (halves, halves[::-1]):
-        summed = ServerFigures()
-        summed.add(first)
-        summed.add(second)
-        assert summed == whole
-    assert (whole.models, whole.cut_to) == ({"m": 9, "n": 1}, 2050)
-
-
 def test_prompts_of_which_a_cache_was_left_out_tell_nothing():
     figures = ServerFigures()
     for number in range(20):
@@ -348,18 +327,6 @@ def test_a_server_that_streams_is_asked_once(tmp_path):
     assert "stream" in asker.stopped
 
 
-def test_one_that_streams_now_and_then_loses_those_answers_and_says_so(tmp_path):
-    whole, numbers = honest(completion()), count()
-
-    def script(body):
-        return whole(body) if next(numbers) < 3 else STREAMS["events"]
-
-    asker, _ = asked(tmp_path, script)
-    final = [row for row in asker.books if row.final]
-    assert Counter(row.status for row in final) == {"ok": 3, "invalid": 3}
-    assert all("stream" in row.reason for row in final if row.status == "invalid")
-
-
 @pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_named_and_nobody_else_gets_key_or_prompt(provider, status):
@@ -370,20 +337,6 @@ def test_a_redirect_is_named_and_nobody_else_gets_key_or_prompt(provider, status
     assert isinstance(error, Fatal)
     assert f"{to.partition('?')[0]}" in str(error)
     assert "secret" not in str(error)
-
-
-@pytest.mark.parametrize(
-    ("to", "shown"),
-    [
-        ("/v2/chat", "to /v2/chat,"),
-        ("https://me:pass@host/v1", "to https://host/v1,"),
-        ("", "(307"),
-    ],
-)
-def test_a_redirect_to_a_place_in_another_form_is_one_too(to, shown):
-    error = one("openai", (307, {"Location": to} if to else {}, ""))
-    assert isinstance(error, Fatal)
-    assert shown in str(error)
 
 
 @pytest.mark.parametrize("provider", THREE)
@@ -401,9 +354,6 @@ def test_batches_are_not_looked_for_elsewhere(provider):
 # Batches
 
 
-WIRES = {"openai": openai_batches, "anthropic": anthropic_batches, "gemini": gemini_batches}
-
-
 def said_of_a_line(provider, error):
     """What a provider says of a line that came to nothing."""
     if provider == "openai":
@@ -411,24 +361,6 @@ def said_of_a_line(provider, error):
     if provider == "anthropic":
         return {"result": {"type": "errored", "error": {"type": "error", "error": error}}}
     return {"error": error}
-
-
-@pytest.mark.parametrize("provider", THREE)
-@pytest.mark.parametrize("error", [{"message": "the worker went away"}, {}, {"code": None}])
-def test_an_error_without_a_code_is_called_that(
-    fakes, environ, tmp_path, monkeypatch, provider, error
-):
-    name = "key" if provider == "gemini" else "custom_id"
-    monkeypatch.setattr(
-        WIRES[provider],
-        "result",
-        lambda _, line, __: {name: line.custom_id, **said_of_a_line(provider, error)},
-    )
-    away = send_away([pool_of()], tmp_path, key_for(environ, provider), attempts=2)[provider]
-    reasons = {row.reason for row in away.books if row.final}
-    assert len(reasons) == 1
-    assert "without a code" in reasons.pop()
-    assert {row.status for row in away.books} == {"failed"}
 
 
 @pytest.mark.parametrize("provider", THREE)

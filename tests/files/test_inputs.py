@@ -84,16 +84,6 @@ def test_the_same_input_makes_the_same_file(tmp_path):
     assert not [*(tmp_path / "out" / "input").glob(".*")]
 
 
-def test_ids_follow_from_texts(tmp_path):
-    bare = [{"query": row["question"], "text": row["passage"]} for row in ROWS]
-    one, other = (
-        read_inputs(tmp_path, write_file(tmp_path / "a.csv", rows))[0]
-        for rows in (bare, bare[::-1])
-    )
-    assert ids_of(one).keys() == ids_of(other).keys()
-    assert all({*ids} == {*ids_of(other)[q]} for q, ids in ids_of(one).items())
-
-
 def test_a_document_without_text_is_left_out(tmp_path):
     blank, silent = {"docno": "d9", "passage": " "}, {"qid": "q9", "passage": ""}
     place = write_file(tmp_path / "a.csv", [*ROWS, ROWS[0] | blank, ROWS[0] | silent, ROWS[0]])
@@ -102,20 +92,6 @@ def test_a_document_without_text_is_left_out(tmp_path):
     left = [line for line in notes if line.startswith("left out ")]
     places = (f"document d9 in {place}:14, document d0 in {place}:15", "(d0)", "(q9)")
     assert all(where in line for line, where in zip(left, places, strict=True))
-
-
-ITEMS = '[{{"question": "q", "ctxs": [{{"id": "d", "text": "x", "score": "{}"}}]}}]'
-TABLE = "query;doc_id;text;score\nq;d;x;{}\n"
-
-
-@pytest.mark.parametrize(("name", "text"), [("a.csv", TABLE), ("a.json", ITEMS)])
-def test_a_score_may_be_written_as_text(tmp_path, name, text):
-    for score in (" 1.5 ", "1,5") if name == "a.csv" else ("1.5",):
-        (pool,), _ = read_inputs(tmp_path, write_file(tmp_path / name, text.format(score)))
-        assert [d["score"] for d in pool["documents"]] == [1.5]
-    for score in ("high", *(["1,500"] if name == "a.csv" else [])):
-        with refused(f"{name}.*{score}"):
-            read_inputs(tmp_path, write_file(tmp_path / name, text.format(score)))
 
 
 def test_texts_in_columns_and_in_segments_are_documents(tmp_path):

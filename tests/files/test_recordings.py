@@ -5,7 +5,6 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from tests.builders import ask, pool_of, request_of, results_of, rows_of
@@ -79,18 +78,6 @@ def test_a_missing_opinion_is_a_failure(recording, tmp_path):
     (failure,) = found.failures
     assert failure.doc_ids == ("d3",)
     assert "no opinion on document 'd3' of query 'q1'" in failure.reason
-
-
-def test_votes_alone_answer_votes_and_no_grades(tmp_path, recording):
-    first = votes_of(recording, tmp_path / "one")
-    rows = [{k: getattr(v, k) for k in v.__dataclass_fields__} for v in first.values()]
-    place = write_file(tmp_path / "votes.parquet", pa.Table.from_pylist(rows))
-    name = f"{place}#recorded:{recording}"
-    again = votes_of(name, tmp_path / "two")
-    assert [(p, v.preference) for p, v in again.items()] == [
-        (p, v.preference) for p, v in first.items()
-    ]
-    assert len(judge(name, tmp_path / "three", "graded").failures) == 4
 
 
 # Panels, and their keys
