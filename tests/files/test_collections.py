@@ -59,7 +59,7 @@ def test_of_several_splits_it_is_the_test_split(folder):
     write_file(folder / "qrels/dev.tsv", QRELS.replace("q2", "q9"))
     assert len(read_qrels(folder)) == 3
     (folder / "qrels/test.tsv").rename(folder / "qrels/train.tsv")
-    with refused(r"name one file, dev.tsv or train"):
+    with refused(r"name one, dev.tsv or train"):
         read_qrels(folder)
     assert read_qrels(folder / "qrels/dev.tsv")[-1] == ("q9", "d3", 1)
 

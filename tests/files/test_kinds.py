@@ -318,7 +318,7 @@ def test_saved_data_sets_are_named(tmp_path):
         read_qrels(tmp_path / "a.feather")
     write_file(tmp_path / "saved/dataset_info.json", "{}")
     write_file(tmp_path / "saved/data-00000-of-00001.arrow", b"ARROW1")
-    with refused("datasets saved to disk"):
+    with refused("saved by datasets"):
         read_qrels(tmp_path / "saved")
     with refused("no such file"):
         read_run(Path(tmp_path / "none.run"))

@@ -100,7 +100,7 @@ def test_what_a_table_writer_quotes_comes_back(tmp_path):
     ] == written
     place = write_file(tmp_path / "a.tsv", written[:5])
     assert [row for _, row in open_source(place).rows()] == written[:5]
-    with refused("a.tsv:3: has 2 columns.* write CSV or JSON lines"):
+    with refused("a.tsv:3: has 2 columns.*take CSV or JSON lines"):
         [*open_source(write_file(tmp_path / "a.tsv", written[4::2])).rows()]
 
 

@@ -228,13 +228,12 @@ def refuse_unknown_names(
     Raises:
         PanelError: an option is for another name.
     """
-    where = " on the panel" if what == "judge" else ""
     for option, by_judge in options.items():
         for stranger in (name for name in by_judge if name not in names):
             group = [name for name in names if name.startswith(f"{stranger}:")]
             near = "" if group else did_you_mean(stranger, names)
             suggestion = near or f"; there are {', '.join(group or names) or 'none'}"
-            raise PanelError(f"{option}: no {what} {stranger!r}{where}{suggestion}")
+            raise PanelError(f"{option}: no {what} {stranger!r}{suggestion}")
 
 
 def server_chooses_sampling(judge: Judge) -> bool:
