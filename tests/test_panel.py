@@ -89,7 +89,7 @@ def test_a_judge_has_every_option_with_its_default():
         (
             ("offline",),
             {"offline": {}},
-            "'offline' .*there are offline:bm25, offline:chargram, ",
+            "'offline'; there are offline:bm25, offline:chargram, ",
         ),
     ],
 )

@@ -7,7 +7,6 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
-from aiohttp import web
 
 from tests.builders import (
     THREE,
@@ -342,11 +341,11 @@ def test_a_redirect_is_named_and_nobody_else_gets_key_or_prompt(provider, status
 @pytest.mark.parametrize("provider", THREE)
 def test_batches_are_not_looked_for_elsewhere(provider):
     with Canned({}) as other, Canned({}) as server:
-        moved = web.Response(status=307, headers={"Location": f"{other.url}/v2?key=secret"})
+        moved = 307, {"Location": f"{other.url}/v2?key=secret"}, ""
         paths = ("/batches/b", "/v1/messages/batches/b", "/v1/b")
         server.answers = dict.fromkeys(paths, moved)
         error = run(provider, server.url, lambda client: client.look("b"))
-        assert not other.asked
+        assert not other.bodies
     assert isinstance(error, Fatal)
     assert f"{other.url}/v2," in str(error)
 

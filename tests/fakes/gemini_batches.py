@@ -20,7 +20,6 @@ from tests.fakes.batches import (
     results_of,
     stamp,
 )
-from tests.fakes.gemini import pick
 from tests.fakes.parts import Invalid
 
 KEEPS_PARTS = False  # an expired or cancelled batch gives nothing, and bills nothing
@@ -58,12 +57,12 @@ async def start_upload(call: Call) -> Out:
     headers = call.request.headers
     if headers.get("X-Goog-Upload-Command") != "start":
         raise Invalid("Invalid upload command.")
-    about = pick(call.json() if call.body else {}, "file") or {}
+    about = (call.json() if call.body else {}).get("file") or {}
     size = int(headers.get("X-Goog-Upload-Header-Content-Length", _FILE_BYTES))
     if size > _FILE_BYTES:
         raise Invalid("The file is too large.")
     upload = f"upload{len(_uploads(call)):08}"
-    mime = headers.get("X-Goog-Upload-Header-Content-Type") or pick(about, "mimeType")
+    mime = headers.get("X-Goog-Upload-Header-Content-Type") or about.get("mimeType")
     _uploads(call)[upload] = {"about": about, "mime": mime, "size": size, "data": bytearray()}
     url = f"{call.fakes.url}{call.request.path}/{upload}?upload_id={upload}"
     return Out({}, headers={"x-goog-upload-url": url, "x-goog-upload-status": "active"})
@@ -83,7 +82,7 @@ async def upload(call: Call) -> Out:
         return Out({}, headers={"x-goog-upload-status": "active"})
     if len(data) != going["size"]:
         raise Invalid("The upload is not as long as was said.")
-    name = str(pick(going["about"], "displayName") or "")
+    name = str(going["about"].get("displayName") or "")
     about = {"mime": going["mime"], "source": "UPLOADED"}
     file = call.store.add_file(name, data, "files/f{:08}", about=about)
     call.emit("file_received", file=file.id, bytes=len(data))
@@ -133,12 +132,12 @@ def _file(call: Call, file: File) -> dict[str, Any]:
 
 async def create(call: Call) -> Out:
     """Begin a batch of a file; inline requests are not taken."""
-    body = pick(call.json(), "batch")
-    config = pick(body, "inputConfig")
-    name, model = pick(body, "displayName"), call.request.match_info["model"]
+    body = call.json()["batch"]
+    config = body.get("inputConfig")
+    name, model = body.get("displayName"), call.request.match_info["model"]
     if not name:
         raise Invalid("batch.display_name: required")
-    file = pick(config, "fileName")
+    file = config.get("fileName")
     lines = await _lines_of_file(call, model, file)
     if not 1 <= len(lines) <= _REQUESTS:
         raise Invalid(f"A batch has 1 to {_REQUESTS} requests.")
