@@ -22,9 +22,6 @@ def _connect(settings: Settings) -> DialectConnection:
     """Connect to the resource that the settings or the environment name.
 
     An address may go on with the path of an API, as Azure's pages show it.
-
-    Raises:
-        Fatal: nothing names a resource, or the key or the address is malformed.
     """
     url = settings.base_url or url_for(DIALECT.url_variable, settings.key, os.environ)
     if not url:

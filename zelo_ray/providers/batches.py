@@ -47,11 +47,7 @@ class Batches:
         self.KEEPS_MARKS = dialect.batch.keeps_marks
 
     def line(self, request: Request) -> bytes:
-        """Return the request as one line of a batch file, with its key as the ID.
-
-        Raises:
-            Refused: the prompt holds characters that cannot be sent.
-        """
+        """Return the request as one line of a batch file, with its key as the ID."""
         fields = self._batch.line(request, self._settings)
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         for end, escaped in _LINE_ENDS:
@@ -165,9 +161,6 @@ async def _download(
 
     The SDK's and httpx's line iterators are not used: they also split at characters that JSON may
     contain.
-
-    Raises:
-        Retry, Refused, Fatal: as `guard_call`, also in the middle of the file.
     """
     stack, fragment = AsyncExitStack(), b""
     pieces = await guard_call(stack.enter_async_context(opening), caller)
@@ -184,12 +177,7 @@ async def _download(
 async def _read_json(
     call: Awaitable[str], read: Callable[[Any], T], caller: Caller, seconds: float | None = None
 ) -> T:
-    """Return the result of ``read`` for the JSON that a call returns.
-
-    Raises:
-        Retry, Refused, Fatal: as `guard_call`, also if the response is an error; Retry also if
-            ``read`` fails.
-    """
+    """Return the result of ``read`` for the JSON that a call returns."""
     text = await guard_call(call, caller, seconds)
     fault = None
     with contextlib.suppress(*MALFORMED):

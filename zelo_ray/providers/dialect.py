@@ -210,10 +210,6 @@ def resolve_settings(
 
     The base URL is that of the settings, else that of ``variable``, which the SDK reads, or of the
     file ``.env`` that the key is from, else the provider's.
-
-    Raises:
-        Fatal: there is no key although the base URL is the provider's own, or the key or the base
-            URL is malformed.
     """
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url

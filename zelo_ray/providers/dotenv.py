@@ -26,11 +26,7 @@ _WITHOUT_KEY = {*PROMPTLESS_PROVIDERS, "custom"}
 
 
 def take_keys(options: CommandOptions, environ: MutableMapping[str, str]) -> list[str]:
-    """Take the keys of ``.env`` that a command may need; return lines on what was not taken.
-
-    Raises:
-        OptionError: the file cannot be read, or holds a base URL without its key.
-    """
+    """Take the keys of ``.env`` that a command may need; return lines on what was not taken."""
     return DotenvFile(environ).take(options)
 
 
@@ -38,9 +34,6 @@ class DotenvFile:
     """The file ``.env`` of the working directory, from which ``environ`` takes what it lacks.
 
     ``path`` is empty if there is none, or it must not be read.
-
-    Raises:
-        OptionError: it cannot be read, or is not text.
     """
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
@@ -59,9 +52,6 @@ class DotenvFile:
 
         Returns:
             Lines on the variables that were not taken, by name and without values.
-
-        Raises:
-            OptionError: a base URL stands there without its key.
         """
         self.take_names(getattr(options, "api_key_env", {}).values())
         names = (*PROVIDERS, *RERANKERS) if self._values else ()

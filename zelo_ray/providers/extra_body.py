@@ -58,11 +58,7 @@ def thinking_budget(options: Mapping[str, Any]) -> int:
 
 
 def refuse_reserved(name: str, body: Mapping[str, Any]) -> None:
-    """Refuse fields that set the question, the model or the form of a judge's answer.
-
-    Raises:
-        PanelError: a field is set by this package.
-    """
+    """Refuse fields that set the question, the model or the form of a judge's answer."""
     for field, value in _fields(body):
         plain = _plain(field)
         if plain in _QUESTION | _FORM:

@@ -155,9 +155,6 @@ async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None =
     """Await an SDK's call, and turn whatever it raises into one of the three errors.
 
     The timeout is by default that of the settings.
-
-    Raises:
-        Retry, Refused, Fatal: and nothing else.
     """
     failure: Retry | Refused | Fatal
     seconds = seconds or caller.settings.timeout
@@ -195,11 +192,7 @@ async def attempt_call(
     read_usage: Callable[[Any], Usage],
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None,
 ) -> Answer:
-    """Await one call's response, as text and headers, and read the answer in it.
-
-    Raises:
-        Retry, Refused, Fatal: as `guard_call`; Retry also if the response has no answer.
-    """
+    """Await one call's response, as text and headers, and read the answer in it."""
     text, headers = await guard_call(call, caller)
     outcome = read_response(text, caller, read_answer, read_usage, headers)
     if not isinstance(outcome, Answer):

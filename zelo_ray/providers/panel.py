@@ -58,9 +58,6 @@ def build_panel(
     """Build the judges of a panel by name, each with all its options.
 
     Without names: the default model of every provider whose key is set.
-
-    Raises:
-        PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
     """
     judges = [parse_judge(name) for name in names] or _judges_with_keys(environ)
     if not judges:
@@ -100,11 +97,7 @@ def _judges_with_keys(environ: Mapping[str, str]) -> list[Judge]:
 
 
 def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
-    """Return the judge with all its options: its own, then its provider's defaults.
-
-    Raises:
-        PanelError: its URL, its model or an option is wrong.
-    """
+    """Return the judge with all its options: its own, then its provider's defaults."""
     provider = load_provider(judge.provider)
     _refuse_wrong_url(judge, provider)
     if provider.closed and judge.model not in provider.models:
@@ -160,10 +153,6 @@ def panel_of(
     """Return the panel that a job's options ask for, checked as far as possible without a call.
 
     With ``keys`` each judge must have its key, and be ready for calls.
-
-    Raises:
-        PanelError: a judge or one of its options is unknown, has no key, or no price for a budget;
-            or an option is for a judge that is not on the panel.
     """
     panel = build_panel(options.judges, options.judge_options, environ)
     by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
@@ -184,11 +173,7 @@ def panel_of(
 
 
 def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOptions) -> None:
-    """Refuse judges that give no probabilities of letters, where votes rest on them.
-
-    Raises:
-        PanelError: a judge's API has none, or is asked in batches, from which none are read.
-    """
+    """Refuse judges that give no probabilities of letters, where votes rest on them."""
     for judge in panel if getattr(options, "answer", "") == "token" else ():
         provider = load_provider(judge.provider)
         if not provider.gives_probabilities:
@@ -204,11 +189,7 @@ def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOption
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:
-    """Refuse a judge whose cost per answer has no upper bound, which a budget needs.
-
-    Raises:
-        PanelError: the judge has no output limit, or additional fields that may raise the cost.
-    """
+    """Refuse a judge whose cost per answer has no upper bound, which a budget needs."""
     if judge.options.get("max_output_tokens", 1) is None:
         raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
     if dearer := find_costly_field(judge.options.get("extra_body", {})):
@@ -224,9 +205,6 @@ def refuse_unknown_names(
     """Refuse options for judges that are not among the names, since one may be mistyped.
 
     ``what`` is "judge" or "reranker", ``options`` has the values by option and judge.
-
-    Raises:
-        PanelError: an option is for another name.
     """
     for option, by_judge in options.items():
         for stranger in (name for name in by_judge if name not in names):
@@ -248,9 +226,6 @@ def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, s
 
     A provider's key is never sent to a server named by its URL; without a key of its own that
     server gets "none", which such servers ignore.
-
-    Raises:
-        PanelError: no variable holds one.
     """
     names = key_names(judge, variables)
     if not names:
@@ -274,11 +249,7 @@ def fingerprint(key: str) -> str:
 
 
 def connect(judge: Judge, settings: Settings) -> Connection:
-    """Open a connection to a judge.
-
-    Raises:
-        PanelError: it cannot be opened.
-    """
+    """Open a connection to a judge."""
     try:
         return load_provider(judge.provider).connect(settings)
     except (Fatal, PanelError) as error:
@@ -293,9 +264,6 @@ def refuse_unconnected(judge: Judge, key: str) -> None:
     """Refuse a judge that cannot be connected, where more than a key may be lacking.
 
     A provider with a key and models of its own is not tried: these are all that it takes.
-
-    Raises:
-        PanelError: it cannot be connected.
     """
     provider = load_provider(judge.provider)
     if not (provider.key_variables and provider.models):

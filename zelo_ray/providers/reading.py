@@ -57,9 +57,6 @@ def letter_probabilities(tokens: Iterable[tuple[str, float]], choices: Sequence[
     Tokens that are the same letter, with or without a space before it, large or small, count
     together. A letter that is not among the tokens has none. Tokens are the most likely first ones
     of the answer, with the natural logarithms of their probabilities.
-
-    Raises:
-        ValueError: a logarithm is not a number, or is larger than that of 1.
     """
     sums = dict.fromkeys(choices, 0.0)
     letters = {letter.casefold(): letter for letter in choices}

@@ -87,11 +87,7 @@ class Recorded:
 
 
 def judges_in(model: str) -> dict[str, dict[str, Any]]:
-    """Return the judges of ``recorded:MODEL``, each with options that identify its content.
-
-    Raises:
-        PanelError: there is no recording, it cannot be read, or a row is invalid.
-    """
+    """Return the judges of ``recorded:MODEL``, each with options that identify its content."""
     place, _, name = model.partition(_MARK)
     if not place:
         raise PanelError("write recorded:FILE, or recorded:FOLDER for all recordings in it")
@@ -114,11 +110,7 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
 
 
 def _features(request: Request, opinions: _Opinions) -> SyntheticFeatures:
-    """Return the features that a recorded judge has for a request's documents.
-
-    Raises:
-        Refused: it has no opinion on one of them.
-    """
+    """Return the features that a recorded judge has for a request's documents."""
 
     def find(*doc_ids: str) -> SyntheticFeatures | None:
         several = opinions.get((request.query_id, *doc_ids))

@@ -71,11 +71,7 @@ def parse_judge(text: str) -> Judge:
 
 
 def load_provider(name: str) -> Provider:
-    """Import a provider of judges or of rerankers by its name, or a plug-in.
-
-    Raises:
-        PanelError: nothing has that name, or it is not a provider.
-    """
+    """Import a provider of judges or of rerankers by its name, or a plug-in."""
     provider: Provider
     if name in PROVIDERS or name in RERANKERS:
         module = import_module(PROVIDERS.get(name) or RERANKERS[name])
