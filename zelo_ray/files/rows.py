@@ -65,7 +65,6 @@ RESULTS, SAMPLE_RECORD = "scores.parquet", "label.json"
 CORPUS_NAMES = ("corpus", "docs", "documents", "collection")
 QUERIES_NAMES = ("queries", "topics")
 BEIR_QRELS = ("query-id", "corpus-id", "score")
-_PICKLE = "is a pickle, which could run code: write it as Parquet (pandas: df.to_parquet)"
 _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
     b"\xfe\xff": "is UTF-16: save it as UTF-8",
@@ -74,15 +73,9 @@ _UNREAD = {
     b"\xfd7zX": "is packed by xz: pack it by gzip or zstd",
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
-    b"ARROW1": "is Arrow or Feather: write it as Parquet (pandas: df.to_parquet)",
-    b"\xff\xff\xff\xff": "is a stream of Arrow: write it as Parquet (pyarrow.parquet.write_table)",
-    b"\x80\x04": _PICKLE,
-    b"\x80\x05": _PICKLE,
-    b"SQLite format": "is a database: export the table as CSV or Parquet",
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
 _PLAIN = {"trec run": "a TREC run", "trec qrels": "a file of TREC's qrels"}
-_HF_FILES = frozenset({"dataset_info.json", "state.json", "dataset_dict.json"})
 _LOOKED_AT = 100  # rows, or lines
 csv.field_size_limit(2**31 - 1)  # of the process
 _TOPICS = re.compile(rb"\s*(?:<[^>]*>\s*)*?<top>", re.DOTALL | re.IGNORECASE)
@@ -408,12 +401,7 @@ def _kind_of_folder(place: str, names: Sequence[str]) -> Kind:
         "results": RESULTS in names,
         "collection": place.startswith(DATASET) or has_texts or "qrels" in stems,
     }
-    kind: Kind = next((kind for kind, is_so in kinds.items() if is_so), "folder")
-    if kind == "folder" and not _HF_FILES.isdisjoint(names):
-        raise InputError(
-            f"{place}: is Arrow, saved by datasets: write Parquet (dataset.to_parquet)"
-        )
-    return kind
+    return next((kind for kind, is_so in kinds.items() if is_so), "folder")
 
 
 def stem(name: str) -> str:
@@ -501,7 +489,7 @@ def _open_json(
     is_text = not re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0])
     if len(objects) < 2 and not is_jsonl(place):
         whole = _json(file.read(), "" if objects or is_text else place)
-        rows = _rows_of_value(place, whole)
+        rows = _rows_of_value(whole)
         if rows is not None and rows != [whole]:
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             read_items = partial(_objects, place, [*enumerate(rows, 1)])
@@ -532,7 +520,7 @@ def _objects(place: str, rows: Iterable[tuple[int, Any]]) -> Numbered:
         yield number, row
 
 
-def _rows_of_value(place: str, value: Any) -> list[Any] | None:
+def _rows_of_value(value: Any) -> list[Any] | None:
     """Return the rows that one JSON value holds; None if it is a row itself, or none.
 
     Rows may stand in a list, by query and document, or in the only list of an object.
@@ -542,8 +530,6 @@ def _rows_of_value(place: str, value: Any) -> list[Any] | None:
     if not isinstance(value, dict) or not value:
         return None
     inner, roles = [*value.values()], {*map(role_of, value)}
-    if {*value} >= {"columns", "data"}:
-        raise InputError(f"{place}: is a frame column by column: write one row a line")
     are_objects = all(isinstance(part, dict) for part in inner)
     is_by_query = are_objects and all(_is_grade(n) for part in inner for n in part.values())
     if is_by_query and roles.isdisjoint(("query_id", "query", "doc_id")):

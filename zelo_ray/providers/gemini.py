@@ -16,14 +16,13 @@ from zelo_ray.providers.batches import Batches, failure_reason, parse_time
 from zelo_ray.providers.dialect import BatchDialect, Dialect, DialectConnection, merge_fields
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
-from zelo_ray.providers.reading import classify_ending
+from zelo_ray.providers.reading import NO_TEXT, classify_ending
 from zelo_ray.records import Answer, Request, Usage, nested_object, parse_count, response_schema
 
 if TYPE_CHECKING:
     import aiohttp
     from google import genai
 
-_TOOL_CALL = "a function call and no text: leave tools out of extra_body"
 _ENDED = {"SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
 _STATUSES = dict(  # gRPC's codes, from 1 on, as statuses of HTTP; a line's error has either
     enumerate((499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401), 1)
@@ -68,7 +67,7 @@ def read_answer(response: Any, _request: Request | None = None) -> Answer | Faul
         return Fault(0, why)
     if ending == "ok" and not text.strip():
         if any("functionCall" in part for part in parts):
-            return Answer("invalid", "", usage, model, f"{why}; {_TOOL_CALL}")
+            return Answer("invalid", "", usage, model, f"{why}; {NO_TEXT}")
         return Fault(0, f"{why}, and no text", ends="refused")
     reason = "" if ending == "ok" else why
     return Answer(ending or "ok", text, usage, model, reason, has_unknown_ending=ending is None)

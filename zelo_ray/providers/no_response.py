@@ -4,7 +4,6 @@ They wrap the system's errors in classes of their own, some of which are mislead
 refused connection is a timeout. So the whole chain of causes is searched.
 """
 
-import errno
 import os
 import ssl
 from collections.abc import Iterator
@@ -17,13 +16,6 @@ from zelo_ray.providers.addresses import is_local, public_address
 CONNECT_SECONDS = 10.0
 """Timeout of making a connection. The call's own timeout begins afterwards."""
 
-_BY_NUMBER = {
-    errno.ECONNREFUSED: "connection refused",
-    errno.ECONNRESET: "connection reset",
-    errno.ETIMEDOUT: "no connection in time",
-    errno.EHOSTUNREACH: "no route to the host",
-    errno.ENETUNREACH: "no route to the network",
-}
 _BY_CLASS = {
     "gaierror": "host name not known",
     "ConnectionTimeoutError": f"no connection within {CONNECT_SECONDS:g} s",
@@ -91,4 +83,4 @@ def _reason(error: BaseException) -> str:
     if reason := next((_BY_CLASS[name] for name in _classes(error) if name in _BY_CLASS), ""):
         return reason
     number = error.errno if isinstance(error, OSError) else None
-    return _BY_NUMBER.get(number) or os.strerror(number).lower() if number else ""
+    return os.strerror(number).lower() if number else ""

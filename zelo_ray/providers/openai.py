@@ -23,6 +23,7 @@ from zelo_ray.providers.faults import Fault, fault_in, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
 from zelo_ray.providers.reading import (
     NO_PROBABILITIES,
+    NO_TEXT,
     TOP_TOKENS,
     classify_ending,
     duration,
@@ -40,14 +41,6 @@ from zelo_ray.records import (
 )
 
 _REASON_LENGTH = 200
-_NO_TEXT = (
-    "thoughts and no content: raise max_output_tokens, turn thinking off, or mend the server's "
-    "reasoning parser"
-)
-_TOOL_CALL = (
-    "a tool call and no content: leave tools out of extra_body, or turn off the server's automatic "
-    "tool choice"
-)
 _LONGEST_MINUTE = 300.0  # seconds; a longer window is not a limit per minute
 _ENDPOINT = "/chat/completions"
 _MARK = "zelo_ray"
@@ -124,18 +117,12 @@ def _read_text(completion: Any) -> Answer | Fault:
         return Answer("refused", text, usage, model, f"refusal: {refusal[:_REASON_LENGTH]}")
     status: Status = ending or "ok"
     reasons = [] if ending == "ok" else [why]
-    if not text.strip() and (lack := _explain_no_text(message)):
+    instead = ("tool_calls", "function_call", "reasoning_content", "reasoning")
+    if not text.strip() and any(message.get(name) for name in instead):
         status = "invalid" if ending == "ok" else status
-        reasons.append(lack)
+        reasons.append(NO_TEXT)
     reason = "; ".join(reasons)
     return Answer(status, text, usage, model, reason, has_unknown_ending=ending is None)
-
-
-def _explain_no_text(message: Mapping[str, Any]) -> str:
-    """Return what a message without content has instead; empty for nothing."""
-    if message.get("tool_calls") or message.get("function_call"):
-        return _TOOL_CALL
-    return _NO_TEXT if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
 def _content(content: Any) -> str:

@@ -72,15 +72,6 @@ _RETRY = {0, 408, 409, 424, 429, 499}  # and all from 500 on
 _KINDS = {429: RetryKind.THROTTLED} | dict.fromkeys((502, 503, 529), RetryKind.UNAVAILABLE)
 """Statuses that say why to retry; a 500 or a 504 may also be caused by the request."""
 _REFUSED = {400, 413, 422, _FILTERED}
-_FIELD_HINTS = {
-    "max_completion_tokens": "set token_limit_field: max_tokens",
-    "max_tokens": "set a smaller max_output_tokens",
-    "response_format": "set response_format: json_object, or none",
-    "temperature": "leave temperature out",
-    "reasoning_effort": "leave reasoning_effort out",
-    "logprobs": "set reasoning_effort: none; or ask with --answer reasoned",
-}
-"""By a field of a request that older servers do not take, the option that helps."""
 
 
 def find_status(phrases: Iterable[str], among: Iterable[int] = tuple(_WORDS)) -> int:
@@ -291,10 +282,7 @@ def _describe(fault: Fault, meaning: int, caller: Caller) -> str:
     detail = ": ".join(filter(None, (start, text)))
     if not detail and caller.prompts is None:
         detail = "an error without a code"
-    detail += caller.proxy_note(always=fault.page or status == _PROXY_LOGIN)
-    known = [_FIELD_HINTS[word] for word in re.findall(r"\w+", text) if word in _FIELD_HINTS]
-    hinted = known and status in (400, 403, 422) and meaning != 413
-    return f"{detail}; in judge_options, {known[0]}" if hinted else detail
+    return detail + caller.proxy_note(always=fault.page or status == _PROXY_LOGIN)
 
 
 def _find_advice(fault: Fault, meaning: int, caller: Caller) -> str:

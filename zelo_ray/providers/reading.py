@@ -30,6 +30,12 @@ _ENDING_WORDS: dict[Ending, str] = {
 _ENDINGS = {word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()}
 
 
+NO_TEXT = (
+    "a tool call or thoughts, and no text: leave tools out of extra_body, turn the server's tool "
+    "choice or the model's thinking off, or raise max_output_tokens"
+)
+
+
 def classify_ending(word: object) -> Ending | None:
     """Return how an answer ended; None if the word is unknown.
 
