@@ -91,10 +91,7 @@ def fill_candidates(
     corpus: Mapping[str, Document],
     notes: Notes,
 ) -> Iterator[PoolRow]:
-    """Yield pools of candidates, in their order; each keeps its ranks in its metadata.
-
-    What has no text, or one that no judge could be shown, is left out.
-    """
+    """Yield pools of candidates, in their order; each keeps its ranks in its metadata."""
     texts = Texts(queries, corpus)
     for query_id, documents in candidates.items():
         rows = [

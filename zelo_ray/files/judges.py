@@ -133,10 +133,7 @@ def _read_sample(place: str) -> JudgmentsFile:
 
 
 def _grades_of(place: str, file: JudgmentsFile, levels: int, notes: list[str] | None) -> pa.Table:
-    """Return grades as whole numbers from 0 to ``levels`` - 1, with the columns of ``GRADES``.
-
-    With notes a grade outside becomes the nearest of these, and is noted.
-    """
+    """Return grades as whole numbers from 0 to ``levels`` - 1, with the columns of ``GRADES``."""
     grades, top = file.floats("grade"), levels - 1
     inside = np.clip(grades, 0, top)
     is_outside = inside != grades
@@ -161,10 +158,7 @@ def votes_of(file: JudgmentsFile) -> pa.Table:
 
 
 def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
-    """Turn people's grades into votes on every pair that judges voted on: for the higher mean.
-
-    Equal grades give no vote. The result has the columns of ``HUMAN_VOTES``, a row a pair.
-    """
+    """Turn people's grades into votes on every pair that judges voted on: for the higher mean."""
     given = defaultdict[tuple[str, str], list[float]](list)
     for query_id, doc_id, grade in iter_rows(grades, "query_id", "doc_id", "grade"):
         given[query_id, doc_id].append(grade)

@@ -170,11 +170,7 @@ def _grade_of(source: Source, wanted: Wanted) -> dict[str, str]:
 
 
 def _numbers_of_documents(source: Source, wanted: Wanted) -> _Numbers:
-    """Yield the number of each document of pools that has one.
-
-    A label counts before a score, unless each grade of the file is what its score comes to, as
-    annotate writes them.
-    """
+    """Yield the number of each document of pools that has one: a label, else a score."""
     is_rounded = wanted == "truth" and "grade" not in source.columns
 
     def read(number: int, row: Row) -> list[tuple[int, str, str, float | None, float | None]]:

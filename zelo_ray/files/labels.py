@@ -269,10 +269,7 @@ class PeoplesLabels:
 
 
 def read_labels(place: str, columns: Mapping[str, str] | None = None) -> PeoplesLabels:
-    """Read labels from a directory of ``label``, a table, or judgments of any known kind.
-
-    A table may name the person of each row, and its inclusion probability.
-    """
+    """Read labels from a directory of ``label``, a table, or judgments of any known kind."""
     source = open_judgments(place, columns)
     if source.kind == "labels":
         return _labels_of_sample(place.rstrip("/"))

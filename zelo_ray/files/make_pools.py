@@ -112,10 +112,7 @@ def _query_of_rows(rows: Sequence[PlacedRow], texts: Texts) -> PoolRow:
 
 
 def _document_of_row(row: Row, texts: Texts) -> PoolRow | str:
-    """Make the object of a document, or say why it is left out.
-
-    A title stands before the text, and among the fields.
-    """
+    """Make the object of a document, or say why it is left out."""
     id_, content, title = (row.get(role) or "" for role in ("doc_id", "content", "title"))
     fields: dict[str, Any] = row.get("metadata") or {}
     shown = {n.removeprefix(_SHOW): v for n, v in row.items() if n.startswith(_SHOW) and v}
@@ -180,10 +177,7 @@ def pools_of_lists(source: Source, notes: Notes, show: Shown) -> Iterator[PoolRo
 
 
 def rows_of_list(source: Source, number: int, row: Row, show: Shown) -> Iterator[PlacedRow]:
-    """Yield the rows of the documents of a query; one without a document if there is none.
-
-    Documents are texts, or objects of an id and a text, with their ``grade`` as it stands.
-    """
+    """Yield the rows of the documents of a query; one without a document if there is none."""
     columns, where = source.columns, source.where(number)
     query, fields = value_of(row, "query", columns), select_fields(row, (*_DESCRIBED, *show.query))
     id_ = None
@@ -248,10 +242,7 @@ def _grade_of(item: Row, columns: Mapping[str, str]) -> dict[str, Any]:
 
 
 def pools_of_rows(sources: Sequence[Source], notes: Notes, show: Shown) -> Iterator[PoolRow]:
-    """Yield the pools of tables with one document in a row, as queries first appear.
-
-    Rows of one query need not stand together.
-    """
+    """Yield the pools of tables with one document in a row, as queries first appear."""
     parts = []
     for source in sources:
         names = {*source.names} - LINE_FIELDS

@@ -61,10 +61,7 @@ class LineLimits:
 
 
 def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
-    """Yield the lines of one shard, valid or not, without blank ones.
-
-    A truncated file (a torn gzip, a lost connection) ends with an invalid line that says so.
-    """
+    """Yield the lines of one shard, valid or not, without blank ones."""
     number = 0
     try:
         with open_unpacked(file) as stream:

@@ -521,10 +521,7 @@ def _objects(place: str, rows: Iterable[tuple[int, Any]]) -> Numbered:
 
 
 def _rows_of_value(value: Any) -> list[Any] | None:
-    """Return the rows that one JSON value holds; None if it is a row itself, or none.
-
-    Rows may stand in a list, by query and document, or in the only list of an object.
-    """
+    """Return the rows that one JSON value holds; None if it is a row itself, or none."""
     if isinstance(value, list) and value:
         return value if isinstance(value[0], dict) else None
     if not isinstance(value, dict) or not value:

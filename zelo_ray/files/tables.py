@@ -112,10 +112,7 @@ class StoredTable:
         return pa.concat_tables(tables).slice(0, size)
 
     def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """Yield the rows of some queries, in the order of the table.
-
-        Of row groups without these queries only the ids are read.
-        """
+        """Yield the rows of some queries, in the order of the table."""
         wanted = pa.array([*query_ids], pa.string())
         with open_parquet(self._url) as file:
             for group in range(file.num_row_groups):

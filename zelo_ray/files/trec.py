@@ -31,10 +31,7 @@ _ROWS = 100_000
 
 
 def read_trec(source: Source) -> Rows:
-    """Read all lines of qrels or of a run, by Arrow where a block of lines is regular.
-
-    A run also has its ``rank``, null if one is no number, and its tag (``run``) if it has one.
-    """
+    """Read all lines of qrels or of a run, by Arrow where a block of lines is regular."""
     is_run, number = source.kind == "trec run", 0
     names, more = (_RUN, ("run", "rank")) if is_run else (_QRELS, ())
     schema = pa.schema([*NUMBERS, *((name, pa.string()) for name in more)])

@@ -162,10 +162,7 @@ def _judges(rows: VoteRows) -> pa.ChunkedArray:
 
 
 def _with_outcomes(rows: Rows, roles: Mapping[str, str], answer: Answer) -> Rows:
-    """Add how often the first item of each row won, lost and tied, and its preference.
-
-    All are null where an answer is missing. A preference keeps its size; others are -1, 0 or 1.
-    """
+    """Add how often the first item of each row won, lost and tied, and its preference."""
     ties = np.nan_to_num(rows.floats("ties"))
     if {"a", "b", "b_wins"} <= roles.keys() and answer == "a_wins":
         won, lost = rows.floats("a_wins"), rows.floats("b_wins")

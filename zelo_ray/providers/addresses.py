@@ -19,10 +19,7 @@ _NO_SCHEME = re.compile(r"@(localhost(?![\w.-])|[\w.-]+:\d+(?=/|$))")
 
 
 def find_url_error(url: str) -> str:
-    """Return what is wrong with a base URL and what to write instead; empty if it is right.
-
-    Parts that may hold a key are never shown.
-    """
+    """Return what is wrong with a base URL, without what may hold a key; "" if it is right."""
     place = urlsplit(url)
     if place.query or place.fragment:  # the path of a request follows the base URL
         azure = "openai:DEPLOYMENT@https://RESOURCE.openai.azure.com/openai/v1"

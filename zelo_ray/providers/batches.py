@@ -131,10 +131,7 @@ class Batches:
         return [self._read(row) for row in rows], place
 
     def _read_lines(self, lines: Iterable[Any]) -> Iterator[tuple[str, Outcome]]:
-        """Yield the results in lines, of JSON or decoded; skip those that cannot be read.
-
-        The request of a skipped line counts as missing from the results.
-        """
+        """Yield the results in lines, of JSON or decoded; skip those that cannot be read."""
         for line in lines:
             with contextlib.suppress(*MALFORMED):
                 fields = json.loads(line) if isinstance(line, bytes) else line

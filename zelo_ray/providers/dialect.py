@@ -55,15 +55,12 @@ def _read_list(page: Any) -> tuple[list[Any], str]:
 class BatchDialect:
     """What sets a provider's batch API apart.
 
-    * A file of lines (``line``) goes up (``upload``, None where the requests go along with the
-      creation), and a batch is created of it for a model and with a mark (``submit``);
-      ``keeps_marks`` tells whether it will show that mark.
-    * ``list_path`` has the batches, newest first, in pages of ``list_size``, from ``list_after``
-      on. ``place`` is the path of one, with braces for its id, and ``cancel`` what follows to
-      cancel it. ``read`` is given the key, which must not be in a reason.
-    * ``find_results`` yields the places of results, for ``download``, or results that are given at
-      once. It raises Retry if there are none yet, Refused if they are gone; so do
-      ``gone_statuses``.
+    A file of lines (``line``) goes up (``upload``, None where the requests go along with the
+    creation); ``submit`` creates a batch of it for a model, with a mark, which ``keeps_marks``.
+    ``list_path`` has the batches, newest first, in pages of ``list_size`` from ``list_after`` on;
+    ``place`` is the path of one, with braces for its id. ``read`` gets the key, which must not be
+    in a reason. ``find_results`` yields places for ``download``, or results given at once; it
+    raises Retry if there are none yet, and Refused if they are gone, as ``gone_statuses`` say.
     """
 
     keeps_marks: bool
@@ -88,10 +85,9 @@ class BatchDialect:
 class Dialect:
     """What sets a provider's protocol apart.
 
-    ``open`` opens the SDK's client, with a timeout in seconds without any byte. ``read_answer``
-    reads the answer to a request, or a fault, in a response's JSON, and ``read_usage`` the tokens;
-    both raise one of `MALFORMED` on what they cannot read. ``rates`` reads the account's limits a
-    minute in headers.
+    ``read_answer`` reads the answer, or a fault, in a response's JSON, and ``read_usage`` the
+    tokens; both raise one of `MALFORMED` on what they cannot read. ``rates`` reads the account's
+    limits a minute in headers.
     """
 
     name: str
@@ -143,10 +139,7 @@ class DialectConnection:
 
 
 class StainlessClient:
-    """The client of OpenAI's or of Anthropic's SDK, which one generator makes.
-
-    ``error`` is the SDK's about a response's status.
-    """
+    """The client of OpenAI's or of Anthropic's SDK, which one generator makes."""
 
     def __init__(
         self,

@@ -31,10 +31,7 @@ def take_keys(options: CommandOptions, environ: MutableMapping[str, str]) -> lis
 
 
 class DotenvFile:
-    """The file ``.env`` of the working directory, from which ``environ`` takes what it lacks.
-
-    ``path`` is empty if there is none, or it must not be read.
-    """
+    """The file ``.env`` of the working directory, from which ``environ`` takes what it lacks."""
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
         self.path, self._refused, self._taken = "", "", set[str]()
@@ -48,11 +45,7 @@ class DotenvFile:
             self.path = str(path) if text else ""
 
     def take(self, options: CommandOptions) -> list[str]:
-        """Take the keys of all providers, the base URLs beside them, and keys that options name.
-
-        Returns:
-            Lines on the variables that were not taken, by name and without values.
-        """
+        """Take keys, and the base URLs beside them; return lines on what was not taken, by name."""
         self.take_names(getattr(options, "api_key_env", {}).values())
         names = (*PROVIDERS, *RERANKERS) if self._values else ()
         for provider in (load_provider(name) for name in names if name not in _WITHOUT_KEY):
@@ -90,10 +83,7 @@ class DotenvFile:
 def describe_keys(
     judges: Mapping[str, Judge], variables: Mapping[str, str], environ: MutableMapping[str, str]
 ) -> list[str]:
-    """List the keys from ``.env``, and those sent to another address than their provider's.
-
-    Judges, and the variables of their keys (see `find_key`), are by the names that users give them.
-    """
+    """List the keys from ``.env``, and those sent to another address than their provider's."""
     try:
         file = DotenvFile(environ)
     except OptionError:

@@ -49,13 +49,7 @@ _FULL = "token_limit_exceeded"
 
 
 def build_body(request: Request, *, cached: bool = False) -> dict[str, Any]:
-    """Build the request's body for Chat Completions, alone or as a line of a batch.
-
-    Args:
-        request: the request.
-        cached: whether the server is OpenAI's own, with its prompt cache: others may refuse a field
-            that they do not know.
-    """
+    """Build a request's body; ``cached``: for OpenAI's own server, with its prompt cache."""
     options = request.judge.options
     fields: dict[str, Any] = {
         "model": request.judge.model,
@@ -153,10 +147,7 @@ def read_usage(completion: Any) -> Usage:
 
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
-    """Return the account's limits a minute, as far as a response's headers give them.
-
-    Small accounts have a limit of requests a *day* in the same header; it is left out.
-    """
+    """Return the account's limits a minute in headers; the limit of a *day* there is left out."""
     limits = {
         "rpm": _requests_a_minute(headers),
         "tpm": limit_in(headers, "x-ratelimit-limit-tokens"),

@@ -143,10 +143,7 @@ class Caller:
 
 
 async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
-    """Await an SDK's call, and turn whatever it raises into one of the three errors.
-
-    The timeout is by default that of the settings.
-    """
+    """Await an SDK's call, and turn whatever it raises into one of the three errors."""
     failure: Retry | Refused | Fatal
     seconds = seconds or caller.settings.timeout
     try:

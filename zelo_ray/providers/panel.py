@@ -150,10 +150,7 @@ def _refuse_wrong_url(judge: Judge, provider: Provider) -> None:
 def panel_of(
     options: JudgingOptions, environ: Mapping[str, str], *, keys: bool = True
 ) -> tuple[Judge, ...]:
-    """Return the panel that a job's options ask for, checked as far as possible without a call.
-
-    With ``keys`` each judge must have its key, and be ready for calls.
-    """
+    """Return a job's panel, checked as far as possible without a call; with ``keys``, for calls."""
     panel = build_panel(options.judges, options.judge_options, environ)
     by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
     refuse_unknown_names("judge", [judge.name for judge in panel], by_judge)
@@ -202,10 +199,7 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
 def refuse_unknown_names(
     what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Refuse options for judges that are not among the names, since one may be mistyped.
-
-    ``what`` is "judge" or "reranker", ``options`` has the values by option and judge.
-    """
+    """Refuse options for judges that are not among the names, since one may be mistyped."""
     for option, by_judge in options.items():
         for stranger in (name for name in by_judge if name not in names):
             group = [name for name in names if name.startswith(f"{stranger}:")]

@@ -97,10 +97,7 @@ def price(
 def highest_price(
     judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
 ) -> float:
-    """Return an upper bound of the cost of a call, in US dollars; 0 if unknown.
-
-    It holds with or without caching, and also if the standard tier serves the call.
-    """
+    """Return an upper bound of the cost of a call, in US dollars; 0 if unknown."""
     if not price(judge, most, prices, batch=batch):
         return 0.0
     written = replace(most, cache_write_tokens=most.input_tokens)

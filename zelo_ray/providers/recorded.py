@@ -1,15 +1,8 @@
-"""Judges that replay recorded opinions, without cost or key.
-
-A recording is JSON lines, or the votes and grades of a run; each row is an opinion on one document
-of a query, or on two. ``recorded:FILE`` is one judge, or, where rows name a ``judge``, all of them,
-each as ``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder.
+"""Judges that replay recorded opinions, without cost or key (docs/recorded.md).
 
 A recorded comparison of the pair takes precedence. Without one, two documents are compared by their
-values: the preference is the tanh of the difference. The response model turns it into an answer
-(`zelo_ray.records.SyntheticFeatures`). Without an opinion the request fails.
-
-A judge's options include the digest of its recording. They are part of every key, so a ledger never
-mixes two versions of a file.
+values: the preference is the tanh of the difference. Without an opinion the request fails. The
+digest of its recording is part of a judge's options, and so of every key.
 """
 
 import hashlib
@@ -142,10 +135,7 @@ def _features(request: Request, opinions: _Opinions) -> SyntheticFeatures:
 
 
 def _find_recordings(place: str) -> dict[str, list[str]]:
-    """Return the recordings of a place, and their files.
-
-    They are the file, or of a folder the tables of the run, or else each file of JSON lines.
-    """
+    """Return the recordings of a place, and their files."""
     if is_jsonl(place) or place.endswith(".parquet"):
         return {place: [place]}
     names, root = list_directory(place), place.rstrip("/")

@@ -255,10 +255,7 @@ def _logistic(rng: random.Random) -> float:
 
 
 def _shared_error(request: Request, truths: Sequence[float]) -> float:
-    """Return the error that all simulated judges share on a pair, in sd, for the second document.
-
-    Its sign depends on the order of the documents; for identical documents it is 0.
-    """
+    """Return the error that all judges share on a pair, in sd, for the second document."""
     sides = [
         (document.content, truth) for document, truth in zip(request.documents, truths, strict=True)
     ]
