@@ -144,8 +144,6 @@ PER_DAY = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}
 NEVER = {"violations": [{"quotaId": "Requests", "quotaValue": "0"}]}
 THROTTLED = {  # status, headers, body; the wait that is asked for, or words of a fatal error
     "plain": (429, {}, {"error": {"message": "slow down"}}, None),
-    "empty": (429, {}, "", None),
-    "text": (429, {}, "slow down", None),
     "a page": (429, {"retry-after": "2"}, "<html><title>Too many</title></html>", 2),
     "seconds": (429, {"retry-after": "7"}, {"error": {"code": "rate_limit_exceeded"}}, 7),
     "milliseconds": (429, {"retry-after-ms": "250", "retry-after": "1"}, {"error": {}}, 0.25),
@@ -190,14 +188,11 @@ def test_an_answer(fakes, provider):
     ("headers", "delay"),
     [
         ({}, None),
-        ({"retry-after": ""}, None),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "2.5"}, 2.5),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "2", "retry-after-ms": "1250"}, 1.25),
-        ({"retry-after": "2", "retry-after-ms": "?"}, 2.0),
         ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 90.0),
         ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0.0),
     ],
@@ -220,14 +215,10 @@ def openai_headers(limit, remaining, reset, tokens=None):
         (openai_headers("500000", "499999", "1ms"), {"rpm": 500000}),  # rounded up
         (openai_headers("60", "60", "0s"), {"rpm": 60}),
         (openai_headers("200", "199", "7m12s", "40000"), {"tpm": 40000}),  # a day's
-        (openai_headers("10000", "9940", "8m38.4s"), {}),
         (openai_headers("10000", "9999", "8.64s"), {}),
         (openai_headers("5000", "", "12ms"), {}),
-        (openai_headers("5000", "4999", ""), {}),
         (openai_headers("5000", "4999", "soon"), {}),
-        (openai_headers("5000", "nan", "12ms"), {}),
         (openai_headers("many", "4999", "12ms", "inf"), {}),
-        (openai_headers("0", "0", "12ms", "-3"), {}),
         ({}, {}),
     ],
 )
