@@ -39,7 +39,7 @@ from zelo_ray.files.schema import (
 )
 from zelo_ray.files.storage import is_jsonl, list_directory, read_blocks
 from zelo_ray.files.tables import open_parquet
-from zelo_ray.files.wording import counted
+from zelo_ray.files.wording import counted, unguard_formula
 
 Kind = Literal[
     "pools",  # JSON lines as `annotate` reads them, or what should be such lines
@@ -76,6 +76,8 @@ _UNREAD = {
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
 _PLAIN = {"trec run": "a TREC run", "trec qrels": "a file of TREC's qrels"}
+_RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
+"""Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
 _LOOKED_AT = 100  # rows, or lines
 csv.field_size_limit(2**31 - 1)  # of the process
 _TOPICS = re.compile(rb"\s*(?:<[^>]*>\s*)*?<top>", re.DOTALL | re.IGNORECASE)
@@ -625,7 +627,7 @@ def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str])
 def _rows_of_cells(
     place: str, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
 ) -> Numbered:
-    width = len(names)
+    width, is_guarded = len(names), names[-len(_RATINGS) :] == _RATINGS
     for number, cells in lines:
         if not any(cell.strip() for cell in cells):
             continue
@@ -633,7 +635,8 @@ def _rows_of_cells(
             has = f"has {counted(len(cells), 'column')}, but the header has {width}"
             how = "cells of several lines, or with tabs, take CSV or JSON lines"
             raise InputError(f"{place}:{number}: {has} ({how})")
-        yield number, {n: cell or None for n, cell in zip(names, cells, strict=False) if n}
+        plain = map(unguard_formula, cells) if is_guarded else cells
+        yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
 
 
 def decode(where: str, data: bytes) -> str:

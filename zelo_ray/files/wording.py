@@ -55,3 +55,8 @@ def printable(text: str) -> str:
 def guard_formula(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet may run, unless it is a number."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def unguard_formula(text: str) -> str:
+    """Undo `guard_formula`."""
+    return text[1:] if text.startswith("'") and guard_formula(text[1:]) == text else text
