@@ -22,7 +22,7 @@ from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor import ask_judge
 from zelo_ray.engine.exposure import sum_exposure, sum_uncounted
 from zelo_ray.engine.replies import describe_possibly_billed
-from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings
 from zelo_ray.providers.addresses import is_local
 from zelo_ray.records import Usage
 
@@ -173,3 +173,11 @@ def test_doctor_outlives_an_end_that_nobody_knows():
         finding = asyncio.run(ask_judge(judge, "none", DoctorOptions()))
     assert finding.state == "wrong"
     assert "finish_reason: a_new_word" in str(finding)
+
+
+def test_no_text_of_a_prompt_says_what_an_error_means():
+    """Such as a document on billing, or on limits, that a server quotes."""
+    for words in ("billing", "api key", "per day", "limit: 0,", "content policy"):
+        error = one("openai", (400, {}, {"error": {"message": f"cannot read '{words}'"}}))
+        assert type(error) is Refused
+        assert error.status == "failed"

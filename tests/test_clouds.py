@@ -144,21 +144,6 @@ def test_bedrock_is_a_server_at_a_url(cloud, tmp_path):
     assert "the key may not do this" in why_stopped(wrong)
 
 
-def test_claude_on_bedrock_is_a_server_at_a_url(cloud, tmp_path):
-    judge = f"anthropic:{clouds.CLAUDE}@{cloud.url}/bedrock/anthropic"
-    environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
-    asker = ask([pool_of()], tmp_path, environ, **by_url(judge, *environ))
-    assert statuses(asker) == {"ok": 6}
-
-
-def test_vertex_is_a_server_at_a_url(cloud, tmp_path):
-    judge = f"openai:{clouds.VERTEX_MODEL}@{cloud.url}{clouds.PROJECT}"
-    asker = ask([pool_of()], tmp_path / "1", {"TOKEN": KEY}, **by_url(judge, "TOKEN"))
-    assert statuses(asker) == {"ok": 6}
-    expired = ask([pool_of()], tmp_path / "2", {"TOKEN": "old"}, **by_url(judge, "TOKEN"))
-    assert "the key was refused; set TOKEN" in why_stopped(expired)
-
-
 @pytest.fixture
 def vertex(cloud, tmp_path, monkeypatch):
     """A project on Vertex AI, and the file of a service account whose tokens it takes."""

@@ -125,11 +125,15 @@ def _texts(level: Mapping[str, Any]) -> Iterator[str]:
 def _codes(level: Mapping[str, Any]) -> Iterator[str]:
     for name in (*_CODES, *_CODES_OF_GOOGLE):
         code = level.get(name)
-        if isinstance(code, str | int) and code and str(code).lower() not in _NO_CODES:
+        is_code = isinstance(code, str | int) and code and str(code).lower() not in _NO_CODES
+        if is_code and (name in _CODES or re.fullmatch(r"[\w.-]+", str(code))):  # not a sentence
             yield str(code)
     if level.get("flagged_input"):  # OpenRouter's moderation, with the status of a wrong key
         yield "content_filter"
-    if str(level.get("quotaValue")) == "0" or "limit: 0," in str(level.get("message")):
+    is_spent = level.get("status") == "RESOURCE_EXHAUSTED" and "limit: 0," in str(
+        level.get("message")
+    )
+    if is_spent or str(level.get("quotaValue")) == "0":
         yield "zero_quota"  # Google's; waiting does not help
 
 

@@ -49,6 +49,8 @@ _WORDS = {
     500: "conflict timeout timedout deadline servererror internalerror apierror upstream",
 }
 """Words that tell a meaning, without case and punctuation; the first that fits counts."""
+_PHRASES = {"credit balance is too low": 402, "content filtering policy": _FILTERED}
+"""Sentences of Anthropic's errors that have no code of their own."""
 _OVERRULING = (402, _DAY, _NO_QUOTA, _OPTION, _FILTERED, 401)
 """Meanings whose words in a code count more than a status below 500."""
 _NO_KEY = (
@@ -80,15 +82,21 @@ def find_status(phrases: Iterable[str], among: Iterable[int] = tuple(_WORDS)) ->
     return next((m for m in among if any(word in text for word in _WORDS[m].split())), 0)
 
 
-def _find_meaning(fault: Fault) -> int:
-    """Return what a fault means: a status of HTTP, or one of the meanings above; 0: unknown."""
-    status, codes, every = fault.http_status, fault.codes, (*fault.codes, fault.message)
+def _find_meaning(fault: Fault, text: str) -> int:
+    """Return what a fault means: a status of HTTP, or one of the meanings above; 0: unknown.
+
+    ``text`` is its message without what may be of a prompt, as no document may say what it means.
+    """
+    status, words = fault.http_status, [code for code in fault.codes if _CODE.fullmatch(code)]
     if not status:
-        return find_status(codes) or find_status(every)
+        return find_status(fault.codes) or find_status([text])
+    known = [m for phrase, m in _PHRASES.items() if phrase in fault.message]
+    if status == 400 and known:
+        return known[0]
     if status < 500:
-        # Messages are searched after a 400 alone: Gemini's mention quota and billing in every 429.
-        status = find_status(every if status == 400 else codes, _OVERRULING) or status
-    return 413 if (status == 400 or status >= 500) and find_status(every, (413,)) else status
+        status = find_status(words, _OVERRULING) or status
+    is_long = (status == 400 or status >= 500) and find_status([*fault.codes, text], (413,))
+    return 413 if is_long else status
 
 
 # --- calls ----------------------------------------------------------------------------------------
@@ -247,8 +255,10 @@ def classify_fault(
 
     The error is not raised. ``lacking``: the response was successful, but had no answer.
     """
-    name, meaning = caller.name, _find_meaning(fault)
-    detail = _describe(fault, meaning, caller)
+    # The message may quote a prompt that is not known here.
+    text = "" if caller.prompts is None else caller.redact(fault.message)
+    name, meaning = caller.name, _find_meaning(fault, text)
+    detail = _describe(fault, "" if meaning == 401 and not fault.page else text, caller)
     if lacking:
         detail = ": ".join(filter(None, ("a response without an answer in it", detail)))
     if meaning in caller.gone_statuses:
@@ -267,13 +277,10 @@ def classify_fault(
     return Refused(detail, "filtered" if meaning == _FILTERED else "failed", name=name)
 
 
-def _describe(fault: Fault, meaning: int, caller: Caller) -> str:
+def _describe(fault: Fault, text: str, caller: Caller) -> str:
     """Return the details of a fault: status, codes, and a sentence or the title of a page."""
     status, words = fault.http_status, dict.fromkeys(filter(_CODE.fullmatch, fault.codes))
-    start, text = f"{status or ''} {caller.redact(' '.join(words))}".strip(), ""
-    # The message may quote a prompt that is not known here, or show a part of a wrong key.
-    if caller.prompts is not None and (meaning != 401 or fault.page):
-        text = caller.redact(fault.message)
+    start = f"{status or ''} {caller.redact(' '.join(words))}".strip()
     if fault.page:
         text = f"an HTML page and not the API's answer{text and ', '}{text}"
     detail = ": ".join(filter(None, (start, text)))
