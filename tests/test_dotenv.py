@@ -159,12 +159,15 @@ def test_names_that_are_no_keys_are_left_out_and_named_without_their_values(fold
     assert "evil" not in line
 
 
-def test_keys_that_options_name_are_taken(folder):
-    write(folder, "NAMED_KEY=4", "OTHER_KEY=5")
+def test_keys_that_options_and_own_providers_name_are_taken(folder):
+    own = 'Provider(connect=print, models=("m",), key_variables=("OWN_KEY",))'
+    (folder / "own.py").write_text(f"from zelo_ray import Provider\nPROVIDER = {own}\n")
+    write(folder, "NAMED_KEY=4", "OTHER_KEY=5", "OWN_KEY=6")
     (folder / "c.yaml").write_text("api_key_env: {'openai:m@http://127.0.0.1:9': NAMED_KEY}\n")
-    _, (line,) = told("annotate", "in", "--out", "o", "--config", "c.yaml")
+    judges = ("--judges", "own.py:PROVIDER:m", "offline")
+    _, (line,) = told("annotate", "in", "--out", "o", "--config", "c.yaml", *judges)
     assert line.startswith(".env: not taken: OTHER_KEY;")
-    assert os.environ["NAMED_KEY"] == "4"
+    assert (os.environ["NAMED_KEY"], os.environ["OWN_KEY"]) == ("4", "6")
     assert "OTHER_KEY" not in os.environ
 
 

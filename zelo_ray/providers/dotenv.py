@@ -5,6 +5,7 @@ keys are taken. A base URL is used only with the key from the same file; see
 `zelo_ray.providers.addresses`.
 """
 
+import contextlib
 import io
 import os
 import stat
@@ -13,11 +14,18 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from zelo_ray.errors import OptionError
+from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import CommandOptions
 from zelo_ray.providers.addresses import foreign_address, store_url_for_key
 from zelo_ray.providers.panel import key_names
-from zelo_ray.providers.registry import PROMPTLESS_PROVIDERS, PROVIDERS, RERANKERS, load_provider
+from zelo_ray.providers.registry import (
+    PROMPTLESS_PROVIDERS,
+    PROVIDERS,
+    RERANKERS,
+    is_own_provider,
+    load_provider,
+    parse_judge,
+)
 from zelo_ray.records import Judge
 
 _MOST = 2**20  # bytes
@@ -63,6 +71,10 @@ class DotenvFile:
                 stored_as, value = store_url_for_key(variable, url, self._values[used])
                 self._environ[stored_as] = value
                 self._taken.add(variable)
+        for name in getattr(options, "judges", ()) if self._values else ():
+            with contextlib.suppress(PanelError):
+                if is_own_provider(own := parse_judge(name).provider):
+                    self.take_names(load_provider(own).key_variables)
         skipped = [name for name in self._values if name not in self._taken]
         what = "only keys of providers and of api_key_env are, and a base URL beside its own key"
         lines = [f"not read: {self._refused}"] if self._refused else []
