@@ -37,7 +37,7 @@ from zelo_ray.names import split_name
 _TEXTS = [(name, pa.string()) for name in ("query_id", "doc_id", "judge")]
 GRADES = pa.schema([*_TEXTS, ("grade", pa.int64())])
 _RAW_GRADES = pa.schema([*_TEXTS, ("grade", pa.float64())])
-_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
+_RESULT_TABLES = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
 _DATA = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".qrels", ".txt", ".gz", ".zst")
 """Endings of files in a folder that may be judgments."""
 HUMAN = "human"
@@ -62,7 +62,7 @@ class JudgmentsFile(Rows):
         """Return whether the rows are votes, not grades."""
         return self.has("preference")
 
-    def of_judge(self, judge: str) -> "JudgmentsFile":
+    def with_judge(self, judge: str) -> "JudgmentsFile":
         """Return the judgments with all of them given to one judge."""
         return self.with_column("judge", pa.array([judge] * len(self), pa.string()))
 
@@ -99,7 +99,7 @@ def read_judgments(
         pooled=is_pooled(source) and not names_judges,
         missing=len(numbers) - len(answered),
     )
-    return file if names_judges else file.of_judge(judge)
+    return file if names_judges else file.with_judge(judge)
 
 
 def _read_sample(place: str) -> JudgmentsFile:
@@ -284,7 +284,7 @@ def read_people(
         file = file.take(fits)
     unnamed = pa.array(map(str, range(len(file))), pa.string())
     file = file.with_column("rater", file["judge"] if file.names_judges else unnamed)
-    return file.of_judge(HUMAN)
+    return file.with_judge(HUMAN)
 
 
 def people_weights(file: JudgmentsFile) -> dict[tuple[str, ...], float]:
@@ -304,8 +304,8 @@ def weights_of(table: pa.Table, weights: Mapping[tuple[str, ...], float]) -> Flo
 
     Two documents that were drawn each by itself weigh as a pair what both weigh.
     """
-    of_documents = any(len(key) == _DOCUMENT for key in weights)
-    if "doc_id" in table.column_names or not of_documents:
+    are_documents = any(len(key) == _DOCUMENT for key in weights)
+    if "doc_id" in table.column_names or not are_documents:
         return np.array([weights[key] for key in _keys(table)], dtype=np.float64)
     return np.array([weights[q, a] * weights[q, b] for q, a, b in _keys(table)], dtype=np.float64)
 
@@ -346,7 +346,7 @@ def list_sources(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str
             yield name, place
             continue
         refuse_unfinished(place)
-        files = [entry for entry in _OF_ANNOTATE if entry in names]
+        files = [entry for entry in _RESULT_TABLES if entry in names]
         if not files and any(stem(entry) == "qrels" for entry in names):
             yield name, place  # a collection
             continue

@@ -45,7 +45,7 @@ ANNOTATED = "annotated.jsonl"
 _QREL = schema_of(Qrel)
 _ROUNDING = 0.5 + 1e-9
 _POOLED = frozenset(schema_of(GradedScore).names)
-_OF_TRUTH = ("judge", "probability", "std_error", "truth_error")
+_TRUTH_ROLES = ("judge", "probability", "std_error", "truth_error")
 _KNOWN_LABELS = (
     "known are the --out of annotate, tables of query_id, doc_id and grade (relevance, rating, "
     "label), qrels of TREC and BEIR, JSON by query and document, and pools with scores (docs/"
@@ -128,7 +128,7 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
     """Read a table of query, document and number; return None if it lacks one of these."""
     is_run = wanted == "scores"
     value = source.roles("score") or source.roles("rank") if is_run else _grade_of(source, wanted)
-    more = ("run",) if is_run else _OF_TRUTH
+    more = ("run",) if is_run else _TRUTH_ROLES
     roles = source.roles("query_id", "doc_id", *more)
     query = "query_id" if "query_id" in roles else "query"
     roles |= source.roles(query)
@@ -136,7 +136,7 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
         return None
     [role] = value
     ranks = source.roles("rank") if is_run and role == "score" else {}
-    strict = () if is_run else (role, *_OF_TRUTH)
+    strict = () if is_run else (role, *_TRUTH_ROLES)
     try:
         rows = source.table({**roles, **value, **ranks}, strict)
     except InputError:

@@ -218,20 +218,23 @@ def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
 
 def session_in(raw: bytes) -> str:
     """Return the session of a line that may be invalid; "" if there is none."""
-    try:
-        line = json.loads(raw)
-        return _session(line.get("session_id"), line["query"].get("session_id"))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return ""
+    line, query = _objects_in(raw)
+    return _session(line.get("session_id"), query.get("session_id"))
 
 
 def query_in(raw: bytes) -> tuple[str, str]:
     """Return the id and the text of the query of a line that may be invalid; "" if it has none."""
+    _, query = _objects_in(raw)
+    return str(query.get("id") or ""), str(query.get("query") or "")
+
+
+def _objects_in(raw: bytes) -> tuple[PoolRow, PoolRow]:
     try:
-        query = orjson.loads(raw)["query"]
-        return str(query.get("id") or ""), str(query.get("query") or "")
-    except (ValueError, KeyError, AttributeError, TypeError):
-        return "", ""
+        line = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        line = None
+    query = line.get("query") if isinstance(line, dict) else None
+    return (line, query) if isinstance(query, dict) else ({}, {})
 
 
 def _session(*ids: object) -> str:

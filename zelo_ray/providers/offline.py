@@ -200,16 +200,16 @@ def rarity(word: str) -> float:
     return -math.log(-math.expm1(_TYPICAL_LENGTH * math.log1p(-frequency(word))))
 
 
-_OF_THREAD = threading.local()
+_THREAD = threading.local()
 
 
 @lru_cache(2**16)
 def _stem(word: str) -> str:
-    stemmer = getattr(_OF_THREAD, "stemmer", None)
+    stemmer = getattr(_THREAD, "stemmer", None)
     if stemmer is None:  # one for each thread, as it holds the word that it is at
         import snowballstemmer  # noqa: PLC0415 - paid where it is used
 
-        stemmer = _OF_THREAD.stemmer = snowballstemmer.stemmer("english")
+        stemmer = _THREAD.stemmer = snowballstemmer.stemmer("english")
     return str(stemmer.stemWord(word))
 
 
