@@ -63,9 +63,8 @@ def refuse_reserved(name: str, body: Mapping[str, Any]) -> None:
         plain = _plain(field)
         if plain in _QUESTION | _FORM:
             raise PanelError(
-                f"{name}: extra_body cannot hold {field}, which follows from what is asked; leave "
-                "it out (another model is another judge, words of your own are --instructions, the "
-                "form of an answer is response_format, where a judge has that option)"
+                f"{name}: extra_body cannot hold {field}: models are judges, words --instructions, "
+                "and the form of an answer is the option response_format"
             )
         spelled = _PARTS.get(plain, field)
         if plain in _PARTS and not (field == spelled and isinstance(value, Mapping)):

@@ -23,6 +23,7 @@ from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.providers.provider import Connection, Fatal, Provider, Settings
 from zelo_ray.providers.registry import (
     ENCODERS,
+    PROMPTLESS_PROVIDERS,
     PROVIDERS,
     is_own_provider,
     is_reranker,
@@ -101,10 +102,8 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     provider = load_provider(judge.provider)
     _refuse_wrong_url(judge, provider)
     if provider.closed and judge.model not in provider.models:
-        near = did_you_mean(judge.model, provider.models)
-        raise PanelError(
-            f"unknown judge {judge.name}{near}; there are {', '.join(provider.models)}"
-        )
+        there = ", ".join(provider.models)
+        raise PanelError(f"unknown judge {judge.name}; there are {there}")
     if unknown := set(own) - set(provider.options):
         what = f"unknown option {min(unknown)!r}{did_you_mean(min(unknown), provider.options)}"
         allowed = ", ".join(sorted(provider.options)) or "none"
@@ -120,7 +119,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         if not isinstance(options[name], Mapping):
             raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
     try:
-        if judge.provider in PROVIDERS and provider.key_variables:
+        if judge.provider in PROVIDERS and judge.provider not in PROMPTLESS_PROVIDERS:
             _OptionValues.model_validate(options)
     except ValidationError as error:
         raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None
@@ -174,15 +173,10 @@ def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOption
     for judge in panel if getattr(options, "answer", "") == "token" else ():
         provider = load_provider(judge.provider)
         if not provider.gives_probabilities:
-            raise PanelError(
-                f"{judge.name} gives no log-probabilities, and --answer token takes its votes from "
-                "them: leave it out, or ask with --answer reasoned (openai, and servers that speak "
-                "its protocol, have log-probabilities)"
-            )
+            how = "ask with --answer reasoned (servers of OpenAI's protocol have them)"
+            raise PanelError(f"{judge.name} gives no log-probabilities: {how}")
         if options.mode == "batch" and provider.batch and not judge.base_url:
-            raise PanelError(
-                f"{judge.name}: --answer token is not asked in batches; leave out --mode batch"
-            )
+            raise PanelError(f"{judge.name}: --answer token is not asked in batches")
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:
@@ -190,10 +184,7 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
     if judge.options.get("max_output_tokens", 1) is None:
         raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
     if dearer := find_costly_field(judge.options.get("extra_body", {})):
-        raise PanelError(
-            f"{name}: --max-usd cannot be kept with {dearer} in extra_body; leave it out (how long "
-            "answers may be says max_output_tokens)"
-        )
+        raise PanelError(f"{name}: --max-usd cannot be kept with {dearer} in extra_body")
 
 
 def refuse_unknown_names(
