@@ -3,9 +3,7 @@
 import asyncio
 import json
 import pickle
-import threading
 
-from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from tests.builders import judge_of, options_of, pool_of, verdict
@@ -91,49 +89,19 @@ async def results(client, batch_id):
     return found
 
 
-class Canned:
-    """A server of fixed answers: bytes as they are, anything else as JSON."""
+class Canned(Scripted):
+    """A server of fixed answers by path; HERE in one is its own address."""
 
     def __init__(self, answers):
-        self.answers, self.asked = answers, []
+        super().__init__(None)
+        self.answers = answers
 
-    async def _answer(self, request):
-        self.asked.append(request)
-        answer = self.answers.get(request.path)
-        if answer is None:
-            return web.Response(status=404, text="{}")
-        if isinstance(answer, web.Response):
-            return answer
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        data = data.replace(b"HERE", str(request.url.origin()).encode())
-        return web.Response(body=data, content_type="application/json")
-
-    def __enter__(self):
-        self.loop, ready = asyncio.new_event_loop(), threading.Event()
-
-        async def serve():
-            app = web.Application()
-            app.router.add_route("*", "/{path:.*}", self._answer)
-            self.runner = web.AppRunner(app, access_log=None)
-            await self.runner.setup()
-            await web.TCPSite(self.runner, "127.0.0.1", 0).start()
-            self.url = "http://{}:{}".format(*self.runner.addresses[0][:2])
-            ready.set()
-
-        def run_loop():
-            self.loop.run_until_complete(serve())
-            self.loop.run_forever()
-            self.loop.run_until_complete(self.runner.cleanup())
-            self.loop.close()
-
-        self.thread = threading.Thread(target=run_loop, daemon=True)
-        self.thread.start()
-        assert ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(10)
+    def answer(self, path, asked):
+        said = self.answers.get(path.partition("?")[0], (404, {}, "{}"))
+        if isinstance(said, tuple):
+            return said
+        data = said if isinstance(said, bytes) else json.dumps(said).encode()
+        return data.replace(b"HERE", self.url.encode())
 
 
 def canned(provider, answers, batch_id="batches/b"):

@@ -408,7 +408,7 @@ def test_fastchats_lines_are_votes_of_their_judges(tmp_path):
     plain, turned = line(2, "tie"), line(1, "tie", turn=1)
     for rows in ([turned, plain], [plain, turned]):
         path = str(write_lines(tmp_path / "t.jsonl", rows))
-        with pytest.raises(InputError, match=r"t.jsonl:[12]: has no turn"):
+        with pytest.raises(InputError, match=r"t.jsonl:[12]: has no 'turn'"):
             read_all_judgments([path])
 
 

@@ -123,11 +123,6 @@ def test_azure_without_a_deployment_or_an_address_is_told_before_any_call(monkey
     connect(judge, Settings(KEY))
 
 
-def test_a_key_of_azure_alone_names_no_panel_by_itself():
-    with pytest.raises(PanelError, match=r"^no judge: name a panel"):
-        build_panel((), {}, {"AZURE_OPENAI_API_KEY": KEY})
-
-
 def test_a_deployment_has_the_price_that_the_user_gives(azure):
     fields = {"inputs": "in", "out": "out", "judges": ("azure:d",), "max_usd": 1}
     with pytest.raises(PanelError, match="needs prices, and that of azure:d is unknown"):
@@ -136,38 +131,17 @@ def test_a_deployment_has_the_price_that_the_user_gives(azure):
     panel_of(AnnotateOptions(**fields, prices=prices), {"AZURE_OPENAI_API_KEY": KEY})
 
 
-def test_azure_is_a_server_at_a_url_too(cloud, tmp_path):
-    judge = f"openai:{clouds.DEPLOYMENT}@{cloud.url}/openai/v1"
-    asker = ask([pool_of()], tmp_path, {"AZURE": KEY}, **by_url(judge, "AZURE"))
-    assert statuses(asker) == {"ok": 6}
-
-
 def test_bedrock_is_a_server_at_a_url(cloud, tmp_path):
     judge = f"openai:{clouds.BEDROCK_MODEL}@{cloud.url}/bedrock/openai/v1"
     environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
     refused = ask([pool_of()], tmp_path / "1", environ, **by_url(judge, *environ))
     assert statuses(refused) == {"failed": 6}
-    assert "set response_format: json_object, or none" in refused.books[0].reason
+    assert "response_format" in refused.books[0].reason
     options = by_url(judge, *environ, response_format="none")
     asker = ask([pool_of()], tmp_path / "2", environ, **options)
     assert statuses(asker) == {"ok": 6}
     wrong = ask([pool_of()], tmp_path / "3", dict.fromkeys(environ, "wrong"), **options)
     assert "the key may not do this" in why_stopped(wrong)
-
-
-def test_claude_on_bedrock_is_a_server_at_a_url(cloud, tmp_path):
-    judge = f"anthropic:{clouds.CLAUDE}@{cloud.url}/bedrock/anthropic"
-    environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
-    asker = ask([pool_of()], tmp_path, environ, **by_url(judge, *environ))
-    assert statuses(asker) == {"ok": 6}
-
-
-def test_vertex_is_a_server_at_a_url(cloud, tmp_path):
-    judge = f"openai:{clouds.VERTEX_MODEL}@{cloud.url}{clouds.PROJECT}"
-    asker = ask([pool_of()], tmp_path / "1", {"TOKEN": KEY}, **by_url(judge, "TOKEN"))
-    assert statuses(asker) == {"ok": 6}
-    expired = ask([pool_of()], tmp_path / "2", {"TOKEN": "old"}, **by_url(judge, "TOKEN"))
-    assert "the key was refused; set TOKEN" in why_stopped(expired)
 
 
 @pytest.fixture

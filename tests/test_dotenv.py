@@ -160,22 +160,15 @@ def test_names_that_are_no_keys_are_left_out_and_named_without_their_values(fold
 
 
 def test_keys_that_options_and_own_providers_name_are_taken(folder):
-    for name in ("one", "two", "three"):
-        (folder / f"{name}.py").write_text(
-            "from zelo_ray import Provider\n"
-            f'PROVIDER = Provider(connect=print, models=("m",), key_variables=("{name}_KEY",))\n'
-        )
-    write(folder, "one_KEY=1", "two_KEY=2", "three_KEY=3", "NAMED_KEY=4", "OTHER_KEY=5")
-    (folder / "c.yaml").write_text(
-        "candidates: {x: {judges: ['three.py:PROVIDER:m']}}\n"
-        "api_key_env: {'openai:m@http://127.0.0.1:9': NAMED_KEY}\n"
-    )
-    words = ("in", "--human", "h", "--out", "o", "--config", "c.yaml", "--judges", "offline")
-    own = ("--try", "judges=one.py:PROVIDER:m", "judges=two.py:PROVIDER:m")
-    _, (line,) = told("compare", *words, *own)
+    own = 'Provider(connect=print, models=("m",), key_variables=("OWN_KEY",))'
+    (folder / "own.py").write_text(f"from zelo_ray import Provider\nPROVIDER = {own}\n")
+    write(folder, "NAMED_KEY=4", "OTHER_KEY=5", "OWN_KEY=6")
+    (folder / "c.yaml").write_text("api_key_env: {'openai:m@http://127.0.0.1:9': NAMED_KEY}\n")
+    judges = ("--judges", "own.py:PROVIDER:m", "offline")
+    _, (line,) = told("annotate", "in", "--out", "o", "--config", "c.yaml", *judges)
     assert line.startswith(".env: not taken: OTHER_KEY;")
-    taken = [os.environ[f"{name}_KEY"] for name in ("one", "two", "three", "NAMED")]
-    assert taken == ["1", "2", "3", "4"]
+    assert (os.environ["NAMED_KEY"], os.environ["OWN_KEY"]) == ("4", "6")
+    assert "OTHER_KEY" not in os.environ
 
 
 def test_a_file_in_a_directory_above_is_not_read(folder, monkeypatch):

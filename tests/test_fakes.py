@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,9 +19,36 @@ import pytest
 from google import genai
 
 from tests.fakes import Fakes, Fault
-from tests.fakes.asking import NAMED, PAIR, SCHEMA, chat, post
 
 ROOT = __file__.rpartition("/tests/")[0]
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["reasoning", "preference"],
+    "properties": {"reasoning": {"type": "string"}, "preference": {"type": "number"}},
+}
+NAMED = {"name": "verdict", "strict": True, "schema": SCHEMA}
+PAIR = "A: one [[grade=0]] B: two [[grade=3]]"
+
+
+def chat(text=PAIR, **more):
+    shape = {"type": "json_schema", "json_schema": NAMED}
+    messages = [{"role": "user", "content": text}]
+    return {"model": "m", "messages": messages, "response_format": shape, **more}
+
+
+def post(fakes, text=PAIR, *, key=None, path="/openai/v1/chat/completions", body=None):
+    """Status, headers and JSON of one call without any SDK."""
+    key = fakes.key if key is None else key
+    data = json.dumps(body or chat(text)).encode()
+    headers = {"Authorization": f"Bearer {key}", "x-goog-api-key": key}
+    request = urllib.request.Request(fakes.url + path, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=5) as response:
+            return response.status, response.headers, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers, json.load(error)
 
 
 @pytest.fixture
@@ -68,16 +94,13 @@ def test_anthropic_under_strict_validation(fakes, fault):
             http_client=anthropic.DefaultAioHttpClient(),
             _strict_response_validation=True,
         ) as client:
-            counted = await client.messages.count_tokens(model="m", messages=messages)
             output = {"format": {"type": "json_schema", "schema": SCHEMA}}
-            return counted, await client.messages.create(
+            return await client.messages.create(
                 model="m", max_tokens=99, messages=messages, output_config=output
             )
 
-    counted, message = asyncio.run(run())
-    usage = message.usage
-    total = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
-    assert 0 < counted.input_tokens < total  # the schema counts
+    message = asyncio.run(run())
+    assert message.usage.cache_read_input_tokens > 0
     stop = {"refusal": "refusal", "truncated": "max_tokens"}.get(fault, "end_turn")
     assert message.stop_reason == stop
 
@@ -92,17 +115,12 @@ def test_gemini_as_its_sdk_reads_it(fakes, fault):
         client = genai.Client(api_key=fakes.key, http_options=options)
         config = {"response_mime_type": "application/json", "response_json_schema": SCHEMA}
         try:
-            counted = await client.aio.models.count_tokens(model="m", contents=PAIR)
-            response = await client.aio.models.generate_content(
-                model="m", contents=PAIR, config=config
-            )
+            return await client.aio.models.generate_content(model="m", contents=PAIR, config=config)
         finally:
             await client.aio.aclose()
             client.close()
-        return counted, response
 
-    counted, response = asyncio.run(run())
-    assert counted.total_tokens > 0
+    response = asyncio.run(run())
     assert response.usage_metadata.prompt_token_count > 0
     if fault == "refusal":
         assert response.prompt_feedback.block_reason == "PROHIBITED_CONTENT"
@@ -126,16 +144,6 @@ def test_bodies_that_the_servers_refuse(fakes, path, body, words):
     status, _, said = post(fakes, path=path, body={"model": "m", "messages": messages, **body})
     assert status == 400
     assert words in said["error"]["message"]
-
-
-def test_schemas_that_the_servers_refuse(fakes):
-    loose = {**SCHEMA, "required": ["reasoning"]}
-    shape = {"type": "json_schema", "json_schema": {**NAMED, "schema": loose}}
-    assert post(fakes, body=chat(response_format=shape))[0] == 400
-    ranged = {**SCHEMA, "properties": {"preference": {"type": "number", "minimum": 0}}}
-    body = {"model": "m", "max_tokens": 9, "messages": []}
-    body["output_config"] = {"format": {"type": "json_schema", "schema": ranged}}
-    assert post(fakes, path="/anthropic/v1/messages", body=body)[0] == 400
 
 
 def test_faults_follow_from_seed_body_and_attempt_alone():
@@ -190,55 +198,6 @@ def test_the_key_is_asked_for_and_never_written(tmp_path):
     assert [json.loads(line) for line in text.splitlines()] == entries
     assert [entry["outcome"] for entry in entries] == ["wrong_key", "ok", "ok"]
     assert PAIR in entries[1]["body"]
-
-
-def test_an_abandoned_call_is_still_billed():
-    with Fakes(latency=0.2) as fakes:
-        body = json.dumps(chat()).encode()
-        head = f"Authorization: Bearer {fakes.key}\r\nContent-Length: {len(body)}\r\n"
-        address = fakes.url.removeprefix("http://").split(":")
-        with socket.create_connection((address[0], int(address[1]))) as client:
-            line = "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
-            client.sendall(f"{line}{head}\r\n".encode() + body)
-        post(fakes, "another")
-        assert sorted(entry["outcome"] for entry in fakes.journal) == ["ok", "ok"]
-
-
-def test_limits_of_each_provider():
-    body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": PAIR}]}
-    with Fakes(rpm={"openai": 60}, itpm=6000, otpm=600, burst=1, cached=0.5) as fakes:
-        assert [post(fakes, text)[0] for text in "ab"] == [200, 429]
-        status, headers, _ = post(fakes, path="/anthropic/v1/messages", body=body)
-        assert status == 200
-        assert headers["anthropic-ratelimit-input-tokens-limit"] == "6000"
-        assert headers["anthropic-ratelimit-output-tokens-limit"] == "600"
-        assert "anthropic-ratelimit-requests-limit" not in headers
-        # 10 output tokens could be spent, and the answer had more: the next one waits
-        status, headers, _ = post(fakes, path="/anthropic/v1/messages", body=body)
-        assert status == 429
-        assert int(headers["retry-after"]) >= 1
-        models = {"openai:m": (1, 1), "anthropic:m": (1, 1)}
-        with urllib.request.urlopen(f"{fakes.url}/stats", timeout=5) as response:
-            stats = json.load(response)["models"]
-        counts = {name: (model["accepted"], model["throttled"]) for name, model in stats.items()}
-        assert counts == models
-        assert 0 < stats["openai:m"]["first"] <= stats["openai:m"]["last"] <= time.time()
-
-
-def test_books(fakes):
-    """What is billed is the sum of what answers say, also of such as cannot be read."""
-    post(fakes)
-    sums = fakes.books()["openai", "m", False]
-    for fault in ("malformed", "not_json", "500", "malformed_billed"):
-        fakes.faults = [Fault(fault, total=1)]
-        with suppress(ValueError):
-            post(fakes)
-    assert fakes.books()["openai", "m", False] == {name: 2 * n for name, n in sums.items()}
-    assert sums["responses"] == 1
-    assert sums["thinking"] == 2 < sums["output"]
-    assert 0 < sums["cached"] + sums["cache_write"] < sums["input"]
-    billed = [entry["outcome"] for entry in fakes.journal if "usage" in entry]
-    assert billed == ["ok", "malformed_billed"]
 
 
 def test_the_killer_waits_for_its_moment(tmp_path):

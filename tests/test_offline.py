@@ -13,11 +13,10 @@ from pydantic import BaseModel
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.builders import ask, judge_of, pool_of, request_of
-from zelo_ray.engine.ledger import Ledger
-from zelo_ray.protocols import advance, best_of, samre, zelo
 from zelo_ray.protocols import grading as sheets
+from zelo_ray.protocols import zelo
 from zelo_ray.providers import Refused, Settings, load_provider, offline
-from zelo_ray.records import Document, read_response
+from zelo_ray.records import Document
 
 CASES = Path(__file__).parent / "golden" / "cases"
 QUERY = "How do I reset my garage door opener?"
@@ -125,12 +124,6 @@ def test_chargram_is_the_cosine_of_character_grams():
     assert offline.chargram(query, [query]) == pytest.approx([1.0])
 
 
-def test_a_rare_word_weighs_more_than_a_common_one():
-    assert offline.rarity("the") < 0.1 < offline.rarity("garage") < offline.rarity("sourdough")
-    assert offline.frequency("xqzzyv") == pytest.approx(1e-7)
-    assert offline.frequency("straße") > 1e-5  # known from its own language
-
-
 def grading(model, document, query=QUERY):
     documents = (Document("a", document),)
     request = request_of(
@@ -157,43 +150,6 @@ def test_the_more_a_document_covers_the_higher_its_grade(model):
     assert grading(model, "Resetting garage doors") == found
 
 
-def test_shares_by_hand():
-    """Of "reset", "garage" and "door" the document has two."""
-    query, document = "reset garage door", "reset the door"
-    rare = {word: offline.rarity(word) for word in ("reset", "garage", "door")}
-    expected = (rare["reset"] + rare["door"]) / sum(rare.values())
-    assert offline.bm25_share(query, document) == pytest.approx(expected)
-    grams = {
-        f" {word} "[i : i + n] for word in rare for n in (3, 4, 5) for i in range(len(word) + 3 - n)
-    }
-    text = " reset the door "
-    share = sum(gram in text for gram in grams) / len(grams)
-    assert offline.chargram_share(query, document) == pytest.approx(share)
-    gain = [offline.likelihood(query, [text])[0] for text in (document, "", query)]
-    share = (gain[0] - gain[1]) / (gain[2] - gain[1])
-    assert offline.likelihood_share(query, document) == pytest.approx(share)
-
-
-def said(model, verdict, first, second):
-    documents = (Document("a", first), Document("b", second))
-    request = request_of(
-        judge=judge_of(f"offline:{model}"), query=QUERY, documents=documents, response_model=verdict
-    )
-    answer = asyncio.run(offline.Offline().send(request))
-    found = read_response(verdict, answer.text)
-    assert isinstance(found, verdict), found
-    return found
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_a_duel_is_decided_by_the_preference(model):
-    for first, second in ((GOOD, BAD), (BAD, GOOD), (GOOD, GOOD)):
-        seen = preference(model, first, second)
-        duel = said(model, best_of.Choice, first, second)
-        assert duel.winner == ("tie" if seen == 0 else "1" if seen < 0 else "2")
-        assert duel.confidence == (1 + abs(seen)) / 2
-
-
 def test_what_compares_nothing_is_refused():
     class Other(BaseModel):
         colour: str
@@ -211,16 +167,6 @@ def test_the_panel_asks_without_a_key_or_a_dollar(tmp_path):
     assert len(asker.books) == 18
     assert {row.dollars for row in asker.books} == {0.0}
     assert all(json.loads(row.text)["reasoning"] for row in asker.books)
-
-
-def test_a_debate_of_them_fails_with_a_reason(tmp_path):
-    pool = pool_of((1, 2))
-    asker = ask([pool], tmp_path, {}, judges=("offline:bm25",), protocol="samre")
-    step = advance(samre.PROTOCOL.rounds(pool, *asker.job), Ledger(str(tmp_path)))
-    assert (step.judgments, step.missing) == ((), ())
-    (reason,) = {failure.reason for failure in step.failures}
-    assert reason.startswith("offline judges ")
-    assert reason.endswith(" cannot argue")
 
 
 def test_threads_that_stem_at_once_find_the_same_words():

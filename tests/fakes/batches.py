@@ -41,7 +41,6 @@ class Line:
     body: bytes
     model: str
     input_tokens: int
-    metadata: Any = None
 
 
 @dataclass(frozen=True)

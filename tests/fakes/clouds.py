@@ -12,16 +12,13 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes import anthropic, gemini, knowing, openai
+from tests.fakes import gemini, knowing, openai
 from tests.fakes.parts import Asked, Said
 
 KEY = "a-key-for-tests-only"
 VERSION = "2024-10-21"
 DEPLOYMENT = "judge-eu"
 BEDROCK_MODEL = "openai.gpt-oss-120b-1:0"
-CLAUDE = "anthropic.claude-haiku-5-5"
-VERTEX_MODEL = "google/gemini-3.1-flash-lite"
-PROJECT = "/v1/projects/p/locations/global/endpoints/openapi"
 ROUTED = "qwen/qwen3-32b"
 COST = 0.00125
 """Dollars that OpenRouter says of each answer."""
@@ -53,8 +50,6 @@ class Clouds:
             post("/openai/v1/chat/completions", self._azure)
             post("/openai/deployments/{name}/chat/completions", self._azure_dated)
             post("/bedrock/openai/v1/chat/completions", self._bedrock)
-            post("/bedrock/anthropic/v1/messages", self._bedrock_claude)
-            post(f"{PROJECT}/chat/completions", self._vertex)
             post("/{version}/projects/p/locations/global/{rest:.*}:generateContent", self._gemini)
             post("/token", self._token)
             post("/api/v1/chat/completions", self._openrouter)
@@ -114,28 +109,6 @@ class Clouds:
         message = completion["choices"][0]["message"]
         message["content"] = f"<reasoning>Two documents.</reasoning>{message['content']}"
         return web.json_response(completion)
-
-    async def _bedrock_claude(self, request: web.Request) -> web.Response:
-        body = await self._read(request)
-        if anthropic.key_of(request) != KEY or "anthropic-version" not in request.headers:
-            error = {"type": "authentication_error", "message": "Invalid API key"}
-            return web.json_response({"type": "error", "error": error}, status=401)
-        if body["model"] != CLAUDE:
-            error = {"type": "not_found_error", "message": f"model: {body['model']}"}
-            return web.json_response({"type": "error", "error": error}, status=404)
-        return web.json_response(_completion(anthropic, body))
-
-    async def _vertex(self, request: web.Request) -> web.Response:
-        body = await self._read(request)
-        if _bearer(request) != KEY:
-            said = "Request had invalid authentication credentials. Expected OAuth 2 access token."
-            error = {"code": 401, "message": said, "status": "UNAUTHENTICATED"}
-            return web.json_response([{"error": error}], status=401)
-        if body["model"] != VERTEX_MODEL:
-            said = f"Malformed publisher model {body['model']}"
-            error = {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}
-            return web.json_response([{"error": error}], status=400)
-        return web.json_response(_completion(openai, body))
 
     async def _token(self, request: web.Request) -> web.Response:
         """Give a service account its access token, for its signed assertion."""

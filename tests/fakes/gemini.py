@@ -7,10 +7,7 @@ from tests.fakes.parts import Asked, Invalid, Said
 from tests.fakes.rates import Rates
 
 BASE = "/gemini"
-ROUTES = {
-    "/{version}/models/{model}:generateContent": "answer",
-    "/{version}/models/{model}:countTokens": "count",
-}
+ROUTES = {"/{version}/models/{model}:generateContent": "answer"}
 REQUEST_ID = "x-request-id"
 CONTENT = "candidates"
 ERRORS: dict[str, tuple[int, str]] = {  # status of HTTP and of gRPC
@@ -57,21 +54,21 @@ def key_of(request: Any) -> str:
 
 
 def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
-    """What is asked, in camel or snake case; raises what it stumbles over."""
-    config = pick(body, "generationConfig") or {}
-    if pick(config, "responseJsonSchema") and pick(config, "responseSchema"):
+    """What is asked; raises what it stumbles over."""
+    config = body.get("generationConfig") or {}
+    if config.get("responseJsonSchema") and config.get("responseSchema"):
         raise Invalid("only one of response_schema and response_json_schema can be set")
     schema = _schema(config)
-    if schema and pick(config, "responseMimeType") != "application/json":
+    if schema and config.get("responseMimeType") != "application/json":
         raise Invalid("a response schema needs the mime type application/json")
     user = "".join(_text(content) for content in body["contents"])
-    system = _text(pick(body, "systemInstruction") or {"parts": []})
-    return Asked(path["model"], system, user, schema, pick(config, "maxOutputTokens"))
+    system = _text(body.get("systemInstruction") or {"parts": []})
+    return Asked(path["model"], system, user, schema, config.get("maxOutputTokens"))
 
 
 def _schema(config: dict[str, Any]) -> dict[str, Any]:
     """The schema, in whichever of the API's two forms it came: they ask, and cost, the same."""
-    given = pick(config, "responseJsonSchema") or pick(config, "responseSchema") or {}
+    given = config.get("responseJsonSchema") or config.get("responseSchema") or {}
     return _plain(given, given.get("$defs", {}))
 
 
@@ -91,19 +88,8 @@ def _plain(value: Any, named: dict[str, Any]) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def pick(fields: dict[str, Any], name: str) -> Any:
-    """A field in camel case, or in snake case."""
-    snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
-    return fields.get(name, fields.get(snake))
-
-
 def _text(content: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in content["parts"])
-
-
-def count(input_tokens: int) -> dict[str, Any]:
-    """The answer of ``countTokens``."""
-    return {"totalTokens": input_tokens}
 
 
 def answer(asked: Asked, said: Said) -> dict[str, Any]:
@@ -130,27 +116,13 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
 
 
 def canonical(path: Mapping[str, str], body: dict[str, Any]) -> dict[str, Any]:
-    """What a body asks, in one form: camel case, one schema, the model that the path names."""
-    asked = _camel(body)
-    config = asked.get("generationConfig")
-    if isinstance(config, dict):
-        config["responseJsonSchema"] = _schema(config)
-        config.pop("responseSchema", None)
-    system = asked.get("systemInstruction")
-    if isinstance(system, dict):
-        system.pop("role", None)
-    return {**asked, "model": path["model"].removeprefix("models/")}
-
-
-def _camel(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_camel_name(name): _camel(inner) for name, inner in value.items()}
-    return [_camel(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _camel_name(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
+    """What a body asks, in one form: one schema, the model that the path names."""
+    config = body.get("generationConfig") or {}
+    asked = {**config, "responseJsonSchema": _schema(config)}
+    asked.pop("responseSchema", None)
+    system = {"parts": (body.get("systemInstruction") or {}).get("parts")}
+    more = {"generationConfig": asked, "systemInstruction": system}
+    return {**body, **more, "model": path["model"].removeprefix("models/")}
 
 
 def read_from_cache(cached_tokens: int) -> int:

@@ -20,12 +20,11 @@ from tests.fakes.batches import (
     results_of,
     stamp,
 )
-from tests.fakes.gemini import pick
 from tests.fakes.parts import Invalid
 
 KEEPS_PARTS = False  # an expired or cancelled batch gives nothing, and bills nothing
 FAILS_WHOLE = True
-_INLINE_BYTES, _REQUESTS, _FILE_BYTES = 20 * 10**6, 200_000, 2 * 10**9
+_REQUESTS, _FILE_BYTES = 200_000, 2 * 10**9
 _STATES = {
     "completed": "BATCH_STATE_SUCCEEDED",
     "failed": "BATCH_STATE_FAILED",
@@ -58,12 +57,12 @@ async def start_upload(call: Call) -> Out:
     headers = call.request.headers
     if headers.get("X-Goog-Upload-Command") != "start":
         raise Invalid("Invalid upload command.")
-    about = pick(call.json() if call.body else {}, "file") or {}
+    about = (call.json() if call.body else {}).get("file") or {}
     size = int(headers.get("X-Goog-Upload-Header-Content-Length", _FILE_BYTES))
     if size > _FILE_BYTES:
         raise Invalid("The file is too large.")
     upload = f"upload{len(_uploads(call)):08}"
-    mime = headers.get("X-Goog-Upload-Header-Content-Type") or pick(about, "mimeType")
+    mime = headers.get("X-Goog-Upload-Header-Content-Type") or about.get("mimeType")
     _uploads(call)[upload] = {"about": about, "mime": mime, "size": size, "data": bytearray()}
     url = f"{call.fakes.url}{call.request.path}/{upload}?upload_id={upload}"
     return Out({}, headers={"x-goog-upload-url": url, "x-goog-upload-status": "active"})
@@ -83,17 +82,12 @@ async def upload(call: Call) -> Out:
         return Out({}, headers={"x-goog-upload-status": "active"})
     if len(data) != going["size"]:
         raise Invalid("The upload is not as long as was said.")
-    name = str(pick(going["about"], "displayName") or "")
+    name = str(going["about"].get("displayName") or "")
     about = {"mime": going["mime"], "source": "UPLOADED"}
     file = call.store.add_file(name, data, "files/f{:08}", about=about)
     call.emit("file_received", file=file.id, bytes=len(data))
     details = {"file": file.id}
     return Out({"file": _file(call, file)}, {"x-goog-upload-status": "final"}, details)
-
-
-async def show_file(call: Call) -> Out:
-    """Describe a file."""
-    return Out(_file(call, _found(call)))
 
 
 async def download(call: Call) -> Out:
@@ -137,32 +131,21 @@ def _file(call: Call, file: File) -> dict[str, Any]:
 
 
 async def create(call: Call) -> Out:
-    """Begin a batch of inline requests or of a file."""
-    body = pick(call.json(), "batch")
-    config = pick(body, "inputConfig")
-    name, model = pick(body, "displayName"), call.request.match_info["model"]
+    """Begin a batch of a file; inline requests are not taken."""
+    body = call.json()["batch"]
+    config = body.get("inputConfig")
+    name, model = body.get("displayName"), call.request.match_info["model"]
     if not name:
         raise Invalid("batch.display_name: required")
-    file = pick(config, "fileName")
-    lines = await (_lines_of_file(call, model, file) if file else _inline(call, model, config))
+    file = config.get("fileName")
+    lines = await _lines_of_file(call, model, file)
     if not 1 <= len(lines) <= _REQUESTS:
         raise Invalid(f"A batch has 1 to {_REQUESTS} requests.")
     if not call.store.room(call.provider, model, sum(line.input_tokens for line in lines)):
         raise Invalid("", "enqueued")
-    about = {"name": name, "inline": not file}
+    about = {"name": name}
     batch = call.store.create(call.provider, "batches/b{:08}", model, lines, about=about)
     return Out(_shown(batch), details={"batch": batch.id, "model": model})
-
-
-async def _inline(call: Call, model: str, config: dict[str, Any]) -> list[Line]:
-    if len(call.body) >= _INLINE_BYTES:
-        raise Invalid(f"Request payload size exceeds the limit: {_INLINE_BYTES} bytes.")
-    lines = []
-    async for number, item in in_breaths(pick(pick(config, "requests"), "requests")):
-        metadata = item.get("metadata")
-        custom_id = str((metadata or {}).get("key", number))
-        lines.append(_line(call, custom_id, item["request"], model, metadata))
-    return lines
 
 
 async def _lines_of_file(call: Call, model: str, name: str) -> list[Line]:
@@ -174,31 +157,23 @@ async def _lines_of_file(call: Call, model: str, name: str) -> list[Line]:
     lines = []
     async for number, text in in_breaths(lines_in(file.data)):
         item = orjson.loads(text)
-        lines.append(_line(call, str(item.get("key", number)), item["request"], model, None))
+        lines.append(_line(call, str(item.get("key", number)), item["request"], model))
     return lines
 
 
-def _line(call: Call, custom_id: str, request: dict[str, Any], model: str, metadata: Any) -> Line:
+def _line(call: Call, custom_id: str, request: dict[str, Any], model: str) -> Line:
     try:
         size = call.size(gemini.read({"model": model}, request))
     except (Invalid, ValueError, LookupError, TypeError, AttributeError):
         size = 0
-    return Line(custom_id, orjson.dumps(request), model, size, metadata)
+    return Line(custom_id, orjson.dumps(request), model, size)
 
 
 async def look(call: Call) -> Out:
-    """Describe a batch, with its results where it was given inline."""
+    """Describe a batch."""
     batch = _batch(call)
     await call.store.look(batch)
-    shown = _shown(batch)
-    details = {"batch": batch.id}
-    if not batch.ended or batch.output is None:
-        return Out(shown, details=details)
-    output = {"inlinedResponses": {"inlinedResponses": orjson.Fragment(batch.output)}}
-    shown["metadata"]["output"] = output
-    shown["response"] |= output
-    data = orjson.dumps(shown)
-    return Out(data, details=details, results_of=batch, shape="application/json")
+    return Out(_shown(batch), details={"batch": batch.id})
 
 
 async def show_all(call: Call) -> Out:
@@ -229,20 +204,16 @@ def _batch(call: Call) -> Batch:
     return batch
 
 
-def result(batch: Batch, line: Line, outcome: Outcome) -> dict[str, Any]:
-    """A line of the results' file, or one of the inline responses."""
+def result(_: Batch, line: Line, outcome: Outcome) -> dict[str, Any]:
+    """A line of the results' file."""
+    said: dict[str, Any] = {}
     if outcome.kind == "succeeded":
-        said: dict[str, Any] = {"response": outcome.body}
+        said = {"response": outcome.body}
     elif outcome.kind == "errored":
         error = outcome.body["error"]
         status = {"code": _GRPC.get(error["status"], 2), "message": error["message"]}
-        # "response or status object", say the documents of a line; an inline one has "error"
-        field = "status" if not batch.about["inline"] and _is_odd(line.custom_id) else "error"
-        said = {field: status}
-    else:
-        said = {}
-    if batch.about["inline"]:
-        return said if line.metadata is None else {**said, "metadata": line.metadata}
+        # "response or status object", say the documents of a line
+        said = {"status" if _is_odd(line.custom_id) else "error": status}
     return {"key": line.custom_id, **said}
 
 
@@ -264,11 +235,8 @@ def _is_odd(custom_id: str) -> bool:
 
 
 def close(store: Any, batch: Batch) -> None:
-    """Put the results into a file, or together as they were asked for; where there are any."""
+    """Put the results into a file, where there are any."""
     if batch.end != "completed":
-        return
-    if batch.about["inline"]:
-        batch.output = b"[" + b",".join(data for *_, data in sorted(batch.results)) + b"]"
         return
     about = {"mime": "application/jsonl", "source": "GENERATED"}
     name = batch.id.removeprefix("batches/")
@@ -315,7 +283,6 @@ ROUTES = (
     ("POST", "/upload/{version}/files", "files", start_upload),
     ("POST", "/upload/{version}/files/{upload}", "upload", upload),
     ("GET", f"{_FILE}:download", "results", download),
-    ("GET", _FILE, "file", show_file),
     ("POST", "/{version}/models/{model}:batchGenerateContent", "create", create),
     ("GET", "/{version}/batches", "list", show_all),
     ("GET", _BATCH, "look", look),

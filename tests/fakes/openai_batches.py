@@ -52,11 +52,6 @@ async def upload(call: Call) -> Out:
     return Out(_file(file), details={"file": file.id})
 
 
-async def show_file(call: Call) -> Out:
-    """Describe a file."""
-    return Out(_file(call.found))
-
-
 async def content(call: Call) -> Out:
     """Give a file."""
     file = call.found
@@ -295,7 +290,6 @@ def _usage(batch: Batch) -> dict[str, Any]:
 ROUTES = (
     ("POST", "/files", "files", upload),
     ("GET", "/files/{file}/content", "results", content),
-    ("GET", "/files/{file}", "file", show_file),
     ("POST", "/batches", "create", create),
     ("GET", "/batches", "list", show_all),
     ("GET", "/batches/{batch}", "look", look),

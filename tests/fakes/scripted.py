@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -16,16 +16,21 @@ class _Server(ThreadingHTTPServer):
 
 
 class Scripted:
-    """A context manager that answers each POST with what ``script`` makes of its body.
+    """A context manager that answers each request with what ``script`` makes of its body.
 
     Args:
-        script: takes the decoded body and returns a status, headers and a body: text, or what is
-            written as JSON; or just such a body, which comes with status 200.
+        script: takes the decoded body and returns a status, headers and a body: text, bytes, or
+            what is written as JSON; or just such a body, which comes with status 200.
     """
 
     def __init__(self, script: Callable[[Any], Any] | Any) -> None:
         self.script = script if callable(script) else lambda _: script
         self.bodies: list[Any] = []
+
+    def answer(self, path: str, asked: Any) -> Any:
+        """What is said to a request."""
+        del path
+        return self.script(asked)
 
     @property
     def url(self) -> str:
@@ -39,21 +44,22 @@ class Scripted:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                size = int(self.headers["Content-Length"] or 0)
+                asked = json.loads(self.rfile.read(size) or "null")
                 this.bodies.append(asked)
-                told = this.script(asked)
+                told = this.answer(self.path, asked)
                 status, headers, body = told if isinstance(told, tuple) else (200, {}, told)
-                self._send(status, headers, body if isinstance(body, str) else json.dumps(body))
-
-            def _send(self, status: int, headers: Mapping[str, str], text: str) -> None:
-                kind = "text/html" if text.startswith("<") else "application/json"
+                if not isinstance(body, bytes):
+                    body = (body if isinstance(body, str) else json.dumps(body)).encode()
+                kind = "text/html" if body.startswith(b"<") else "application/json"
                 self.send_response(status)
-                data = text.encode()
                 for name, value in {"Content-Type": kind, **headers}.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(data)
+                self.wfile.write(body)
+
+            do_GET = do_POST  # noqa: N815 - as http.server calls it
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -31,11 +31,11 @@ _PAGE = b"<html><body>%b</body></html>"
 
 
 async def respond(fakes: Any, name: str, endpoint: str, request: web.Request) -> web.StreamResponse:
-    """Answer a call that asks a model, or counts tokens."""
+    """Answer a call that asks a model."""
     provider = PROVIDERS[name]
     arrived = time.time()
     body = await request.read()
-    path = {**request.match_info, "endpoint": endpoint}
+    path = request.match_info
     sha, parsed = sha_of(provider, path, body)
     entry = fakes.entry(name, endpoint, sha)
     entry |= {"attempt": request.headers.get("x-stainless-retry-count"), "arrived": arrived}
@@ -51,8 +51,6 @@ async def respond(fakes: Any, name: str, endpoint: str, request: web.Request) ->
         return _error(fakes, entry, fault, str(error))
     entry["model"] = asked.model
     size = fakes.lengths.of_input(asked)
-    if endpoint == "count":
-        return _send(fakes, entry, "count", provider.count(size))
     came = time.monotonic()
     fakes.traffic.came(key, name, asked.model, came)
     read = provider.read_from_cache(int(size * fakes.cached))

@@ -199,7 +199,7 @@ class Store:
         """Answer a line as a call of its own would have been, but for what happens on the wire."""
         fakes, provider = self._fakes, self._providers[batch.provider]
         body = orjson.loads(line.body)
-        path = {"model": line.model, "endpoint": "answer"}
+        path = {"model": line.model}
         entry = fakes.entry(batch.provider, "line", question_sha(provider, path, body))
         entry |= {"model": line.model, "custom_id": line.custom_id, "batch": batch.id}
         entry["arrived"] = batch.created

@@ -14,7 +14,6 @@ from tests.files.reading import (
     join_sessions,
     pool_lines,
     read_inputs,
-    refused,
     write_file,
 )
 
@@ -106,24 +105,6 @@ def test_bad_turns_are_set_aside_and_others_joined(tmp_path):
     for reason, says in zip(reasons, ("JSON", *["no session_id"] * 2, "occurs twice"), strict=True):
         assert says in reason
     assert pool.query.endswith("\n\nTurn 1: Well?\n\nTurn 2: Well?")
-
-
-def test_a_session_with_a_hole_is_set_aside(tmp_path):
-    turns = [
-        turn("1", "s", x="a", y="b"),
-        turn("2", "s", x="", y="b"),
-        turn("3", "s", x="a", y="b"),
-    ]
-    _, (pool,), ((*_, empty), (_, line, hole)) = join(tmp_path, turns, [turn("1", "t", x="a")])
-    assert (pool.query_id, line) == ("t", 1)
-    assert "is empty" in empty
-    assert hole.startswith("session 's', joined: one of its turns was rejected")
-
-
-@pytest.mark.parametrize("turns", [[turn("1", None, x="a")], []])
-def test_no_session_at_all_is_an_error(tmp_path, turns):
-    with refused("session_id|no "):
-        join(tmp_path, turns)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)

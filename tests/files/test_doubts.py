@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.files.reading import CASES, find_doubts, judgments, read_inputs, write_file
+from tests.files.reading import CASES, find_doubts, judgments, write_file
 from zelo_ray.cli import main
 
 TRUTH = str(CASES / "runs.qrels")
@@ -35,14 +35,6 @@ def test_a_contest_tells_doubts_everywhere(tmp_path, capsys):
         assert all(words in text for words in ("scores of const", "ranks of dist"))
 
 
-def test_agree_tells_doubts(tmp_path, capsys):
-    other = str(write_file(tmp_path / "b.qrels", (CASES / "runs.qrels").read_text()))
-    main(["agree", TRUTH, "--human", other, "--runs", *RUNS])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "ranks of dist are the reverse of its scores in 15 of 15" in shown
-    assert "scores of const are all equal in 15 of" in shown
-
-
 def test_only_ranks_that_are_the_reverse_are_doubted():
     chance = random.Random(4)
     for size in (4, 20):
@@ -64,27 +56,3 @@ def test_ranks_are_read_where_there_are_any(tmp_path, form):
     place = write_file(tmp_path / f"a.{form}", text if form == "run" else rows)
     [run] = judgments.read_runs([place]).values()
     assert [*find_doubts(run, 10)] == ["reversed_ranks"]
-
-
-def test_ranks_may_be_anything(tmp_path):
-    for name, text in (
-        ("a.run", "q Q0 d1 - 2 r\nq Q0 d2 x 1 r\n"),
-        ("a.csv", "query_id,doc_id,rank,score\nq,d,first,1\n"),
-    ):
-        [run] = judgments.read_runs([write_file(tmp_path / name, text)]).values()
-        assert "rank" not in run.column_names or run["rank"].null_count == len(run)
-
-
-def test_candidates_of_doubtful_runs_are_told(tmp_path, capsys):
-    docs = [{"_id": f"d{n}", "text": f"text {n}"} for n in range(5)]
-    corpus = write_file(tmp_path / "corpus.jsonl", docs)
-    queries = write_file(tmp_path / "queries.tsv", "q\twhat\n")
-    turned = write_file(tmp_path / "a.run", "".join(f"q Q0 d{n} {n} {n} far\n" for n in range(5)))
-    _, notes = read_inputs(tmp_path, turned, corpus=corpus, queries=queries)
-    assert any("ranks of far are the reverse" in note for note in notes)
-    flat = write_file(tmp_path / "b.run", "".join(f"q Q0 d{n} {n} 1 flat\n" for n in range(5)))
-    words = ["convert", "pool", "--runs", turned, flat, "--corpus", corpus, "--queries", queries]
-    assert main([*words, "--out", str(tmp_path / "pools.jsonl")]) == 0
-    shown = capsys.readouterr().out
-    assert "the ranks of far are the reverse of its scores" in shown
-    assert "scores of flat are all equal in 1 of 1" in shown

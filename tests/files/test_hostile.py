@@ -37,7 +37,7 @@ from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import LedgerError, LockError
+from zelo_ray.errors import LedgerError
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
 
@@ -244,18 +244,6 @@ def test_a_damaged_record_of_a_batch_stops_everything(tmp_path, capsys):
 ODD = os.fsdecode(b"b\xffd")
 
 
-def test_an_argument_of_other_bytes_is_refused(tmp_path, monkeypatch, capsys):
-    for command in ("annotate", "no-such-command"):
-        for words in ([ODD], ["--out", ODD], [f"--{ODD}"], ["x", f"{ODD}=y"]):
-            status, lines, line = run(capsys, [command, *words])
-            assert (status, lines) == (2, 1)
-            assert r"b\xffd" in line
-    (tmp_path / ODD).mkdir()
-    monkeypatch.chdir(tmp_path / ODD)
-    status, _, line = run(capsys, "annotate a.jsonl --out o")
-    assert (status, r"b\xffd: holds bytes that are not UTF-8" in line) == (2, True)
-
-
 def test_files_whose_names_are_other_bytes_are_named(tmp_path):
     texts = {
         f"in/{ODD}.csv": "query,text\nq,d\n",
@@ -336,13 +324,6 @@ def test_what_is_printed_does_not_steer(capsys, words):
     cli.main(words)
     out, err = capsys.readouterr()
     assert is_harmless(out + err)
-
-
-def test_a_lock_of_any_bytes_locks():
-    Path("out").mkdir()
-    Path("out/.run.lock").write_bytes(b"\xff\0")
-    with claim_folder("out"), pytest.raises(LockError, match="in use"), claim_folder("out"):
-        pass
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o002, 0o664)])

@@ -20,7 +20,7 @@ from tests.files.reading import (
     to_id,
     write_file,
 )
-from zelo_ray import cli, measure
+from zelo_ray import measure
 
 BIG = 1234567890123456789.0
 ROWS = {"query_id": ["q", "q"], "query": ["w", "w"], "doc_id": [BIG, 5.0], "text": ["a", "b"]}
@@ -36,7 +36,7 @@ def test_what_is_an_id(tmp_path):
     for value, found in ((3.0, "3"), (2**60, str(2**60)), (float("nan"), None), ("", None)):
         assert to_id(value) == found
     for value in (1.5, True, ["a"]):
-        with pytest.raises(ValueError, match="an id is a text or a whole number"):
+        with pytest.raises(ValueError, match="it is no id"):
             to_id(value)
 
 
@@ -107,25 +107,9 @@ def test_whole_floats_and_large_integers_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "way"),
-    [
-        ("Caf\u00e9-1", "Cafe\u0301-1", "Unicode's forms"),
-        ("007", "7", "leading zeros"),
-        ("Q1", "q1", "capitals"),
-        ("Q 7.0", "q7", "capitals, blanks"),
-        ("q-0123456789ab", "y", "hash of a query's text"),
-        ("x", "y", ""),
-    ],
+    ("one", "other"), [("Caf\u00e9-1", "Cafe\u0301-1"), ("007", "7"), ("Q 7.0", "q7"), ("x", "y")]
 )
-def test_ids_that_nearly_match_are_shown(one, other, way):
-    says = explain_mismatch("a", [one, "zz"], "b", [other, "yy"])
-    assert says.startswith(f"a has {one!r}")
-    assert way in says
-
-
-def test_a_contest_without_a_common_query_shows_ids(tmp_path, capsys):
-    words = ["bakeoff", "--truth", str(CASES / "no-common-query.qrels"), "--runs"]
-    words += [str(CASES / "no-common-query.run"), "--out", str(tmp_path / "out")]
-    assert cli.main(words) == 1
-    said = "".join(capsys.readouterr())
-    assert all(text in said for text in ("'2024-100000'", "'2024-100000.1'"))
+def test_ids_that_nearly_match_are_shown(one, other):
+    assert explain_mismatch("a", [one, "zz"], "b", [other, "yy"]) == (
+        f"a has {one!a}, b has {other!a}"
+    )

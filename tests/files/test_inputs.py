@@ -49,7 +49,6 @@ SAME = {
     "pools.json": POOLS,
     "pools.bin": POOLS,
     "lines.json": f"\ufeff[\r\n{POOLS_BY_LINE}]",
-    "array.jsonl.zst": f"[\n{POOLS_BY_LINE}\n]\n",
 }
 
 
@@ -85,16 +84,6 @@ def test_the_same_input_makes_the_same_file(tmp_path):
     assert not [*(tmp_path / "out" / "input").glob(".*")]
 
 
-def test_ids_follow_from_texts(tmp_path):
-    bare = [{"query": row["question"], "text": row["passage"]} for row in ROWS]
-    one, other = (
-        read_inputs(tmp_path, write_file(tmp_path / "a.csv", rows))[0]
-        for rows in (bare, bare[::-1])
-    )
-    assert ids_of(one).keys() == ids_of(other).keys()
-    assert all({*ids} == {*ids_of(other)[q]} for q, ids in ids_of(one).items())
-
-
 def test_a_document_without_text_is_left_out(tmp_path):
     blank, silent = {"docno": "d9", "passage": " "}, {"qid": "q9", "passage": ""}
     place = write_file(tmp_path / "a.csv", [*ROWS, ROWS[0] | blank, ROWS[0] | silent, ROWS[0]])
@@ -103,20 +92,6 @@ def test_a_document_without_text_is_left_out(tmp_path):
     left = [line for line in notes if line.startswith("left out ")]
     places = (f"document d9 in {place}:14, document d0 in {place}:15", "(d0)", "(q9)")
     assert all(where in line for line, where in zip(left, places, strict=True))
-
-
-ITEMS = '[{{"question": "q", "ctxs": [{{"id": "d", "text": "x", "score": "{}"}}]}}]'
-TABLE = "query;doc_id;text;score\nq;d;x;{}\n"
-
-
-@pytest.mark.parametrize(("name", "text"), [("a.csv", TABLE), ("a.json", ITEMS)])
-def test_a_score_may_be_written_as_text(tmp_path, name, text):
-    for score in (" 1.5 ", "1,5") if name == "a.csv" else ("1.5",):
-        (pool,), _ = read_inputs(tmp_path, write_file(tmp_path / name, text.format(score)))
-        assert [d["score"] for d in pool["documents"]] == [1.5]
-    for score in ("high", *(["1,500"] if name == "a.csv" else [])):
-        with refused(f"{name}.*{score}"):
-            read_inputs(tmp_path, write_file(tmp_path / name, text.format(score)))
 
 
 def test_texts_in_columns_and_in_segments_are_documents(tmp_path):
@@ -229,25 +204,6 @@ def test_a_collection_has_candidates_or_is_given_them(tmp_path):
 # Further fields of queries and documents
 
 
-TOPICS = """<?xml version="1.0"?>
-<xml><top>
-
-<num> Number: q0
-<title> query 0
-
-<desc> Description:
-What does
-q0 ask?
-
-<narr> Narrative:
-Not <5 kitchens &amp; <b>never</b> AT&T.
-
-</top>
-<top><num>q1</num><title>query 1</title><desc>What does q1 ask?</desc></top>
-</xml>
-"""
-
-
 def test_queries_give_all_their_fields(folder):
     asks = [
         {**query, "description": f"What does {query['_id']} ask?", "year": 1999, "narrative": ""}
@@ -262,14 +218,6 @@ def test_queries_give_all_their_fields(folder):
     found, _ = read_run(folder, queries="m.jsonl")
     assert fields_of(found)["q1"] == {"narrative": "n", "tags": "a\nb"}
     assert found[1]["query"]["query"] == "query 1"
-    write_file(folder / "topics.txt", TOPICS)
-    found, _ = read_run(folder, queries="topics.txt")
-    narrative = "Not <5 kitchens & <b>never</b> AT&T."
-    assert fields_of(found) == {
-        "q0": {"description": "What does q0 ask?", "narrative": narrative},
-        "q1": {"description": "What does q1 ask?"},
-    }
-    assert [pool["query"]["query"] for pool in found] == ["query 0", "query 1"]
 
 
 def test_rows_give_the_fields_that_are_shown(tmp_path):

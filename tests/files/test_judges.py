@@ -9,7 +9,6 @@ from tests.files.reading import (
     write_file,
     write_folder,
 )
-from zelo_ray.names import split_name
 from zelo_ray.records import Grade, GradedScore
 
 ONE = {"query_id": "q1", "doc_id": "d1", "judge": "j", "grade": 1}
@@ -49,14 +48,6 @@ def test_a_mixture_of_everything(tmp_path):
     ]
     assert rows(found.human) == [("q1", "d1", "human", 3)]
     assert found.judges == ("m", "judge.v2", "j")
-
-
-def test_a_name_before_a_path_names_the_judge(tmp_path):
-    place = qrels(tmp_path / "a=b/x.txt", d1=1)
-    assert read_all_judgments([f"openai:m={place}"]).judges == ("openai:m",)
-    assert read_all_judgments([place]).judges == ("x",)  # a name has no slash
-    assert split_name("openai:m=s3://b/x=1/f.txt") == ("openai:m", "s3://b/x=1/f.txt")
-    assert split_name("s3://b/x=1/f.txt") == ("", "s3://b/x=1/f.txt")
 
 
 def test_several_judgments_of_a_judge_keep_their_order(tmp_path):
@@ -119,15 +110,6 @@ def test_names_of_judges_are_not_given_twice(tmp_path):
             read_all_judgments(sources, **options)
     assert read_all_judgments([one, f"y={two}"]).judges == ("x", "y")
     assert read_all_judgments([human]).judges == ("human",)
-
-
-def test_queries_of_one_source_alone_are_noted(tmp_path):
-    one = qrels(tmp_path / "a.txt", d1=1)
-    other = write_file(tmp_path / "b.txt", "q1 0 d1 1\nq9 0 d1 1\nq8 0 d1 1\n")
-    note = ": 2 queries are in no other source (q8, q9)"
-    assert read_all_judgments([one, other]).notes == (f"{other}{note}",)
-    assert read_all_judgments([one], human=other).notes == (f"--human{note}",)
-    assert read_all_judgments([other]).notes == ()
 
 
 def test_what_is_nothing_of_the_kind_is_refused(tmp_path):

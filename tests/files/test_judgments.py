@@ -89,12 +89,6 @@ def test_scores_of_a_graded_run_count_not_grades(tmp_path):
     assert (found.table["grade"].to_pylist(), found.pooled) == ([2, 0], True)
 
 
-def test_commas_are_those_of_fractions_in_all_numbers(tmp_path):
-    text = "query_id;doc_id;grade;std_error;probability\nq1;d1;2,5;0,25;0,5\n"
-    found = judgments.read_qrels(write_file(tmp_path / "a.csv", text))
-    assert (found["relevance"].to_pylist(), found["std_error"].to_pylist()) == ([2.5], [0.25])
-
-
 TICK, RAY = hash_id("q", "how to remove a tick"), hash_id("q", "ray, the fish")
 GRADED = {
     "labels-rating.csv": [(TICK, "a1", 3), (TICK, "a2", 0), (RAY, "b2", 2)],

@@ -8,9 +8,7 @@ import json
 import pickle
 import re
 from math import inf, nan
-from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 import zstandard
@@ -155,7 +153,6 @@ def odd_parquet():
 HEAD = "query_id,doc_id,grade\n"
 ROW = '{"query_id": "q", "doc_id": "d", "grade": 1}'
 FEW = [{"query_id": "q1", "doc_id": d, "grade": 1} for d in "ab"]
-TOPIC = "<top>\n<num> 7\n<title> a\n"
 SCORE = '{{"query": {{"id": "q3"}}, "documents": [{{"id": {}, "score": {}}}]}}\n'
 HTML = "<!DOCTYPE html><html><body><table><tr><td>q1</td></tr></table></body></html>"
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\n"
@@ -170,13 +167,11 @@ ALL, NUMBERS = "pools judgments run votes", "judgments run"
 REFUSED = {  # what it is: name, readers, content, words that stay
     "no text": ("words.jsonl", "judgments run votes", "hello\n", ""),
     "empty": ("empty.csv", "judgments run votes", "", "an empty file"),
-    "blank": ("blank.txt", NUMBERS, " \n\n", "an empty file"),
     "a head alone": ("head.csv", "judgments", HEAD, ""),
     "a page": ("page.html", ALL, HTML, "web page"),
     "a workbook": ("book.xlsx", ALL, b"PK\x03\x04", "workbook"),
-    "a pickle": ("frame.pkl", ALL, pickle.dumps(FEW), "pickle"),
+    "a pickle": ("frame.pkl", ALL, pickle.dumps(FEW), ""),
     "other packers": ("bzip2.csv", ALL, b"BZh91AY&SY", "bzip2"),
-    "xz": ("xz.csv", ALL, b"\xfd7zXZ\x00\x00", "xz"),
     "packed unsaid": ("packed.csv", ALL, gzip.compress(HEAD.encode(), mtime=0), r"\.gz"),
     "packed, torn": (
         "torn.csv.gz",
@@ -189,21 +184,17 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "broken Parquet": ("broken.parquet", ALL, b"PAR1 and no more", "is not Parquet, or damaged"),
     "Parquet, no UTF-8": ("odd.parquet", "judgments run", odd_parquet(), "is not Parquet, or dam"),
     "JSON, no UTF-8": ("odd.jsonl", "judgments run", b'{"query_id":"q\xff","doc_id":"d"}\n', ""),
-    "a gzip's head": ("cut.gz", NUMBERS, b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "cannot be read"),
-    "no zstd": ("none.qrels.zst", NUMBERS, b"q1 0 d1 1\n", "cannot be read"),
     "UTF-16": ("utf16.csv", NUMBERS, "query,text\n".encode("utf-16"), "UTF-16"),
     "Latin 1": ("latin.csv", "judgments", HEAD.encode() + b"q,\xff,1\n", ":2: is not UTF-8"),
     "Excel's line": ("sep.csv", "judgments", f"sep=,\n{HEAD}q,d,1\n", "delete that line"),
     "a short row": ("short.csv", "judgments", f"{HEAD}q,d\n", ":2: has 2 columns"),
     "a long row": ("long.csv", "judgments", f"{HEAD}q,d,1,2\n", ":2: has 4 columns"),
-    "a long pool": ("cells.csv", "pools", "query,doc_id,text\nq,a,one,more\n", ":2: "),
     "an open quote": ("open.csv", "judgments", f'{HEAD}q,"d,1\n', ":2: cannot be read"),
     "a joined quote": ("joined.csv", "judgments", f'{HEAD}q,"d"e,1\n', ":2: .*quote"),
     "a lost quote": ("lines.csv", "judgments", f'{HEAD}q,"d\n",1\nq,"c,1\nq,"e",1\n', ":5: .*4"),
     "a name twice": ("names.csv", "judgments", "query_id,doc_id,doc_id\nq,d,d\n", "same name"),
     "a rater a column": ("raters.csv", "judgments", "query_id,doc_id,ann,bob\nq,a,3,2\n", "ann"),
     "a word": ("word.csv", "judgments", f"{HEAD}q,d,1\nq,e,good\n", ":3: .*'good'"),
-    "Python's number": ("python.csv", "judgments", f"{HEAD}q,d,1_0\n", ":2: .*'1_0'"),
     "infinity": ("infinite.csv", "judgments", f"{HEAD}q,d,inf\n", ":2: .*inf"),
     "thousands": ("comma.csv", "judgments", "query_id;doc_id;grade\nq;d;1,500\n", ":2: .*1,500"),
     "no id": ("no-id.csv", "judgments", f"{HEAD}q,,1\n", ":2: has no doc_id"),
@@ -216,25 +207,13 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "NaN in cells": ("nan.json", NUMBERS, '{"q1":{"d1":NaN,"d2":1}}', "is not valid JSON"),
     "torn lines": ("torn.jsonl", "judgments", as_lines(FEW)[:-9], ":2: is not valid JSON"),
     "torn votes": ("torn.jsonl", "votes", KINDS["winners.jsonl"][0][:-9], ":2: "),
-    "by column": ("columns.json", "judgments", json.dumps(BY_COLUMN), "column by column"),
-    "pandas' split": (
-        "split.json",
-        "judgments",
-        json.dumps({"columns": ["a"], "index": [0], "data": [[1]]}),
-        "column by column",
-    ),
-    "lists of lists": ("values.json", "judgments", "[[1, 2], [3, 4]]", "list of lists"),
+    "by column": ("columns.json", "judgments", json.dumps(BY_COLUMN), "query_id cannot be"),
+    "lists of lists": ("values.json", "judgments", "[[1, 2], [3, 4]]", "holds no judgments"),
     "unknown columns": ("who.csv", "judgments", "who,what\nq,d\n", "who, what.*--columns"),
-    "qrels, NaN": ("nan.txt", "judgments", "q1 0 a 3\nq1 0 b nan\n", ":2: .*'nan'"),
     "qrels, twice": ("twice.txt", "judgments", "q1 0 a 3\nq1 0 a 2\n", ":2: .*twice"),
     "qrels, short": ("short.txt", "judgments", "q1 0 a 3\nq1 0 b\n", ":2: .*3 columns"),
-    "qrels, long": ("long.txt", "judgments", "q1 0 a 3\nq1 0 b 1 more\n", ":2: .*5 columns"),
     "a run, short": ("short.run", "run", b"\n" + RUN + b"q1 Q0 a 3 1\n", ":4: .*5 columns"),
-    "a run, few columns": ("few.run", "run", RUN + b"q1 0 a 1\n", ":3: .*4 columns"),
     "a run, a word": ("score.run", "run", RUN + b"q1 Q0 a 1 high x\n", ":3: .*'high'"),
-    "a run, NaN": ("nan.run", "run", RUN + b"q1 Q0 a 2 nan x\n", ":3: .*'nan'"),
-    "a run, 1_0": ("python.run", "run", RUN + b"q1 Q0 a 2 1_0 x\n", ":3: .*finite"),
-    "a run, infinite": ("infinite.run", "run", RUN + b"q1 Q0 a 2 inf x\n", ":3: .*finite"),
     "a run, no UTF-8": ("latin.run", "run", RUN + b"q1 Q0 d\xff 3 1 t\n", ":3: .*UTF-8"),
     "a run, twice": ("again.run", "run", RUN + b"q1 Q0 d1 3 2 x\n", ":3: .*'d1'.*:1"),
     "a maybe": ("winner.csv", "votes", f"{BATTLES},winner\nq1,a,b,maybe\n", ":2: .*'maybe'"),
@@ -254,10 +233,7 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     ),
     "a run of 4 columns": ("four.run", "pools", "q1 d1 1 12.5\nq1 d2 2 11.5\n", "4 columns"),
     "a run without texts": ("bare.run", "pools", RUN, "--corpus and --queries"),
-    "a topic in two": ("t", "queries", f"{TOPIC}{TOPIC}</top>\n", "t:1: .* no </top>"),
-    "a torn topic": ("t", "queries", f"{TOPIC}</top>\n{TOPIC}", "t:5: .* no </top>"),
-    "a topic of no number": ("t", "queries", TOPIC.replace("num", "nun") + "</top>", "no <num>"),
-    "a topic of Latin 1": ("t", "queries", b"<top>caf\xe9", "is not UTF-8"),
+    "a topic of Latin 1": ("t", "queries", b"<top>caf\xe9", "TREC topics"),
     "a person's word": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,good,\n", ":3: .*'good'"),
     "a chance of 0": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,0\n", ":3: the probability 0"),
     "some chances": ("a.csv", "labels", f"{PEOPLE}q,d1,ann,1,.5\n", ":2: has no probability"),
@@ -281,10 +257,15 @@ REFUSED = {  # what it is: name, readers, content, words that stay
     "a winner's number": ("a.jsonl", "agree", [WON, WON | {"winner": 1.5}], ":2: .*1.5"),
     "itself": ("a.jsonl", "agree", [WON, WON | {"model_b": "x"}], ":2: .*with itself"),
     "no grade": ("a.jsonl", "agree", [ONE, {"query_id": "q", "doc_id": "e"}], ":2: has no"),
-    "a vote at last": ("a.jsonl", "agree", [ONE, VOTE], ":1: has no preference; write null"),
-    "a line of a grade": ("a.jsonl", "agree", [VOTE, ONE], ":2: has no preference; write null"),
-    "a judge at last": ("a.jsonl", "agree", [BARE, ONE | {"doc_id": "e"}], ":1: has no judge"),
-    "no winner": ("a.jsonl", "agree", [WON, {"question_id": 2, "judge": "j"}], ":2: has no winner"),
+    "a vote at last": ("a.jsonl", "agree", [ONE, VOTE], ":1: has no 'preference'"),
+    "a line of a grade": ("a.jsonl", "agree", [VOTE, ONE], ":2: has no 'preference'"),
+    "a judge at last": ("a.jsonl", "agree", [BARE, ONE | {"doc_id": "e"}], ":1: has no 'judge'"),
+    "no winner": (
+        "a.jsonl",
+        "agree",
+        [WON, {"question_id": 2, "judge": "j"}],
+        ":2: has no 'winner'",
+    ),
     "a pool's word": ("a.jsonl", NUMBERS, as_lines(SCORED) + SCORE.format('"d"', '"high"'), ":3: "),
     "a pool's query": ("a.jsonl", NUMBERS, as_lines(SCORED) + '{"query": {}}\n', ":3: "),
     "a torn pool": ("a.jsonl", NUMBERS, as_lines(SCORED) + '{"query": ', ":3: is not valid JSON"),
@@ -315,15 +296,3 @@ def test_what_cannot_be_read_names_its_place(tmp_path, case):
     for reader in readers.split():
         with refused(f"{re.escape(name)}.*{words}"):
             (READERS | OTHER_READERS)[reader](place)
-
-
-def test_saved_data_sets_are_named(tmp_path):
-    pd.DataFrame(FEW).to_feather(tmp_path / "a.feather")
-    with refused("is Arrow or Feather: write it as Parquet"):
-        read_qrels(tmp_path / "a.feather")
-    write_file(tmp_path / "saved/dataset_info.json", "{}")
-    write_file(tmp_path / "saved/data-00000-of-00001.arrow", b"ARROW1")
-    with refused("datasets saved to disk"):
-        read_qrels(tmp_path / "saved")
-    with refused("no such file"):
-        read_run(Path(tmp_path / "none.run"))

@@ -60,13 +60,6 @@ def test_the_last_answer_counts_unless_undone():
     assert again["q", "d0"]["ann"].value == 0.0
 
 
-def test_nothing_answered_is_no_label_and_no_error(tmp_path):
-    place = sample(tmp_path, [0.2], [2.0], [])
-    assert (rows_of(read_labels(place)), read_labels(place).is_random_sample) == ([], True)
-    (tmp_path / "answers.jsonl").unlink()
-    assert rows_of(read_labels(place)) == []
-
-
 def test_a_torn_last_line_is_left_out(tmp_path):
     file = tmp_path / "answers.jsonl"
     good = labels.PersonsAnswer(AT, "ann", ("q", "d0"), 2.0).to_json_line()
@@ -77,11 +70,6 @@ def test_a_torn_last_line_is_left_out(tmp_path):
     file.write_bytes(good + b'{"at": 1}\n' + good)
     with pytest.raises(InputError, match=r"answers\.jsonl:2: is not a valid answer"):
         labels.read_answers(str(file))
-
-
-def test_an_answer_on_no_document_is_refused(tmp_path):
-    with refused("'strange' of query 'q', not among"):
-        read_labels(sample(tmp_path, [0.2], [2.0], [("ann", "strange", 1.0)]))
 
 
 @pytest.mark.parametrize("separator", ",;\t")

@@ -14,7 +14,7 @@ from tests.files.reading import (
     write_file,
     write_folder,
 )
-from zelo_ray import bakeoff, cli
+from zelo_ray import bakeoff
 from zelo_ray.engine.count_input import count_input
 
 FOLDER, RUN = str(CASES / "arguana"), str(CASES / "arguana.run")
@@ -93,14 +93,3 @@ def test_every_input_is_judged_without_the_query(tmp_path):
         ids, [said] = judged(tmp_path, each)
         assert ids == ["d2", "d3"]
         assert LEFT in said
-
-
-def test_convert_pool_leaves_it_out(tmp_path, capsys):
-    out = tmp_path / "pools.jsonl"
-    words = ["convert", "pool", "--runs", RUN, "--corpus", FOLDER, "--queries", FOLDER]
-    assert cli.main([*words, "--out", str(out)]) == 0
-    assert LEFT in capsys.readouterr().out
-    # A later contest knows from the pools what the document said that a run still holds.
-    truth = write_file(tmp_path / "a.qrels", "q1 0 1 1\nq1 0 2 1\nq1 0 3 0\n")
-    found = measured(tmp_path / "o", truth=truth, runs=RUN, pools=str(out))
-    assert found == (0.92, [("own_query", 1, 1)])

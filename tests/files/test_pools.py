@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import line_of, pool_of
-from tests.files.reading import annotate_line, find_shards, pool_lines, pools, refused
+from tests.files.reading import annotate_line, find_shards, pool_lines, pools
 from zelo_ray.records import Document, Pool
 
 GOOD = line_of(pool_of())
@@ -125,16 +125,6 @@ def test_a_torn_file_gives_what_it_holds(tmp_path, name, size):
     assert len(lines) > 100 or size == 20
 
 
-@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
-def test_packed_files_are_read_to_the_end(tmp_path, name):
-    data = pack(name, GOOD + b"\n{\n") + pack(name, GOOD + b"\n")
-    assert [each.pool for each in read(tmp_path / name, data)] == [pool_of(), None, pool_of()]
-    (bad,) = read(tmp_path / name, GOOD)
-    assert "cannot be read further" in bad.reason
-    (bad,) = pool_lines(tmp_path / f"gone-{name}")
-    assert "FileNotFoundError" in bad.reason
-
-
 def test_shards_are_listed_once_and_in_order(tmp_path, monkeypatch):
     root = str(tmp_path)
     files = [f"{root}/{n}" for n in ("a.jsonl.gz", "b.jsonl", "c.jsonl.zst", "deep/d.jsonl")]
@@ -151,16 +141,6 @@ def test_shards_are_listed_once_and_in_order(tmp_path, monkeypatch):
         ([f"{root}/part[1].json"], [f"{root}/part[1].json"]),  # which looks like a pattern
     ):
         assert find_shards(patterns) == found
-
-
-@pytest.mark.parametrize("pattern", ["gone.jsonl", "empty", "*.jsonl", "foo://x/*.jsonl"])
-def test_a_pattern_that_names_nothing_is_an_error(tmp_path, pattern):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty/notes.txt").touch()
-    place = pattern if "://" in pattern else str(tmp_path / pattern)
-    says = "cannot be reached" if "://" in pattern else "no such file"
-    with refused(rf"^{re.escape(place)}: {says}[^\n]*$"):
-        find_shards([place])
 
 
 # What is written back

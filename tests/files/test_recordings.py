@@ -5,7 +5,6 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from tests.builders import ask, pool_of, request_of, results_of, rows_of
@@ -81,18 +80,6 @@ def test_a_missing_opinion_is_a_failure(recording, tmp_path):
     assert "no opinion on document 'd3' of query 'q1'" in failure.reason
 
 
-def test_votes_alone_answer_votes_and_no_grades(tmp_path, recording):
-    first = votes_of(recording, tmp_path / "one")
-    rows = [{k: getattr(v, k) for k in v.__dataclass_fields__} for v in first.values()]
-    place = write_file(tmp_path / "votes.parquet", pa.Table.from_pylist(rows))
-    name = f"{place}#recorded:{recording}"
-    again = votes_of(name, tmp_path / "two")
-    assert [(p, v.preference) for p, v in again.items()] == [
-        (p, v.preference) for p, v in first.items()
-    ]
-    assert len(judge(name, tmp_path / "three", "graded").failures) == 4
-
-
 # Panels, and their keys
 
 
@@ -126,12 +113,14 @@ def test_a_key_holds_the_content_and_no_place(recording, tmp_path):
 
 
 BAD = {
-    "too much": ({"worth": 3.5}, "worth is 3.5; write a number from 0 to 3"),
-    "a text": ({"worth": "2"}, "worth is '2'; write a number"),
-    "nothing": ({"worth": None}, "has neither worth nor grade"),
-    "a grade": ({"grade": 4}, "grade is 4; write a number from 0 to 3"),
-    "no text": ({"doc_id": 7.5}, "the doc_id cannot be 7.5"),
-    "no query": ({"query_id": None}, "has no query_id"),
+    "too much": ({"worth": 3.5}, "worth: must be less than or equal to 3"),
+    "a text": ({"worth": "2"}, "worth: must be a valid number"),
+    "nothing": ({"worth": None}, "an opinion on a document has doc_id, and worth or grade"),
+    "a grade": ({"grade": 4}, "grade: must be less than or equal to 3"),
+    "half a grade": ({"grade": 1.5}, "the grade 1.5 is not a whole number"),
+    "no text": ({"doc_id": 7.5}, "doc_id: cannot be 7.5"),
+    "no query": ({"query_id": None}, "query_id: must be"),
+    "one of two": ({"doc_id_a": "d"}, "an opinion on two documents has doc_id_b and preference"),
     "twice": (OPINIONS[0], "a second opinion on d0 of query q1"),
 }
 

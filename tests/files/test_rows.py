@@ -100,7 +100,7 @@ def test_what_a_table_writer_quotes_comes_back(tmp_path):
     ] == written
     place = write_file(tmp_path / "a.tsv", written[:5])
     assert [row for _, row in open_source(place).rows()] == written[:5]
-    with refused("a.tsv:3: has 2 columns.* write CSV or JSON lines"):
+    with refused("a.tsv:3: has 2 columns.*take CSV or JSON lines"):
         [*open_source(write_file(tmp_path / "a.tsv", written[4::2])).rows()]
 
 
@@ -147,6 +147,6 @@ def test_a_late_column_is_refused_where_needed(tmp_path):
     rows = [ROWS[0] | {"doc_id": f"d{n}", "score": n} for n in range(150)]
     late = ROWS[1] | {"score": 1, "doc_id": "z", "probability": 0.5}
     place = write_file(tmp_path / "late.jsonl", [*rows, late])
-    with refused(r"late.jsonl:151: has 'probability', which the first"):
+    with refused(r"late.jsonl:151: has 'probability', unlike"):
         read_qrels(place)
     assert len(read_run(place)) == 151

@@ -65,13 +65,6 @@ def test_an_exception_leaves_the_old_files(tmp_path, s3, where):
     assert files(out) == before
 
 
-def test_no_file_is_seen_before_all_are_whole(tmp_path):
-    with tables.ResultsWriter(str(tmp_path), {"rejected": SCHEMA}, ["lines.jsonl"]) as results:
-        results.add("rejected", tables.table_of(ROWS, tables.Rejected))
-        assert all(name.endswith(".partial") for name in files(tmp_path))
-    assert sorted(files(tmp_path)) == ["lines.jsonl", "rejected.parquet"]
-
-
 IDS = st.sampled_from("abcd")
 
 

@@ -19,7 +19,6 @@ from tests.files.reading import (
     sort_run,
     storage,
     write_file,
-    write_qrels,
     write_run,
 )
 from zelo_ray.errors import OutputError
@@ -99,15 +98,6 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory, rows, name, packed):
     assert names(place) == [name]
     assert sorted(read_run(place)) == sorted(rows)
     assert [row[:2] for row in read_run(place)] == [row[:2] for row in ranks(run)]
-
-
-@given(SOME)
-@settings(max_examples=100)
-def test_qrels_are_read_as_they_were_written(tmp_path_factory, rows):
-    place = str(tmp_path_factory.mktemp("qrels") / "a.qrels")
-    write_qrels(place, judged(*rows))
-    assert read_qrels(place) == rows
-    assert all(map(math.isnan, judgments.read_qrels(place)["std_error"].to_pylist()))
 
 
 @given(st.text(max_size=5))

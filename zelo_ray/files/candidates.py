@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -91,10 +91,7 @@ def fill_candidates(
     corpus: Mapping[str, Document],
     notes: Notes,
 ) -> Iterator[PoolRow]:
-    """Yield pools of candidates, in their order; each keeps its ranks in its metadata.
-
-    What has no text, or one that no judge could be shown, is left out.
-    """
+    """Yield pools of candidates, in their order; each keeps its ranks in its metadata."""
     texts = Texts(queries, corpus)
     for query_id, documents in candidates.items():
         rows = [
@@ -105,39 +102,20 @@ def fill_candidates(
 
 
 def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable[str]) -> str:
-    """Explain why two files share no id: show one of each, the most alike, and how they differ."""
-    ids, by_form = sorted({*ids}), {_plain(id_): id_ for id_ in sorted({*others}, reverse=True)}
-    near = next((id_ for id_ in ids if _plain(id_) in by_form), "")
-    one, two = near or ids[0], by_form.get(_plain(near), "") or min(by_form.values())
-    says = f"{what} has {_shown(one)}, {other} has {_shown(two)}"
-    if near:
-        way = next(name for name, form in _FORMS.items() if form(one) == form(two))
-        return f"{says}: they differ only in {way}"
+    """Show one id of each of two files that share none, the most alike, as ASCII."""
+    first, by_form = sorted({*ids}), {_plain(id_): id_ for id_ in sorted({*others}, reverse=True)}
+    one = next((id_ for id_ in first if _plain(id_) in by_form), first[0])
+    two = by_form.get(_plain(one)) or min(by_form.values())
+    says = f"{what} has {one!a}, {other} has {two!a}"
     if _HASHED.fullmatch(one) or _HASHED.fullmatch(two):
         return f"{says}: an id such as q-... is a hash of a query's text; give both files query_id"
     return says
-
-
-def _shown(id_: str) -> str:
-    """Return an id in quotes, with what tells look-alikes apart written out."""
-    return repr(id_) if id_.isascii() else f"{id_!r} ({ascii(id_)[1:-1]})"
 
 
 def _plain(id_: str) -> str:
     """Return an id without all that nearly equal ids may differ in."""
     id_ = "".join(unicodedata.normalize("NFC", id_).casefold().split())
     return id_.removesuffix(".0").lstrip("0") or "0"
-
-
-_FORMS: dict[str, Callable[[str], str]] = {
-    "capitals": str.casefold,
-    "blanks": lambda id_: "".join(id_.split()),
-    "Unicode's forms (NFC and NFD)": lambda id_: unicodedata.normalize("NFC", id_),
-    "a .0 at the end": lambda id_: id_.removesuffix(".0"),
-    "leading zeros": lambda id_: id_.lstrip("0"),
-    "capitals, blanks, leading zeros, a .0 at the end and Unicode's forms": _plain,
-}
-"""By what ids may differ in, a form of them without it."""
 
 
 def find_doubts(run: pa.Table, depth: int | None) -> dict[Doubt, tuple[int, int]]:

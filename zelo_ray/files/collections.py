@@ -9,8 +9,6 @@ Each part may be JSON lines, Parquet or a table, one file or a folder of them. O
 is the one called test.
 """
 
-import html
-import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
@@ -22,7 +20,7 @@ import pyarrow.compute as pc
 from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError, OutputError
-from zelo_ray.files.make_pools import other_fields, select_fields, with_title
+from zelo_ray.files.make_pools import other_fields, with_title
 from zelo_ray.files.pools import write_lines
 from zelo_ray.files.rows import (
     BEIR_QRELS,
@@ -31,7 +29,6 @@ from zelo_ray.files.rows import (
     QUERIES_NAMES,
     Row,
     Source,
-    decode,
     open_source,
     stem,
 )
@@ -44,12 +41,6 @@ Part = Literal["corpus", "queries", "qrels", "top_ranked"]
 _ALSO: Mapping[str, tuple[str, ...]] = {"corpus": CORPUS_NAMES, "queries": QUERIES_NAMES}
 _ENDINGS = (".tsv", ".jsonl", ".ndjson", ".parquet", ".csv", ".json", ".qrels", ".trec", ".txt")
 _RUNS = (".run", ".trec", ".res")
-_ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
-_TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)
-_FIELD = re.compile(r"<(\w+)>(?:(.*?)</\1>|(.*?)(?=^[ \t]*<\w+>|\Z))", _ANY)
-"""It ends at its own end, or else at a tag that begins a line: a text may have others in it."""
-_LABEL = re.compile(r"\s*(number|topic|description|narrative)\s*:", re.IGNORECASE)
-_CALLED = {"desc": "description", "narr": "narrative"}
 
 
 def find_part(folder: str, part: Part) -> list[str]:
@@ -73,8 +64,9 @@ def find_part(folder: str, part: Part) -> list[str]:
     if not by_stem:
         raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
     if len(splits) > 1 and "test" not in splits:
-        which = f"name one file, {' or '.join(by_stem.values())}"
-        raise InputError(f"{place}: has no split called test: {which}")
+        raise InputError(
+            f"{place}: no split is called test: name one, {' or '.join(by_stem.values())}"
+        )
     wanted = sorted(by_stem.values())
     return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
 
@@ -100,9 +92,8 @@ def read_texts(
         files = find_shards([place]) if has_magic(place) else [place]
     for file in files:
         source = open_source(file, user)
-        if source.kind == "topics":
-            every: Iterable[Document] = _topics(source)
-        elif source.names and not _is_headless(source):
+        every: Iterable[Document]
+        if source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
         elif source.kind in ("text", "trec qrels", "table", "trec run"):
             every = _texts_of_lines(source)
@@ -161,33 +152,12 @@ def _texts_of_lines(source: Source) -> Iterator[Document]:
         yield Document(id_, text)
 
 
-def _topics(source: Source) -> Iterator[Document]:
-    """Yield TREC topics: the title (else the description) as text, other fields as metadata."""
-    text = decode(source.place, b"".join(source.blocks()))
-    for number, topic in enumerate(_TOPIC.finditer(text), 1):
-        if not topic[2]:
-            line = text.count("\n", 0, topic.start()) + 1
-            raise InputError(f"{source.place}:{line}: this <top> has no </top>")
-        fields: dict[str, str] = {}
-        for tag, closed, opened in _FIELD.findall(topic[1]):
-            name = _CALLED.get(tag.lower(), tag.lower())
-            value = html.unescape(_LABEL.sub("", closed or opened, 1))
-            fields[name] = " ".join(f"{fields.get(name, '')} {value}".split())
-        query_id = fields.pop("num", "")
-        title = fields.pop("title", "") or fields.get("description", "")
-        if not (query_id and title):
-            lacks = "has no <num>, or neither <title> nor <desc>"
-            raise InputError(f"{source.place}: topic {number} {lacks}")
-        yield Document(query_id, title, select_fields(fields, fields))
-
-
 def index_by_id(texts: Iterable[Document], place: str = "") -> dict[str, Document]:
     """Index documents or queries of a place by id; one that comes again must have its text."""
     documents: dict[str, Document] = {}
     for document in texts:
         if documents.setdefault(document.id, document).content != document.content:
-            twice = f"the id {document.id!r} has two different texts: drop one of them"
-            raise InputError(f"{place}: {twice}" if place else twice)
+            raise InputError(f"{place}: the id {document.id!r} has two different texts")
     return documents
 
 

@@ -71,7 +71,7 @@ _LINES = (".jsonl", ".ndjson")
 _TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".json")
 _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
 _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
-_OF_RUNS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
+_RUN_FILES = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
 _RANKED = {"trec run": "run", "trec qrels": "qrels"}
 _TEXTS = ("corpus", "queries")
@@ -244,7 +244,7 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
     fs, path = fsspec.url_to_fs(source.place)
     own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
     every = sorted(fs.find(path))
-    within = {name[: part.start()] for name in every for part in _OF_RUNS.finditer(name)}
+    within = {name[: part.start()] for name in every for part in _RUN_FILES.finditer(name)}
     others = tuple(f"{run}/" for run in within)
     names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
     endings = (_LINES, _TABLES, _RUNS)
@@ -385,8 +385,7 @@ def _pools_of_folder(folder: Source, options: InputOptions, notes: Notes) -> Ite
     if runs := runs_of_collection(folder):
         return _pools_of_ranked([*map(open_source, runs)], options, notes)
     if not (place.startswith(DATASET) or has_part(folder, "qrels")):
-        what = "nothing in it says which documents to judge"
-        raise InputError(f"{place}: {what}: name a run as well")
+        raise InputError(f"{place}: nothing in it says which documents to judge: name a run, too")
     qrels = read_qrels(place)
     candidates = pool_candidates({}, 0, qrels)
     if not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():

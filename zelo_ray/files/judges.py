@@ -37,7 +37,7 @@ from zelo_ray.names import split_name
 _TEXTS = [(name, pa.string()) for name in ("query_id", "doc_id", "judge")]
 GRADES = pa.schema([*_TEXTS, ("grade", pa.int64())])
 _RAW_GRADES = pa.schema([*_TEXTS, ("grade", pa.float64())])
-_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
+_RESULT_TABLES = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
 _DATA = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".qrels", ".txt", ".gz", ".zst")
 """Endings of files in a folder that may be judgments."""
 HUMAN = "human"
@@ -62,7 +62,7 @@ class JudgmentsFile(Rows):
         """Return whether the rows are votes, not grades."""
         return self.has("preference")
 
-    def of_judge(self, judge: str) -> "JudgmentsFile":
+    def with_judge(self, judge: str) -> "JudgmentsFile":
         """Return the judgments with all of them given to one judge."""
         return self.with_column("judge", pa.array([judge] * len(self), pa.string()))
 
@@ -99,7 +99,7 @@ def read_judgments(
         pooled=is_pooled(source) and not names_judges,
         missing=len(numbers) - len(answered),
     )
-    return file if names_judges else file.of_judge(judge)
+    return file if names_judges else file.with_judge(judge)
 
 
 def _read_sample(place: str) -> JudgmentsFile:
@@ -116,8 +116,7 @@ def _read_sample(place: str) -> JudgmentsFile:
     if not sample.is_even:
         valid = [*sample.answers]
         if not valid:
-            how = "answer what comes first"
-            raise InputError(f"{place}: all of its answers are out of turn; {how}")
+            raise InputError(f"{place}: all answers are out of turn: answer what comes first")
         if out_of_turn := len(every) - len(valid):
             said = f"{place}: {counted(out_of_turn, 'answer')} out of turn left out, since the"
             notes = (f"{said} chance of each is known once all before it are answered",)
@@ -134,10 +133,7 @@ def _read_sample(place: str) -> JudgmentsFile:
 
 
 def _grades_of(place: str, file: JudgmentsFile, levels: int, notes: list[str] | None) -> pa.Table:
-    """Return grades as whole numbers from 0 to ``levels`` - 1, with the columns of ``GRADES``.
-
-    With notes a grade outside becomes the nearest of these, and is noted.
-    """
+    """Return grades as whole numbers from 0 to ``levels`` - 1, with the columns of ``GRADES``."""
     grades, top = file.floats("grade"), levels - 1
     inside = np.clip(grades, 0, top)
     is_outside = inside != grades
@@ -162,10 +158,7 @@ def votes_of(file: JudgmentsFile) -> pa.Table:
 
 
 def pairs_by_grades(grades: pa.Table, votes: pa.Table) -> pa.Table:
-    """Turn people's grades into votes on every pair that judges voted on: for the higher mean.
-
-    Equal grades give no vote. The result has the columns of ``HUMAN_VOTES``, a row a pair.
-    """
+    """Turn people's grades into votes on every pair that judges voted on: for the higher mean."""
     given = defaultdict[tuple[str, str], list[float]](list)
     for query_id, doc_id, grade in iter_rows(grades, "query_id", "doc_id", "grade"):
         given[query_id, doc_id].append(grade)
@@ -291,7 +284,7 @@ def read_people(
         file = file.take(fits)
     unnamed = pa.array(map(str, range(len(file))), pa.string())
     file = file.with_column("rater", file["judge"] if file.names_judges else unnamed)
-    return file.of_judge(HUMAN)
+    return file.with_judge(HUMAN)
 
 
 def people_weights(file: JudgmentsFile) -> dict[tuple[str, ...], float]:
@@ -311,8 +304,8 @@ def weights_of(table: pa.Table, weights: Mapping[tuple[str, ...], float]) -> Flo
 
     Two documents that were drawn each by itself weigh as a pair what both weigh.
     """
-    of_documents = any(len(key) == _DOCUMENT for key in weights)
-    if "doc_id" in table.column_names or not of_documents:
+    are_documents = any(len(key) == _DOCUMENT for key in weights)
+    if "doc_id" in table.column_names or not are_documents:
         return np.array([weights[key] for key in _keys(table)], dtype=np.float64)
     return np.array([weights[q, a] * weights[q, b] for q, a, b in _keys(table)], dtype=np.float64)
 
@@ -327,11 +320,10 @@ def _record_owners(owners: dict[str, str], place: str, file: JudgmentsFile) -> N
     mine = _ROWS if file.names_judges else place
     for judge in pc.unique(file["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):
-            how = "give it another name, a file by NAME=path"
-            raise InputError(f"{place}: no judge can have the reserved name {judge!r}: {how}")
+            raise InputError(f"{place}: the reserved name {judge!r}: name the file, NAME=path")
         if (owner := owners.setdefault(judge, mine)) != mine:
-            how = "give one file another name, NAME=path"
-            raise InputError(f"{place}: has a judge {printable(judge)}, as does {owner}: {how}")
+            has = f"has a judge {printable(judge)}, as does {owner}"
+            raise InputError(f"{place}: {has}: give one another name, NAME=path")
 
 
 def _note_unshared_queries(queries: Mapping[str, set[str]]) -> Sequence[str]:
@@ -354,13 +346,12 @@ def list_sources(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str
             yield name, place
             continue
         refuse_unfinished(place)
-        files = [entry for entry in _OF_ANNOTATE if entry in names]
+        files = [entry for entry in _RESULT_TABLES if entry in names]
         if not files and any(stem(entry) == "qrels" for entry in names):
             yield name, place  # a collection
             continue
         if name:
-            how = "name its files instead"
-            raise InputError(f"{source}: a directory cannot be given one judge; {how}")
+            raise InputError(f"{source}: a directory cannot be given one judge; name its files")
         if not files:
             shown = [entry for entry in names if not entry.startswith((".", "_"))]
             files = [entry for entry in shown if entry.lower().endswith(_DATA)]

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -45,11 +45,11 @@ ANNOTATED = "annotated.jsonl"
 _QREL = schema_of(Qrel)
 _ROUNDING = 0.5 + 1e-9
 _POOLED = frozenset(schema_of(GradedScore).names)
-_OF_TRUTH = ("judge", "probability", "std_error", "truth_error")
+_TRUTH_ROLES = ("judge", "probability", "std_error", "truth_error")
 _KNOWN_LABELS = (
     "known are the --out of annotate, tables of query_id, doc_id and grade (relevance, rating, "
     "label), qrels of TREC and BEIR, JSON by query and document, and pools with scores (docs/"
-    "inputs.md)"
+    "inputs.md); make a column for each rater a row for each grade (docs/recipes.md)"
 )
 _KNOWN_RUNS = (
     "known are TREC runs, tables of query_id, doc_id and score or rank, JSON by query and "
@@ -80,7 +80,7 @@ def read_numbers(source: Source, wanted: Wanted, what: str = "judgments") -> Row
     rows = _find_numbers(source, wanted)
     if rows is None:
         known = _KNOWN_RUNS if wanted == "scores" else _KNOWN_LABELS
-        source.refuse(what, "" if wanted == "scores" else _hint_at_raters(source), known)
+        source.refuse(what, known)
     if not len(rows):
         row = "line of a run" if wanted == "scores" else "judged document"
         raise InputError(f"{source.place}: holds no {row}")
@@ -128,7 +128,7 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
     """Read a table of query, document and number; return None if it lacks one of these."""
     is_run = wanted == "scores"
     value = source.roles("score") or source.roles("rank") if is_run else _grade_of(source, wanted)
-    more = ("run",) if is_run else _OF_TRUTH
+    more = ("run",) if is_run else _TRUTH_ROLES
     roles = source.roles("query_id", "doc_id", *more)
     query = "query_id" if "query_id" in roles else "query"
     roles |= source.roles(query)
@@ -136,9 +136,9 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
         return None
     [role] = value
     ranks = source.roles("rank") if is_run and role == "score" else {}
-    alike = () if is_run else (*_OF_TRUTH, "grade")
+    strict = () if is_run else (role, *_TRUTH_ROLES)
     try:
-        rows = source.table({**roles, **value, **ranks}, () if is_run else (role,), alike)
+        rows = source.table({**roles, **value, **ranks}, strict)
     except InputError:
         if not ranks:
             raise
@@ -170,11 +170,7 @@ def _grade_of(source: Source, wanted: Wanted) -> dict[str, str]:
 
 
 def _numbers_of_documents(source: Source, wanted: Wanted) -> _Numbers:
-    """Yield the number of each document of pools that has one.
-
-    A label counts before a score, unless each grade of the file is what its score comes to, as
-    annotate writes them.
-    """
+    """Yield the number of each document of pools that has one: a label, else a score."""
     is_rounded = wanted == "truth" and "grade" not in source.columns
 
     def read(number: int, row: Row) -> list[tuple[int, str, str, float | None, float | None]]:
@@ -215,21 +211,6 @@ def read_qrels(place: str, columns: Mapping[str, str] | None = None) -> pa.Table
     return table.rename_columns({"value": "relevance"}).select(_QREL.names).cast(_QREL)
 
 
-def _hint_at_raters(source: Source) -> str:
-    """Return what to do with a table that may have a column for each rater; "" if it has not."""
-    first = source.first if source.kind == "table" else {}
-    raters = [n for n in first if not role_of(n) and _is_small_number(first[n])]
-    how = "are raters, make each grade a row of its own, as in docs/recipes.md"
-    return f"if {raters[0]} and {raters[1]} {how}" if raters[1:] else ""
-
-
-def _is_small_number(value: Any) -> bool:
-    try:
-        return to_number(value) is not None
-    except ValueError:
-        return False
-
-
 def refuse_repeated(rows: Rows, verb: str, *by: str) -> None:
     """Refuse a pair of query and document that comes twice (``by``: with the same other text)."""
     codes = np.zeros(len(rows), np.int64)
@@ -241,8 +222,8 @@ def refuse_repeated(rows: Rows, verb: str, *by: str) -> None:
         first, second = (rows.where(int(row)) for row in order[at : at + 2])
         query_id, doc_id = (rows[name][int(order[at])].as_py() for name in NUMBERS.names[:2])
         earlier = f", first at {first}" if first != second else ""
-        what = f"document {doc_id!r} of query {query_id!r} is {verb} twice{earlier}"
-        raise InputError(f"{second}: {what}: keep one")
+        what = f"document {doc_id!r} of query {query_id!r}"
+        raise InputError(f"{second}: {what} is {verb} twice{earlier}")
 
 
 def with_error(table: pa.Table) -> pa.Table:
@@ -301,8 +282,7 @@ def read_runs(
             raise InputError(f"{given}: one name, but the file holds {len(tags):,} runs")
         for tag in tags:
             if (name or tag) in runs:
-                again = f"another run has the same name, {name or tag}"
-                raise InputError(f"{place}: {again}: name one of them, as --runs NAME=FILE")
+                raise InputError(f"{place}: two runs have the same name, {name or tag}: NAME=FILE")
             part = rows.take(pc.equal(rows["run"], tag).to_numpy()) if len(tags) > 1 else rows
             runs[name or tag] = _check_run(part)
     return runs
@@ -333,8 +313,7 @@ def has_grades(place: str) -> bool:
 def read_graded(place: str) -> pa.Table:
     """Read the panel's whole grade of each document, as `records.Qrel`, and ``ambiguous``."""
     if not has_grades(place):
-        how = "give the --out of annotate --protocol graded"
-        raise InputError(f"{place}: holds no grades of a panel: {how}")
+        raise InputError(f"{place}: holds no grades of a panel: give the --out of a graded run")
     names = ["query_id", "doc_id", "grade", "std_error", "ambiguous"]
     table = parquet_table(open_judgments(place).place, names).select(names)
     schema = _QREL.append(pa.field("ambiguous", pa.bool_()))

@@ -269,10 +269,7 @@ class PeoplesLabels:
 
 
 def read_labels(place: str, columns: Mapping[str, str] | None = None) -> PeoplesLabels:
-    """Read labels from a directory of ``label``, a table, or judgments of any known kind.
-
-    A table may name the person of each row, and its inclusion probability.
-    """
+    """Read labels from a directory of ``label``, a table, or judgments of any known kind."""
     source = open_judgments(place, columns)
     if source.kind == "labels":
         return _labels_of_sample(place.rstrip("/"))
@@ -298,8 +295,7 @@ def _labels_of_sample(place: str) -> PeoplesLabels:
     sample = read_sample(place)
     about, stages = sample.about, sample.about.get("stages", ())
     if sample.unit is not DOCUMENT:
-        said = "people said there which of two documents is better, and graded none"
-        raise InputError(f"{place}: {said}; agree takes such answers by --human")
+        raise InputError(f"{place}: has people's votes, and no grades; agree --human takes them")
     rows = [(*each.ids, each.person, each.value, chance) for each, chance in sample.answers]
     return PeoplesLabels(
         table_of_rows(rows, LABEL_COLUMNS),

@@ -28,7 +28,7 @@ from zelo_ray.records import Document
 PlacedRow = tuple[str, Row]
 """A typed row, and its place for messages."""
 _DESCRIBED = ("description", "narrative")
-"""Fields of TREC topics; rows of one query keep these even if --show-query does not name them."""
+"""Rows of one query keep these fields even if --show-query does not name them."""
 _POOLED = ("query_id", "query", "doc_id", "content", "title", "metadata", "score", "session_id")
 _ABOUT, _SHOW = "query.", "document."
 _NO_IDS = "{} have no ids: each gets a hash of its text as id"
@@ -80,8 +80,7 @@ def make_pool(rows: Sequence[PlacedRow], notes: Notes, texts: Texts) -> Iterator
             document["id"] = hash_id("d", document["content"])
         same = by_id.setdefault(document["id"], document)
         if same["content"] != document["content"]:
-            what = f"document {document['id']!r} has another text in an earlier row"
-            raise InputError(f"{where}: {what}")
+            raise InputError(f"{where}: document {document['id']!r} has another text before")
         if same is not document:
             notes.leave_out("documents that come twice", document["id"])
     if by_id:
@@ -107,17 +106,13 @@ def _query_of_rows(rows: Sequence[PlacedRow], texts: Texts) -> PoolRow:
     for role, text in ((role, row[role]) for role in named for _, row in rows if row[role]):
         name = role.removeprefix(_ABOUT)
         if (same := about.setdefault(name, text)) != text:
-            two = f"query {id_!r} has two of {name!r}: {same[:40]!r} and {text[:40]!r}"
-            how = "--show-query takes what is the same in all rows of a query"
-            raise InputError(f"{rows[0][0]}: {two}; {how}")
+            two = f"two of {name!r}: {same[:40]!r} and {text[:40]!r}"
+            raise InputError(f"{rows[0][0]}: query {id_!r} has {two}: --show-query needs one")
     return {**first, **(known.metadata if known else {}), **about}
 
 
 def _document_of_row(row: Row, texts: Texts) -> PoolRow | str:
-    """Make the object of a document, or say why it is left out.
-
-    A title stands before the text, and among the fields.
-    """
+    """Make the object of a document, or say why it is left out."""
     id_, content, title = (row.get(role) or "" for role in ("doc_id", "content", "title"))
     fields: dict[str, Any] = row.get("metadata") or {}
     shown = {n.removeprefix(_SHOW): v for n, v in row.items() if n.startswith(_SHOW) and v}
@@ -182,10 +177,7 @@ def pools_of_lists(source: Source, notes: Notes, show: Shown) -> Iterator[PoolRo
 
 
 def rows_of_list(source: Source, number: int, row: Row, show: Shown) -> Iterator[PlacedRow]:
-    """Yield the rows of the documents of a query; one without a document if there is none.
-
-    Documents are texts, or objects of an id and a text, with their ``grade`` as it stands.
-    """
+    """Yield the rows of the documents of a query; one without a document if there is none."""
     columns, where = source.columns, source.where(number)
     query, fields = value_of(row, "query", columns), select_fields(row, (*_DESCRIBED, *show.query))
     id_ = None
@@ -226,8 +218,7 @@ def _listed_document(
     if isinstance(item, str | None):
         return {"content": item or ""}
     if not isinstance(item, Mapping):
-        what = f"a document is a {type(item).__name__}"
-        raise ValueError(f"{what}; write texts, or objects with id and text")  # noqa: TRY004 - one error for a value
+        raise ValueError("a document is a text, or an object with id and text")  # noqa: TRY004 - one error for a value
     if isinstance(item.get("doc"), Mapping):
         item = {**{name: value for name, value in item.items() if name != "doc"}, **item["doc"]}
     roles = ("title", "content", "score")
@@ -236,8 +227,7 @@ def _listed_document(
     made |= {"doc_id": id_} if id_ else {}
     fields = item.get("metadata") or {}
     if not isinstance(fields, Mapping):
-        what = "the metadata of a document is"
-        raise ValueError(f"{what} a {type(fields).__name__}, no object")  # noqa: TRY004 - one error for a value
+        raise ValueError("the metadata of a document is no object")  # noqa: TRY004 - one error for a value
     fields = {**select_fields(item, show), **without_nulls(fields)}
     return made | {"content": made["content"] or "", "metadata": fields, **_grade_of(item, columns)}
 
@@ -252,10 +242,7 @@ def _grade_of(item: Row, columns: Mapping[str, str]) -> dict[str, Any]:
 
 
 def pools_of_rows(sources: Sequence[Source], notes: Notes, show: Shown) -> Iterator[PoolRow]:
-    """Yield the pools of tables with one document in a row, as queries first appear.
-
-    Rows of one query need not stand together.
-    """
+    """Yield the pools of tables with one document in a row, as queries first appear."""
     parts = []
     for source in sources:
         names = {*source.names} - LINE_FIELDS
@@ -365,28 +352,23 @@ class ShownFields:
 
     def __init__(self, show: Shown) -> None:
         self.show = show
-        self._names: dict[str, dict[str, None]] = {"query": {}, "document": {}}
+        self._seen: dict[str, set[str]] = {}  # "query" and "metadata", once there is one
 
     def add(self, about: Row, documents: Iterable[Document] = ()) -> None:
         """Note the fields of a query, and of its documents."""
         if self.show.query:
-            self._names["query"] |= _names_with_text(about)
+            names = (name for name, value in about.items() if text_for_judges(value))
+            self._seen.setdefault("query", set()).update(names)
         for document in documents if self.show.document else ():
-            fields = {name: str(value) for name, value in document.metadata.items()}
-            self._names["document"] |= _names_with_text(fields)
+            names = (name for name, value in document.metadata.items() if str(value).strip())
+            self._seen.setdefault("metadata", set()).update(names)
 
     def check(self, source: str) -> None:
         """Refuse a field that no query, or no document, has."""
-        for what, flag in {"query": "query", "document": "metadata"}.items():
-            names = self._names[what]
-            lacking = [n for n in getattr(self.show, what) if names and n not in names]
-            if lacking:
-                fields = [name for name in names if name not in {"", *LINE_FIELDS}]
-                has = f"fields are {', '.join(fields)}" if fields else "they have none"
-                near = did_you_mean(lacking[0], fields)
-                lacks = f"no {what} has the field {lacking[0]!r} of --show-{flag}"
-                raise OptionError(f"{source}: {lacks}; {has}{near}")
-
-
-def _names_with_text(fields: Row) -> dict[str, None]:
-    return {"": None} | {name: None for name, value in fields.items() if text_for_judges(value)}
+        for what, seen in self._seen.items():
+            wanted = self.show.query if what == "query" else self.show.document
+            for name in (name for name in wanted if name not in seen):
+                fields = sorted(seen - LINE_FIELDS)
+                has = f"fields are {', '.join(fields) or 'none'}{did_you_mean(name, fields)}"
+                lacks = f"no {what} has the field {name!r} of --show-{what}"
+                raise OptionError(f"{source}: {lacks}; {has}")

@@ -18,11 +18,7 @@ def find_own_queries(
     lines: Iterable[Line],
     collection: tuple[str, str] | None,
 ) -> tuple[set[str], set[str]]:
-    """Return the queries that are documents of their own, by id and text, and by id alone.
-
-    ``tables`` are a truth and runs, ``query_ids`` those of the truth. Texts are in the lines of the
-    pools, or in a collection: the places of its documents and of its queries.
-    """
+    """Return the queries that are documents of their own, by id and text, and by id alone."""
     own_ids, known = set[str](), pa.array(query_ids, pa.string())
     for table in tables:
         found = table.filter(pc.equal(table["query_id"], table["doc_id"]))["query_id"]

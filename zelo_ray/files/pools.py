@@ -61,10 +61,7 @@ class LineLimits:
 
 
 def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
-    """Yield the lines of one shard, valid or not, without blank ones.
-
-    A truncated file (a torn gzip, a lost connection) ends with an invalid line that says so.
-    """
+    """Yield the lines of one shard, valid or not, without blank ones."""
     number = 0
     try:
         with open_unpacked(file) as stream:
@@ -221,20 +218,23 @@ def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
 
 def session_in(raw: bytes) -> str:
     """Return the session of a line that may be invalid; "" if there is none."""
-    try:
-        line = json.loads(raw)
-        return _session(line.get("session_id"), line["query"].get("session_id"))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return ""
+    line, query = _objects_in(raw)
+    return _session(line.get("session_id"), query.get("session_id"))
 
 
 def query_in(raw: bytes) -> tuple[str, str]:
     """Return the id and the text of the query of a line that may be invalid; "" if it has none."""
+    _, query = _objects_in(raw)
+    return str(query.get("id") or ""), str(query.get("query") or "")
+
+
+def _objects_in(raw: bytes) -> tuple[PoolRow, PoolRow]:
     try:
-        query = orjson.loads(raw)["query"]
-        return str(query.get("id") or ""), str(query.get("query") or "")
-    except (ValueError, KeyError, AttributeError, TypeError):
-        return "", ""
+        line = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        line = None
+    query = line.get("query") if isinstance(line, dict) else None
+    return (line, query) if isinstance(query, dict) else ({}, {})
 
 
 def _session(*ids: object) -> str:

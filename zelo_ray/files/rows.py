@@ -9,11 +9,11 @@ import io
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
 from zelo_ray.files import storage
-from zelo_ray.files.pools import LineLimits
 from zelo_ray.files.schema import (
     ARROW,
     ERRORS,
@@ -50,7 +49,6 @@ Kind = Literal[
     "table",  # rows with one document, or one comparison, each; roles tell what
     "trec run",
     "trec qrels",
-    "topics",
     "text",  # lines without columns
     "results",  # a directory of `annotate`
     "labels",  # a directory of `label`
@@ -67,7 +65,6 @@ RESULTS, SAMPLE_RECORD = "scores.parquet", "label.json"
 CORPUS_NAMES = ("corpus", "docs", "documents", "collection")
 QUERIES_NAMES = ("queries", "topics")
 BEIR_QRELS = ("query-id", "corpus-id", "score")
-_PICKLE = "is a pickle, which could run code: write it as Parquet (pandas: df.to_parquet)"
 _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
     b"\xfe\xff": "is UTF-16: save it as UTF-8",
@@ -76,21 +73,10 @@ _UNREAD = {
     b"\xfd7zX": "is packed by xz: pack it by gzip or zstd",
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
-    b"ARROW1": "is Arrow or Feather: write it as Parquet (pandas: df.to_parquet)",
-    b"\xff\xff\xff\xff": "is a stream of Arrow: write it as Parquet (pyarrow.parquet.write_table)",
-    b"\x80\x04": _PICKLE,
-    b"\x80\x05": _PICKLE,
-    b"SQLite format": "is a database: export the table as CSV or Parquet",
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
-_PLAIN = {
-    "trec run": "a TREC run",
-    "trec qrels": "a file of TREC's qrels",
-    "topics": "TREC topics",
-}
-_AS_RECORDS = "(pandas: to_json(orient='records', lines=True))"
-_HF_FILES = frozenset({"dataset_info.json", "state.json", "dataset_dict.json"})
-_RATINGS = ("doc_id", "score", "std_error", "comparisons", "rank", "wins")
+_PLAIN = {"trec run": "a TREC run", "trec qrels": "a file of TREC's qrels"}
+_RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
 """Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
 _LOOKED_AT = 100  # rows, or lines
 csv.field_size_limit(2**31 - 1)  # of the process
@@ -282,13 +268,11 @@ class Source:
         line = next((line for _, line in self.lines()), b"")[:80].decode("utf-8", "replace")
         return f"a text that begins with {line.strip()!r}" if line else "an empty file"
 
-    def table(
-        self, roles: Mapping[str, str], required: Sequence[str] = (), alike: Sequence[str] = ()
-    ) -> Rows:
+    def table(self, roles: Mapping[str, str], strict: Collection[str] = ()) -> Rows:
         """Read the columns of some roles with their types.
 
-        Ids, texts, objects (as JSON) and fields are texts, numbers float64. In JSON a row must have
-        the ``required`` columns, if only as null; a role of ``alike`` all rows have, or none.
+        Ids, texts, objects (as JSON) and fields are texts, numbers float64. A role that is
+        ``strict`` all objects of JSON have, if only as null, or none; a flag may be missing.
         """
         if self._parquet and {*map(type_of, roles)} <= _FITTING.keys():
             with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -302,14 +286,10 @@ class Source:
             (name, values[role].append, converter(role, self.separator))
             for role, name in roles.items()
         ]
-        known, wanted = {*self.names}, {roles[role] for role in required if role in roles}
+        known = {*self.names}
+        needed = (role for role in roles if role in strict and type_of(role) != "flag")
+        required = {roles[role] for role in needed}
         for number, row in self.rows():
-            if not (self.separator or row.keys() <= known):
-                for name in (n for n in row.keys() - known if row[n] is not None):
-                    if role_of(name) in alike and role_of(name) not in roles:
-                        late = f"has {name!r}, which the first {_LOOKED_AT} rows lack"
-                        how = "give it to all of them, if as null"
-                        raise InputError(f"{self.where(number)}: {late}: {how}")
             for name, add, convert in cells:
                 value = row.get(name)
                 if value is not None:
@@ -318,10 +298,13 @@ class Source:
                     except ValueError as error:
                         raise InputError(f"{self.where(number)}: {name} {error}") from None
                 add(value)
-            if wanted and not row.keys() >= wanted:
-                lacking = min(wanted - row.keys())
-                has = f"has no {lacking}; write null for a missing answer"
-                raise InputError(f"{self.where(number)}: {has}")
+            if not self.separator and row.keys() != known:
+                others = (n for n in row.keys() - known if row[n] is not None)
+                late = {n for n in others if role_of(n) in strict and role_of(n) not in roles}
+                if odd := sorted((required - row.keys()) | late):
+                    what = "has" if late else "has no"
+                    how = "unlike others: give it to all rows, if as null"
+                    raise InputError(f"{self.where(number)}: {what} {odd[0]!r}, {how}")
             numbers.append(number)
             if len(numbers) % _ROWS == 0:
                 batches.append(pa.record_batch(values, schema=schema))
@@ -420,11 +403,7 @@ def _kind_of_folder(place: str, names: Sequence[str]) -> Kind:
         "results": RESULTS in names,
         "collection": place.startswith(DATASET) or has_texts or "qrels" in stems,
     }
-    kind: Kind = next((kind for kind, is_so in kinds.items() if is_so), "folder")
-    if kind == "folder" and not _HF_FILES.isdisjoint(names):
-        what = "is a data set that datasets saved to disk, as Arrow"
-        raise InputError(f"{place}: {what}: write it as Parquet (dataset.to_parquet)")
-    return kind
+    return next((kind for kind, is_so in kinds.items() if is_so), "folder")
 
 
 def stem(name: str) -> str:
@@ -508,30 +487,22 @@ def _open_json(
     place: str, file: _File, lines: Sequence[bytes], user: Mapping[str, str]
 ) -> Source | None:
     """Open JSON lines, or one JSON value; return None if it is neither."""
-    values = [_json(line) for line in lines]
-    objects = [isinstance(value, dict) for value in values]
-    one_line = len(lines) == 1 and file.is_whole
-    is_too_long = lines[0].lstrip()[:1] == b"{" and len(lines[0]) > LineLimits().line
-    are_lines = is_too_long or any(a and b for a, b in pairwise(objects))
-    if not are_lines and (values[0] is None or one_line or isinstance(values[0], list)):
-        whole = _json(file.read())
-        rows = _rows_of_value(place, whole)
-        if rows is not None and not (one_line and rows == [whole]):  # which is a line
+    objects = [value for value in map(_json, lines) if isinstance(value, dict)]
+    is_text = not re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0])
+    if len(objects) < 2 and not is_jsonl(place):
+        whole = _json(file.read(), "" if objects or is_text else place)
+        rows = _rows_of_value(whole)
+        if rows is not None and rows != [whole]:
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             read_items = partial(_objects, place, [*enumerate(rows, 1)])
             return _table(place, user, first, unit="item", _read=read_items)
-        if not any(objects) and not is_jsonl(place):
-            if whole is None and re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0]):
-                _json(file.read(), place)  # which says where it breaks off
-            return None
-    rows_of_lines = [value for value in values if isinstance(value, dict)]
-    if not rows_of_lines:
+    if not objects:
         return Source(place, "pools", columns=user) if is_jsonl(place) else None
 
     def read() -> Numbered:
         return _objects(place, ((n, _json(line, f"{place}:{n}")) for n, line in file.lines()))
 
-    return _table(place, user, rows_of_lines, _read=read)
+    return _table(place, user, objects, _read=read)
 
 
 def _json(data: bytes, where: str = "") -> Any:
@@ -551,31 +522,16 @@ def _objects(place: str, rows: Iterable[tuple[int, Any]]) -> Numbered:
         yield number, row
 
 
-def _rows_of_value(place: str, value: Any) -> list[Any] | None:
-    """Return the rows that one JSON value holds; None if it is a row itself, or none.
-
-    Rows may stand in a list, by query and document, or in the only list of an object.
-    """
+def _rows_of_value(value: Any) -> list[Any] | None:
+    """Return the rows that one JSON value holds; None if it is a row itself, or none."""
     if isinstance(value, list) and value:
-        if isinstance(value[0], list):
-            what = "a list of lists: write objects with names"
-            raise InputError(f"{place}: is {what} {_AS_RECORDS}")
         return value if isinstance(value[0], dict) else None
     if not isinstance(value, dict) or not value:
         return None
     inner, roles = [*value.values()], {*map(role_of, value)}
     are_objects = all(isinstance(part, dict) for part in inner)
-    is_frame = (
-        are_objects
-        and not roles.isdisjoint(("query_id", "query", "doc_id"))
-        and not is_pool(value)
-        and len({frozenset(part) for part in inner}) == 1
-    )
-    if is_frame or {*value} >= {"columns", "data"}:
-        what = "a frame column by column: write one row a line"
-        raise InputError(f"{place}: is {what} {_AS_RECORDS}")
     is_by_query = are_objects and all(_is_grade(n) for part in inner for n in part.values())
-    if is_by_query and "query" not in roles:
+    if is_by_query and roles.isdisjoint(("query_id", "query", "doc_id")):
         return [
             {"query_id": query_id, "doc_id": doc_id, "score": number}
             for query_id, part in value.items()
@@ -602,7 +558,7 @@ def _is_grade(value: object) -> bool:
 def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
     """Return the kind of lines without a header; None if they may have one."""
     if _TOPICS.match(b"\n".join(lines)[:4096]):
-        return "topics"
+        raise InputError(f"{place}: holds TREC topics: write lines of query_id<TAB>text")
     rows = [line.split() for line in lines]
     width = len(rows[0])
     # A first line with a separator may be a header, another one only a bad line among good ones.
@@ -619,8 +575,7 @@ def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
         and any(b"." in row[3] for row in looked_at)
     )
     if is_short:
-        needs = "a TREC run has 6: query Q0 document rank score tag"
-        raise InputError(f"{place}: looks like a run of 4 columns; {needs}")
+        raise InputError(f"{place}: looks like a run of 4 columns; a TREC run has 6")
     if width == 4 and any(_are_numbers(row[3:]) for row in looked_at):
         return "trec qrels"
     return None
@@ -672,18 +627,15 @@ def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str])
 def _rows_of_cells(
     place: str, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
 ) -> Numbered:
-    width, guarded = len(names), tuple(names[-len(_RATINGS) :]) == _RATINGS
+    width, is_guarded = len(names), names[-len(_RATINGS) :] == _RATINGS
     for number, cells in lines:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) < width or any(cells[width:]):
             has = f"has {counted(len(cells), 'column')}, but the header has {width}"
-            is_cut = any('"' in cell for cell in cells)
-            how = (
-                ": if a cell has several lines, or tabs, write CSV or JSON lines" if is_cut else ""
-            )
-            raise InputError(f"{place}:{number}: {has}{how}")
-        plain = map(unguard_formula, cells) if guarded else cells
+            how = "cells of several lines, or with tabs, take CSV or JSON lines"
+            raise InputError(f"{place}:{number}: {has} ({how})")
+        plain = map(unguard_formula, cells) if is_guarded else cells
         yield number, {n: cell or None for n, cell in zip(names, plain, strict=False) if n}
 
 
@@ -713,29 +665,18 @@ def _quoted_rows(place: str, file: _File, separator: str) -> Iterator[tuple[int,
 
     Other libraries read what follows an open quote as one cell, or shift rows, and say nothing.
     """
-    texts, is_end = _decoded(place, file, ""), False
-
-    def lines() -> Iterator[str]:
-        nonlocal is_end
-        yield from texts
-        is_end = True
-
-    reader = csv.reader(lines(), delimiter=separator, skipinitialspace=True, strict=True)
+    lines = _decoded(place, file, "")
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
     start = 1
     try:
         for cells in reader:
             if any(cells):
                 yield start, cells
             start = reader.line_num + 1
-    except csv.Error:
-        if is_end:
-            why = "cannot be read (a quote is never closed)"
-            raise UnreadableFile(f"{place}:{start}: {why}") from None
-        at = max(reader.line_num, start)
-        row = f" of the row that begins in line {start}" if at > start else ""
-        raise InputError(
-            f"{place}:{at}: text follows the quote that ends a cell{row}: within a quoted cell "
-            'write each quote twice ("")'
+    except csv.Error as error:
+        how = f"in the row of line {start}; within a quoted cell write each quote twice"
+        raise UnreadableFile(
+            f"{place}:{reader.line_num}: cannot be read as CSV ({error}) {how}"
         ) from None
 
 

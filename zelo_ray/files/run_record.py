@@ -115,10 +115,7 @@ def canonical_place(place: str) -> str:
 
 
 def find_owner(out: str, kind: str, sources: Iterable[str | None] = ()) -> str:
-    """Return what a folder holds that results of a kind must not replace; empty if nothing.
-
-    ``sources`` are places of judgments that are read, of which a table may have a name of ours.
-    """
+    """Return what a folder holds that results of a kind must not replace; empty if nothing."""
     folder = canonical_place(out)
     for place in filter(None, sources):
         path = canonical_place(place)

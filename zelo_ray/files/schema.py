@@ -126,8 +126,7 @@ def split_columns(texts: Iterable[str]) -> Columns:
         role, _, name = text.partition("=")
         if not name or role not in _TYPE_OF:
             roles = f"roles are {', '.join(_TYPE_OF)}{did_you_mean(role, _TYPE_OF)}"
-            how = "write it in quotes, where NAME holds blanks"
-            raise OptionError(f"columns: {text!r} is not ROLE=NAME; {roles}; {how}")
+            raise OptionError(f"columns: {text!r} is not ROLE=NAME; {roles}")
         if columns.get(role, name) != name:
             raise OptionError(f"columns: {role} is {columns[role]!r} and {name!r}; name one")
         columns[role] = name
@@ -215,8 +214,7 @@ def to_id(value: Any) -> str | None:
         if value.is_integer():  # a whole number beside a missing one
             value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        why = "an id is a text or a whole number"
-        raise ValueError(f"cannot be {value!r}: {why}")  # noqa: TRY004 - one error for a value
+        raise ValueError(f"cannot be {value!r}: it is no id")  # noqa: TRY004 - one error for a value
     text = str(value)
     was_float = ("+" in text or "." in text) and re.fullmatch(FLOAT, text)
     if was_float and ("+" in text[1:] or float(text) >= _EXACT):
@@ -233,8 +231,7 @@ def to_number(value: Any, separator: str = "") -> float | None:
         plain = value.strip()
         if separator == ";" and _COMMA.fullmatch(plain):
             if _THOUSANDS.fullmatch(plain):
-                how = "write it without the comma, or with a point"
-                raise ValueError(f"{plain!r} may be a fraction or thousands: {how}")
+                raise ValueError(f"{plain!r} may be a fraction or thousands: write no comma")
             plain = plain.replace(",", ".")
     is_odd = isinstance(value, bool) or (isinstance(plain, str) and "_" in plain)
     try:

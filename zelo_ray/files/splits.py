@@ -12,13 +12,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def split_of(query: str, shares: Sequence[float]) -> str:
-    """Return the split of a query, which depends on nothing but its text.
-
-    So equal queries, whatever their ids, are never in two splits, and more queries move none.
-
-    ``shares`` say how many of the queries go to each of ``SPLITS``, in any unit. Capitals and white
-    space do not matter.
-    """
+    """Return the split of a query by its text alone, without capitals and white space."""
     text = " ".join(query.casefold().split())
     digest = hashlib.sha256(text.encode()).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64 * sum(shares)

@@ -103,8 +103,7 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
         if not names:
             folder, _, name = pattern.rstrip("/").rpartition("/")
             near = did_you_mean(name, list_directory(folder or ".") or ())
-            what = f"no such file, and no {' or '.join(_LINES)} file there"
-            raise InputError(f"{pattern}: {what}{near}")
+            raise InputError(f"{pattern}: no such file, and no JSON lines there{near}")
         files |= dict.fromkeys(name_urls(fs, sorted(names)))
     return [*files]
 
@@ -122,8 +121,7 @@ def open_unpacked(file: str) -> Iterator[Any]:
     with contextlib.suppress(OSError, ValueError):
         mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
         if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # and it may block for ever
-            what = "is a pipe or a device, and input is read more than once"
-            raise InputError(f"{file}: {what}: write it to a file first, and name that")
+            raise InputError(f"{file}: is a pipe or a device: write it to a file first")
     if file.lower().endswith(".zst"):  # Arrow notices a truncated file, fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)

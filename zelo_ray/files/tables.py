@@ -112,10 +112,7 @@ class StoredTable:
         return pa.concat_tables(tables).slice(0, size)
 
     def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """Yield the rows of some queries, in the order of the table.
-
-        Of row groups without these queries only the ids are read.
-        """
+        """Yield the rows of some queries, in the order of the table."""
         wanted = pa.array([*query_ids], pa.string())
         with open_parquet(self._url) as file:
             for group in range(file.num_row_groups):
@@ -137,8 +134,8 @@ def open_parquet(url: str, data: bytes | None = None) -> Iterator[pq.ParquetFile
             # Read ahead, Arrow has threads of its own even where none are asked for.
             yield pq.ParquetFile(stream, pre_buffer=False)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            why = f"is not Parquet, or damaged ({format_error(error)})"
-            raise UnreadableFile(f"{url}: {why}") from None
+            damaged = f"{url}: is not Parquet, or damaged ({format_error(error)})"
+            raise UnreadableFile(damaged) from None
 
 
 def _kind(dtype: pa.DataType) -> str:

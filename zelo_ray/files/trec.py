@@ -31,10 +31,7 @@ _ROWS = 100_000
 
 
 def read_trec(source: Source) -> Rows:
-    """Read all lines of qrels or of a run, by Arrow where a block of lines is regular.
-
-    A run also has its ``rank``, null if one is no number, and its tag (``run``) if it has one.
-    """
+    """Read all lines of qrels or of a run, by Arrow where a block of lines is regular."""
     is_run, number = source.kind == "trec run", 0
     names, more = (_RUN, ("run", "rank")) if is_run else (_QRELS, ())
     schema = pa.schema([*NUMBERS, *((name, pa.string()) for name in more)])
@@ -137,11 +134,7 @@ def format_numbers(url: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
     for text in column.filter(pc.match_substring_regex(column, _WHITE))[:1].to_pylist():
-        why = (
-            "is empty, or holds white space, which parts the columns of a TREC file, or begins "
-            "with a byte order mark, which its first line loses: rename it"
-        )
-        raise OutputError(f"{url}: {what} {text!r} {why}")
+        raise OutputError(f"{url}: {what} {text!r} is empty, or holds white space or a mark")
 
 
 def _write(url: str, table: pa.Table, *cells: str | pa.ChunkedArray) -> None:

@@ -94,15 +94,13 @@ def read_vote_rows(source: Source, *, by_query: bool = True) -> VoteRows:
     answers = [role for role in _ANSWERS if role in roles]
     if len(answers) > 1:
         twice = " and ".join(roles[role] for role in answers)
-        which = "name one, such as --columns winner=NAME"
-        raise InputError(f"{source.place}: {twice} both say who won: {which}")
+        raise InputError(f"{source.place}: {twice} both say who won: --columns winner=NAME")
     beside = _BESIDE if by_query else ("judge", "swapped", "weight")
     query = source.roles("query_id")
     if by_query or normalize_name(query.get("query_id", "")) == "queryid":
         roles |= query
     roles = {**source.roles(*beside), **roles}
-    alike = (*_ANSWERS, "loser", *beside)
-    rows = source.table(roles, [role for role in (answers[0], "b_wins") if role in roles], alike)
+    rows = source.table(roles, (*_ANSWERS, "loser", "b_wins", *beside))
     rows = rows.with_nulls("query_id", *_BESIDE, *_ANSWERS, "loser", "b_wins", "ties")
     rows = _with_outcomes(rows, roles, answers[0])
     is_answered = ~rows.is_null("won")
@@ -134,8 +132,7 @@ def as_votes(rows: VoteRows, judge: str) -> pa.Table:
     else:
         rows = rows.with_column("judge", pa.array([judge] * len(rows), pa.string()))
     if rows["query_id"].null_count == len(rows):
-        how = "no column says which query a vote is on; name it: --columns query_id=NAME"
-        raise InputError(f"{rows.place}: {how}")
+        raise InputError(f"{rows.place}: no column is the query; name it: --columns query_id=NAME")
     rows.require(names, rows.is_answered)
     table = rows.table.rename_columns({"a": "doc_id_a", "b": "doc_id_b"})
     return table.select(VOTES.names).cast(VOTES)
@@ -165,10 +162,7 @@ def _judges(rows: VoteRows) -> pa.ChunkedArray:
 
 
 def _with_outcomes(rows: Rows, roles: Mapping[str, str], answer: Answer) -> Rows:
-    """Add how often the first item of each row won, lost and tied, and its preference.
-
-    All are null where an answer is missing. A preference keeps its size; others are -1, 0 or 1.
-    """
+    """Add how often the first item of each row won, lost and tied, and its preference."""
     ties = np.nan_to_num(rows.floats("ties"))
     if {"a", "b", "b_wins"} <= roles.keys() and answer == "a_wins":
         won, lost = rows.floats("a_wins"), rows.floats("b_wins")

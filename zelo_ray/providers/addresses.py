@@ -14,43 +14,16 @@ from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
 
 _WITH_DIGEST = "ZELO_DOTENV_"
-_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 _ENDPOINT = re.compile(r"/((chat/)?completions|responses|messages|rerank)/?$")
 _NO_SCHEME = re.compile(r"@(localhost(?![\w.-])|[\w.-]+:\d+(?=/|$))")
-SERVERS = {
-    "ollama": "http://localhost:11434/v1",
-    "lmstudio": "http://localhost:1234/v1",
-    "llamacpp": "http://localhost:8080/v1",
-    "sglang": "http://localhost:30000/v1",
-    "vllm": "http://localhost:8000/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-    "azureopenai": "https://RESOURCE.openai.azure.com/openai/v1",
-    "bedrock": "https://bedrock-runtime.REGION.amazonaws.com/openai/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "deepseek": "https://api.deepseek.com/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "together": "https://api.together.xyz/v1",
-}
-"""Servers that speak OpenAI's protocol, by names that users may mistake for a provider."""
 
 
 def find_url_error(url: str) -> str:
-    """Return what is wrong with a base URL and what to write instead; empty if it is right.
-
-    Parts that may hold a key are never shown.
-    """
+    """Return what is wrong with a base URL, without what may hold a key; "" if it is right."""
     place = urlsplit(url)
-    host = place.hostname or ""
-    azure = host.endswith(_AZURE_HOSTS) and place.path.rstrip("/") != "/openai/v1"
-    if azure or "api-version" in place.query.lower():
-        resource = host if azure else "RESOURCE.openai.azure.com"
-        return (
-            f"Azure needs its v1 address: openai:DEPLOYMENT@https://{resource}/openai/v1, with "
-            "no api-version, and the variable that holds its key in api_key_env; or "
-            "azure:DEPLOYMENT with AZURE_OPENAI_ENDPOINT"
-        )
     if place.query or place.fragment:  # the path of a request follows the base URL
-        return "a base URL ends before any ? or #"
+        azure = "openai:DEPLOYMENT@https://RESOURCE.openai.azure.com/openai/v1"
+        return f"a base URL ends before any ? or #; Azure's, without api-version, is {azure}"
     if endpoint := _ENDPOINT.search(place.path):
         return f"a base URL ends before {endpoint.group().rstrip('/')}"
     return ""

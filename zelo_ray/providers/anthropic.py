@@ -21,9 +21,9 @@ from zelo_ray.providers.dialect import (
     sdk_options,
 )
 from zelo_ray.providers.extra_body import tier_of
-from zelo_ray.providers.faults import Fault, find_status, read_fault
-from zelo_ray.providers.outcome import GONE, Caller, classify_fault, read_response
-from zelo_ray.providers.reading import classify_ending, limit_in
+from zelo_ray.providers.faults import Fault, read_fault
+from zelo_ray.providers.outcome import GONE, Caller, classify_fault, find_status, read_response
+from zelo_ray.providers.reading import NO_TEXT, classify_ending, limit_in
 from zelo_ray.records import (
     Answer,
     Request,
@@ -34,13 +34,6 @@ from zelo_ray.records import (
     response_schema,
 )
 
-_TOOL_CALL = "a tool call and no text: leave tools out of extra_body"
-# Failures that have a message but no code of their own.
-_UNCODED = {
-    "credit balance is too low": "billing",
-    "content filtering policy": "content_filter",
-    "prompt is too long": "prompt_too_long",
-}
 _PREFIX = "anthropic-ratelimit"
 _LIMITS = {"rpm": "requests", "itpm": "input-tokens", "otpm": "output-tokens"}
 _BATCHES = "/v1/messages/batches"
@@ -113,7 +106,7 @@ def read_answer(message: Any, _request: Request | None = None) -> Answer | Fault
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     status: Status = ending or "ok"
     if not text.strip() and ending == "ok" and any(block["type"] == "tool_use" for block in blocks):
-        status, reason = "invalid", _TOOL_CALL
+        status, reason = "invalid", NO_TEXT
     reason = "" if status == "ok" == ending else reason
     return Answer(status, text, usage, message["model"], reason, has_unknown_ending=ending is None)
 
@@ -143,18 +136,12 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
     return {name: limit for name, limit in limits.items() if limit}
 
 
-def _add_codes(fault: Fault) -> Fault:
-    """Add codes for failures that only an error's message reveals."""
-    more = (code for words, code in _UNCODED.items() if words in fault.message)
-    return replace(fault, codes=(*fault.codes, *more))
-
-
 def _open(settings: Settings, seconds: float) -> StainlessClient:
     import anthropic  # noqa: PLC0415 - two seconds of import, paid where it is used
 
     http_client = anthropic.DefaultAioHttpClient(follow_redirects=False)
     sdk = anthropic.AsyncAnthropic(**sdk_options(settings, seconds), http_client=http_client)
-    return StainlessClient(sdk, anthropic.APIStatusError, "/v1/messages", _add_codes)
+    return StainlessClient(sdk, anthropic.APIStatusError, "/v1/messages")
 
 
 # --- batches: all requests in one call, the results as a stream of lines --------------------------
@@ -218,7 +205,7 @@ def _read_line(line: Any, caller: Caller) -> tuple[str, Outcome]:
         return key, read_response(result["message"], caller, read_answer, read_usage)
     if result["type"] != "errored":
         return key, Retry(f"{result['type']} before it was processed", name="anthropic")
-    fault = _add_codes(read_fault(result["error"]))
+    fault = read_fault(result["error"])  # which has the type of the error alone
     return key, classify_fault(replace(fault, http_status=find_status(fault.codes)), caller)
 
 

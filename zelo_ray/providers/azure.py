@@ -19,13 +19,7 @@ _V1 = f"{_API}/v1"
 
 
 def _connect(settings: Settings) -> DialectConnection:
-    """Connect to the resource that the settings or the environment name.
-
-    An address may go on with the path of an API, as Azure's pages show it.
-
-    Raises:
-        Fatal: nothing names a resource, or the key or the address is malformed.
-    """
+    """Connect to the resource that the settings or the environment name."""
     url = settings.base_url or url_for(DIALECT.url_variable, settings.key, os.environ)
     if not url:
         what = "no address; set AZURE_OPENAI_ENDPOINT to https://RESOURCE.openai.azure.com"

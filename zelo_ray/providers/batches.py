@@ -42,17 +42,12 @@ class Batches:
         self._caller = Caller(
             *(dialect.name, settings, dialect.key_variables, self._client.find_fault),
             prompts=None,
-            proxies=dialect.proxies,
         )
         self._asking = replace(self._caller, is_existing_batch=True)
         self.KEEPS_MARKS = dialect.batch.keeps_marks
 
     def line(self, request: Request) -> bytes:
-        """Return the request as one line of a batch file, with its key as the ID.
-
-        Raises:
-            Refused: the prompt holds characters that cannot be sent.
-        """
+        """Return the request as one line of a batch file, with its key as the ID."""
         fields = self._batch.line(request, self._settings)
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         for end, escaped in _LINE_ENDS:
@@ -136,10 +131,7 @@ class Batches:
         return [self._read(row) for row in rows], place
 
     def _read_lines(self, lines: Iterable[Any]) -> Iterator[tuple[str, Outcome]]:
-        """Yield the results in lines, of JSON or decoded; skip those that cannot be read.
-
-        The request of a skipped line counts as missing from the results.
-        """
+        """Yield the results in lines, of JSON or decoded; skip those that cannot be read."""
         for line in lines:
             with contextlib.suppress(*MALFORMED):
                 fields = json.loads(line) if isinstance(line, bytes) else line
@@ -166,9 +158,6 @@ async def _download(
 
     The SDK's and httpx's line iterators are not used: they also split at characters that JSON may
     contain.
-
-    Raises:
-        Retry, Refused, Fatal: as `guard_call`, also in the middle of the file.
     """
     stack, fragment = AsyncExitStack(), b""
     pieces = await guard_call(stack.enter_async_context(opening), caller)
@@ -185,12 +174,7 @@ async def _download(
 async def _read_json(
     call: Awaitable[str], read: Callable[[Any], T], caller: Caller, seconds: float | None = None
 ) -> T:
-    """Return the result of ``read`` for the JSON that a call returns.
-
-    Raises:
-        Retry, Refused, Fatal: as `guard_call`, also if the response is an error; Retry also if
-            ``read`` fails.
-    """
+    """Return the result of ``read`` for the JSON that a call returns."""
     text = await guard_call(call, caller, seconds)
     fault = None
     with contextlib.suppress(*MALFORMED):

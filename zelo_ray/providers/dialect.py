@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zelo_ray.providers.addresses import find_url_error, url_for
 from zelo_ray.providers.faults import Fault, read_fault
-from zelo_ray.providers.no_response import CONNECT_SECONDS, PROXIES
+from zelo_ray.providers.no_response import CONNECT_SECONDS
 from zelo_ray.providers.outcome import Caller, attempt_call
 from zelo_ray.providers.provider import Batch, Fatal, Outcome, Settings
 from zelo_ray.records import Answer, Request, Usage
@@ -55,15 +55,12 @@ def _read_list(page: Any) -> tuple[list[Any], str]:
 class BatchDialect:
     """What sets a provider's batch API apart.
 
-    * A file of lines (``line``) goes up (``upload``, None where the requests go along with the
-      creation), and a batch is created of it for a model and with a mark (``submit``);
-      ``keeps_marks`` tells whether it will show that mark.
-    * ``list_path`` has the batches, newest first, in pages of ``list_size``, from ``list_after``
-      on. ``place`` is the path of one, with braces for its id, and ``cancel`` what follows to
-      cancel it. ``read`` is given the key, which must not be in a reason.
-    * ``find_results`` yields the places of results, for ``download``, or results that are given at
-      once. It raises Retry if there are none yet, Refused if they are gone; so do
-      ``gone_statuses``.
+    A file of lines (``line``) goes up (``upload``, None where the requests go along with the
+    creation); ``submit`` creates a batch of it for a model, with a mark, which ``keeps_marks``.
+    ``list_path`` has the batches, newest first, in pages of ``list_size`` from ``list_after`` on;
+    ``place`` is the path of one, with braces for its id. ``read`` gets the key, which must not be
+    in a reason. ``find_results`` yields places for ``download``, or results given at once; it
+    raises Retry if there are none yet, and Refused if they are gone, as ``gone_statuses`` say.
     """
 
     keeps_marks: bool
@@ -88,10 +85,9 @@ class BatchDialect:
 class Dialect:
     """What sets a provider's protocol apart.
 
-    ``open`` opens the SDK's client, with a timeout in seconds without any byte. ``read_answer``
-    reads the answer to a request, or a fault, in a response's JSON, and ``read_usage`` the tokens;
-    both raise one of `MALFORMED` on what they cannot read. ``rates`` reads the account's limits a
-    minute in headers; ``proxies`` are environment variables that the HTTP library heeds.
+    ``read_answer`` reads the answer, or a fault, in a response's JSON, and ``read_usage`` the
+    tokens; both raise one of `MALFORMED` on what they cannot read. ``rates`` reads the account's
+    limits a minute in headers.
     """
 
     name: str
@@ -103,7 +99,6 @@ class Dialect:
     read_answer: Callable[[Any, Request | None], Answer | Fault]
     read_usage: Callable[[Any], Usage]
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None
-    proxies: tuple[str, ...] = PROXIES
     batch: BatchDialect | None = None
 
     def resolve(self, settings: Settings) -> Settings:
@@ -128,7 +123,6 @@ class DialectConnection:
         caller = Caller(
             *(request.judge.name, self._settings, dialect.key_variables, self._client.find_fault),
             prompts=(request.system, request.user),
-            proxies=dialect.proxies,
         )
         return await attempt_call(
             self._client.ask(request.judge.model, dialect.body(request, self._settings)),
@@ -145,23 +139,18 @@ class DialectConnection:
 
 
 class StainlessClient:
-    """The client of OpenAI's or of Anthropic's SDK, which one generator makes.
-
-    ``error`` is the SDK's about a response's status; ``add_codes`` adds the codes that only this
-    provider's errors have.
-    """
+    """The client of OpenAI's or of Anthropic's SDK, which one generator makes."""
 
     def __init__(
         self,
         sdk: "openai.AsyncOpenAI | anthropic.AsyncAnthropic",
         error: type["openai.APIStatusError | anthropic.APIStatusError"],
         path: str,
-        add_codes: Callable[[Fault], Fault] = lambda fault: fault,
     ) -> None:
         import httpx2  # noqa: PLC0415 - paid where it is used
 
         self.sdk, self.response = sdk, httpx2.Response
-        self._error, self._path, self._add_codes = error, path, add_codes
+        self._error, self._path = error, path
 
     async def ask(self, model: str, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
         """Post a request, whose body names the model."""
@@ -182,7 +171,7 @@ class StainlessClient:
         """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
         if not isinstance(error, self._error):
             return None
-        return self._add_codes(read_fault(error.body, error.status_code, error.response.headers))
+        return read_fault(error.body, error.status_code, error.response.headers)
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -214,10 +203,6 @@ def resolve_settings(
 
     The base URL is that of the settings, else that of ``variable``, which the SDK reads, or of the
     file ``.env`` that the key is from, else the provider's.
-
-    Raises:
-        Fatal: there is no key although the base URL is the provider's own, or the key or the base
-            URL is malformed.
     """
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url

@@ -58,18 +58,13 @@ def thinking_budget(options: Mapping[str, Any]) -> int:
 
 
 def refuse_reserved(name: str, body: Mapping[str, Any]) -> None:
-    """Refuse fields that set the question, the model or the form of a judge's answer.
-
-    Raises:
-        PanelError: a field is set by this package.
-    """
-    for field, value in _two_deep(body):
+    """Refuse fields that set the question, the model or the form of a judge's answer."""
+    for field, value in _fields(body):
         plain = _plain(field)
         if plain in _QUESTION | _FORM:
             raise PanelError(
-                f"{name}: extra_body cannot hold {field}, which follows from what is asked; leave "
-                "it out (another model is another judge, words of your own are --instructions, the "
-                "form of an answer is response_format, where a judge has that option)"
+                f"{name}: extra_body cannot hold {field}: models are judges, words --instructions, "
+                "and the form of an answer is the option response_format"
             )
         spelled = _PARTS.get(plain, field)
         if plain in _PARTS and not (field == spelled and isinstance(value, Mapping)):
@@ -78,35 +73,31 @@ def refuse_reserved(name: str, body: Mapping[str, Any]) -> None:
 
 def find_costly_field(body: Mapping[str, Any]) -> str:
     """Return a field, at any depth, that may make a call cost more than estimated; else empty."""
-    fields = ((name, _plain(name), value) for name, value in _all(body))
+    fields = ((name, _plain(name), value) for name, value in _last_names(body))
     dear = (n for n, plain, v in fields if plain in _DEARER or (plain == "ttl" and v != _CACHED))
     return min(dear, default="")
 
 
 def sets_temperature(body: Mapping[str, Any]) -> bool:
     """Return whether a temperature is among the fields, at any depth."""
-    return any(name == "temperature" and value is not None for name, value in _all(body))
+    return any(name == "temperature" and value is not None for name, value in _last_names(body))
 
 
-def _all(body: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all fields, including nested ones, except those inside a request's metadata."""
+def _last_names(body: Any) -> Iterator[tuple[str, Any]]:
+    return ((path.rpartition(".")[2], value) for path, value in _fields(body))
+
+
+def _fields(body: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all fields by paths as ``outer.inner``, but for those inside a request's metadata."""
     if isinstance(body, Mapping):
         for name, value in body.items():
-            yield str(name), value
-            yield from _all(value) if name not in _LABELS else ()
+            yield f"{path}{name}", value
+            yield from _fields(value, f"{path}{name}.") if name not in _LABELS else ()
     elif isinstance(body, list | tuple):
         for item in body:
-            yield from _all(item)
-
-
-def _two_deep(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield fields, and those inside them by both names, as ``outer.inner``."""
-    for outer, value in body.items():
-        yield outer, value
-        if isinstance(value, Mapping):
-            yield from ((f"{outer}.{inner}", setting) for inner, setting in value.items())
+            yield from _fields(item, path)
 
 
 def _plain(name: str) -> str:
     """Return a name in lower case and without underscores."""
-    return str(name).replace("_", "").lower()
+    return name.replace("_", "").lower()

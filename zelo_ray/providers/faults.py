@@ -9,7 +9,7 @@ import contextlib
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,47 +17,29 @@ from zelo_ray.providers.addresses import public_address
 from zelo_ray.providers.reading import server_delay
 from zelo_ray.records import Status
 
-_DEEPEST = 6
-_INSIDE = ("error", "errors", "detail", "details", "message", "metadata", "raw", "base_resp")
+_DEEPEST, _MOST = 6, 10  # levels, and items of a list
+_INSIDE = (
+    *("error", "errors", "detail", "details", "violations", "message", "metadata", "raw"),
+    "base_resp",
+)
 _MESSAGES = ("message", "msg", "raw", "detail", "error", "error_description", "title", "status_msg")
 _CODES = ("code", "error_code", "error_type", "type", "status", "status_code", "param")
+_CODES_OF_GOOGLE = ("reason", "quotaId")
 _DELAYS = ("retry_after", "retryAfter", "retry_after_seconds", "retryDelay")
 _NO_CODES = {"error", "0", "200", "ok", "success", "none", "null", "false"}
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _HTTP = range(300, 600)
 _REDIRECTS = range(300, 400)
 
-# Words as HTTP statuses, compared without case and punctuation; the first match counts.
-_STATUS_WORDS = {
-    402: "insufficientquota insufficientcredit insufficientbalance insufficientfunds "
-    "billingerror billinghardlimit billingnotactive paymentrequired spendlimit morecredits "
-    "creditbalance exceededyourcurrentquota exceededcurrentquota arrearage",
-    429: "ratelimit toomanyrequests resourceexhausted throttl requestlimit quotaexceeded",
-    400: "contextlength contextwindow contextsize contextlimit maximumcontext toomanytokens "
-    "prompttoolong promptistoolong inputistoolong exceedscontext stringtoolong",
-    401: "apikey authentication unauthorized unauthenticated",
-    403: "permission forbidden accessdenied",
-    404: "notfound nosuchmodel unknownmodel doesnotexist",
-    413: "toolarge",
-    422: "invalidrequest badrequest invalidargument invalidparameter contentfilter contentpolicy "
-    "unsupported unrecognized unprocessable validation invalidprompt datainspection",
-    409: "conflict",
-    529: "overloaded",
-    503: "unavailable",
-    504: "timeout timedout deadline",
-    500: "servererror internalerror apierror upstream",
-}
-_CONTEXT_WORDS = _STATUS_WORDS[400].split()
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An unsuccessful call, independent of any SDK. Status 0: unknown.
 
-    ``codes`` are the error's machine-readable words, the most specific first; ``delay`` is the wait
-    that the server asks for, in seconds. ``page`` tells that the response is an HTML page, whose
-    title is the message. ``ends`` is how the request ends if no further attempt helps.
-    ``redirects_to`` is the address that a redirect names, without its query.
+    ``codes`` are the error's machine-readable words; ``delay`` is the wait that the server asks
+    for, in seconds. ``page`` tells that the response is an HTML page, whose title is the message.
+    ``ends`` is how the request ends if no further attempt helps. ``redirects_to`` is the address
+    that a redirect names, without its query.
     """
 
     http_status: int
@@ -85,13 +67,14 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
     if page:
         title = _TITLE.search(message)
         message = html.unescape(title.group(1)) if title else ""
-    status = status or next((int(code) for code in codes if _is_status(code)), 0)
-    delays = [delay for level in levels if (delay := _delay(level)) is not None]
+    plain = (int(code) for code in codes if code.isascii() and code.isdecimal())
+    status = status or next((code for code in plain if code in _HTTP), 0)
+    delays = (delay for level in levels if (delay := _delay(level)) is not None)
     return Fault(
         http_status=status,
         message=message,
         codes=tuple(code for code in codes if code != str(status)),
-        delay=delays[0] if delays else server_delay(headers),
+        delay=next(delays, server_delay(headers)),
         page=page,
         redirects_to=public_address(headers.get("location", "")) if status in _REDIRECTS else "",
     )
@@ -103,36 +86,13 @@ def fault_in(body: Any) -> Fault | None:
         body = body[0]
     if not isinstance(body, dict):
         return None
-    kinds = (str(body.get(name)).lower() for name in ("object", "type"))
-    return read_fault(body) if "error" in kinds or _is_error(body.get("error")) else None
-
-
-def find_status(words: Iterable[str]) -> int:
-    """Return the HTTP status for some words; 0 if none is known."""
-    squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
-    for status, keywords in _STATUS_WORDS.items():
-        if any(word in phrase for word in keywords.split() for phrase in squeezed):
-            return 400 if status in (400, 422) else status
-    return 0
-
-
-def is_context_error(words: Iterable[str]) -> bool:
-    """Return whether some words say that a prompt is longer than the model can read."""
-    squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
-    return any(word in phrase for word in _CONTEXT_WORDS for phrase in squeezed)
-
-
-def _is_error(error: Any) -> bool:
-    """Return whether a field holds an error, and not a value that means none."""
-    if not isinstance(error, dict):
-        return bool(error) and str(error).lower() not in _NO_CODES
-    if error.get("code") is not None and str(error["code"]).lower() in _NO_CODES - {"error"}:
-        return False
-    return any(error.get(name) for name in (*_CODES, *_MESSAGES))
-
-
-def _is_status(code: str) -> bool:
-    return code.isascii() and code.isdecimal() and int(code) in _HTTP
+    error, kinds = body.get("error"), (str(body.get(name)).lower() for name in ("object", "type"))
+    if isinstance(error, dict):
+        is_none = error.get("code") is not None and str(error["code"]).lower() in _NO_CODES
+        is_error = not is_none and any(error.get(name) for name in (*_CODES, *_MESSAGES))
+    else:
+        is_error = bool(error) and str(error).lower() not in _NO_CODES
+    return read_fault(body) if is_error or "error" in kinds else None
 
 
 def _levels(body: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
@@ -142,9 +102,12 @@ def _levels(body: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
             body = json.loads(body) if body.lstrip()[:1] in ("{", "[") else None
         except (ValueError, RecursionError):
             body = None
+    if depth >= _DEEPEST:
+        return
     if isinstance(body, list):
-        body = next((item for item in body if isinstance(item, dict)), None)
-    if isinstance(body, dict) and depth < _DEEPEST:
+        for item in body[:_MOST]:
+            yield from _levels(item, depth + 1) if isinstance(item, dict) else ()
+    if isinstance(body, dict):
         yield body
         for name in _INSIDE:
             yield from _levels(body.get(name), depth + 1)
@@ -160,12 +123,18 @@ def _texts(level: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _codes(level: Mapping[str, Any]) -> Iterator[str]:
-    for name in _CODES:
+    for name in (*_CODES, *_CODES_OF_GOOGLE):
         code = level.get(name)
-        if isinstance(code, str | int) and code and str(code).lower() not in _NO_CODES:
+        is_code = isinstance(code, str | int) and code and str(code).lower() not in _NO_CODES
+        if is_code and (name in _CODES or re.fullmatch(r"[\w.-]+", str(code))):  # not a sentence
             yield str(code)
     if level.get("flagged_input"):  # OpenRouter's moderation, with the status of a wrong key
         yield "content_filter"
+    is_spent = level.get("status") == "RESOURCE_EXHAUSTED" and "limit: 0," in str(
+        level.get("message")
+    )
+    if is_spent or str(level.get("quotaValue")) == "0":
+        yield "zero_quota"  # Google's; waiting does not help
 
 
 def _delay(level: Mapping[str, Any]) -> float | None:

@@ -1,12 +1,10 @@
 """Google's Gemini, through the Gemini Developer API; Vertex AI is another provider."""
 
-import contextlib
 import json
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +16,13 @@ from zelo_ray.providers.batches import Batches, failure_reason, parse_time
 from zelo_ray.providers.dialect import BatchDialect, Dialect, DialectConnection, merge_fields
 from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
-from zelo_ray.providers.reading import classify_ending, server_delay
+from zelo_ray.providers.reading import NO_TEXT, classify_ending
 from zelo_ray.records import Answer, Request, Usage, nested_object, parse_count, response_schema
 
 if TYPE_CHECKING:
     import aiohttp
     from google import genai
 
-_TOOL_CALL = "a function call and no text: leave tools out of extra_body"
 _ENDED = {"SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
 _STATUSES = dict(  # gRPC's codes, from 1 on, as statuses of HTTP; a line's error has either
     enumerate((499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401), 1)
@@ -70,7 +67,7 @@ def read_answer(response: Any, _request: Request | None = None) -> Answer | Faul
         return Fault(0, why)
     if ending == "ok" and not text.strip():
         if any("functionCall" in part for part in parts):
-            return Answer("invalid", "", usage, model, f"{why}; {_TOOL_CALL}")
+            return Answer("invalid", "", usage, model, f"{why}; {NO_TEXT}")
         return Fault(0, f"{why}, and no text", ends="refused")
     reason = "" if ending == "ok" else why
     return Answer(ending or "ok", text, usage, model, reason, has_unknown_ending=ending is None)
@@ -87,27 +84,6 @@ def read_usage(response: Any) -> Usage:
         thinking_tokens=thoughts,
         tier=str(counts.get("serviceTier") or ""),
     )
-
-
-def _add_codes(fault: Fault, body: Any) -> Fault:
-    """Add the codes that only Gemini's errors have, before the others.
-
-    These are reasons and exceeded quotas, and ``zero_quota`` if waiting will not help.
-    """
-    error = nested_object(body, "error") or nested_object(body)
-    details = [nested_object(detail) for detail in error.get("details") or ()]
-    exceeded = [quota for detail in details for quota in detail.get("violations") or ()]
-    never = any(str(quota.get("quotaValue")) == "0" for quota in exceeded)
-    never = never or "limit: 0," in str(error.get("message"))
-    wishes = [str(detail["retryDelay"]) for detail in details if "retryDelay" in detail]
-    delay = server_delay({"retry-after": wishes[0].removesuffix("s")}) if wishes else fault.delay
-    codes = (
-        str(error.get("status") or ""),
-        *(str(detail.get("reason") or "") for detail in details),
-        *(str(quota.get("quotaId") or "") for quota in exceeded),
-        *(["zero_quota"] if never else []),
-    )
-    return replace(fault, codes=(*codes, *fault.codes), delay=delay)
 
 
 class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `find_fault`
@@ -226,10 +202,7 @@ class GeminiClient:
             return Fault(503 if passes else 401, codes=(type(error).__name__,))
         if not isinstance(error, _Unsuccessful):
             return None
-        body = None
-        with contextlib.suppress(ValueError):
-            body = json.loads(error.text)
-        return _add_codes(read_fault(error.text, error.status, error.headers), body)
+        return read_fault(error.text, error.status, error.headers)
 
     async def aclose(self) -> None:
         """Close the sockets."""
@@ -337,8 +310,7 @@ def _read_line(line: Any, caller: Caller) -> tuple[str, Outcome]:
         return key, read_response(line["response"], caller, read_answer, read_usage)
     error = nested_object(line, "error") or nested_object(line, "status")
     code = parse_count(error.get("code"))
-    fault = _add_codes(read_fault(error, _STATUSES.get(code, code)), error)
-    return key, classify_fault(fault, caller)
+    return key, classify_fault(read_fault(error, _STATUSES.get(code, code)), caller)
 
 
 # --- the provider ---------------------------------------------------------------------------------
@@ -352,7 +324,6 @@ DIALECT = Dialect(
     body=lambda request, _: build_body(request),
     read_answer=read_answer,
     read_usage=read_usage,
-    proxies=("http_proxy", "https_proxy"),  # those that aiohttp uses
     batch=BatchDialect(
         keeps_marks=True,
         line=_build_line,

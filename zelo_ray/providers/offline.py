@@ -1,12 +1,9 @@
 """Judges that run here, free and deterministic: classic lexical scorers, no language models.
 
-They are for trying things out, for tests, and as a baseline that a paid judge should beat. Each
-scores both documents against the query by the words or letters that they share, and votes for the
-higher score; none understands a paraphrase. Word frequencies come from the `wordfreq` package. A
-single document is graded by how much of the query it covers: by the number and the rarity of the
-query's words in it. Where a script has no blanks between words, its characters and their pairs
-stand for these. They cannot argue. The response model turns the features into an answer
-(`zelo_ray.records.SyntheticFeatures`).
+Each scores documents against the query by the words or letters that they share; none understands a
+paraphrase, or can argue. Word frequencies come from the `wordfreq` package. A single document is
+graded by how much of the query it covers. Where a script has no blanks between words, its
+characters and their pairs stand for these.
 """
 
 import math
@@ -108,10 +105,7 @@ def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75)
 
 
 def likelihood(query: str, documents: Sequence[str], mu: float = 300) -> list[float]:
-    """Return query likelihoods with Dirichlet smoothing (Zhai & Lafferty 2004), in nats a word.
-
-    The collection model is the language at large.
-    """
+    """Return query likelihoods with Dirichlet smoothing (Zhai & Lafferty 2004), in nats a word."""
     words = _query_words(query)
     scores = []
     for document in documents:
@@ -206,16 +200,16 @@ def rarity(word: str) -> float:
     return -math.log(-math.expm1(_TYPICAL_LENGTH * math.log1p(-frequency(word))))
 
 
-_OF_THREAD = threading.local()
+_THREAD = threading.local()
 
 
 @lru_cache(2**16)
 def _stem(word: str) -> str:
-    stemmer = getattr(_OF_THREAD, "stemmer", None)
+    stemmer = getattr(_THREAD, "stemmer", None)
     if stemmer is None:  # one for each thread, as it holds the word that it is at
         import snowballstemmer  # noqa: PLC0415 - paid where it is used
 
-        stemmer = _OF_THREAD.stemmer = snowballstemmer.stemmer("english")
+        stemmer = _THREAD.stemmer = snowballstemmer.stemmer("english")
     return str(stemmer.stemWord(word))
 
 

@@ -23,6 +23,7 @@ from zelo_ray.providers.faults import Fault, fault_in, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
 from zelo_ray.providers.reading import (
     NO_PROBABILITIES,
+    NO_TEXT,
     TOP_TOKENS,
     classify_ending,
     duration,
@@ -40,14 +41,6 @@ from zelo_ray.records import (
 )
 
 _REASON_LENGTH = 200
-_NO_TEXT = (
-    "thoughts and no content: raise max_output_tokens, turn thinking off, or mend the server's "
-    "reasoning parser"
-)
-_TOOL_CALL = (
-    "a tool call and no content: leave tools out of extra_body, or turn off the server's automatic "
-    "tool choice"
-)
 _LONGEST_MINUTE = 300.0  # seconds; a longer window is not a limit per minute
 _ENDPOINT = "/chat/completions"
 _MARK = "zelo_ray"
@@ -56,13 +49,7 @@ _FULL = "token_limit_exceeded"
 
 
 def build_body(request: Request, *, cached: bool = False) -> dict[str, Any]:
-    """Build the request's body for Chat Completions, alone or as a line of a batch.
-
-    Args:
-        request: the request.
-        cached: whether the server is OpenAI's own, with its prompt cache: others may refuse a field
-            that they do not know.
-    """
+    """Build a request's body; ``cached``: for OpenAI's own server, with its prompt cache."""
     options = request.judge.options
     fields: dict[str, Any] = {
         "model": request.judge.model,
@@ -124,18 +111,12 @@ def _read_text(completion: Any) -> Answer | Fault:
         return Answer("refused", text, usage, model, f"refusal: {refusal[:_REASON_LENGTH]}")
     status: Status = ending or "ok"
     reasons = [] if ending == "ok" else [why]
-    if not text.strip() and (lack := _explain_no_text(message)):
+    instead = ("tool_calls", "function_call", "reasoning_content", "reasoning")
+    if not text.strip() and any(message.get(name) for name in instead):
         status = "invalid" if ending == "ok" else status
-        reasons.append(lack)
+        reasons.append(NO_TEXT)
     reason = "; ".join(reasons)
     return Answer(status, text, usage, model, reason, has_unknown_ending=ending is None)
-
-
-def _explain_no_text(message: Mapping[str, Any]) -> str:
-    """Return what a message without content has instead; empty for nothing."""
-    if message.get("tool_calls") or message.get("function_call"):
-        return _TOOL_CALL
-    return _NO_TEXT if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
 def _content(content: Any) -> str:
@@ -166,10 +147,7 @@ def read_usage(completion: Any) -> Usage:
 
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
-    """Return the account's limits a minute, as far as a response's headers give them.
-
-    Small accounts have a limit of requests a *day* in the same header; it is left out.
-    """
+    """Return the account's limits a minute in headers; the limit of a *day* there is left out."""
     limits = {
         "rpm": _requests_a_minute(headers),
         "tpm": limit_in(headers, "x-ratelimit-limit-tokens"),

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from zelo_ray.providers.faults import Fault, fault_in, find_status, is_context_error, read_fault
-from zelo_ray.providers.no_response import PROXIES, explain_no_response, proxy_note
+from zelo_ray.providers.faults import Fault, fault_in, read_fault
+from zelo_ray.providers.no_response import explain_no_response, proxy_note
 from zelo_ray.providers.provider import Fatal, Outcome, Refused, Retry, RetryKind, Settings
 from zelo_ray.providers.reading import server_delay
 from zelo_ray.records import Answer, Usage
@@ -25,74 +25,97 @@ MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading a response that does not have the documented form."""
 GONE = "its results are gone; the provider keeps them for some time only"
 
-_KEY = "the key was refused; set {variables} to a valid one"
+# --- what errors mean -----------------------------------------------------------------------------
+
+_DAY, _NO_QUOTA, _OPTION, _FILTERED = 4290, 4291, 4000, 498
+"""Meanings without a status of their own, but for the 498 of Cohere's filter."""
+_WORDS = {
+    402: "insufficientquota insufficientcredit insufficientbalance insufficientfunds billing "
+    "paymentrequired spendlimit morecredits creditbalance exceededyourcurrentquota "
+    "exceededcurrentquota arrearage",
+    _DAY: "perday",
+    _NO_QUOTA: "zeroquota",
+    _OPTION: "unsupportedparameter unsupportedvalue unknownparameter",
+    _FILTERED: "contentfilter contentpolicy invalidprompt",
+    429: "ratelimit toomanyrequests resourceexhausted throttl requestlimit quotaexceeded",
+    413: "contextlength contextwindow contextsize contextlimit maximumcontext toomanytokens "
+    "prompttoolong promptistoolong inputistoolong exceedscontext stringtoolong toolarge",
+    401: "apikey authentication unauthorized unauthenticated",
+    403: "permission forbidden accessdenied",
+    404: "notfound nosuchmodel unknownmodel doesnotexist",
+    400: "invalidrequest badrequest invalidargument invalidparameter unsupported unrecognized "
+    "unprocessable validation datainspection",
+    529: "overloaded unavailable",
+    500: "conflict timeout timedout deadline servererror internalerror apierror upstream",
+}
+"""Words that tell a meaning, without case and punctuation; the first that fits counts."""
+_PHRASES = {"credit balance is too low": 402, "content filtering policy": _FILTERED}
+"""Sentences of Anthropic's errors that have no code of their own."""
+_OVERRULING = (402, _DAY, _NO_QUOTA, _OPTION, _FILTERED, 401)
+"""Meanings whose words in a code count more than a status below 500."""
 _NO_KEY = (
     "the server requires a key, and none was sent; name the variable that holds it: api_key_env"
 )
-_UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
+_NO_BATCH = (
+    "no such batch; it was deleted, or sent with a key of another account, or to another base URL"
+)
+_ADVICE = {
+    401: "the key was refused; set {variables} to a valid one",
+    402: "the account's quota or spending limit is used up; raise it, then run again",
+    403: "the key may not do this; grant it access, or choose another model",
+    404: "no such model or address; check the judge's name and base URL",
+    _DAY: "the quota of the day is used up; raise it, or run again tomorrow",
+    _NO_QUOTA: "the account has no quota for this model; raise it, or choose another model",
+    _OPTION: "the model does not accept an option of this judge; change its judge_options",
+}
+"""What a person has to do, as neither waiting nor another prompt helps."""
+# 499 is Gemini's CANCELLED, 424 says of text-embeddings-inference that the model failed.
+_RETRY = {0, 408, 409, 424, 429, 499}  # and all from 500 on
+_KINDS = {429: RetryKind.THROTTLED} | dict.fromkeys((502, 503, 529), RetryKind.UNAVAILABLE)
+"""Statuses that say why to retry; a 500 or a 504 may also be caused by the request."""
+_REFUSED = {400, 413, 422, _FILTERED}
+
+
+def find_status(phrases: Iterable[str], among: Iterable[int] = tuple(_WORDS)) -> int:
+    """Return the status, or the meaning above, that some words tell; 0 if none."""
+    text = " ".join(re.sub(r"[^a-z]", "", phrase.lower()) for phrase in phrases)
+    return next((m for m in among if any(word in text for word in _WORDS[m].split())), 0)
+
+
+def _find_meaning(fault: Fault, text: str) -> int:
+    """Return what a fault means: a status of HTTP, or one of the meanings above; 0: unknown.
+
+    ``text`` is its message without what may be of a prompt, as no document may say what it means.
+    """
+    status, words = fault.http_status, [code for code in fault.codes if _CODE.fullmatch(code)]
+    if not status:
+        return find_status(fault.codes) or find_status([text])
+    known = [m for phrase, m in _PHRASES.items() if phrase in fault.message]
+    if status == 400 and known:
+        return known[0]
+    if status < 500:
+        status = find_status(words, _OVERRULING) or status
+    is_long = (status == 400 or status >= 500) and find_status([*fault.codes, text], (413,))
+    return 413 if is_long else status
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
 _STREAMED = (
     "the answer came as a stream of pieces, for which it was not asked; turn streaming off at the "
     "server, or leave stream out of extra_body"
 )
-_OPTION = "the model does not accept an option of this judge; change its judge_options"
-# Errors that neither waiting nor another prompt resolves, by a word in their codes. Messages are
-# not searched: Gemini's mention quota and billing in every 429.
-_CODE_ADVICE = {
-    "insufficient_quota": _UNPAID,
-    "spend_limit_reached": _UNPAID,
-    "billing": _UNPAID,
-    "perday": "the quota of the day is used up; raise it, or run again tomorrow",
-    "zero_quota": "the account has no quota for this model; raise it, or choose another model",
-    "api_key_invalid": _KEY,
-    "unsupported_parameter": _OPTION,
-    "unsupported_value": _OPTION,
-    "unknown_parameter": _OPTION,
-}
-_STATUS_ADVICE = {
-    401: _KEY,
-    402: _UNPAID,
-    403: "the key may not do this; grant it access, or choose another model",
-    404: "no such model or address; check the judge's name and base URL",
-}
-_BATCH_ADVICE = _STATUS_ADVICE | {
-    404: "no such batch; it was deleted, or sent with a key of another account, or to another "
-    "base URL"
-}
 _PAGE_ADVICE = (
     "a firewall or a login page answered, and not the API; let this machine through, or check the "
     "base URL and the proxy"
 )
 _PROXY_LOGIN = 407
-# Fields that older servers do not take, with the option that helps: the request is refused all the
-# same, and the judge stops when all of its first ones are.
-_FIELD_HINTS = {
-    field: f"; in judge_options, {hint}"
-    for field, hint in {
-        "max_completion_tokens": "set token_limit_field: max_tokens",
-        "max_tokens": "set a smaller max_output_tokens",
-        "response_format": "set response_format: json_object, or none",
-        "temperature": "leave temperature out",
-        "reasoning_effort": "leave reasoning_effort out",
-        "logprobs": "set reasoning_effort: none; or ask with --answer reasoned",
-    }.items()
-}
-_HINTED = {400, 403, 422}
-_RETRY = {0, 408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
-_KINDS = {
-    429: RetryKind.THROTTLED,
-    502: RetryKind.UNAVAILABLE,
-    503: RetryKind.UNAVAILABLE,
-    529: RetryKind.UNAVAILABLE,
-}
-"""Statuses that say why to retry; a 500 or a 504 may also be caused by the request."""
-_REFUSED = {400, 413, 422}
-_FILTERED = ("content_filter", "content_policy", "invalid_prompt")
 _CODE = re.compile(r"[\w.\-\[\]]{1,100}")
 _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
 _KEY_START = 6  # first characters of a key that servers may show
 _STARRED = re.compile(r"\S*\*{3,}\S*")  # another way in which servers show a key
-_EVENTS = ("data:", "event:", "id:", "retry:")  # how a stream of server-sent events begins
+_STREAM = re.compile(r"\ufeff?\s*(:|data:|event:|id:|retry:|\{.*\}\s*\n\s*\{)")
 _PIECE_FIELDS = frozenset({"choices", "candidates", "object", "type"})
 
 
@@ -115,22 +138,20 @@ class Caller:
     """whether the call is about existing batches, so that no error means a refused request"""
     gone_statuses: Collection[int] = ()
     """statuses that mean that the results no longer exist"""
-    retry_statuses: Collection[int] = ()
-    """further statuses after which to retry, for this kind of server"""
-    filter_statuses: Collection[int] = ()
-    """statuses that mean that a content filter refused the text"""
-    proxies: Collection[str] = PROXIES
-    """environment variables of a proxy that its HTTP library uses"""
+    uses_proxy: bool = True
+    """whether its HTTP library goes through the proxy of the environment"""
+
+    def redact(self, text: str) -> str:
+        """Return a text without keys; empty if it quotes a prompt."""
+        return redact(text, self.prompts or (), (self.settings.key,))
+
+    def proxy_note(self, *, always: bool) -> str:
+        """Return a note on the proxy in the way; by default only for a local server."""
+        return proxy_note(self.settings.base_url or "", always=always) if self.uses_proxy else ""
 
 
 async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
-    """Await an SDK's call, and turn whatever it raises into one of the three errors.
-
-    The timeout is by default that of the settings.
-
-    Raises:
-        Retry, Refused, Fatal: and nothing else.
-    """
+    """Await an SDK's call, and turn whatever it raises into one of the three errors."""
     failure: Retry | Refused | Fatal
     seconds = seconds or caller.settings.timeout
     try:
@@ -145,6 +166,21 @@ async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None =
     raise failure
 
 
+def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
+    try:
+        if fault := caller.fault(error):
+            return classify_fault(fault, caller)
+        if why := explain_no_response(error, seconds):
+            detail = why.reason + caller.proxy_note(always=True)
+            kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
+            return Retry(detail, name=caller.name, kind=kind, unsettled=not why.unreached)
+    except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
+        error = another
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    detail = f"unexpected {type(error).__name__} at {Path(at.filename).name}:{at.lineno}"
+    return (Fatal if caller.is_existing_batch else Refused)(detail, name=caller.name)
+
+
 async def attempt_call(
     call: Awaitable[tuple[str, Mapping[str, str]]],
     caller: Caller,
@@ -152,11 +188,7 @@ async def attempt_call(
     read_usage: Callable[[Any], Usage],
     rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None,
 ) -> Answer:
-    """Await one call's response, as text and headers, and read the answer in it.
-
-    Raises:
-        Retry, Refused, Fatal: as `guard_call`; Retry also if the response has no answer.
-    """
+    """Await one call's response, as text and headers, and read the answer in it."""
     text, headers = await guard_call(call, caller)
     outcome = read_response(text, caller, read_answer, read_usage, headers)
     if not isinstance(outcome, Answer):
@@ -178,12 +210,10 @@ def read_response(
         body = json.loads(response) if isinstance(response, str) else response
     with contextlib.suppress(*MALFORMED):
         usage = read_usage(body)
-    if pieces := _pieces_of_stream(body):
-        if fault := next(filter(None, map(fault_in, pieces)), None):
-            return classify_fault(fault, caller)
-        return Answer("invalid", "", usage, reason=_STREAMED, judge_fault=_STREAMED)
-    refused = fault_in(body)
+    refused = fault_in(body) or _fault_in_stream(body)
     read: Answer | Fault | None = refused
+    if refused is None and _is_stream(body):
+        return Answer("invalid", "", usage, reason=_STREAMED, judge_fault=_STREAMED)
     if refused is None:
         with contextlib.suppress(*MALFORMED):
             read = read_answer(body)
@@ -203,24 +233,19 @@ def read_response(
     return outcome
 
 
-def _pieces_of_stream(body: Any) -> list[Any]:
-    """Return the pieces of a body that came as events, as lines of JSON or as a list; else none."""
+def _is_stream(body: Any) -> bool:
+    """Return whether an answer came in pieces: as events, as lines of JSON, or as a list."""
     if isinstance(body, list):  # rerankers answer by a list, too
-        are_pieces = all(isinstance(piece, dict) and _PIECE_FIELDS & piece.keys() for piece in body)
-        return body if are_pieces and fault_in(body) is None else []
-    if not isinstance(body, str):
-        return []
-    lines = [line for line in map(str.strip, body.removeprefix("\ufeff").splitlines()) if line]
-    lines = [line for line in lines if not line.startswith(":")]  # a comment of a stream
-    if lines and lines[0].startswith(_EVENTS):
-        lines = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
-    elif len(lines) < 2 or not all(line.startswith("{") for line in lines):
-        return []
-    pieces = list[Any]()
-    for line in lines:
+        return all(isinstance(piece, dict) and _PIECE_FIELDS & piece.keys() for piece in body)
+    return isinstance(body, str) and bool(_STREAM.match(body))
+
+
+def _fault_in_stream(body: Any) -> Fault | None:
+    for line in body.splitlines() if isinstance(body, str) and _is_stream(body) else ():
         with contextlib.suppress(ValueError):  # such as [DONE]
-            pieces.append(json.loads(line))
-    return pieces
+            if fault := fault_in(json.loads(line.strip().removeprefix("data:"))):
+                return fault
+    return None
 
 
 def classify_fault(
@@ -230,86 +255,55 @@ def classify_fault(
 
     The error is not raised. ``lacking``: the response was successful, but had no answer.
     """
-    name, keys, quoted = caller.name, (caller.settings.key,), caller.prompts or ()
-    words = [str(code) for code in fault.codes if code]
-    codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    status, text, lower_codes = fault.http_status or find_status(words), "", codes.lower()
-    is_key_error = "api_key" in lower_codes or (status == 401 and not fault.page)
-    if caller.prompts is not None and not is_key_error:  # it may contain part of the key
-        text = redact(fault.message, quoted, keys)
-    status = status or find_status([text])
-    if status >= 500 and is_context_error([*words, text]):
-        status = 400
-    if status == 401 and not fault.page:
-        text = ""
-    detail = _describe(fault, redact(codes, quoted, keys), text, caller)
-    if status in _HINTED and not is_context_error([*words, text]):
-        detail += next((_FIELD_HINTS[w] for w in re.findall(r"\w+", text) if w in _FIELD_HINTS), "")
+    # The message may quote a prompt that is not known here.
+    text = "" if caller.prompts is None else caller.redact(fault.message)
+    name, meaning = caller.name, _find_meaning(fault, text)
+    detail = _describe(fault, "" if meaning == 401 and not fault.page else text, caller)
     if lacking:
         detail = ": ".join(filter(None, ("a response without an answer in it", detail)))
-    if status in caller.gone_statuses:
+    if meaning in caller.gone_statuses:
         return Refused(f"{GONE} ({detail})", name=name)
-    filtered = status in caller.filter_statuses or any(code in lower_codes for code in _FILTERED)
-    if filtered and status == 403 and not caller.is_existing_batch:
-        return Refused(detail, "filtered", name=name)
-    if advice := _find_advice(fault, caller, status, lower_codes):
+    if advice := _find_advice(fault, meaning, caller):
         return Fatal(f"{advice} ({detail})", name=name)
-    if status in _RETRY or status in caller.retry_statuses or status >= 500:
+    if meaning in _RETRY or 500 <= meaning < 1000:
         if not (fault.http_status or lacking):
             detail = f"no answer ({detail})" if detail else "no answer"
-        kind = _KINDS.get(status, RetryKind.OTHER)
+        kind = _KINDS.get(meaning, RetryKind.OTHER)
         return Retry(detail, fault.delay, name=name, kind=kind, status=fault.ends)
-    refused = status in _REFUSED or status in caller.filter_statuses
-    if not refused:
+    if meaning not in _REFUSED:
         detail = f"this does not look like a response of the API; check the base URL ({detail})"
-    if not refused or caller.is_existing_batch:
+    if meaning not in _REFUSED or caller.is_existing_batch:
         return Fatal(detail, name=name)
-    return Refused(detail, "filtered" if filtered else "failed", name=name)
+    return Refused(detail, "filtered" if meaning == _FILTERED else "failed", name=name)
 
 
-def _describe(fault: Fault, codes: str, text: str, caller: Caller) -> str:
+def _describe(fault: Fault, text: str, caller: Caller) -> str:
     """Return the details of a fault: status, codes, and a sentence or the title of a page."""
+    status, words = fault.http_status, dict.fromkeys(filter(_CODE.fullmatch, fault.codes))
+    start = f"{status or ''} {caller.redact(' '.join(words))}".strip()
     if fault.page:
         text = f"an HTML page and not the API's answer{text and ', '}{text}"
-    start = " ".join(word for word in (str(fault.http_status or ""), codes) if word)
-    detail = ": ".join(part for part in (start, text) if part)
-    if not detail and caller.prompts is None:  # its message may quote a prompt, and is left out
+    detail = ": ".join(filter(None, (start, text)))
+    if not detail and caller.prompts is None:
         detail = "an error without a code"
-    by_proxy = fault.page or fault.http_status == _PROXY_LOGIN
-    return detail + proxy_note(caller.settings.base_url or "", caller.proxies, always=by_proxy)
+    return detail + caller.proxy_note(always=fault.page or status == _PROXY_LOGIN)
 
 
-def _find_advice(fault: Fault, caller: Caller, status: int, codes: str) -> str:
+def _find_advice(fault: Fault, meaning: int, caller: Caller) -> str:
     """Return what a person has to do about a fault; empty if nothing."""
     if fault.redirects_to:
-        place = redact(fault.redirects_to, caller.prompts or (), (caller.settings.key,))
+        place = caller.redact(fault.redirects_to)
         return (
             f"the server redirects to {place}, where no key or prompt is sent; check the base URL"
         )
-    if status == _PROXY_LOGIN or (fault.page and status in (401, 403)):
+    if fault.http_status == _PROXY_LOGIN or (fault.page and fault.http_status in (401, 403)):
         return _PAGE_ADVICE
-    by_status = (_BATCH_ADVICE if caller.is_existing_batch else _STATUS_ADVICE).get(status, "")
-    by_code = (advice for code, advice in _CODE_ADVICE.items() if code in codes and status < 500)
-    advice = next(by_code, by_status)
-    if advice is _KEY and not caller.settings.key:
+    if meaning == 404 and caller.is_existing_batch:
+        return _NO_BATCH
+    if meaning == 401 and not caller.settings.key:
         return _NO_KEY
-    return advice.format(variables=caller.settings.variable or " or ".join(caller.variables))
-
-
-def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
-    try:
-        if fault := caller.fault(error):
-            return classify_fault(fault, caller)
-        if why := explain_no_response(error, seconds):
-            note = proxy_note(caller.settings.base_url or "", caller.proxies, always=True)
-            kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
-            unsettled = not why.unreached
-            return Retry(f"{why.reason}{note}", name=caller.name, kind=kind, unsettled=unsettled)
-    except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
-        error = another
-    at = traceback.extract_tb(error.__traceback__)[-1]
-    detail = f"unexpected {type(error).__name__} at {Path(at.filename).name}:{at.lineno}"
-    return (Fatal if caller.is_existing_batch else Refused)(detail, name=caller.name)
+    variables = caller.settings.variable or " or ".join(caller.variables)
+    return _ADVICE.get(meaning, "").format(variables=variables)
 
 
 def redact(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:

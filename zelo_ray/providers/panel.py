@@ -23,6 +23,7 @@ from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.providers.provider import Connection, Fatal, Provider, Settings
 from zelo_ray.providers.registry import (
     ENCODERS,
+    PROMPTLESS_PROVIDERS,
     PROVIDERS,
     is_own_provider,
     is_reranker,
@@ -50,10 +51,6 @@ class _OptionValues(BaseModel):
     extra_body: dict[str, JsonValue] = {}
 
 
-_CHECKED = ("openai", "anthropic", "gemini", "azure", "vertex")
-"""Providers with such options; the others check their own."""
-
-
 def build_panel(
     names: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
@@ -62,9 +59,6 @@ def build_panel(
     """Build the judges of a panel by name, each with all its options.
 
     Without names: the default model of every provider whose key is set.
-
-    Raises:
-        PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
     """
     judges = [parse_judge(name) for name in names] or _judges_with_keys(environ)
     if not judges:
@@ -104,18 +98,12 @@ def _judges_with_keys(environ: Mapping[str, str]) -> list[Judge]:
 
 
 def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
-    """Return the judge with all its options: its own, then its provider's defaults.
-
-    Raises:
-        PanelError: its URL, its model or an option is wrong.
-    """
+    """Return the judge with all its options: its own, then its provider's defaults."""
     provider = load_provider(judge.provider)
     _refuse_wrong_url(judge, provider)
     if provider.closed and judge.model not in provider.models:
-        near = did_you_mean(judge.model, provider.models)
-        raise PanelError(
-            f"unknown judge {judge.name}{near}; there are {', '.join(provider.models)}"
-        )
+        there = ", ".join(provider.models)
+        raise PanelError(f"unknown judge {judge.name}; there are {there}")
     if unknown := set(own) - set(provider.options):
         what = f"unknown option {min(unknown)!r}{did_you_mean(min(unknown), provider.options)}"
         allowed = ", ".join(sorted(provider.options)) or "none"
@@ -131,7 +119,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         if not isinstance(options[name], Mapping):
             raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
     try:
-        if judge.provider in _CHECKED:
+        if judge.provider in PROVIDERS and judge.provider not in PROMPTLESS_PROVIDERS:
             _OptionValues.model_validate(options)
     except ValidationError as error:
         raise PanelError(f"{judge.name}: judge_options: {first_error(error)}") from None
@@ -146,34 +134,22 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
 def _refuse_wrong_url(judge: Judge, provider: Provider) -> None:
     url, name = urlsplit(judge.base_url or "http://none"), f"{judge.provider}:{judge.model}"
     no_scheme = provider.key_variables and not judge.base_url and lacks_scheme(judge.model)
+    wrong = find_url_error(judge.base_url or "")
     if url.username or url.password:
-        raise PanelError(f"{name}: no key in a URL; use api_key_env")
-    if url.scheme not in ("http", "https") or not url.hostname or no_scheme:
-        raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if not judge.base_url:
-        return
-    if provider.url_variable and not provider.key_variables:
-        raise PanelError(f"{name}: takes no URL; its address is in {provider.url_variable}")
-    if judge.provider in PROVIDERS and not provider.key_variables:
-        raise PanelError(
-            f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
-            "protocol is openai:MODEL@URL"
-        )
-    if wrong := find_url_error(judge.base_url):
+        wrong = "no key in a URL; use api_key_env"
+    elif url.scheme not in ("http", "https") or not url.hostname or no_scheme:
+        wrong = "write provider:model@http://host:port/path"
+    elif judge.base_url and judge.provider in PROVIDERS and not provider.key_variables:
+        place = f"its address is in {provider.url_variable}" if provider.url_variable else ""
+        wrong = f"takes no URL; {place or 'a server is openai:MODEL@URL'}"
+    if wrong:
         raise PanelError(f"{name}: {wrong}")
 
 
 def panel_of(
     options: JudgingOptions, environ: Mapping[str, str], *, keys: bool = True
 ) -> tuple[Judge, ...]:
-    """Return the panel that a job's options ask for, checked as far as possible without a call.
-
-    With ``keys`` each judge must have its key, and be ready for calls.
-
-    Raises:
-        PanelError: a judge or one of its options is unknown, has no key, or no price for a budget;
-            or an option is for a judge that is not on the panel.
-    """
+    """Return a job's panel, checked as far as possible without a call; with ``keys``, for calls."""
     panel = build_panel(options.judges, options.judge_options, environ)
     by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
     refuse_unknown_names("judge", [judge.name for judge in panel], by_judge)
@@ -193,57 +169,34 @@ def panel_of(
 
 
 def refuse_without_probabilities(panel: Sequence[Judge], options: AnnotateOptions) -> None:
-    """Refuse judges that give no probabilities of letters, where votes rest on them.
-
-    Raises:
-        PanelError: a judge's API has none, or is asked in batches, from which none are read.
-    """
+    """Refuse judges that give no probabilities of letters, where votes rest on them."""
     for judge in panel if getattr(options, "answer", "") == "token" else ():
         provider = load_provider(judge.provider)
         if not provider.gives_probabilities:
-            raise PanelError(
-                f"{judge.name} gives no log-probabilities, and --answer token takes its votes from "
-                "them: leave it out, or ask with --answer reasoned (openai, and servers that speak "
-                "its protocol, have log-probabilities)"
-            )
+            how = "ask with --answer reasoned (servers of OpenAI's protocol have them)"
+            raise PanelError(f"{judge.name} gives no log-probabilities: {how}")
         if options.mode == "batch" and provider.batch and not judge.base_url:
-            raise PanelError(
-                f"{judge.name}: --answer token is not asked in batches; leave out --mode batch"
-            )
+            raise PanelError(f"{judge.name}: --answer token is not asked in batches")
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:
-    """Refuse a judge whose cost per answer has no upper bound, which a budget needs.
-
-    Raises:
-        PanelError: the judge has no output limit, or additional fields that may raise the cost.
-    """
+    """Refuse a judge whose cost per answer has no upper bound, which a budget needs."""
     if judge.options.get("max_output_tokens", 1) is None:
         raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
     if dearer := find_costly_field(judge.options.get("extra_body", {})):
-        raise PanelError(
-            f"{name}: --max-usd cannot be kept with {dearer} in extra_body; leave it out (how long "
-            "answers may be says max_output_tokens)"
-        )
+        raise PanelError(f"{name}: --max-usd cannot be kept with {dearer} in extra_body")
 
 
 def refuse_unknown_names(
     what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Refuse options for judges that are not among the names, since one may be mistyped.
-
-    ``what`` is "judge" or "reranker", ``options`` has the values by option and judge.
-
-    Raises:
-        PanelError: an option is for another name.
-    """
-    where = " on the panel" if what == "judge" else ""
+    """Refuse options for judges that are not among the names, since one may be mistyped."""
     for option, by_judge in options.items():
         for stranger in (name for name in by_judge if name not in names):
             group = [name for name in names if name.startswith(f"{stranger}:")]
             near = "" if group else did_you_mean(stranger, names)
             suggestion = near or f"; there are {', '.join(group or names) or 'none'}"
-            raise PanelError(f"{option}: no {what} {stranger!r}{where}{suggestion}")
+            raise PanelError(f"{option}: no {what} {stranger!r}{suggestion}")
 
 
 def server_chooses_sampling(judge: Judge) -> bool:
@@ -258,9 +211,6 @@ def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, s
 
     A provider's key is never sent to a server named by its URL; without a key of its own that
     server gets "none", which such servers ignore.
-
-    Raises:
-        PanelError: no variable holds one.
     """
     names = key_names(judge, variables)
     if not names:
@@ -284,11 +234,7 @@ def fingerprint(key: str) -> str:
 
 
 def connect(judge: Judge, settings: Settings) -> Connection:
-    """Open a connection to a judge.
-
-    Raises:
-        PanelError: it cannot be opened.
-    """
+    """Open a connection to a judge."""
     try:
         return load_provider(judge.provider).connect(settings)
     except (Fatal, PanelError) as error:
@@ -303,9 +249,6 @@ def refuse_unconnected(judge: Judge, key: str) -> None:
     """Refuse a judge that cannot be connected, where more than a key may be lacking.
 
     A provider with a key and models of its own is not tried: these are all that it takes.
-
-    Raises:
-        PanelError: it cannot be connected.
     """
     provider = load_provider(judge.provider)
     if not (provider.key_variables and provider.models):

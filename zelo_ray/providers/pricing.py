@@ -69,11 +69,11 @@ def price(
     plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
     if plain < 0:  # impossible counts
         return None
-    dollars = _RERANKERS.get(judge.provider, {}).get(judge.model)
+    listed = _RERANKERS.get(judge.provider, {}).get(judge.model)
     if user_price is not None:
         rates = _own(user_price, _WRITES.get(judge.provider, 1.0), batch=batch)
-    elif dollars is not None and not judge.base_url:
-        rates = _Rates(-1, dollars / 1e6, 0.0, dollars / 1e6, dollars / 1e6)
+    elif listed is not None and not judge.base_url:
+        rates = _own(Price(input=listed, output=0), 1.0, batch=False)
     elif judge.base_url or judge.provider not in _PROVIDER_IDS:
         return usage.reported_dollars
     else:
@@ -97,10 +97,7 @@ def price(
 def highest_price(
     judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
 ) -> float:
-    """Return an upper bound of the cost of a call, in US dollars; 0 if unknown.
-
-    It holds with or without caching, and also if the standard tier serves the call.
-    """
+    """Return an upper bound of the cost of a call, in US dollars; 0 if unknown."""
     if not price(judge, most, prices, batch=batch):
         return 0.0
     written = replace(most, cache_write_tokens=most.input_tokens)

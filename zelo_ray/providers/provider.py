@@ -9,12 +9,7 @@ from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
 
 class CallError(Exception):
-    """The base class of the three errors that a provider raises.
-
-    Args:
-        detail: one line, without the name.
-        name: of the judge, with which the error's text begins; may be empty.
-    """
+    """The base class of the three errors that a provider raises: one line, and the judge's name."""
 
     def __init__(self, detail: str, *, name: str = "") -> None:
         super().__init__(detail)
@@ -143,30 +138,25 @@ class Provider:
 
     Args:
         connect: opens a connection for the judges of one base URL and key.
-        models: the models that the provider's name alone stands for.
-        closed: whether it has no other models.
+        models: the models that the provider's name alone stands for; if ``closed``, all there are.
         judges_in: returns the models that one name stands for, each with options that the user
             cannot set, such as a digest of its content; it may raise PanelError.
         key_variables: environment variables, any of which holds its key; none: it needs no key.
         url_variable: the one that holds another base URL; empty: there is none.
         options: every option that can change an answer, with its default.
-        transport: options that do not change the content of an answer: a request's key is hashed
-            with these values, whatever the user gives.
+        transport: options that change no answer: keys are hashed with these values.
         concurrency: calls in flight by default.
         rates: cautious limits to begin with while the account's own are unknown, {"rpm": ...}.
         free: whether calls cost nothing.
         limit_tokens: how a call counts against limits by token: {"tpm": ...}, or itpm, otpm.
         least_cached_tokens: returns for a model the fewest tokens of a prompt's beginning that the
-            provider's cache keeps; None without a cache, or where the order of requests does not
-            matter.
-        batch: the limits of its batch API; None if it has none.
-        connect_batches: opens the `Batches` of a key; only with ``batch``.
-        build_body: returns the body of the HTTP request that a request becomes; None where there is
-            none.
-        gives_probabilities: whether it answers requests with `choices` (`zelo_ray.records.Request`)
-            by the probability of each letter.
+            provider's cache keeps; None where the order of requests does not matter.
+        batch, connect_batches: the limits of its batch API; and what opens the `Batches` of a key.
+        build_body: returns the body of the HTTP request that a request becomes, if there is one.
+        gives_probabilities: whether requests with `choices` (`zelo_ray.records.Request`) are
+            answered by the probability of each letter.
         fingerprint: returns what identifies a judge's local model, to be the value of its option
-            ``version`` where that is unset; None where nothing does. It may raise PanelError.
+            ``version`` where that is unset. It may raise PanelError.
 
     Example:
         >>> class Echo:

@@ -30,6 +30,12 @@ _ENDING_WORDS: dict[Ending, str] = {
 _ENDINGS = {word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()}
 
 
+NO_TEXT = (
+    "a tool call or thoughts, and no text: leave tools out of extra_body, turn the server's tool "
+    "choice or the model's thinking off, or raise max_output_tokens"
+)
+
+
 def classify_ending(word: object) -> Ending | None:
     """Return how an answer ended; None if the word is unknown.
 
@@ -57,9 +63,6 @@ def letter_probabilities(tokens: Iterable[tuple[str, float]], choices: Sequence[
     Tokens that are the same letter, with or without a space before it, large or small, count
     together. A letter that is not among the tokens has none. Tokens are the most likely first ones
     of the answer, with the natural logarithms of their probabilities.
-
-    Raises:
-        ValueError: a logarithm is not a number, or is larger than that of 1.
     """
     sums = dict.fromkeys(choices, 0.0)
     letters = {letter.casefold(): letter for letter in choices}

@@ -1,38 +1,48 @@
-"""Judges that replay recorded opinions, without cost or key.
-
-A recording is JSON lines, or the votes and grades of a run; each row is an opinion on one document
-of a query, or on two. ``recorded:FILE`` is one judge, or, where rows name a ``judge``, all of them,
-each as ``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder.
+"""Judges that replay recorded opinions, without cost or key (docs/recorded.md).
 
 A recorded comparison of the pair takes precedence. Without one, two documents are compared by their
-values: the preference is the tanh of the difference. The response model turns it into an answer
-(`zelo_ray.records.SyntheticFeatures`). Without an opinion the request fails.
-
-A judge's options include the digest of its recording. They are part of every key, so a ledger never
-mixes two versions of a file.
+values: the preference is the tanh of the difference. Without an opinion the request fails. The
+digest of its recording is part of a judge's options, and so of every key.
 """
 
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from zelo_ray.errors import InputError, PanelError
 from zelo_ray.files.rows import open_source
-from zelo_ray.files.schema import convert
+from zelo_ray.files.schema import to_id
 from zelo_ray.files.storage import is_jsonl, list_directory, open_for_reading
-from zelo_ray.names import did_you_mean
 from zelo_ray.providers import Fatal, Provider, Refused
-from zelo_ray.records import RECORDING, Answer, Request, SyntheticFeatures, Usage, synthesize_answer
+from zelo_ray.records import (
+    RECORDING,
+    Answer,
+    Request,
+    SyntheticFeatures,
+    Usage,
+    first_error,
+    synthesize_answer,
+)
 
 _MARK, _PLACE = "#", "file"
-_NAMED = 10  # most judges listed when a name is unknown
 _HIGHEST = 3
 _TABLES = ("votes.parquet", "grades.parquet")
+_COVERED, _MISSING = ("covered", "facets_covered"), ("missing", "facets_missing")
 
 _Opinions = dict[tuple[str, ...], list[SyntheticFeatures]]
 """One judge's opinions by query and document ids; several where it was asked repeatedly."""
@@ -70,18 +80,14 @@ class Recorded:
 
 
 def judges_in(model: str) -> dict[str, dict[str, Any]]:
-    """Return the judges of ``recorded:MODEL``, each with options that identify its content.
-
-    Raises:
-        PanelError: there is no recording, it cannot be read, or a row is invalid.
-    """
+    """Return the judges of ``recorded:MODEL``, each with options that identify its content."""
     place, _, name = model.partition(_MARK)
     if not place:
         raise PanelError("write recorded:FILE, or recorded:FOLDER for all recordings in it")
     judges = dict[str, dict[str, Any]]()
     try:
-        for source in list_recordings(place):
-            digest = hash_recording(source)
+        for source, files in _find_recordings(place).items():
+            digest = _hash_files(files)
             path = source if "://" in source else str(Path(source).expanduser().absolute())
             for own in read_recording(source, digest):
                 options = {RECORDING: digest, _PLACE: path}
@@ -91,18 +97,13 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
     if not name:
         return judges
     if model not in judges:
-        few = ", ".join(f"recorded:{each}" for each in [*judges][:_NAMED])
-        near = did_you_mean(model, judges)
-        raise PanelError(f"recorded:{place}: no judge {name!r}{near}; there are {few}")
+        every = ", ".join(judges)
+        raise PanelError(f"recorded:{place}: no judge {name!r}; there are {every}")
     return {model: judges[model]}
 
 
 def _features(request: Request, opinions: _Opinions) -> SyntheticFeatures:
-    """Return the features that a recorded judge has for a request's documents.
-
-    Raises:
-        Refused: it has no opinion on one of them.
-    """
+    """Return the features that a recorded judge has for a request's documents."""
 
     def find(*doc_ids: str) -> SyntheticFeatures | None:
         several = opinions.get((request.query_id, *doc_ids))
@@ -133,128 +134,111 @@ def _features(request: Request, opinions: _Opinions) -> SyntheticFeatures:
 # --- recordings ---------------------------------------------------------------------------------
 
 
-def list_recordings(place: str) -> list[str]:
-    """List the recordings of a folder; a file, or the results of a run, are one."""
-    names = ["run.json"] if _is_file(place) else list_directory(place)
+def _find_recordings(place: str) -> dict[str, list[str]]:
+    """Return the recordings of a place, and their files."""
+    if is_jsonl(place) or place.endswith(".parquet"):
+        return {place: [place]}
+    names, root = list_directory(place), place.rstrip("/")
     if names is None:
         raise InputError(f"{place}: no such file of JSON lines (.jsonl or .ndjson), and no folder")
     if "run.json" in names:
-        return [place]
-    recordings = [f"{place.rstrip('/')}/{name}" for name in names if is_jsonl(name)]
-    if not recordings:
-        raise InputError(f"{place}: this folder holds no recording (.jsonl or .ndjson)")
-    return recordings
+        tables = [f"{root}/{name}" for name in _TABLES if name in names]
+        found = {place: tables} if tables else {}
+    else:
+        found = {f"{root}/{name}": [f"{root}/{name}"] for name in names if is_jsonl(name)}
+    if not found:
+        what = f"no recording (.jsonl or .ndjson), and no {' or '.join(_TABLES)} of a run"
+        raise InputError(f"{place}: this folder holds {what}")
+    return found
 
 
-def _is_file(source: str) -> bool:
-    return is_jsonl(source) or source.endswith(".parquet")
-
-
-def _files(source: str) -> list[str]:
-    if _is_file(source):
-        return [source]
-    names = list_directory(source) or ()
-    tables = [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]
-    if not tables:
-        raise InputError(f"{source}: this run has neither votes.parquet nor grades.parquet")
-    return tables
-
-
-def hash_recording(source: str) -> str:
+def _hash_files(files: Iterable[str]) -> str:
     """Hash the unpacked content of a recording."""
     digest = hashlib.sha256()
-    for file in _files(source):
+    for file in files:
         with open_for_reading(file) as stream:
-            while block := stream.read(2**20):
-                digest.update(block)
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()[:16]
 
 
 @cache  # all judges of the panel share it, and reading it takes long
 def read_recording(source: str, digest: str) -> dict[str, _Opinions]:
     """Read the opinions of a recording by judge, under "" where rows name no judge."""
-    if hash_recording(source) != digest:
+    files = _find_recordings(source)[source]
+    if _hash_files(files) != digest:
         raise InputError(f"{source}: has changed since the run began")
     opinions, first = defaultdict[str, _Opinions](dict), dict[tuple[str, ...], str]()
-    for file in _files(source):
-        rows = open_source(file)
-
-        def read(number: int, row: Mapping[str, Any], where: Any = rows.where) -> None:
-            doc_ids, opinion = _read_opinion(row)
-            query_id, judge = _id(row, "query_id"), _text(row, "judge")
-            about, place = (query_id, *doc_ids), where(number)
+    for rows in map(open_source, files):
+        for number, fields in rows.rows():
+            place = rows.where(number)
+            try:
+                row = _Row.model_validate(fields)
+            except ValidationError as error:
+                raise InputError(f"{place}: {first_error(error)}") from None
+            doc_ids, opinion = row.read()
+            about, judge = (row.query_id, *doc_ids), row.judge or ""
             earlier = first.setdefault((judge, *about), place)
-            if earlier != place and not _text(row, "key"):  # of a run, which may ask repeatedly
-                what = f"{' and '.join(doc_ids)} of query {query_id}"
-                raise ValueError(f"a second opinion on {what}; the first is {earlier}")
+            if earlier != place and not row.key:  # that of a run, which may ask repeatedly
+                what = f"{' and '.join(doc_ids)} of query {row.query_id}"
+                raise InputError(f"{place}: a second opinion on {what}; the first is {earlier}")
             opinions[judge].setdefault(about, []).append(opinion)
-
-        for _ in rows.each(read):
-            pass
     if not opinions:
         raise InputError(f"{source}: holds no opinion")
     return dict(opinions)
 
 
-def _read_opinion(row: Mapping[str, Any]) -> tuple[tuple[str, ...], SyntheticFeatures]:
-    """Return the documents of a row, in the order in which the judge saw them, and its opinion."""
-    if row.get("doc_id_a") is not None:
-        preference = _number(row, "preference", -1, 1)
-        if preference is None:
-            raise ValueError("has no preference")
-        pair = _id(row, "doc_id_a"), _id(row, "doc_id_b")
-        if convert("swapped", row.get("swapped")):
-            pair, preference = pair[::-1], -preference
-        return pair, SyntheticFeatures(pair_preference=preference, words=_text(row, "reasoning"))
-    worth, grade = (_number(row, name, 0, _HIGHEST) for name in ("worth", "grade"))
-    worth = grade if worth is None else worth
-    if worth is None:
-        raise ValueError("has neither worth nor grade")
-    grade = math.floor(worth + 0.5) if grade is None else grade
-    if grade != int(grade):
-        raise ValueError(f"the grade {grade:g} is not a whole number")
-    doc_id, rationale = _id(row, "doc_id"), _text(row, "rationale")
-    summary = f"{doc_id}, worth {worth:g} of {_HIGHEST}: {rationale}".rstrip(": ")
-    return (doc_id,), SyntheticFeatures(
-        document_grade=int(grade),
-        scores=(worth,),
-        words=rationale or summary,
-        argument=summary,
-        covered=tuple(_texts(row, "covered", "facets_covered")),
-        missing=tuple(_texts(row, "missing", "facets_missing")),
-    )
+_Worth = Annotated[float, Field(ge=0, le=_HIGHEST)]
 
 
-def _id(row: Mapping[str, Any], name: str) -> str:
-    id_ = convert("doc_id", row.get(name))
-    if id_ is None:
-        raise ValueError(f"has no {name}")
-    return str(id_)
+class _Row(BaseModel):
+    """A row of a recording: an opinion on one document, or on two."""
 
+    model_config = ConfigDict(strict=True)
 
-def _number(row: Mapping[str, Any], name: str, low: int, high: int) -> float | None:
-    value = row.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; write a number from {low} to {high}")
-    return float(value)
+    query_id: Annotated[str, BeforeValidator(to_id)]
+    judge: str | None = None
+    key: str | None = None
+    doc_id: Annotated[str | None, BeforeValidator(to_id)] = None
+    worth: _Worth | None = None
+    grade: _Worth | None = None
+    rationale: str | None = None
+    covered: list[str] | None = Field(None, validation_alias=AliasChoices(*_COVERED))
+    missing: list[str] | None = Field(None, validation_alias=AliasChoices(*_MISSING))
+    doc_id_a: Annotated[str | None, BeforeValidator(to_id)] = None
+    doc_id_b: Annotated[str | None, BeforeValidator(to_id)] = None
+    preference: Annotated[float, Field(ge=-1, le=1)] | None = None
+    swapped: bool | None = None
+    reasoning: str | None = None
 
+    @model_validator(mode="after")
+    def _is_an_opinion(self) -> "_Row":
+        if self.doc_id_a is not None:
+            if self.doc_id_b is None or self.preference is None:
+                raise ValueError("an opinion on two documents has doc_id_b and preference")
+        elif self.doc_id is None or (self.worth is None and self.grade is None):
+            raise ValueError("an opinion on a document has doc_id, and worth or grade")
+        elif self.grade is not None and self.grade % 1:
+            raise ValueError(f"the grade {self.grade:g} is not a whole number")
+        return self
 
-def _text(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name)
-    if not isinstance(value or "", str):
-        raise ValueError(f"{name} is {value!r}; write a text")  # noqa: TRY004 - as all of a row
-    return value or ""
-
-
-def _texts(row: Mapping[str, Any], *names: str) -> Sequence[str]:
-    """Return the texts of the first of these fields that there is."""
-    values: Iterator[Any] = (row[name] for name in names if row.get(name) is not None)
-    found: Any = next(values, [])
-    if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
-        raise ValueError(f"{names[0]} is {found!r}; write a list of texts")
-    return found
+    def read(self) -> tuple[tuple[str, ...], SyntheticFeatures]:
+        """Return the documents, in the order in which the judge saw them, and the opinion."""
+        if self.doc_id_a is not None:
+            ids, preference = (self.doc_id_a, str(self.doc_id_b)), self.preference or 0.0
+            if self.swapped:
+                ids, preference = ids[::-1], -preference
+            return ids, SyntheticFeatures(pair_preference=preference, words=self.reasoning or "")
+        worth = float(self.grade or 0) if self.worth is None else self.worth
+        rationale = self.rationale or ""
+        summary = f"{self.doc_id}, worth {worth:g} of {_HIGHEST}: {rationale}".rstrip(": ")
+        return (str(self.doc_id),), SyntheticFeatures(
+            document_grade=math.floor(worth + 0.5) if self.grade is None else int(self.grade),
+            scores=(worth,),
+            words=rationale or summary,
+            argument=summary,
+            covered=tuple(self.covered or ()),
+            missing=tuple(self.missing or ()),
+        )
 
 
 PROVIDER = Provider(

@@ -1,13 +1,11 @@
 """List the providers, and parse the names of judges."""
 
-import re
 from collections.abc import Iterable
 from importlib import import_module
 
 from zelo_ray.errors import PanelError
 from zelo_ray.names import did_you_mean
 from zelo_ray.plugins import find_installed, is_plugin_name, load_installed, load_plugin
-from zelo_ray.providers.addresses import SERVERS
 from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
 
@@ -73,11 +71,7 @@ def parse_judge(text: str) -> Judge:
 
 
 def load_provider(name: str) -> Provider:
-    """Import a provider of judges or of rerankers by its name, or a plug-in.
-
-    Raises:
-        PanelError: nothing has that name, or it is not a provider.
-    """
+    """Import a provider of judges or of rerankers by its name, or a plug-in."""
     provider: Provider
     if name in PROVIDERS or name in RERANKERS:
         module = import_module(PROVIDERS.get(name) or RERANKERS[name])
@@ -88,12 +82,10 @@ def load_provider(name: str) -> Provider:
             return installed
     place = name.partition(":")[0]
     names = [*dict.fromkeys((*PROVIDERS, *find_installed("providers")))]
-    server = SERVERS.get(re.sub(r"[-._]", "", place.lower()))
-    near = "" if server else did_you_mean(place, names)
-    such = f" (here openai:MODEL@{server})" if server else ""
     unknown = (
-        f"unknown provider {place!r}{near}; there are {', '.join(names)}, openai:MODEL@URL for "
-        f"a server that speaks OpenAI's protocol{such}, and your own as my_module:PROVIDER"
+        f"unknown provider {place!r}{did_you_mean(place, names)}; there are {', '.join(names)}, "
+        "openai:MODEL@URL for a server that speaks OpenAI's protocol (vLLM, Ollama, OpenRouter), "
+        "and your own as my_module:PROVIDER"
     )
     if not is_plugin_name(name):
         raise PanelError(unknown)

@@ -1,6 +1,5 @@
-"""Simulated judges: they know the truth, and err as their options say.
+"""Simulated judges: they know the truth, and err as their options say (docs/sizing.md).
 
-They are for sizing a run before it is paid for (docs/sizing.md), and for tests with known results.
 The truth is a number in each document's metadata. For two documents, in the order in which they are
 shown, such a judge perceives a difference, in logits:
 
@@ -8,26 +7,14 @@ shown, such a judge perceives a difference, in logits:
 
 where e is standard logistic, drawn for each request, and z standard normal, drawn for each pair
 and the same for all simulated judges, since real ones err together. Its preference is the tanh of
-half of that. So with noise 1 and nothing else the second document wins with probability
-1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
-39:324), whose scores then estimate slope times truth. The response model turns a preference into a
-winner or points (see `zelo_ray.records.SyntheticFeatures`). A single document is perceived as
-
-    slope (truth) - severity + shared_noise z + noise e
-
-and gets the nearest of the grades 0, 1, 2 and 3: the graded response model of Samejima (1969,
-Psychometrika Monograph 17), with logistic errors.
-
-With ``biases`` such a judge also goes by what it sees in the texts (`BIASES`), which is added to
-the truth of each document, so that a probe of judges has a known fault to find.
-
-Three documents and more are perceived one by one, each with a standard Gumbel error, so that their
-order follows the model of Plackett and Luce (1975, Applied Statistics 24:193): the difference of
-two such errors is logistic. The first place is worth ``position_bias`` more than the last.
+half of that: with noise 1 alone the model of Bradley & Terry (1952, Biometrika 39:324). A single
+document gets the nearest grade to slope (truth) - severity + shared_noise z + noise e: the graded
+response model of Samejima (1969, Psychometrika Monograph 17). Three documents and more are
+perceived one by one, each with a standard Gumbel error: the model of Plackett and Luce (1975,
+Applied Statistics 24:193). ``biases`` add what it sees in the texts (`BIASES`) to the truth.
 
 All randomness is seeded with the request's key, so the same question has the same answer, and
-judges with different names err independently. It depends on the content that the key covers, and on
-no id.
+judges with different names err independently. It depends on no id.
 """
 
 import asyncio
@@ -38,6 +25,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -46,10 +34,8 @@ from zelo_ray.providers import Fatal, Provider, Refused, Retry
 from zelo_ray.records import (
     Answer,
     Document,
-    Judge,
     Prose,
     Request,
-    Status,
     SyntheticFeatures,
     Usage,
     first_error,
@@ -96,27 +82,19 @@ class Traits(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    truth: str = Field("grade", min_length=1, description="the field of the metadata")
-    slope: _Logits = Field(1.0, description="logits, or grades, for each step of truth")
-    noise: _Scale = Field(1.0, description="scale of the logistic error of a vote or a grade")
-    shared_noise: _Scale = Field(
-        0.0, description="sd of the error on a pair or document that all judges share"
-    )
-    severity: _Logits | None = Field(
-        None, description="grades by which what is seen is marked down; 0 if None"
-    )
-    position_bias: _Logits = Field(0.0, description="logits in favour of what is shown first")
-    biases: dict[BiasName, _Logits] | None = Field(
-        None,
-        description="logits, or grades: length for each doubling of the text, stuffing if the "
-        "query stands in it, injection if it tells how to judge it, popularity if it is cited",
-    )
-    refusals: _Chance = Field(0.0, description="chance of an answer that refuses")
-    truncated: _Chance = Field(0.0, description="chance of an answer that breaks off")
-    invalid: _Chance = Field(0.0, description="chance of an answer that is no verdict")
-    failures: _Chance = Field(0.0, description="chance of a call that comes to no answer")
-    latency: _Scale = Field(0.0, description="mean seconds of a call")
-    output_tokens: int = Field(120, ge=0, le=2**31, description="of each answer")
+    truth: Annotated[str, Field(min_length=1)] = "grade"  # a field of the metadata
+    slope: _Logits = 1.0  # logits, or grades, for each step of truth
+    noise: _Scale = 1.0  # scale of the logistic error of a vote or a grade
+    shared_noise: _Scale = 0.0  # sd of the error that all judges share on a pair or document
+    severity: _Logits | None = None  # grades by which what is seen is marked down
+    position_bias: _Logits = 0.0  # logits in favour of what is shown first
+    biases: dict[BiasName, _Logits] | None = None
+    refusals: _Chance = 0.0
+    truncated: _Chance = 0.0
+    invalid: _Chance = 0.0
+    failures: _Chance = 0.0  # of a call that comes to no answer
+    latency: _Scale = 0.0  # mean seconds of a call
+    output_tokens: Annotated[int, Field(ge=0, le=2**31)] = 120
 
     @model_validator(mode="after")
     def _ends_exclude_each_other(self) -> "Traits":
@@ -139,53 +117,38 @@ class Simulated:
 
     async def send(self, request: Request) -> Answer:
         """Compare two documents or grade one, with the errors that the options set."""
-        judge = request.judge
-        traits = _traits(judge)
+        name, model = request.judge.name, request.judge.model
+        try:
+            traits = Traits.model_validate(request.judge.options)
+        except ValidationError as error:
+            raise Fatal(f"judge_options: {first_error(error)}", name=name) from None
         text = _text(request, traits)
         luck = random.Random(f"{request.key}:{self._calls[request.key]}")
         self._calls[request.key] += 1
-        fails, status = luck.random() < traits.failures, _draw_status(luck.random(), traits)
+        fails, chance = luck.random() < traits.failures, luck.random()
         if traits.latency:  # drawn last, so that the latency changes no answer
             spread = luck.lognormvariate(-(_LATENCY_SPREAD**2) / 2, _LATENCY_SPREAD)
             await self._sleep(traits.latency * spread)
         if fails:
-            raise Retry("a simulated failure", name=judge.name)
-        output_tokens = 1 if request.choices else traits.output_tokens
-        usage = Usage(_tokens(request.system, request.user), output_tokens)
-        if status == "invalid":  # it may be asked again, so the count is kept
+            raise Retry("a simulated failure", name=name)
+        shares = (traits.refusals, traits.truncated, traits.invalid)
+        refused, truncated, invalid = accumulate(shares)
+        usage = Usage(
+            _tokens(request.system, request.user), 1 if request.choices else traits.output_tokens
+        )
+        if truncated <= chance < invalid:  # it may be asked again, so the count is kept
             nothing = "" if isinstance(request.response_model, Prose) else "Hard to say."
-            return Answer("ok", nothing, usage, model=judge.model)  # no parser accepts it
+            return Answer("ok", nothing, usage, model=model)  # no parser accepts it
         del self._calls[request.key]
-        if status == "refused":
-            return Answer(status, "", usage, model=judge.model, reason="a simulated refusal")
-        if status == "truncated":
+        if chance < refused:
+            return Answer("refused", "", usage, model=model, reason="a simulated refusal")
+        if chance < truncated:
             half, reason = text[: len(text) // 2], "a simulated answer that breaks off"
-            return Answer(status, half, usage, model=judge.model, reason=reason)
-        return Answer("ok", text, usage, model=judge.model)
+            return Answer("truncated", half, usage, model=model, reason=reason)
+        return Answer("ok", text, usage, model=model)
 
     async def aclose(self) -> None:
         """Do nothing, as no resource is held."""
-
-
-def _traits(judge: Judge) -> Traits:
-    try:
-        return Traits.model_validate(judge.options)
-    except ValidationError as error:
-        raise Fatal(f"judge_options: {first_error(error)}", name=judge.name) from None
-
-
-def _draw_status(chance: float, traits: Traits) -> Status:
-    """Return how an answer ends, for a draw from [0, 1), by the chances of bad endings."""
-    ends: dict[Status, float] = {
-        "refused": traits.refusals,
-        "truncated": traits.truncated,
-        "invalid": traits.invalid,
-    }
-    for status, share in ends.items():
-        if chance < share:
-            return status
-        chance -= share
-    return "ok"
 
 
 def _tokens(*texts: str) -> int:
@@ -239,11 +202,7 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
 
 
 def _ordered(request: Request, traits: Traits, truths: Sequence[float]) -> SyntheticFeatures:
-    """Return the features of several documents: scores whose differences err as those of a pair.
-
-    The difference of two Gumbel errors is logistic, and the first place is worth ``position_bias``
-    more than the last.
-    """
+    """Return the features of several documents: scores whose differences err as those of a pair."""
     chances, last = random.Random(request.key), len(truths) - 1
     scores = tuple(
         traits.slope * truth
@@ -296,10 +255,7 @@ def _logistic(rng: random.Random) -> float:
 
 
 def _shared_error(request: Request, truths: Sequence[float]) -> float:
-    """Return the error that all simulated judges share on a pair, in sd, for the second document.
-
-    Its sign depends on the order of the documents; for identical documents it is 0.
-    """
+    """Return the error that all judges share on a pair, in sd, for the second document."""
     sides = [
         (document.content, truth) for document, truth in zip(request.documents, truths, strict=True)
     ]

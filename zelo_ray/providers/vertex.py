@@ -21,11 +21,7 @@ def _open(settings: Settings, seconds: float) -> gemini.GeminiClient:
 
 
 def _connect(settings: Settings) -> DialectConnection:
-    """Connect to the project that the environment names.
-
-    Raises:
-        Fatal: it names none.
-    """
+    """Connect to the project that the environment names."""
     if not os.environ.get(_PROJECT):
         raise Fatal(f"no project; set {_PROJECT}", name="vertex")
     url = url_for(_URL_VARIABLE, "", os.environ) or None

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import aiohttp
 
 _KEYLESS = "none"  # the key of a server that needs none
-_PASSING = (424,)  # text-embeddings-inference: the model failed, try again
-_FILTERED = (498,)  # Cohere: a text contains a blocked word
 _SEARCH = 100  # documents that Cohere counts as one search
 
 
@@ -106,7 +104,7 @@ class Hosted:
         payload = json.loads(request.user)
         query, documents = payload["query"], payload["documents"]
         about = (request.judge.name, self._settings, self._shape.keys, _fault, (query, *documents))
-        caller = Caller(*about, retry_statuses=_PASSING, filter_statuses=_FILTERED, proxies=())
+        caller = Caller(*about, uses_proxy=False)
         read = partial(_read, len(documents))
         session, begun = self._open_session(), time.perf_counter()  # the first imports aiohttp
         posting = self._post(session, self._body(request.judge, query, documents))
