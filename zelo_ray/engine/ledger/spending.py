@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from zelo_ray.engine.ledger.index import PICO, Damaged, Payer, Total
+from zelo_ray.engine.ledger.index import PICO, Damaged, Total
 from zelo_ray.engine.ledger.index_files import open_index
 from zelo_ray.engine.ledger.segments import (
     FOLDER,
@@ -22,7 +22,7 @@ _NAMED = 3
 class Paid:
     """The totals of a ledger's rows, by run and judge, and its damaged lines."""
 
-    totals: Mapping[Payer, Total]
+    totals: Mapping[tuple[str, str], Total]
     damaged: Sequence[Damaged]
 
     def dollars(self, run_id: str | None = None, judges: Collection[str] | None = None) -> float:
