@@ -22,8 +22,7 @@ from tests.builders import (
 from tests.fakes import Fault
 from tests.fakes.parts import without_codes
 from zelo_ray.commands.dry_run import JobPreview, build_estimate
-from zelo_ray.engine import sample_input
-from zelo_ray.engine.estimate import estimate
+from zelo_ray.engine import estimate
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.options import Limit, Price
@@ -48,15 +47,11 @@ def job(out, *judges, **fields):
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 
-def sampled(pools, options, panel, replies=None):
-    sample = sample_input.InputSample(panel, options, replies)
+def estimated(pools, options, panel, replies=None, **more):
+    found = estimate.InputEstimate(panel, options, replies)
     for pool in pools:
-        sample.add(pool)
-    return sample
-
-
-def estimated(*job, **more):
-    return estimate(sampled(*job), **more)
+        found.add(pool)
+    return found.figure(**more)
 
 
 def answer_all(out, pools, options, panel, rows=lambda row: [row], **fields):
@@ -83,22 +78,22 @@ def uneven_pools(count, seed=0):
 
 def pilot_of(pools, n):
     places = [("in.jsonl", number, pool.query_id) for number, pool in enumerate(pools)]
-    chosen = sample_input.pilot_lines(places, n, 0)
+    chosen = estimate.pilot_lines(places, n, 0)
     return [pool for number, pool in enumerate(pools) if ("in.jsonl", number) in chosen]
 
 
 @pytest.fixture
 def few_rendered(monkeypatch):
-    monkeypatch.setattr(sample_input, "_MOST_WHOLE", 0)
-    monkeypatch.setattr(sample_input, "_SAMPLE", 40)
+    monkeypatch.setattr(estimate, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(estimate, "_SAMPLE", 40)
 
 
 # Nothing is known yet
 
 
-def shown(estimate):
+def shown(found):
     """The table of an estimate, and what it says."""
-    [section] = build_estimate({"annotate": JobPreview(estimate, [])}).sections
+    [section] = build_estimate({"annotate": JobPreview(found, [])}).sections
     return section.parts
 
 
@@ -218,7 +213,7 @@ def replies_of(request, rng):
 def test_what_is_left_is_foretold_whatever_was_answered(
     tmp_path, monkeypatch, few_rendered, share, by_length, cycles
 ):
-    monkeypatch.setattr(sample_input, "_SAMPLE", 80)
+    monkeypatch.setattr(estimate, "_SAMPLE", 80)
     pools = uneven_pools(300)
     options, panel = job(tmp_path, LUNA)
     first = pilot_of(pools, round(share * len(pools)))
@@ -317,7 +312,7 @@ def test_a_judge_or_question_without_replies_rests_on_assumptions(tmp_path):
     assert (lite.replies, lite.output_tokens) == (0, 12 * 250)
     found = estimated([TWIN], options, panel[:1])
     assert (found.forecasts[0].left, found.forecasts[0].replies) == (6, 0)
-    assert (found.spent, found.unknown) == (0, 6)
+    assert found.spent == 0
 
 
 # Prices, batches, hours
@@ -379,7 +374,7 @@ def test_a_cap_is_compared_with_the_range(tmp_path):
 
 
 def test_a_pilot_is_a_share_that_stays_when_the_input_grows():
-    pilot_lines = sample_input.pilot_lines
+    pilot_lines = estimate.pilot_lines
     places = [("in.jsonl", i, f"q{i}") for i in range(1000)]
     small = pilot_lines(places, 50, 0)
     assert len(small) == 50

@@ -376,7 +376,7 @@ def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
     """A run of another mode would pay for it again."""
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
     crash.write_pools(pools, queries=1, documents=4)
-    part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
+    part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], requests=1)
     Parts(str(out)).keep(part)
     with crash.fakes(tmp_path) as environ:
         alone = environ | crash.limits(crash.DEFAULT_JUDGES[:1])

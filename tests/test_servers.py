@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from dataclasses import asdict
 from itertools import count
-from types import SimpleNamespace
 
 import pytest
 from aiohttp import web

@@ -9,11 +9,11 @@ from itertools import islice, starmap
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.count_input import Count
+from zelo_ray.engine.estimate import NoReplies
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
 from zelo_ray.engine.replies import describe_possibly_billed, format_dollars
-from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.files.conversations import join_sessions

@@ -14,6 +14,7 @@ from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import InputCount, count_input
+from zelo_ray.engine.estimate import pilot_lines
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
     Job,
@@ -44,7 +45,6 @@ from zelo_ray.engine.replacement import (
 from zelo_ray.engine.replies import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.run_fingerprint import KEY as FINGERPRINT
 from zelo_ray.engine.run_fingerprint import RunFingerprint
-from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.sweeps import Sweeps
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import LINES, Summary
