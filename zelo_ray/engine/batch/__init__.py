@@ -6,6 +6,7 @@ nothing twice. Results of a batch that has ended, in whatever way, go into the l
 still missing is planned anew.
 """
 
-from zelo_ray.engine.batch.client import BatchClient, connect, goes_in_batches
+from zelo_ray.engine.batch.client import BatchClient, goes_in_batches
+from zelo_ray.engine.batch.state import connect
 
 __all__ = ["BatchClient", "connect", "goes_in_batches"]

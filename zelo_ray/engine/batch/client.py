@@ -1,29 +1,18 @@
 """Ask one judge in batches: plan what is missing, send it, wait, and plan anew."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
-from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.batch.harvest import Harvester
-from zelo_ray.engine.batch.parts import BatchPart, Parts, State
 from zelo_ray.engine.batch.send import Sender
-from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import CallCost, Coordination, Coordinator, LocalCoordination
+from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.health import has_judged
-from zelo_ray.engine.ledger import Ledger, sum_paid
-from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.permits import PermitClient
-from zelo_ray.engine.replies import LedgerWriter
-from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.tokens import Estimates
-from zelo_ray.errors import LedgerError, PanelError
-from zelo_ray.options import AnnotateOptions, Limit
-from zelo_ray.protocols import Progress, find_protocol
-from zelo_ray.providers import Batches, Fatal, Settings, find_key, load_provider
-from zelo_ray.reasons import Disabled
-from zelo_ray.records import Answer, Judge, Pool
+from zelo_ray.errors import LedgerError
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Progress
+from zelo_ray.providers import load_provider
+from zelo_ray.records import Judge, Pool
 
 
 def goes_in_batches(judge: Judge, options: AnnotateOptions) -> bool:
@@ -32,160 +21,21 @@ def goes_in_batches(judge: Judge, options: AnnotateOptions) -> bool:
     return options.mode == "batch" and has_batches and not judge.base_url
 
 
-def connect(
-    judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str], timeout: float = 120.0
-) -> Batches:
-    """Connect to the batch API of a judge's provider; each call may take so many seconds.
-
-    Args:
-        judge: the judge.
-        variables: by judge: the variable that holds its key, if not its provider's usual one.
-        environ: where keys are found.
-        timeout: seconds that one call may take.
-
-    Raises:
-        PanelError: its provider has no batches, or there is no key.
-    """
-    connecting = load_provider(judge.provider).connect_batches
-    if connecting is None:
-        raise PanelError(f"{judge.name}: its provider has no batches")
-    key = find_key(judge, variables, environ)
-    try:
-        batches: Batches = connecting(Settings(key, None, timeout, variables.get(judge.name, "")))
-    except Fatal as fatal:
-        raise PanelError(str(fatal)) from None
-    return batches
-
-
-class BatchClient(Asker):
-    """Client that asks one judge through its provider's batch API.
-
-    Args:
-        options: the job's options.
-        panel: the whole panel, as protocols must know it.
-        judge: the one of the panel to ask.
-        ledger: open for writing.
-        environ: where keys are found.
-        run_id: the run that pays.
-        coordinator: who shares out money; by default one of this process, without a cap.
-        disabled: judges of the panel that are asked nothing more, with the reason.
-        clock: the time.
-
-    Raises:
-        PanelError: its provider has no batches, or there is no key.
-    """
-
-    def __init__(
-        self,
-        options: AnnotateOptions,
-        panel: Sequence[Judge],
-        judge: Judge,
-        *,
-        ledger: Ledger,
-        environ: Mapping[str, str],
-        run_id: str,
-        coordinator: Coordination | None = None,
-        disabled: Mapping[str, Disabled] | None = None,
-        clock: Clock = CLOCK,
-    ) -> None:
-        super().__init__(options, [judge.name], clock)
-        self.judge, self.ledger, self.run_id = judge, ledger, run_id
-        self.api = connect(judge, options.api_key_env, environ, options.timeout)
-        self.parts, self.estimates = Parts(options.ledger_dir), Estimates(judge)
-        self.tally, self.protocol = Tally(), find_protocol(options.protocol)
-        self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        # A worker that Ray restarts counts as the same spender, with all it had reserved as spent.
-        coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
-        spent = sum_paid(options.ledger_dir) if coordinator.capped else None
-        self.permits = PermitClient(
-            *(Account("batches"), coordinator),
-            budget_holder=f"{run_id} {judge.name}",
-            charged=spent.dollars(run_id, {judge.name}) if spent else 0.0,
-            clock=clock,
-        )
-        self.open: dict[str, BatchPart] = {}
-        """by mark: parts whose batch is known and not harvested"""
-        self.asked: set[str] = set()
-        """keys that are gathered, or in open parts"""
-        self.recorded: dict[str, set[str]] = defaultdict(set)
-        """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
-        self.room = self.given_room = options.limits.get(judge.name, Limit()).enqueued_tokens
-        """tokens that may be enqueued at once, as given or learned from refusals; None: unknown"""
-        self.full_until = 0.0
-        """until when a queue that is full of others' batches is waited for, by the clock"""
-        self.has_judged = options.keep_asking
-        """whether it is known to give judgments, or is to be asked though it gives none"""
-        self.on_trial = False
-        """whether nothing more is sent while its open batches have not shown that"""
-        self.without_judgment: list[Answer] = []
-        """what it answered until then"""
-        self._changed = asyncio.Condition()
-        self._others_disabled, self._plans = disabled or {}, RequestPlans(options, run_id)
-        self._panel = self.protocol.judges_in_scope((judge,), panel, options)
-        self._sender, self._harvester = Sender(self), Harvester(self)
-
-    @property
-    def tallies(self) -> dict[str, Tally]:
-        """Return the judge's figures so far."""
-        self.tally.batched = sum(part.requests for part in self.open.values())
-        return {self.judge.name: self.tally}
-
-    @property
-    def is_closed(self) -> bool:
-        """Return whether nothing more is sent."""
-        return bool(self.stopped or self.disabled)
-
-    async def report_spending(self) -> None:
-        """Report what is spent and what is reserved."""
-        await self.permits.report_spending()
-
-    def stop(self, reason: str) -> None:
-        """Send nothing more and wait for nothing; batches stay at the provider."""
-        super().stop(reason)
-        self.permits.close()
-
-    def disable(self, reason: Disabled) -> None:
-        """Ask the judge nothing more."""
-        self.disable_judge(self.judge.name, reason)
-
-    async def enter(self, part: BatchPart, batch: str) -> None:
-        """Record durably that a part's batch is known, and watch it."""
-        part.batch, part.state = batch, "submitted"
-        await asyncio.to_thread(self.parts.keep, part)
-        self.open[part.mark] = part
-
-    async def close(self, part: BatchPart, state: State, spent: float = 0.0) -> None:
-        """Record durably that a part gets no more answers; its keys may be asked again."""
-        part.state = state
-        await asyncio.to_thread(self.parts.keep, part)
-        self.open.pop(part.mark, None)
-        self.asked.difference_update(part.keys)
-        self.tally.unsettled += part.lost
-        self.permits.settle(CallCost(dollars=part.dollars), spent + part.lost)
-
-    async def notify(self) -> None:
-        """Wake those who `wait_until`, as something has changed."""
-        async with self._changed:
-            self._changed.notify_all()
-
-    async def wait_until(self, enough: Callable[[], bool]) -> None:
-        """Wait until this is true, which harvests bring about, or until the run is stopped."""
-        while not self.stopped and not enough():
-            async with self._changed:
-                await self.clock.wait_for(self._changed.wait(), 1.0)
+class BatchClient(JudgeInBatches):
+    """Client that asks a judge in batches; arguments are as of `JudgeInBatches`."""
 
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
         """Submit and collect until nothing is missing that the judge can answer, or stopped.
 
         ``pools`` gives all pools anew at each call.
         """
-        watching = None
+        sender, watching = Sender(self), None
         try:
-            await self._sender.adopt()
-            watching = asyncio.create_task(self._harvester.watch())
+            await sender.adopt()
+            watching = asyncio.create_task(Harvester(self).watch())
             while not self.stopped:
                 waited = bool(self.open)
-                sent = await self._plan(pools)
+                sent = await self._plan(sender, pools())
                 await self.wait_until(lambda: not self.open)
                 if not (sent or waited):
                     break
@@ -195,22 +45,22 @@ class BatchClient(Asker):
             if watching:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
-            await asyncio.to_thread(self._plans.close)
-            self._sender.close()
+            await asyncio.to_thread(self.plans.close)
+            sender.close()
             await self.api.aclose()
             self.writer.close()
 
-    async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
+    async def _plan(self, sender: Sender, pools: Iterable[Pool]) -> int:
         """Send all requests that are missing and affordable now; return how many.
 
         What needs no call is counted anew each time, as each gets further.
         """
-        name, sent, skipped, pending = self.judge.name, 0, Tally(), iter(pools())
+        name, sent, skipped, pending = self.judge.name, 0, Tally(), iter(pools)
         # What fails meanwhile is asked again in one batch, with all else that is then missing.
-        asked, sender = frozenset(self.asked), self._sender
+        asked = frozenset(self.asked)
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
-            progress = Progress(self.protocol.rounds(pool, self._panel, self.options))
-            step = await asyncio.to_thread(progress.step, self.ledger, self._others_disabled)
+            progress = Progress(self.protocol.rounds(pool, self.panel, self.options))
+            step = await asyncio.to_thread(progress.step, self.ledger, self.others_disabled)
             answered = progress.answered_keys().get(name, ())
             self.has_judged = self.has_judged or has_judged(self.ledger, answered)
             missing = [request for request in step.missing if request.judge.name == name]
@@ -219,13 +69,13 @@ class BatchClient(Asker):
                 if not (known or sender.is_short_of_money):
                     sent += await sender.gather(request)
             if not (missing or self.disabled):
-                self._plans.keep(pool, progress.plan(), [self.judge])
-            planned = self.protocol.count(pool, self._panel, self.options).get(name, 0)
+                self.plans.keep(pool, progress.plan(), [self.judge])
+            planned = self.protocol.count(pool, self.panel, self.options).get(name, 0)
             own = sum(map(self.ledger.is_own, set(answered)))
             skipped.count_skipped(name, planned, own, step)
             for figure in ("known", "spared", "queries"):
                 most = max(getattr(self.tally, figure), getattr(skipped, figure))
                 setattr(self.tally, figure, most)
-        await asyncio.to_thread(self._plans.flush)
+        await asyncio.to_thread(self.plans.flush)
         await sender.flush()
         return sent

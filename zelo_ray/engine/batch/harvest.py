@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from zelo_ray.engine.batch.parts import BatchPart
+from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.health import gives_no_judgment
@@ -18,9 +18,6 @@ from zelo_ray.protocols import PROTOCOLS, RANKERS, find_protocol
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, Usage, response_model_name
-
-if TYPE_CHECKING:
-    from zelo_ray.engine.batch.client import BatchClient
 
 _FIRST_POLL = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
@@ -40,7 +37,7 @@ class _Taken:
 class Harvester:
     """Watches the open batches of a judge."""
 
-    def __init__(self, client: "BatchClient") -> None:
+    def __init__(self, client: JudgeInBatches) -> None:
         self._client = client
         # A batch that it adopts may be of any of them.
         protocols = [*map(find_protocol, (*RANKERS, *PROTOCOLS)), client.protocol]

@@ -6,9 +6,10 @@ import tempfile
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from zelo_ray.engine.batch.parts import BatchPart
+from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import read_rows
@@ -18,9 +19,6 @@ from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind, load_pro
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Request, Usage, response_model_name
-
-if TYPE_CHECKING:
-    from zelo_ray.engine.batch.client import BatchClient
 
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
@@ -44,7 +42,7 @@ class _Gathered:
 class Sender:
     """Gathers requests and submits them."""
 
-    def __init__(self, client: "BatchClient") -> None:
+    def __init__(self, client: JudgeInBatches) -> None:
         self._client, self._gathered = client, dict[tuple[str, int], _Gathered]()
         limits = load_provider(client.judge.provider).batch
         assert limits is not None  # noqa: S101 - it has a batch API, as `connect` has found
