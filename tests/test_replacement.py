@@ -78,17 +78,6 @@ def test_how_a_run_asks_is_not_what_it_comes_to(tmp_path, fields):
     refuse_other_options(*job(tmp_path, **fields))
 
 
-def test_an_option_that_an_older_version_did_not_have_is_no_difference(tmp_path):
-    told = record(tmp_path)
-    for each in told["panel"]:
-        del each["options"]["severity"], each["options"]["noise"]
-    write_json(str(tmp_path), "run.json", told)
-    refuse_other_options(*job(tmp_path))
-    other = {"judge_options": {"simulated:a": {"noise": 2.0}}}
-    with pytest.raises(OptionError, match="options of simulated:a"):
-        refuse_other_options(*job(tmp_path, **other))
-
-
 def test_a_run_that_never_ended_or_came_to_nothing_is_in_nobodys_way(tmp_path):
     for told in ({"finished": False}, {"judgments": 0}):
         record(tmp_path, **told)

@@ -114,7 +114,7 @@ def test_a_plan_is_of_all_that_requests_follow_from(tmp_path, monkeypatch, chang
         replace(judge, options={**judge.options, **changed.get("judge", {})}) for judge in run.panel
     ]
     if "code" in changed:
-        monkeypatch.setattr(request_plans, "CODE_DIGEST", changed["code"])
+        monkeypatch.setattr(request_plans, "digest_code", lambda: changed["code"])
     pool = replace(first, plan={}, **changed.get("pool", {}))
     assert [pool.plan for pool in RequestPlans(options).find([pool], judges)] == [{}]
 
