@@ -7,7 +7,9 @@ from tests.builders import line_of, pool_of
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.errors import InputError
 
-COUNTS = {"one": lambda pool: 6, "two": lambda pool: len(pool.documents)}
+
+def requests(pool):
+    return {"one": 6, "two": len(pool.documents)}
 
 
 def count_lines(tmp_path, *shards):
@@ -15,7 +17,7 @@ def count_lines(tmp_path, *shards):
     for i, lines in enumerate(shards):
         names.append(str(tmp_path / f"{i}.jsonl"))
         (tmp_path / f"{i}.jsonl").write_bytes(b"\n".join(lines))
-    return count_input(names, COUNTS, str(tmp_path / "out"))
+    return count_input(names, requests, str(tmp_path / "out"))
 
 
 def test_a_query_id_is_taken_once_over_all_shards(tmp_path):

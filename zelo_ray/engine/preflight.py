@@ -3,12 +3,10 @@
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import islice, starmap
+from itertools import islice
 
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.estimate import NoReplies
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
@@ -26,7 +24,7 @@ from zelo_ray.providers import load_provider, server_chooses_sampling
 from zelo_ray.providers.dotenv import describe_keys
 from zelo_ray.providers.pricing import find_unpriced, highest_price
 from zelo_ray.providers.registry import judges_without_prompt
-from zelo_ray.records import Judge, Pool, Request
+from zelo_ray.records import Judge, Request
 
 _NAMED = 5
 
@@ -71,17 +69,11 @@ def check_spending(
     watch: Watch,
     own_judges: Collection[str] = (),
 ) -> tuple[float, Paid]:
-    """Return the dollars spent before a run asks anything; warn of what else is wrong.
+    """Return the dollars spent before a run asks anything, and the ledger's; warn of other things.
 
     Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
-    other judges than ``own_judges``, which this run will not collect. What the ledger holds comes
-    with it.
-
-    Args:
-        options: the run's.
-        judges: those that it asks, by the names that users know them by.
-        watch: who is told.
-        own_judges: names of judges.
+    other judges than ``own_judges``, which this run will not collect. ``judges`` are by the names
+    that users know them by.
 
     Raises:
         LedgerError: the ledger, or a record beside it, cannot be read.
@@ -100,8 +92,12 @@ def check_spending(
     if possibly_billed:
         doubt = describe_possibly_billed(possibly_billed, sum_uncounted(options.ledger_dir))
         watch.say(f"{doubt}{'' if options.max_usd is None else '; it counts as spent'}")
-    others = [p for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges]
-    return paid.all_dollars + possibly_billed + sum(part.dollars for part in others), paid
+    others = sum(
+        part.dollars
+        for part in Parts(options.ledger_dir)
+        if part.is_open and part.judge not in own_judges
+    )
+    return paid.all_dollars + possibly_billed + others, paid
 
 
 def refuse_small_cap(
@@ -112,11 +108,8 @@ def refuse_small_cap(
 ) -> None:
     """Refuse a cap that is too small for a single call: the run would stop at once.
 
-    Args:
-        cap: dollars that all runs may cost, if there is a cap.
-        spent: dollars of it that are spent; only where there are none is the cap itself too small.
-        plans: how judges are asked, and which.
-        shards: the files of the input; their first pools tell.
+    Only where nothing of it is spent is the cap itself too small. ``plans`` are how judges are
+    asked, and which; the first pools of the input tell.
 
     Raises:
         OptionError: the cheapest of the first calls may cost more than the cap.
@@ -124,15 +117,13 @@ def refuse_small_cap(
     if cap is None or spent:
         return
     lines = [line for shard in shards[:1] for line in islice(read_lines(shard, LineLimits()), 4)]
-    first_requests = (
-        (request, options)
-        for options, panel in plans
-        for pool in (line.pool for line in lines if line.pool)
-        for request in advance(
-            find_protocol(options.protocol).rounds(pool, panel, options), NoReplies()
-        ).missing
-    )
-    cheapest = min(starmap(_highest_cost, first_requests), default=0.0)
+    costs = list[float]()
+    for options, panel in plans:
+        protocol = find_protocol(options.protocol)
+        for pool in (line.pool for line in lines if line.pool):
+            step = advance(protocol.rounds(pool, panel, options), NoReplies())
+            costs += [_highest_cost(request, options) for request in step.missing]
+    cheapest = min(costs, default=0.0)
     if cheapest > cap:
         price = format_dollars(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
         raise OptionError(
@@ -174,15 +165,3 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
                 f"{judge.name}: its rate limit is unknown; starting at {rpm:,.0f} requests a "
                 "minute and adapting to the server's headers (or give limits: rpm, tpm)"
             )
-
-
-def request_counters(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
-    """Return for each judge a function that counts its requests about a pool."""
-    protocol, last = load_protocol(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
-
-    def count(name: str, pool: Pool) -> int:
-        if not last or last[0][0] is not pool:
-            last[:] = [(pool, protocol.count(pool, panel, options))]
-        return last[0][1][name]
-
-    return {judge.name: partial(count, judge.name) for judge in panel}

@@ -34,7 +34,6 @@ from zelo_ray.engine.preflight import (
     files_to_judge,
     refuse_pending_batches,
     refuse_small_cap,
-    request_counters,
     warn_of_settings,
 )
 from zelo_ray.engine.replacement import (
@@ -59,7 +58,7 @@ from zelo_ray.plugins import absolute_plugin_name, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.records import CrownedScore, Judge
+from zelo_ray.records import CrownedScore, Judge, Pool
 from zelo_ray.report.command_lines import command_of, repeat_with, sibling_path
 from zelo_ray.report.model import Report
 from zelo_ray.report.results import Results
@@ -187,15 +186,19 @@ def _plan(
 ) -> tuple[Job, InputCount, int]:
     """Count the input, and say what will be asked; return the job and how many pools there are."""
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
-    counts = request_counters(options, panel)
-    count = partial(count_input, shards, counts, options.out, keep=keep)
+    protocol = load_protocol(options.protocol)
+
+    def requests(pool: Pool) -> dict[str, int]:
+        return protocol.count(pool, panel, options)
+
+    count = partial(count_input, shards, requests, options.out, keep=keep)
     in_all = found = count(show=options.show_query, metadata=options.show_metadata)
     only = None
     if options.pilot is not None and options.pilot < found.pools:
         only = frozenset(pilot_lines(found.places, options.pilot, options.seed))
         found = count(only=Job(options, panel, "", frozenset(), only).includes)
     refuse_fewer_queries(options, (query_id for _, _, query_id in found.places))
-    prefix = "up to " if load_protocol(options.protocol).max_rounds != 1 else ""
+    prefix = "up to " if protocol.max_rounds != 1 else ""
     planned = f"{prefix}{counted(sum(found.planned.values()), 'request')}"
     watch.say(
         f"{counted(found.pools, 'query', 'queries')}, {counted(found.documents, 'document')}: "
