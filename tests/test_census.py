@@ -43,10 +43,3 @@ def test_turns_of_sessions_that_share_their_ids_are_told_the_way_out(tmp_path):
 def test_an_input_without_any_pool_is_an_error_that_says_why(tmp_path, lines, says):
     with pytest.raises(InputError, match=says):
         count_lines(tmp_path, lines)
-
-
-def test_a_file_of_nothing_but_bad_lines_takes_time_in_proportion(tmp_path):
-    count_lines(tmp_path, [line_of(pool_of()), *[b"bad"] * 3000])
-    table = pq.ParquetFile(tmp_path / "out" / "rejected.parquet")
-    assert table.metadata.num_rows == 3000
-    assert table.metadata.num_row_groups == 3

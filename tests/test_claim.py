@@ -65,13 +65,6 @@ def test_a_run_that_was_killed_holds_nothing(tmp_path):
             pass
 
 
-def test_a_run_that_failed_holds_nothing(tmp_path):
-    with pytest.raises(ZeroDivisionError), claim_folder(str(tmp_path)):
-        raise ZeroDivisionError
-    with claim_folder(str(tmp_path)):
-        pass
-
-
 def test_a_new_run_waits_for_a_writer_that_a_killed_one_left_behind(tmp_path):
     with process(WRITE, tmp_path) as writer:
         said, claimed = [], threading.Event()
@@ -85,16 +78,6 @@ def test_a_new_run_waits_for_a_writer_that_a_killed_one_left_behind(tmp_path):
             claimed.set()
             assert writer.returncode == 0
         assert said == [f"{tmp_path}: waiting for the workers of an earlier run to end"]
-
-
-def test_writers_of_a_run_do_not_wait_for_it(tmp_path):
-    with claim_folder(str(tmp_path)), process(WRITE, tmp_path), process(WRITE, tmp_path):
-        pass
-
-
-def test_the_directory_is_made(tmp_path):
-    with claim_folder(str(tmp_path / "deep/out")):
-        assert (tmp_path / "deep/out").is_dir()
 
 
 # In an object store
@@ -167,24 +150,6 @@ def test_in_a_store_of_two_that_succeed_at_once_one_stays(s3, quick):
     assert sorted(ends) == ["held", "refused"]
 
 
-def test_in_a_store_a_run_that_ends_while_another_looks_is_succeeded(s3, quick, monkeypatch):
-    """The claim vanishes between the refusal to make it anew and the look at who holds it."""
-    out = f"{s3}/out"
-    first = claim_folder(out)
-    first.__enter__()
-    fs, _ = fsspec.url_to_fs(out)
-    read = fs.cat_file
-
-    def end_first(path, **more):
-        monkeypatch.setattr(fs, "cat_file", read)
-        first.__exit__(None, None, None)
-        return read(path, **more)
-
-    monkeypatch.setattr(fs, "cat_file", end_first)
-    with claim_folder(out, lambda _: None):
-        pass
-
-
 def test_in_a_store_the_heart_beats_on_after_a_hiccup_of_the_store(s3, quick, monkeypatch):
     out = f"{s3}/out"
     fs, _ = fsspec.url_to_fs(out)
@@ -212,21 +177,6 @@ def test_in_a_store_a_run_that_lost_its_claim_leaves_that_of_the_other(s3, monke
     with claim_folder(out):
         fs.pipe_file(path, OTHER)
     assert fs.cat_file(path) == OTHER
-
-
-def test_the_results_of_another_command_are_left_alone(tmp_path):
-    (tmp_path / "run.json").write_text('{"kind": "bakeoff"}')
-    says = "holds the results of bakeoff; name another --out"
-    with pytest.raises(LockError, match=says), claim_folder(str(tmp_path)):
-        pass
-    with claim_folder(str(tmp_path), kind="bakeoff"):
-        pass
-    (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(LockError, match="holds the results of another program"):
-        claim_folder(str(tmp_path)).__enter__()
-    (tmp_path / "run.json").write_text('{"kind": "annotate"}')
-    with claim_folder(str(tmp_path)):
-        pass
 
 
 KINDS = ("annotate", "bakeoff", "agree", "compare", "probe", "label")

@@ -141,12 +141,6 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, few_rendered):
     assert found.dollars("online").expected == pytest.approx(again, rel=1e-9)
 
 
-def test_pools_that_take_no_request_cost_nothing(tmp_path):
-    found = estimated([pool_of([1]), pool_of([], "q2")], *job(tmp_path, LUNA))
-    assert (found.pools, found.forecasts[0].planned, found.dollars("online").high) == (2, 0, 0)
-    assert shown(found)
-
-
 # Replies are there
 
 
@@ -248,16 +242,6 @@ def test_of_an_interrupted_run_what_each_judge_answered_counts(tmp_path, protoco
     assert all(each.exact for each in found.forecasts)
 
 
-def test_a_large_input_that_was_interrupted_is_estimated(tmp_path, few_rendered):
-    pools = graded_pools(60)
-    options, panel = two_speeds(tmp_path)
-    ask_apart(pools, options, panel, enough=150)
-    found = estimated(pools, options, panel, Ledger(str(tmp_path)))
-    rows = Counter(row.judge for row in read_rows(str(tmp_path)))
-    assert {each.judge: each.answered for each in found.forecasts} == rows
-    assert not all(each.exact for each in found.forecasts)
-
-
 def test_what_was_asked_again_and_cached_costs_so_again(tmp_path):
     options, panel = job(tmp_path, LUNA)
 
@@ -294,14 +278,6 @@ def test_what_failed_or_is_not_final_is_missing(tmp_path):
             [POOL], options, panel, **({"retry": retry} if retry else {})
         ).forecasts
         assert found.left == left
-
-
-def test_a_finished_job_has_nothing_left(tmp_path):
-    options, panel = job(tmp_path, LUNA, max_usd=1.0)
-    answer_all(tmp_path, [POOL], options, panel, input_tokens=1000, dollars=0.25)
-    found = estimated([POOL], options, panel)
-    assert (found.forecasts[0].left, found.dollars("online").high, found.spent) == (0, 0, 1.5)
-    assert "will exhaust the budget" in shown(found)[-1]
 
 
 def test_a_judge_or_question_without_replies_rests_on_assumptions(tmp_path):
@@ -358,11 +334,6 @@ def test_the_hours_are_those_of_the_tightest_limit(tmp_path, judge, limit, minut
     (found,) = estimated([POOL, other], options, panel).forecasts
     assert found.left == 6
     assert found.hours * 60 == pytest.approx(minutes, rel=0.02)
-
-
-def test_without_limits_there_are_no_hours(tmp_path):
-    found = estimated([POOL], *job(tmp_path, HAIKU, QWEN, "offline:bm25")).forecasts
-    assert [each.hours for each in found] == [None] * 3
 
 
 def test_a_cap_is_compared_with_the_range(tmp_path):

@@ -10,7 +10,6 @@ from zelo_ray import load_run
 from zelo_ray.cli import main
 from zelo_ray.engine.replacement import refuse_fewer_queries, refuse_other_options
 from zelo_ray.errors import OptionError
-from zelo_ray.files.judgments import digest_judgments, read_qrels
 from zelo_ray.files.storage import write_json
 from zelo_ray.providers import build_panel
 
@@ -157,11 +156,3 @@ def test_labels_say_that_the_truth_has_changed(contest, tmp_path):
     assert "truth.qrels has changed since the sample " in run(*label)[1]
     again = ["label", "--out", "new", "--csv", "new.csv", "--person", "me", "--contest", "contest"]
     assert "truth.qrels has changed since contest was measured" in run(*again)[1]
-
-
-def test_a_digest_does_not_hang_on_order_or_form(tmp_path):
-    (tmp_path / "a.qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
-    (tmp_path / "b.qrels").write_text("q2 0 a 2\nq1 0 b 0\nq1 0 a 1\n")
-    (tmp_path / "c.qrels").write_text("q2 0 a 2\nq1 0 b 1\nq1 0 a 1\n")
-    one, same, other = (digest_judgments(read_qrels(str(tmp_path / f"{n}.qrels"))) for n in "abc")
-    assert one == same != other

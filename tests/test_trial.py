@@ -98,13 +98,3 @@ def test_in_batches_it_is_asked_on_where_that_is_wanted(fakes, environ, tmp_path
     (batcher,) = send_away(POOLS, tmp_path, keys, keep_asking=True).values()
     assert batcher.stopped == ""
     assert len(batcher.books) == REQUESTS
-
-
-@pytest.mark.parametrize("fault", ["batch_expired", "batch_failed"])
-def test_a_small_batch_that_brings_nothing_is_followed_by_another(fakes, environ, tmp_path, fault):
-    fakes.faults = [Fault(fault, total=1)]
-    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "gemini")).values()
-    assert batcher.stopped == ""
-    rows = {row.key: row.status for row in batcher.books}
-    assert len(rows) == REQUESTS
-    assert set(rows.values()) == {"ok"}
