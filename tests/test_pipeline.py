@@ -226,7 +226,7 @@ def test_a_damaged_line_of_the_ledger_is_told_before_and_after_and_asked_again(
     troubled: Troubled,
 ) -> None:
     _, printed = troubled.second
-    assert printed.count("the ledger holds 1 damaged line, which is set aside") == 2
+    assert printed.count("the ledger holds 1 damaged line, set aside") == 2
     run = json.loads((troubled.out.parent / "out" / "run.json").read_text())
     assert run["summary"]["damaged"] == 1
 

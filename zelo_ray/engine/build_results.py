@@ -51,13 +51,8 @@ def build_results(
 ) -> pa.Table:
     """Judge and fit good lines from what the ledger holds.
 
-    Args:
-        lines: good lines.
-        panel: all judges.
-        options: of the job.
-        ledger: where replies are found.
-        disabled: judges, with the reason, whose missing answers count as failed.
-        learned: what the protocol has learned from all judgments; None while some are missing.
+    Missing answers of judges that are ``disabled`` count as failed. ``learned`` is
+    what the protocol has learned from all judgments; None while some are missing.
     """
     protocol = load_protocol(options.protocol)
     pools = [line.pool for line in lines if line.pool]

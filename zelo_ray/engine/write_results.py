@@ -105,12 +105,7 @@ class Summary:
 
 
 def write_results(blocks: Iterable[pa.Table], options: AnnotateOptions) -> Summary:
-    """Write the results of pools to the files of a run, in order, each table to one file.
-
-    Args:
-        blocks: what `build_results` gave.
-        options: of the job.
-    """
+    """Write what `build_results` gave to the files of a run, in order, each table to one file."""
     protocol, summary = load_protocol(options.protocol), Summary(options.out)
     records = {**protocol.tables, "failures": Failure, "scores": protocol.scores_of(options).record}
     schemas = {name: schema_of(record) for name, record in records.items()}

@@ -28,11 +28,7 @@ def connect(
 ) -> Batches:
     """Connect to the batch API of a judge's provider; each call may take so many seconds.
 
-    Args:
-        judge: the judge.
-        variables: by judge: the variable that holds its key, if not its provider's usual one.
-        environ: where keys are found.
-        timeout: seconds that one call may take.
+    ``variables`` are by judge those that hold its key, if not its provider's usual ones.
 
     Raises:
         PanelError: its provider has no batches, or there is no key.
@@ -51,16 +47,9 @@ def connect(
 class JudgeInBatches(Asker):
     """A judge that is asked through its provider's batch API.
 
-    Args:
-        options: the job's options.
-        panel: the whole panel, as protocols must know it.
-        judge: the one of the panel to ask.
-        ledger: open for writing.
-        environ: where keys are found.
-        run_id: the run that pays.
-        coordinator: who shares out money; by default one of this process, without a cap.
-        disabled: judges of the panel that are asked nothing more, with the reason.
-        clock: the time.
+    ``panel`` is the whole one, as protocols must know it, of which those that are ``disabled`` are
+    asked nothing more. The ``coordinator`` shares out money; by default it is one of this process,
+    without a cap.
 
     Raises:
         PanelError: its provider has no batches, or there is no key.

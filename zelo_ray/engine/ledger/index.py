@@ -98,10 +98,7 @@ class Total(NamedTuple):
 class Index:
     """Places of replies by key: what a file holds, and with `refresh` all. Threads may share it.
 
-    Args:
-        fs: the storage.
-        folder: of the ledger.
-        files: of its index, of which the first is taken that is whole.
+    Of the ``files`` the first is taken that is whole.
     """
 
     def __init__(self, fs: fsspec.AbstractFileSystem, folder: str, files: Sequence[Path]) -> None:

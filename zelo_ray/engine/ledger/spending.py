@@ -15,8 +15,6 @@ from zelo_ray.engine.ledger.segments import (
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Reply
 
-_NAMED = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Paid:
@@ -79,11 +77,7 @@ def read_rows(out: str) -> Iterator[Reply]:
 
 
 def describe_damage(damaged: Sequence[Damaged]) -> str:
-    """Describe damaged lines in a sentence."""
-    places = [
-        f"{FOLDER}/{line.segment.rpartition('/')[2]} at byte {line.byte:,}"
-        for line in damaged[:_NAMED]
-    ]
-    more = ["…"] if len(damaged) > _NAMED else []
-    lines = counted(len(damaged), "damaged line, which is", "damaged lines, which are")
-    return f"the ledger holds {lines} set aside and asked again: {'; '.join(places + more)}"
+    """Describe damaged lines in a sentence, which names the first."""
+    first, lines = damaged[0], counted(len(damaged), "damaged line", "damaged lines")
+    place = f"{FOLDER}/{first.segment.rpartition('/')[2]} at byte {first.byte:,}"
+    return f"the ledger holds {lines}, set aside and asked again: {place}"
