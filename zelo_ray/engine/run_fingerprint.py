@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import fsspec
+from pydantic import TypeAdapter
 
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
@@ -31,6 +32,7 @@ _ASKED_ONCE = {"refused", "filtered", "truncated", "invalid", "blank"}
 """How a request failed that a later run does not ask again."""
 _HOW_ONLY = {"track", "executor", "actors", "collect"}
 """options that change no result of a run to which nothing is missing"""
+_SUMMARY = TypeAdapter(Summary)
 
 
 class RunFingerprint:
@@ -69,7 +71,7 @@ class RunFingerprint:
             return None
         if any(part.is_open for part in Parts(self._options.ledger_dir)):
             return None
-        summary = Summary.from_record(out, last["summary"])
+        summary = _SUMMARY.validate_python({**last["summary"], "out": out})
         summary.dollars, summary.unpriced = 0.0, 0  # which were that run's
         summary.seconds, summary.up_to_date = {}, True
         return summary

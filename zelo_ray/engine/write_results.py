@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import fsum, isfinite, isnan
-from typing import Any, Self
 
 import fsspec
 import orjson
@@ -16,7 +15,7 @@ from zelo_ray.files.tables import ResultsWriter, schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import TABLES, Protocol, load_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
+from zelo_ray.reasons import Disabled, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
 
 LINES = "annotated.jsonl"
@@ -79,24 +78,6 @@ class Summary:
     seconds: dict[str, float] = field(default_factory=dict)
     up_to_date: bool = False
     """nothing had changed since an earlier run, whose results these are"""
-
-    @classmethod
-    def from_record(cls, out: str, figures: Mapping[str, Any]) -> Self:
-        """Build the summary of a run from what its record holds."""
-        names = {column.name for column in fields(cls)} - {"out"}
-        plain = {name: value for name, value in figures.items() if name in names}
-        plain["disabled"] = {
-            judge: Disabled(StopReason(row["code"]), row["message"])
-            for judge, row in figures.get("disabled", {}).items()
-        }
-        plain["unscored"] = {
-            query_id: Unscored(UnscoredReason(row["code"]), row["message"])
-            for query_id, row in figures.get("unscored", {}).items()
-        }
-        plain["servers"] = {
-            judge: ServerFigures(**row) for judge, row in figures.get("servers", {}).items()
-        }
-        return cls(out, **plain)
 
     @property
     def complete(self) -> bool:

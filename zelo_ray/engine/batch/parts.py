@@ -42,8 +42,6 @@ class BatchPart:
     batch: str = ""
     candidates: list[str] = field(default_factory=list)
     """batches that may be this one, where a provider keeps no mark"""
-    key_variable: str = ""
-    """where the judge's key is found, if not in its provider's usual variable"""
     requests: int = 0
     limit: int = 0
     """tokens that each answer may have"""

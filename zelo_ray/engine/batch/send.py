@@ -93,7 +93,6 @@ class Sender:
             gathered = None
         if gathered is None:
             part = BatchPart("", client.judge.name, verdict, limit=limit)
-            part.key_variable = client.options.api_key_env.get(client.judge.name, "")
             file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
             gathered = self._gathered[verdict, limit] = _Gathered(part, file)
         part = gathered.part
