@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.estimate import CostEstimate, InputEstimate, JudgeForecast, Spread
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.engine.ledger import describe_damage
 from zelo_ray.engine.preview_input import preview_input
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.replies import describe_possibly_billed, statuses_to_retry
-from zelo_ray.errors import InputError
-from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.protocols import load_protocol
@@ -54,22 +53,17 @@ def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -
 def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
     """Estimate the rest of a job, without any call, and without writing anything."""
     read_human_grades(options)
-    query_ids, messages, first = set[str](), list[str](), ""
-    shown = ShownFields(Shown(options.show_query, options.show_metadata))
+    messages = list[str]()
     with preview_input(options, environ, messages.append) as source:
-        options, ledger, bad = source.options, source.ledger, source.rejected
+        options, ledger = source.options, source.ledger
         estimate = InputEstimate(source.panel, options, ledger)
-        for line in source.lines():
-            if line.pool is None or line.pool.query_id in query_ids:
-                bad += 1
-                first = first or f"{line.file}, line {line.number}: {line.reason}"
-                continue
-            query_ids.add(line.pool.query_id)
-            shown.add(line.pool.about, line.pool.documents)
-            estimate.add(line.pool)
-    if not estimate.pools:
-        raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
-    shown.check("the input")
+        found = count_input(
+            *(source.shards, estimate.add, options.out),
+            show=options.show_query,
+            metadata=options.show_metadata,
+            keep=False,
+        )
+    bad = source.rejected + found.rejected
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     notes += [f"{describe_damage(ledger.damaged)}."] if ledger.damaged else []

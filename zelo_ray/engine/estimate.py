@@ -147,8 +147,6 @@ class _Pool:
     """the lengths of those of the first round"""
     ended: bool = False
     """whether that is all that it takes"""
-    one_token: Counter[str] = field(default_factory=Counter)
-    """by judge, how many are answered by one token"""
 
 
 @dataclass(slots=True)
@@ -180,8 +178,8 @@ class InputEstimate:
         self._asked = 0  # pools about which there is anything to ask
         self.pools = 0
 
-    def add(self, pool: Pool) -> None:
-        """Add one good pool, which must not be added twice."""
+    def add(self, pool: Pool) -> Mapping[str, int]:
+        """Add one good pool, which must not be added twice; return its requests by judge."""
         self.pools += 1
         counts = self._protocol.count(pool, self._panel, self._options)
         self._planned.update(counts)
@@ -190,6 +188,7 @@ class InputEstimate:
             self._drawn.append((pilot_order(pool.query_id, self._options.seed), pool))
             if not self._is_small and len(self._drawn) >= 2 * _SAMPLE:
                 self._drawn = self._lowest(_SAMPLE)
+        return counts
 
     def figure(self, retry: Collection[str] = ("failed",)) -> CostEstimate:
         """Estimate what is left to ask.
@@ -236,7 +235,6 @@ class InputEstimate:
                 name, size = request.judge.name, measure_request(request.with_codes(""))
                 words = math.ceil(size / BYTES_PER_TOKEN) + OVERHEAD
                 rendered.asked.setdefault(name, {})[request.key] = words
-                rendered.one_token[name] += bool(request.choices)
                 if progress.rounds[request.key] == 1:
                     rendered.first.setdefault(name, []).append(words)
         return rendered
@@ -259,9 +257,8 @@ class InputEstimate:
 
         words, error = _words_left(name, sample, recorded)
         cases, replies = _measured(name, pools, recorded, words, 0.0 if whole else error)
-        rendered = sum(len(pool.asked[name]) for pool in pools)
-        one_token = sum(pool.one_token[name] for pool in pools) / max(1, rendered)
-        cases = cases or _assumed(judge, words, one_token)
+        one_token = getattr(options, "answer", "") == "token"
+        cases = cases or _assumed(judge, words, one_token=one_token)
         provider, usage = load_provider(judge.provider), cases[1]
         has_batch = provider.batch is not None and not judge.base_url and not one_token
 
@@ -351,13 +348,12 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean, math.sqrt(len(pairs) / (len(pairs) - 1) * squares) / amount
 
 
-def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
+def _assumed(judge: Judge, words: float, *, one_token: bool) -> list[Usage]:
     """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
     limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
+    if not limit:
+        return [Usage()] * len(_ASSUMED)
+    longest = 1 if one_token else limit
     return [
-        Usage(
-            round(words * per_word) if limit else 0,
-            math.ceil(one_token * min(1, limit) + (1 - one_token) * round(min(output, limit))),
-        )
-        for per_word, output in _ASSUMED
+        Usage(round(words * per_word), round(min(output, longest))) for per_word, output in _ASSUMED
     ]
