@@ -17,7 +17,6 @@ from tests.fakes import Fakes, Fault
 from tests.provider_calls import (
     KEY,
     SECRET,
-    Canned,
     canned,
     lines_of,
     openai_batch,
@@ -26,7 +25,6 @@ from tests.provider_calls import (
     run,
     send,
 )
-from zelo_ray.protocols import samre
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
 from zelo_ray.records import Answer, Usage
 
@@ -129,17 +127,6 @@ def test_a_gemini_line_holds_what_a_call_sends_but_for_the_schema(fakes, tmp_pat
     preference = schema["properties"]["preference"]
     assert (preference["type"], preference["minimum"], preference["maximum"]) == ("NUMBER", -1, 1)
     assert "additionalProperties" not in schema
-
-
-def test_gemini_is_told_the_order_of_nested_fields_too(fakes, tmp_path):
-    """Else they come in the order of the alphabet: points before what speaks for them."""
-    request = replace(request_for("gemini"), response_model=samre.RoundScores)
-    through("gemini", fakes, tmp_path, [request])
-    (body,) = (e["body"] for e in fakes.journal if e["endpoint"] == "line")
-    schema = json.loads(body)["generationConfig"]["responseSchema"]
-    assert schema["propertyOrdering"] == list(samre.RoundScores.model_fields)
-    for criterion in schema["properties"].values():
-        assert criterion["propertyOrdering"] == ["justification", "answer_1", "answer_2"]
 
 
 # What each fault of a line becomes: an answer's status, or an error with words that it has.
@@ -498,24 +485,6 @@ def test_odd_lines_of_gemini():
     assert kinds == {**dict.fromkeys("bcdfhi", Retry), **expected}
     assert found["b"].billed == Usage(7, 5)
     assert [found[key].kind is RetryKind.THROTTLED for key in "dfh"] == [True, True, False]
-
-
-def test_inline_results_of_gemini():
-    inlined = [
-        {"metadata": {"key": "a"}, "response": RESPONSE},
-        {"metadata": {"key": "b"}, "error": {"code": 13, "message": "no", "details": DETAILS}},
-        {"response": RESPONSE},
-        {"metadata": {"key": 7}, "response": RESPONSE},
-        None,
-    ]
-    output = {"inlinedResponses": {"inlinedResponses": inlined}}
-    batch, found = canned("gemini", {"/v1/batches/b": gemini_batch(response=output)})
-    assert batch.state == "BATCH_STATE_SUCCEEDED"
-    assert {key: type(outcome) for key, outcome in found.items()} == {"a": Answer, "b": Retry}
-
-    with Canned({"/v1/batches": {"operations": [gemini_batch(response=output)]}}) as server:
-        (found,) = run("gemini", server.url, lambda client: client.find(0.0))
-    assert found == batch
 
 
 # Lines

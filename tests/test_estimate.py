@@ -280,17 +280,6 @@ def test_what_failed_or_is_not_final_is_missing(tmp_path):
         assert found.left == left
 
 
-def test_a_judge_or_question_without_replies_rests_on_assumptions(tmp_path):
-    options, panel = job(tmp_path, LUNA, LITE)
-    answer_all(tmp_path, [POOL], options, panel[:1], **USED, dollars=None)
-    luna, lite = estimated([POOL, TWIN], options, panel).forecasts
-    assert (luna.replies, luna.output_tokens) == (6, 6 * 100)
-    assert (lite.replies, lite.output_tokens) == (0, 12 * 250)
-    found = estimated([TWIN], options, panel[:1])
-    assert (found.forecasts[0].left, found.forecasts[0].replies) == (6, 0)
-    assert found.spent == 0
-
-
 # Prices, batches, hours
 
 

@@ -186,15 +186,6 @@ def test_a_writer_sees_its_own_replies_and_anothers(out, small):
     tells_the_truth(out, replies)
 
 
-@pytest.mark.parametrize("name", ["a?b#c%20 'd é", b"x\xffy"])
-def test_a_folder_may_have_any_name(tmp_path, small, no_reading, name):
-    out = str(tmp_path / os.fsdecode(name))
-    fill(out, replies := made_up(random.Random(13), 40))
-    update_index(out)
-    no_reading()
-    assert all(Ledger(out).contains([*that_count(replies)]))
-
-
 # Whatever becomes of the file
 
 
@@ -297,20 +288,6 @@ def test_threads_that_meet_a_harmed_file_all_wait_for_the_truth(indexed, tmp_pat
     for thread in asking:
         thread.join()
     assert found == [[True] * len(wanted)] * 8
-
-
-def test_an_index_of_other_segments_is_not_believed(indexed, tmp_path, small):
-    out, _, path = copy(indexed, tmp_path)
-    for segment in (out / "replies").glob("*.jsonl"):
-        segment.unlink()
-    tells_the_truth(out, [])
-    other = made_up(random.Random(9), 40)
-    fill(out, other)
-    tells_the_truth(out, other)
-    update_index(str(out))
-    with sqlite3.connect(path) as database:
-        assert database.execute("select count(*) from reply").fetchone() == (40,)
-    database.close()
 
 
 def test_a_segment_that_grew_or_changed_is_read_again(indexed, tmp_path):

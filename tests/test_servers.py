@@ -17,7 +17,6 @@ from tests.builders import (
     pool_of,
     send_away,
     set_in_file,
-    verdict,
 )
 from tests.crash import bare_environment
 from tests.fakes import Fault, anthropic_batches, gemini_batches, openai_batches
@@ -117,17 +116,6 @@ def test_a_judge_that_fills_answers_with_blanks_is_told_of_the_option_that_helps
         keys = Counter(row.key for row in again.books)
         assert set(keys.values()) == {1}, "what ended in blanks is not asked again"
         assert len(keys) > before
-
-
-@pytest.mark.parametrize("provider", THREE)
-@pytest.mark.parametrize(("text", "status"), [(verdict(0.5), "ok"), (OPEN, "blank")])
-def test_batches_end_in_blanks_as_calls_do(fakes, environ, tmp_path, provider, text, status):
-    fakes.judge = lambda *_: text + "\n" * 400
-    fakes.faults = [Fault("truncated")]  # the second half is cut off
-    (batcher,) = send_away([pool_of()], tmp_path, key_for(environ, provider)).values()
-    assert {(row.status, row.final) for row in batcher.books} == {(status, True)}
-    assert len(batcher.books) == 6
-    assert len(fakes.store.batches) == 1
 
 
 # Prompts that the server cut
@@ -447,31 +435,6 @@ def test_one_that_had_answered_all_before_is_no_reason_to_stop(fakes, environ, t
         away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
     assert not away.disabled
     assert len(away.books) == 6
-
-
-def with_another(also):
-    """The results of a batch, and after them another line for the first request."""
-    results_of = openai_batches.results_of
-
-    def said(batch, *kinds):
-        lines = results_of(batch, *kinds)
-        return (
-            lines + json.dumps(also(json.loads(lines.split(b"\n")[0]))).encode() if lines else b""
-        )
-
-    return said
-
-
-@pytest.mark.parametrize(
-    "also",
-    [lambda line: line, lambda line: line | said_of_a_line("openai", {"code": "server_error"})],
-    ids=["the same", "an error"],
-)
-def test_an_answer_that_comes_twice_counts_once(fakes, environ, tmp_path, monkeypatch, also):
-    monkeypatch.setattr(openai_batches, "results_of", with_another(also))
-    away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
-    assert [row.status for row in away.books] == ["ok"] * 6
-    assert len({row.key for row in away.books}) == 6
 
 
 @pytest.mark.parametrize("error", [Refused, Retry])

@@ -82,19 +82,3 @@ def test_in_batches_the_large_one_follows(fakes, environ, tmp_path):
     sizes = sorted(batch.total for batch in fakes.store.batches.values())
     assert sizes == [20, REQUESTS - 20]
     assert {row.status for row in batcher.books} == {"ok"}
-
-
-def test_in_batches_nothing_is_tried_where_judgments_are_known(fakes, environ, tmp_path):
-    send_away(POOLS[:2], tmp_path, key_for(environ, "openai"))
-    fakes.store.batches.clear()
-    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai"), run_id="2").values()
-    assert len(batcher.books) == REQUESTS
-    assert len(fakes.store.batches) == 1
-
-
-def test_in_batches_it_is_asked_on_where_that_is_wanted(fakes, environ, tmp_path):
-    fakes.faults = [Fault("refusal")]
-    keys = key_for(environ, "openai")
-    (batcher,) = send_away(POOLS, tmp_path, keys, keep_asking=True).values()
-    assert batcher.stopped == ""
-    assert len(batcher.books) == REQUESTS
