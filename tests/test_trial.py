@@ -73,12 +73,12 @@ def test_in_batches_a_small_one_tells_before_the_large_one_is_sent(
     (batcher,) = send_away(POOLS, tmp_path, key_for(environ, provider)).values()
     (why,) = batcher.disabled.values()
     assert why.code is StopReason.NO_JUDGMENT
-    assert len({row.key for row in batcher.books}) == 20
+    assert len({row.key for row in batcher.books}) == 100
 
 
 def test_in_batches_the_large_one_follows(fakes, environ, tmp_path):
     (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai")).values()
     assert batcher.stopped == ""
     sizes = sorted(batch.total for batch in fakes.store.batches.values())
-    assert sizes == [20, REQUESTS - 20]
+    assert sizes == [100, REQUESTS - 100]
     assert {row.status for row in batcher.books} == {"ok"}

@@ -50,7 +50,6 @@ class Sweeps:
             self.timer.lap("ask")
             job = replace(job, disabled=disabled, sweep=job.sweep + 1)
             summary = self._build_results(job)
-            summary.sweeps = job.sweep - 1
             if summary.queries != self.count.pools:
                 raise Stopped(
                     f"the input changed during the run: expected {self.count.pools:,} pools, found "

@@ -35,8 +35,6 @@ class Summary:
     rejected: int = 0
     missing: int = 0
     """requests that a further round would make"""
-    sweeps: int = 1
-    """how often all of the input was asked about, since questions waited for other judges"""
     reasons: dict[str, int] = field(default_factory=dict)
     """how often requests gave no judgment for which reason; the first hundred reasons"""
     unscored: dict[str, Unscored] = field(default_factory=dict)

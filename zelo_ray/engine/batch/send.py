@@ -4,14 +4,13 @@ import asyncio
 import contextlib
 import tempfile
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from zelo_ray.engine.batch.parts import BatchPart
 from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.coordinator import CallCost
-from zelo_ray.engine.health import FIRST
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.tokens import bound_tokens, measure_request
@@ -23,20 +22,13 @@ from zelo_ray.records import Answer, Request, Usage, response_model_name
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
 _FIRST_PATIENCE = 120.0  # seconds in which a first batch cannot be created
-_LARGE = 100  # requests: a larger batch is not sent to a judge that has given no judgment yet
+_TRIAL = 100  # requests: a larger batch is not sent to a judge that has given no judgment yet
 _LONGEST_WAIT = 600.0  # seconds between two tries
 _PATIENCE = 1.0  # seconds to wait for money that lies in the judge's own batches
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """A part that is being filled, and its requests in a file of their provider's format."""
-
-    part: BatchPart
-    file: IO[bytes]
-    trial: BatchPart | None = None
-    """what it was after the first requests"""
-    trial_bytes: int = 0
+_Gathered = tuple[BatchPart, IO[bytes]]
+"""A part that is being filled, and its requests in a file of their provider's format."""
 
 
 class Sender:
@@ -62,6 +54,9 @@ class Sender:
         size = measure_request(request)
         bound = bound_tokens(request) if client.permits.capped else 0
         while not client.is_closed:
+            if not client.has_judged and len(client.asked) >= _TRIAL:
+                client.on_trial = True
+                await self._submit_all()
             is_tried = client.on_trial and client.open and not client.has_judged
             if is_tried or self.is_short_of_money:
                 break
@@ -86,38 +81,30 @@ class Sender:
             client.tally.count_ended(answer.status, refusal.detail, client.clock.date())
             return False
         tokens = client.estimates.expected(size).input_tokens
-        verdict, limit = response_model_name(request.response_model), request.output_limit or 0
-        gathered = self._gathered.get((verdict, limit))
-        if gathered and self._is_full(gathered, len(data), tokens):
-            await self._submit(gathered)
-            gathered = None
-        if gathered is None:
-            part = BatchPart("", client.judge.name, verdict, limit=limit)
+        alike = response_model_name(request.response_model), request.output_limit or 0
+        if (full := self._gathered.get(alike)) and self._is_full(*full, len(data), tokens):
+            await self._submit(*full)
+        if alike not in self._gathered:
+            part = BatchPart("", client.judge.name, alike[0], limit=alike[1])
             file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
-            gathered = self._gathered[verdict, limit] = _Gathered(part, file)
-        part = gathered.part
-        gathered.file.write(data)
+            self._gathered[alike] = part, file
+        part, lines = self._gathered[alike]
+        lines.write(data)
         part.keys.append(request.key)
-        part.requests, part.size, part.bound = (
-            part.requests + 1,
-            part.size + size,
-            part.bound + bound,
-        )
-        part.tokens, part.dollars = part.tokens + tokens, part.dollars + dollars
-        if part.requests == FIRST:
-            gathered.trial, gathered.trial_bytes = (
-                replace(part, keys=[*part.keys]),
-                gathered.file.tell(),
-            )
+        part.requests += 1
+        part.size += size
+        part.bound += bound
+        part.tokens += tokens
+        part.dollars += dollars
         client.asked.add(request.key)
         return True
 
-    def _is_full(self, gathered: _Gathered, more_bytes: int, more_tokens: int) -> bool:
-        room = self._client.room
+    def _is_full(self, part: BatchPart, file: IO[bytes], more_bytes: int, more_tokens: int) -> bool:
+        client = self._client
         return (
-            gathered.part.requests >= self._limits.requests
-            or gathered.file.tell() + more_bytes > self._limits.bytes
-            or (room is not None and gathered.part.tokens + more_tokens > room)
+            part.requests >= self._limits.requests
+            or file.tell() + more_bytes > self._limits.bytes
+            or (client.room is not None and part.tokens + more_tokens > client.room)
         )
 
     def _limited(self, request: Request) -> Request:
@@ -157,32 +144,26 @@ class Sender:
 
     async def flush(self) -> None:
         """Submit what is gathered, and report what is reserved."""
-        for gathered in list(self._gathered.values()):
-            await self._submit(gathered)
+        await self._submit_all()
         self.is_short_of_money = False
         await self._client.report_spending()
 
+    async def _submit_all(self) -> None:
+        for gathered in list(self._gathered.values()):
+            await self._submit(*gathered)
+
     def close(self) -> None:
         """Close the files of what was not submitted."""
-        for gathered in self._gathered.values():
-            gathered.file.close()
+        for _, file in self._gathered.values():
+            file.close()
 
     # -- Create ---------------------------------------------------------------------------------
 
-    async def _submit(self, gathered: _Gathered) -> None:
-        """Send a part away, once the provider has room for it.
-
-        Of a large one of a judge that is not known to give judgments, its first requests go alone.
-        """
-        client, part = self._client, gathered.part
+    async def _submit(self, part: BatchPart, file: IO[bytes]) -> None:
+        """Send a part away, once the provider has room for it."""
+        client = self._client
         del self._gathered[part.verdict, part.limit]
-        gathered.file.flush()
-        if gathered.trial and part.requests > _LARGE and not client.has_judged:
-            whole, part = part, gathered.trial
-            client.on_trial = True
-            client.asked.difference_update(whole.keys[FIRST:])
-            client.permits.cancel(CallCost(dollars=whole.dollars - part.dollars))
-            gathered.file.truncate(gathered.trial_bytes)
+        file.flush()
         self._last_part += 1
         part.mark = f"{client.run_id}-{uuid.uuid4().hex[:8]}-{self._last_part:05}"
 
@@ -191,10 +172,10 @@ class Sender:
             enough = client.room is None or enqueued + part.tokens <= client.room
             return enough or not client.open or bool(client.disabled)
 
-        with contextlib.closing(gathered.file):
+        with contextlib.closing(file):
             await client.sleep(client.full_until - client.clock.now())
             await client.wait_until(has_room)
-            if not await self._create(part, Path(gathered.file.name)):
+            if not await self._create(part, Path(file.name)):
                 client.asked.difference_update(part.keys)
                 client.permits.cancel(CallCost(dollars=part.dollars))
 
