@@ -119,12 +119,10 @@ def _count_pools(summary: Summary, block: pa.Table) -> None:
     summary.queries += block.num_rows
     summary.documents += sum(block["documents"].to_pylist())
     summary.missing += sum(block["missing"].to_pylist())
-    for query_id, row in zip(
-        block["query_id"].to_pylist(), block["unscored"].to_pylist(), strict=True
-    ):
+    unscored = map(orjson.loads, block["unscored"].to_pylist())
+    for query_id, row in zip(block["query_id"].to_pylist(), unscored, strict=True):
         if row:
-            reason = Unscored(UnscoredReason(row["code"]), row["message"])
-            summary.unscored[query_id] = reason
+            summary.unscored[query_id] = Unscored(UnscoredReason(row["code"]), row["message"])
     for servers in block["servers"].to_pylist():
         for judge, figures in orjson.loads(servers).items():
             summary.servers.setdefault(judge, ServerFigures()).add(ServerFigures(**figures))
