@@ -82,14 +82,21 @@ def remove_folders_if_refused(*outs: str) -> Iterator[None]:
 
     What was there before stays, as does all that is of any worth.
     """
-    new = [Path(out) for out in outs if "://" not in out and not Path(out).exists()]
+    new = {
+        Path(out): [folder for folder in Path(out).parents if not folder.exists()]
+        for out in outs
+        if "://" not in out and not Path(out).exists()
+    }
     try:
         yield
     except ZeloError:
-        for path in new:
+        for path, parents in new.items():
             files = [file for file in path.rglob("*") if not file.is_dir()]
             if all(_WORTHLESS.fullmatch(str(file.relative_to(path))) for file in files):
                 shutil.rmtree(path, ignore_errors=True)
+                for folder in parents:
+                    with contextlib.suppress(OSError):  # something else is there
+                        folder.rmdir()
         raise
 
 

@@ -105,8 +105,9 @@ class Index:
         self._fs, self._folder, self._lock = fs, folder, RLock()
         for path in files:
             with contextlib.suppress(OSError, sqlite3.Error):
-                self._open(path)
-                return
+                if path.exists():
+                    self._open(path)
+                    return
         self._open()
 
     def _open(self, kept: Path | None = None, database: Path | str = ":memory:") -> None:
@@ -189,7 +190,7 @@ class Index:
             number = self._number("segment", name=name)
             damaged = [(number, *line) for line in damage]
             self._db.executemany("insert or replace into damage values (?,?,?)", damaged)
-            self._set_read_to(name, end)
+            self._db.execute("update segment set read_to = ? where number = ?", (end, number))
 
     def add(self, segment: str, start: int, replies: Sequence[tuple[Reply, int]]) -> None:
         """Take in what was appended to a segment: replies, and the lengths of their lines."""
@@ -200,11 +201,9 @@ class Index:
             at += length
         with self._lock:
             self._insert(segment, rows)
-            if self._read_to().get(segment, 0) == start:  # else some before is still to be read
-                self._set_read_to(segment, at)
-
-    def _set_read_to(self, name: str, end: int) -> None:
-        self._db.execute("update segment set read_to = ? where name = ?", (end, name))
+            # Where it was read less far, what lies before is still to be read.
+            sql = "update segment set read_to = ? where name = ? and read_to = ?"
+            self._db.execute(sql, (at, segment, start))
 
     def _insert(self, segment: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows of offset, length, and what `_facts` gives."""

@@ -57,16 +57,22 @@ def _files(fs: fsspec.AbstractFileSystem, folder: str) -> list[Path]:
     if not files or os.environ.get("RAY_ADDRESS") or (ray is not None and ray.is_initialized()):
         home = Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}"
         name = hashlib.sha256(f"{fs.protocol}\0{folder}".encode()).hexdigest()[:16]
-        with contextlib.suppress(OSError):
-            home.mkdir(mode=0o700, exist_ok=True)
-            stat = home.lstat()
-            if S_ISDIR(stat.st_mode) and stat.st_uid == os.getuid() and not stat.st_mode & 0o77:
-                files.insert(0, home / f"{name}.sqlite")
+        if not home.exists() or _is_private(home):
+            files.insert(0, home / f"{name}.sqlite")
     return files
+
+
+def _is_private(home: Path) -> bool:
+    """Return whether only this user may enter a folder."""
+    stat = home.lstat()
+    return S_ISDIR(stat.st_mode) and stat.st_uid == os.getuid() and not stat.st_mode & 0o77
 
 
 def _extend(fs: fsspec.AbstractFileSystem, folder: str, files: list[Path]) -> None:
     path = files[0]
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if path.name != NAME and not _is_private(path.parent):
+        return
     with path.with_suffix(".lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes of a node one makes it
         index = Index(fs, folder, files)
