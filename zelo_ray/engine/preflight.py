@@ -2,29 +2,24 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.estimate import NoReplies
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
-from zelo_ray.engine.replies import describe_possibly_billed, format_dollars
-from zelo_ray.engine.tokens import Estimates, measure_request
-from zelo_ray.errors import OptionError, PanelError
+from zelo_ray.engine.replies import describe_possibly_billed
+from zelo_ray.errors import PanelError
 from zelo_ray.files.conversations import join_sessions
-from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
-from zelo_ray.protocols import find_protocol, load_protocol
-from zelo_ray.protocols.progress import advance
+from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import load_provider, server_chooses_sampling
 from zelo_ray.providers.dotenv import describe_keys
-from zelo_ray.providers.pricing import find_unpriced, highest_price
+from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.providers.registry import judges_without_prompt
-from zelo_ray.records import Judge, Request
+from zelo_ray.records import Judge
 
 _NAMED = 5
 
@@ -98,45 +93,6 @@ def check_spending(
         if part.is_open and part.judge not in own_judges
     )
     return paid.all_dollars + possibly_billed + others, paid
-
-
-def refuse_small_cap(
-    cap: float | None,
-    spent: float,
-    plans: Iterable[tuple[AnnotateOptions, Sequence[Judge]]],
-    shards: Sequence[str],
-) -> None:
-    """Refuse a cap that is too small for a single call: the run would stop at once.
-
-    Only where nothing of it is spent is the cap itself too small. ``plans`` are how judges are
-    asked, and which; the first pools of the input tell.
-
-    Raises:
-        OptionError: the cheapest of the first calls may cost more than the cap.
-    """
-    if cap is None or spent:
-        return
-    lines = [line for shard in shards[:1] for line in islice(read_lines(shard, LineLimits()), 4)]
-    costs = list[float]()
-    for options, panel in plans:
-        protocol = find_protocol(options.protocol)
-        for pool in (line.pool for line in lines if line.pool):
-            step = advance(protocol.rounds(pool, panel, options), NoReplies())
-            costs += [_highest_cost(request, options) for request in step.missing]
-    cheapest = min(costs, default=0.0)
-    if cheapest > cap:
-        price = format_dollars(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
-        raise OptionError(
-            f"--max-usd {cap:g} is less than one call may cost ({price}): raise it, or lower "
-            "max_output_tokens"
-        )
-
-
-def _highest_cost(request: Request, options: AnnotateOptions) -> float:
-    estimates = Estimates(request.judge)
-    usage = estimates.upper_bound(measure_request(request), request.output_limit)
-    in_batch = goes_in_batches(request.judge, options)
-    return highest_price(request.judge, usage, options.prices, batch=in_batch)
 
 
 def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:

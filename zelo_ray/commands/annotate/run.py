@@ -33,7 +33,6 @@ from zelo_ray.engine.preflight import (
     check_spending,
     files_to_judge,
     refuse_pending_batches,
-    refuse_small_cap,
     warn_of_settings,
 )
 from zelo_ray.engine.replacement import (
@@ -157,10 +156,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch) -> Summary:
         in_batches = {judge.name for judge in panel if goes_in_batches(judge, options)}
         judges = {judge.name: judge for judge in panel}
         spent, paid = check_spending(options, judges, watch, in_batches)
-        missing = 0
-        if not options.collect:
-            refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
-            missing = _count_missing(paid, found.planned)
+        missing = 0 if options.collect else _count_missing(paid, found.planned)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(job.run_id, options.max_usd, spent)

@@ -22,7 +22,7 @@ from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.executor import AskedJudges
 from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.preflight import check_spending, refuse_small_cap
+from zelo_ray.engine.preflight import check_spending
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError, OptionError, Stopped
 from zelo_ray.files.inputs import holds_texts
@@ -109,8 +109,6 @@ class Rankers:
         options, planned = self.options, count.planned
         judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
         spent, paid = check_spending(options, judges, watch)
-        panels = [(self.by_name[name][1], (judge,)) for name, judge in judges.items()]
-        refuse_small_cap(options.max_usd, spent, panels, lines.shards)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(self.run_id, options.max_usd, spent)
