@@ -10,9 +10,8 @@ from tests import builders
 from tests.builders import THREE, ask, key_for, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
-from tests.fakes.parts import spoil
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.batch.parts import BatchPart, Parts
+from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, zelo
@@ -114,15 +113,6 @@ def test_an_unknown_queue_limit_is_learned(environ, tmp_path, monkeypatch):
         assert len(fakes.store.batches) > 3
 
 
-def test_a_queue_that_is_full_is_waited_for(environ, tmp_path, monkeypatch):
-    with Fakes(["gemini"], faults=[Fault("429", total=3, endpoint="create")]) as fakes:
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fakes.urls["gemini"])
-        away = send_away(POOLS, tmp_path, key_for(environ, "gemini"))["gemini"]
-        assert away.stopped == ""
-        assert len(votes(away.job, tmp_path)[0]) == REQUESTS
-        assert set(carried(fakes).values()) == {1}
-
-
 @pytest.mark.parametrize("provider", THREE)
 def test_what_a_batch_did_not_answer_is_sent_again(fakes, environ, tmp_path, provider):
     fakes.faults = [Fault("batch_expired", total=1)]
@@ -203,22 +193,6 @@ def test_answers_are_checked_by_the_model_of_their_own_requests(
     assert all(part.verdict.startswith(recorded) for part in Parts(str(tmp_path)))
 
 
-def test_talk_around_an_answer_counts_for_nothing_where_prompts_have_gone(
-    fakes, environ, tmp_path, monkeypatch
-):
-    def talk(kind, verdict):
-        said = spoil("ok", verdict)
-        return f"Here is the object:\n{said}" if kind == "prose" else said
-
-    monkeypatch.setattr("tests.fakes.core.spoil", talk)
-    fakes.faults = [Fault("prose", rate=0.4)]
-    away = send_away(POOLS, tmp_path, key_for(environ, "openai"))["openai"]
-    talked = [row for row in away.books if row.text.startswith("Here")]
-    assert {row.status for row in talked} == {"invalid"}
-    assert {row.final for row in talked} == {True, False}
-    assert {row.status for row in away.books if row not in talked} == {"ok"}
-
-
 @pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("fault", [Fault("create_lost", total=1), Fault("create_500", total=2)])
 def test_a_creation_that_failed_is_looked_for_before_it_is_tried_again(
@@ -279,12 +253,6 @@ def test_batches_that_always_fail_stop_the_judge(fakes, environ, tmp_path):
     assert len(fakes.store.batches) == 3
 
 
-def test_records_in_an_object_store(s3):
-    part = BatchPart("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
-    Parts(f"{s3}/out").keep(part)
-    assert list(Parts(f"{s3}/out")) == [part]
-
-
 def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
     fakes, environ, tmp_path, monkeypatch
 ):
@@ -342,23 +310,3 @@ def test_a_judge_that_is_lost_while_its_batch_is_created_hangs_nothing(
     away = send_away(POOLS, tmp_path, key_for(environ, "openai"), allow_missing_judges=True)
     assert away["openai"].stopped == ""
     assert len(away["openai"].books) == REQUESTS  # what is paid for is collected
-
-
-def test_a_record_tells_what_its_batch_may_cost_also_without_a_cap(fakes, environ, tmp_path):
-    """A later run with a cap counts it."""
-    away = send_away(POOLS[:1], tmp_path, key_for(environ, "openai"))["openai"]
-    (part,) = Parts(str(tmp_path))
-    assert part.dollars >= sum(row.dollars for row in away.books) > 0
-
-
-def test_a_batch_of_another_program_without_a_mark_is_passed_over(fakes, environ, tmp_path):
-    """OpenAI keeps marks: a batch of the same size that has none cannot be ours."""
-    mine = key_for(environ, "openai")
-    others = [pool_of(range(6), query_id=f"x{i}", query=f"other {i}?") for i in range(4)]
-    send_away(others, tmp_path / "other", mine)
-    for batch in fakes.store.batches.values():
-        batch.about["metadata"] = {}
-    fakes.faults = [Fault("create_lost", total=1)]
-    away = send_away(POOLS, tmp_path / "mine", mine)["openai"]
-    assert len(votes(away.job, tmp_path / "mine")[0]) == REQUESTS
-    assert len(fakes.store.batches) == 2

@@ -11,7 +11,6 @@ from tests.fakes.lengths import Lengths
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.reasons import StopReason
 
 DOLLARS = {"input": 0.10e-6, "output": 0.50e-6}
 POOLS = [
@@ -102,22 +101,6 @@ def test_what_a_learned_limit_cut_off_is_asked_again_with_the_judges_own(server,
     assert len(ended) == REQUESTS
     assert set(ended.values()) == {1}
     assert billed(fakes) <= 0.06
-
-
-def test_questions_that_open_differently_travel_together(server, tmp_path):
-    """Every query has a system prompt of its own for grades."""
-    fakes = server(output=30)
-    send_away(POOLS, tmp_path, OPENAI, protocol="graded")
-    assert [batch.total for batch in fakes.store.batches.values()] == [12 * 8]
-
-
-def test_money_that_is_left_over_is_not_sent_in_crumbs(server, tmp_path):
-    """Each batch may take a day, so the last of a budget goes in few of them."""
-    fakes = server(output=1500)
-    batcher = away(tmp_path, 0.02, protocol="graded")
-    assert batcher.disabled["openai:gpt-6-luna"].code is StopReason.BUDGET
-    assert 0.015 < billed(fakes) <= 0.02
-    assert len(fakes.store.batches) <= 6
 
 
 def test_a_server_that_ignores_limits_is_asked_nothing_more(server, tmp_path):

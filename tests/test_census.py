@@ -7,7 +7,9 @@ from tests.builders import line_of, pool_of
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.errors import InputError
 
-COUNTS = {"one": lambda pool: 6, "two": lambda pool: len(pool.documents)}
+
+def requests(pool):
+    return {"one": 6, "two": len(pool.documents)}
 
 
 def count_lines(tmp_path, *shards):
@@ -15,7 +17,7 @@ def count_lines(tmp_path, *shards):
     for i, lines in enumerate(shards):
         names.append(str(tmp_path / f"{i}.jsonl"))
         (tmp_path / f"{i}.jsonl").write_bytes(b"\n".join(lines))
-    return count_input(names, COUNTS, str(tmp_path / "out"))
+    return count_input(names, requests, str(tmp_path / "out"))
 
 
 def test_a_query_id_is_taken_once_over_all_shards(tmp_path):
@@ -41,10 +43,3 @@ def test_turns_of_sessions_that_share_their_ids_are_told_the_way_out(tmp_path):
 def test_an_input_without_any_pool_is_an_error_that_says_why(tmp_path, lines, says):
     with pytest.raises(InputError, match=says):
         count_lines(tmp_path, lines)
-
-
-def test_a_file_of_nothing_but_bad_lines_takes_time_in_proportion(tmp_path):
-    count_lines(tmp_path, [line_of(pool_of()), *[b"bad"] * 3000])
-    table = pq.ParquetFile(tmp_path / "out" / "rejected.parquet")
-    assert table.metadata.num_rows == 3000
-    assert table.metadata.num_row_groups == 3

@@ -22,8 +22,7 @@ from tests.builders import (
 from tests.fakes import Fault
 from tests.fakes.parts import without_codes
 from zelo_ray.commands.dry_run import JobPreview, build_estimate
-from zelo_ray.engine import sample_input
-from zelo_ray.engine.estimate import estimate
+from zelo_ray.engine import estimate
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import measure_request
 from zelo_ray.options import Limit, Price
@@ -48,15 +47,11 @@ def job(out, *judges, **fields):
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 
-def sampled(pools, options, panel, replies=None):
-    sample = sample_input.InputSample(panel, options, replies)
+def estimated(pools, options, panel, replies=None, **more):
+    found = estimate.InputEstimate(panel, options, replies)
     for pool in pools:
-        sample.add(pool)
-    return sample
-
-
-def estimated(*job, **more):
-    return estimate(sampled(*job), **more)
+        found.add(pool)
+    return found.figure(**more)
 
 
 def answer_all(out, pools, options, panel, rows=lambda row: [row], **fields):
@@ -83,22 +78,22 @@ def uneven_pools(count, seed=0):
 
 def pilot_of(pools, n):
     places = [("in.jsonl", number, pool.query_id) for number, pool in enumerate(pools)]
-    chosen = sample_input.pilot_lines(places, n, 0)
+    chosen = estimate.pilot_lines(places, n, 0)
     return [pool for number, pool in enumerate(pools) if ("in.jsonl", number) in chosen]
 
 
 @pytest.fixture
 def few_rendered(monkeypatch):
-    monkeypatch.setattr(sample_input, "_MOST_WHOLE", 0)
-    monkeypatch.setattr(sample_input, "_SAMPLE", 40)
+    monkeypatch.setattr(estimate, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(estimate, "_SAMPLE", 40)
 
 
 # Nothing is known yet
 
 
-def shown(estimate):
+def shown(found):
     """The table of an estimate, and what it says."""
-    [section] = build_estimate({"annotate": JobPreview(estimate, [])}).sections
+    [section] = build_estimate({"annotate": JobPreview(found, [])}).sections
     return section.parts
 
 
@@ -144,12 +139,6 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, few_rendered):
     assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.2)
     again = estimated(pools[::-1], options, panel).dollars("online").expected
     assert found.dollars("online").expected == pytest.approx(again, rel=1e-9)
-
-
-def test_pools_that_take_no_request_cost_nothing(tmp_path):
-    found = estimated([pool_of([1]), pool_of([], "q2")], *job(tmp_path, LUNA))
-    assert (found.pools, found.forecasts[0].planned, found.dollars("online").high) == (2, 0, 0)
-    assert shown(found)
 
 
 # Replies are there
@@ -218,7 +207,7 @@ def replies_of(request, rng):
 def test_what_is_left_is_foretold_whatever_was_answered(
     tmp_path, monkeypatch, few_rendered, share, by_length, cycles
 ):
-    monkeypatch.setattr(sample_input, "_SAMPLE", 80)
+    monkeypatch.setattr(estimate, "_SAMPLE", 80)
     pools = uneven_pools(300)
     options, panel = job(tmp_path, LUNA)
     first = pilot_of(pools, round(share * len(pools)))
@@ -251,16 +240,6 @@ def test_of_an_interrupted_run_what_each_judge_answered_counts(tmp_path, protoco
     found = estimated(pools, options, panel, Ledger(str(tmp_path)))
     assert {each.judge: each.answered for each in found.forecasts} == rows
     assert all(each.exact for each in found.forecasts)
-
-
-def test_a_large_input_that_was_interrupted_is_estimated(tmp_path, few_rendered):
-    pools = graded_pools(60)
-    options, panel = two_speeds(tmp_path)
-    ask_apart(pools, options, panel, enough=150)
-    found = estimated(pools, options, panel, Ledger(str(tmp_path)))
-    rows = Counter(row.judge for row in read_rows(str(tmp_path)))
-    assert {each.judge: each.answered for each in found.forecasts} == rows
-    assert not all(each.exact for each in found.forecasts)
 
 
 def test_what_was_asked_again_and_cached_costs_so_again(tmp_path):
@@ -299,25 +278,6 @@ def test_what_failed_or_is_not_final_is_missing(tmp_path):
             [POOL], options, panel, **({"retry": retry} if retry else {})
         ).forecasts
         assert found.left == left
-
-
-def test_a_finished_job_has_nothing_left(tmp_path):
-    options, panel = job(tmp_path, LUNA, max_usd=1.0)
-    answer_all(tmp_path, [POOL], options, panel, input_tokens=1000, dollars=0.25)
-    found = estimated([POOL], options, panel)
-    assert (found.forecasts[0].left, found.dollars("online").high, found.spent) == (0, 0, 1.5)
-    assert "will exhaust the budget" in shown(found)[-1]
-
-
-def test_a_judge_or_question_without_replies_rests_on_assumptions(tmp_path):
-    options, panel = job(tmp_path, LUNA, LITE)
-    answer_all(tmp_path, [POOL], options, panel[:1], **USED, dollars=None)
-    luna, lite = estimated([POOL, TWIN], options, panel).forecasts
-    assert (luna.replies, luna.output_tokens) == (6, 6 * 100)
-    assert (lite.replies, lite.output_tokens) == (0, 12 * 250)
-    found = estimated([TWIN], options, panel[:1])
-    assert (found.forecasts[0].left, found.forecasts[0].replies) == (6, 0)
-    assert (found.spent, found.unknown) == (0, 6)
 
 
 # Prices, batches, hours
@@ -365,11 +325,6 @@ def test_the_hours_are_those_of_the_tightest_limit(tmp_path, judge, limit, minut
     assert found.hours * 60 == pytest.approx(minutes, rel=0.02)
 
 
-def test_without_limits_there_are_no_hours(tmp_path):
-    found = estimated([POOL], *job(tmp_path, HAIKU, QWEN, "offline:bm25")).forecasts
-    assert [each.hours for each in found] == [None] * 3
-
-
 def test_a_cap_is_compared_with_the_range(tmp_path):
     for cap, word in ((0.0001, "will exhaust"), (0.001, "may exhaust"), (1, "stays within")):
         found = estimated([POOL], *job(tmp_path, LUNA, max_usd=cap))
@@ -379,7 +334,7 @@ def test_a_cap_is_compared_with_the_range(tmp_path):
 
 
 def test_a_pilot_is_a_share_that_stays_when_the_input_grows():
-    pilot_lines = sample_input.pilot_lines
+    pilot_lines = estimate.pilot_lines
     places = [("in.jsonl", i, f"q{i}") for i in range(1000)]
     small = pilot_lines(places, 50, 0)
     assert len(small) == 50

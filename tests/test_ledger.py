@@ -13,7 +13,6 @@ from tests import builders
 from tests.builders import fill, judge_of, keys, reply_to, request_of, stored
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, drop_reserves, read_rows, writing
-from zelo_ray.engine.lock import open_lock
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import zelo
 
@@ -116,18 +115,6 @@ def test_failures_of_other_runs_are_missing_and_those_of_this_run_are_not(out):
     assert [Ledger(out).has(key) for key in keys(0, 1, 2, 3)] == [True] * 4
 
 
-def test_a_full_segment_is_left_and_the_next_begun(out, monkeypatch):
-    monkeypatch.setattr(writing, "_LOCAL_BYTES", 1000)
-    monkeypatch.setattr(writing, "_OBJECT_BYTES", 1000)
-    replies = [reply_to(i, "x" * 50) for i in range(12)]
-    fill(out, *replies)
-    fs, root = fsspec.url_to_fs(out)
-    assert len(fs.glob(f"{root}/replies/*.jsonl")) > 3
-    ledger = Ledger(out)
-    assert ledger.read(keys(*range(12))) == replies
-    assert sorted(row.key for row in read_rows(out)) == keys(*range(12))
-
-
 def test_segments_are_read_by_pyarrow_alone(tmp_path):
     replies = [reply_to(i, f"text {i}", dollars=i / 7 or None, reason="ü") for i in range(10)]
     fill(str(tmp_path), *replies[:5])
@@ -139,13 +126,6 @@ def test_segments_are_read_by_pyarrow_alone(tmp_path):
         assert row == reply._asdict()
 
 
-def test_the_folder_as_a_whole_is_a_dataset_after_a_run(tmp_path):
-    fill(str(tmp_path), reply_to(1), reply_to(2))
-    drop_reserves(str(tmp_path))
-    dataset = pyarrow.dataset.dataset(str(tmp_path / "replies"), format="json")
-    assert dataset.count_rows() == 2
-
-
 def test_a_ledger_without_a_run_writes_nothing(tmp_path):
     ledger = Ledger(str(tmp_path))
     with pytest.raises(LedgerError, match="reading only"):
@@ -155,12 +135,6 @@ def test_a_ledger_without_a_run_writes_nothing(tmp_path):
     assert not ledger.storage_full
     ledger.close()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_key_without_a_reply_is_no_reply(out):
-    fill(out, reply_to(1))
-    with pytest.raises(KeyError):
-        Ledger(out).read(keys(1, 2))
 
 
 def test_a_reply_with_half_a_character_in_it_is_kept(out):
@@ -203,12 +177,6 @@ def test_a_full_disk_keeps_what_is_in_flight_and_says_so(small_disk):
     assert all(len(row["text"]) >= 50_000 for row in stored(small_disk))
 
 
-def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
-    (small_disk / "filler").write_bytes(bytes(5 * 2**20))
-    with pytest.raises(LedgerError, match="replies: the disk is full; make room and run again"):
-        Ledger(str(small_disk), "run")
-
-
 def test_a_file_in_the_way_is_one_line(tmp_path):
     (tmp_path / "replies").touch()
     with pytest.raises(LedgerError, match="replies: "):
@@ -234,16 +202,6 @@ def test_the_reserve_of_a_killed_writer_is_dropped_and_its_replies_are_not(tmp_p
     assert [path.suffix for path in left] == [".jsonl"]
     assert Ledger(str(tmp_path)).has(*keys(1))
     ledger.close()
-
-
-def test_a_writer_shares_a_lock_for_as_long_as_it_writes(tmp_path):
-    from zelo_ray.engine import lock as claim
-
-    ledger = Ledger(str(tmp_path), "run")
-    with open_lock(tmp_path / claim.WRITERS_LOCK) as lock:
-        assert not claim._try_lock(lock, claim.fcntl.LOCK_EX)
-        ledger.close()
-        assert claim._try_lock(lock, claim.fcntl.LOCK_EX)
 
 
 # Keys

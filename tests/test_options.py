@@ -200,8 +200,6 @@ COMMAND_LINES = {
     f"{BAKEOFF} --columns content=text": "columns: no file has a column 'text' (content)",
     "annotate in --out o --max-usd 1 --max-usd 100": "annotate: --max-usd is given twice; ",
     "annotate in --out o --seed=1 --seed 2": "annotate: --seed is given twice; ",
-    "annotate pools.jsonl --out o --judges openai --max-usd 0.0001": "less than one call may cost",
-    "annotate pools.jsonl --out o --judges openai --mode batch --max-usd 0.0001": "less than one c",
 }
 
 

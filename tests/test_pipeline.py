@@ -226,7 +226,7 @@ def test_a_damaged_line_of_the_ledger_is_told_before_and_after_and_asked_again(
     troubled: Troubled,
 ) -> None:
     _, printed = troubled.second
-    assert printed.count("the ledger holds 1 damaged line, which is set aside") == 2
+    assert printed.count("the ledger holds 1 damaged line, set aside") == 2
     run = json.loads((troubled.out.parent / "out" / "run.json").read_text())
     assert run["summary"]["damaged"] == 1
 
@@ -376,7 +376,7 @@ def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
     """A run of another mode would pay for it again."""
     pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
     crash.write_pools(pools, queries=1, documents=4)
-    part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
+    part = BatchPart("m", "openai:gpt-6-luna", "Preference", ["a" * 32], requests=1)
     Parts(str(out)).keep(part)
     with crash.fakes(tmp_path) as environ:
         alone = environ | crash.limits(crash.DEFAULT_JUDGES[:1])

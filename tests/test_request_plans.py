@@ -87,12 +87,6 @@ def test_no_two_requests_about_a_pool_have_one_item(tmp_path, case):
         assert sum(map(len, plans)) == len(keys)
 
 
-def test_protocols_without_plans_keep_none(tmp_path):
-    run = Run(tmp_path, protocol="best-of")
-    assert not run.plans.exists()
-    assert run.settle()["missing"].to_pylist() == [0] * 5
-
-
 CHANGES = {
     "an option": {"options": {"document_tokens": 900}},
     "the seed": {"options": {"seed": 1}},
@@ -114,7 +108,7 @@ def test_a_plan_is_of_all_that_requests_follow_from(tmp_path, monkeypatch, chang
         replace(judge, options={**judge.options, **changed.get("judge", {})}) for judge in run.panel
     ]
     if "code" in changed:
-        monkeypatch.setattr(request_plans, "CODE_DIGEST", changed["code"])
+        monkeypatch.setattr(request_plans, "digest_code", lambda: changed["code"])
     pool = replace(first, plan={}, **changed.get("pool", {}))
     assert [pool.plan for pool in RequestPlans(options).find([pool], judges)] == [{}]
 
@@ -151,12 +145,6 @@ def test_damaged_plans_change_no_result(tmp_path, harm):
     found = run.settle()
     assert found["missing"].to_pylist() == [0] * 5
     assert rows_of(found) == rows_of(run.settle_without())
-
-
-def test_a_run_goes_on_where_plans_cannot_be_kept(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / FOLDER).write_text("a file in the way")
-    assert Run(tmp_path).settle()["missing"].to_pylist() == [0] * 5
 
 
 def test_what_a_plan_names_and_the_ledger_has_not_is_rendered(tmp_path):

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from dataclasses import asdict
 from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +16,6 @@ from tests.builders import (
     pool_of,
     send_away,
     set_in_file,
-    verdict,
 )
 from tests.crash import bare_environment
 from tests.fakes import Fault, openai_batches
@@ -113,17 +111,6 @@ def test_a_judge_that_fills_answers_with_blanks_is_told_of_the_option_that_helps
         assert len(keys) > before
 
 
-@pytest.mark.parametrize("provider", THREE)
-@pytest.mark.parametrize(("text", "status"), [(verdict(0.5), "ok"), (OPEN, "blank")])
-def test_batches_end_in_blanks_as_calls_do(fakes, environ, tmp_path, provider, text, status):
-    fakes.judge = lambda *_: text + "\n" * 400
-    fakes.faults = [Fault("truncated")]  # the second half is cut off
-    (batcher,) = send_away([pool_of()], tmp_path, key_for(environ, provider)).values()
-    assert {(row.status, row.final) for row in batcher.books} == {(status, True)}
-    assert len(batcher.books) == 6
-    assert len(fakes.store.batches) == 1
-
-
 # Prompts that the server cut
 
 
@@ -196,16 +183,6 @@ def test_one_whose_server_reads_them_whole_is_asked_on(tmp_path, tokens_of, pool
         asker = ask(pools, tmp_path, {}, judges=(f"openai:m@{server.url}/v1",))
     assert not asker.disabled
     assert len(asker.books) == 45
-
-
-@pytest.mark.parametrize("provider", THREE)
-def test_batches_tell_that_prompts_were_cut(fakes, environ, tmp_path, provider):
-    fakes.lengths = SimpleNamespace(of_input=lambda _: 2050, spoken=fakes.lengths.spoken)
-    pools = [*pools_of(9000, 900), *map(pool_of, [range(20)])]
-    (batcher,) = send_away(pools, tmp_path, key_for(environ, provider)).values()
-    (why,) = batcher.disabled.values()
-    assert why.code is StopReason.CUT_PROMPTS
-    assert len(batcher.books) == 20, "the large batch does not follow"
 
 
 def test_prompts_of_which_a_cache_was_left_out_tell_nothing():
@@ -379,47 +356,6 @@ def test_one_that_had_answered_all_before_is_no_reason_to_stop(fakes, environ, t
         away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
     assert not away.disabled
     assert len(away.books) == 6
-
-
-def with_another(also):
-    """The results of a batch, and after them another line for the first request."""
-    results_of = openai_batches.results_of
-
-    def said(batch, *kinds):
-        lines = results_of(batch, *kinds)
-        return (
-            lines + json.dumps(also(json.loads(lines.split(b"\n")[0]))).encode() if lines else b""
-        )
-
-    return said
-
-
-def another_answer(line):
-    line["response"]["body"]["choices"][0]["message"]["content"] = verdict(0.123, "another")
-    return line
-
-
-@pytest.mark.parametrize(
-    ("also", "status"),
-    [
-        (another_answer, "failed"),
-        (lambda line: line, "ok"),
-        (lambda line: line | said_of_a_line("openai", {"code": "server_error"}), "ok"),
-    ],
-    ids=["another answer", "the same", "an error"],
-)
-def test_two_answers_to_one_request_are_none(fakes, environ, tmp_path, monkeypatch, also, status):
-    monkeypatch.setattr(openai_batches, "results_of", with_another(also))
-    away = send_away([pool_of()], tmp_path, key_for(environ, "openai"))["openai"]
-    rows = {row.key: row for row in away.books}
-    assert len(rows) == len(away.books) == 6
-    ends = Counter(row.status for row in rows.values())
-    assert ends == Counter({"ok": 5}) + Counter([status])
-    for row in rows.values():
-        if row.status != "ok":
-            assert "two different answers" in row.reason
-            others = [other.input_tokens for other in rows.values() if other is not row]
-            assert row.input_tokens > max(others), "both were billed"
 
 
 @pytest.mark.parametrize("error", [Refused, Retry])

@@ -2,12 +2,10 @@
 
 import json
 
-import pyarrow as pa
 import pytest
 
 from tests.builders import (
     PANEL,
-    Shelf,
     answers,
     line_of,
     lines_of,
@@ -19,12 +17,11 @@ from tests.builders import (
 )
 from zelo_ray.engine.build_results import build_results
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.engine.write_results import Summary, write_results
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.files import tables
 from zelo_ray.files.pools import LineLimits, parse_line
 from zelo_ray.protocols import zelo
 from zelo_ray.reasons import UnscoredReason
-from zelo_ray.records import Pool
 
 FILES = {"annotated.jsonl", "votes.parquet", "scores.parquet", "failures.parquet"}
 
@@ -71,23 +68,6 @@ def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(tmp_path, 
     assert whole == split
 
 
-def test_a_run_of_no_pools_has_its_files(tmp_path):
-    summary = results_of(tmp_path, [])
-    assert {path.name for path in tmp_path.iterdir()} == FILES
-    assert rows_of(tmp_path, "scores") == []
-    assert annotated(tmp_path) == []
-    assert summary == Summary(out=str(tmp_path))
-
-
-def test_an_empty_block_among_others_changes_nothing(tmp_path):
-    options, pools = options_of(out=str(tmp_path)), [pool_of()]
-    full = build_results(lines_of(pools), PANEL, options, answers(pools, options))
-    empty = build_results([], PANEL, options, Shelf())
-    summary = write_results([empty, full, empty], options)
-    assert summary.scored == len(rows_of(tmp_path, "scores")) == 4
-    assert full.schema == empty.schema
-
-
 @pytest.mark.parametrize("documents", [0, 1])
 def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents):
     pools = [pool_of(range(documents), query_id="small"), pool_of()]
@@ -98,13 +78,6 @@ def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents
     assert not summary.complete
     assert annotated(tmp_path)[0] == json.loads(line_of(pools[0]))
     assert {row["query_id"] for row in rows_of(tmp_path, "scores")} == {"q1"}
-
-
-def test_documents_that_nobody_judged_get_no_score(tmp_path):
-    results_of(tmp_path, [pool_of(range(6))], document_limit=3)
-    (line,) = annotated(tmp_path)
-    assert [("score" in document) for document in line["documents"]] == [True] * 3 + [False] * 3
-    assert sorted(row["doc_id"] for row in rows_of(tmp_path, "scores")) == ["d0", "d1", "d2"]
 
 
 def test_failures_are_named_and_give_no_vote(tmp_path):
@@ -197,20 +170,11 @@ def test_an_error_on_the_way_leaves_the_files_of_the_last_run(tmp_path):
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
-def test_blocks_may_come_in_chunks(tmp_path):
-    options, pools = options_of(out=str(tmp_path)), some_pools(4)
-    shelf = answers(pools, options)
-    parts = [build_results([line], PANEL, options, shelf) for line in lines_of(pools)]
-    summary = write_results([pa.concat_tables(parts)], options)
-    assert summary.queries == 4
-    assert len(rows_of(tmp_path, "scores")) == 2 + 3 + 4 + 5
-
-
 # The census
 
 
 def counts(options):
-    return {j.name: lambda pool, j=j: zelo.count(pool, [j], options)[j.name] for j in PANEL}
+    return lambda pool: zelo.count(pool, PANEL, options)
 
 
 def census(tmp_path, *lines, **fields):
@@ -239,26 +203,3 @@ def test_bad_lines_are_written_with_their_place_and_text(tmp_path):
     assert (one["file"], one["line"], other["line"]) == (shard, 2, 4)
     assert one["raw"] == '{"torn": "\\xff'
     assert "Invalid JSON" in one["reason"]
-
-
-def test_a_query_id_that_comes_again_is_set_aside(tmp_path):
-    """Or else the battles of two pools would be taken for one's."""
-    first, again = pool_of(), pool_of((5, 6))
-    counted, shard = census(tmp_path, line_of(first), line_of(again))
-    assert counted.repeated == {(shard, 2)}
-    assert (counted.pools, counted.documents) == (1, 4)
-    (row,) = rows_of(tmp_path / "out", "rejected")
-    assert "'q1' has come before" in row["reason"]
-
-
-def test_one_id_in_two_shards_is_one_query(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_bytes(line_of(pool_of()))
-    shards = [str(tmp_path / f"{name}.jsonl") for name in ("a", "b")]
-    counted = count_input(shards, counts(options_of()), str(tmp_path / "out"))
-    assert counted.repeated == {(shards[1], 1)}
-
-
-def test_a_good_input_has_a_table_of_no_rejected_lines(tmp_path):
-    census(tmp_path, line_of(Pool("q", "query", ())))
-    assert rows_of(tmp_path / "out", "rejected") == []

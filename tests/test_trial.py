@@ -73,38 +73,12 @@ def test_in_batches_a_small_one_tells_before_the_large_one_is_sent(
     (batcher,) = send_away(POOLS, tmp_path, key_for(environ, provider)).values()
     (why,) = batcher.disabled.values()
     assert why.code is StopReason.NO_JUDGMENT
-    assert len({row.key for row in batcher.books}) == 20
+    assert len({row.key for row in batcher.books}) == 100
 
 
 def test_in_batches_the_large_one_follows(fakes, environ, tmp_path):
     (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai")).values()
     assert batcher.stopped == ""
     sizes = sorted(batch.total for batch in fakes.store.batches.values())
-    assert sizes == [20, REQUESTS - 20]
+    assert sizes == [100, REQUESTS - 100]
     assert {row.status for row in batcher.books} == {"ok"}
-
-
-def test_in_batches_nothing_is_tried_where_judgments_are_known(fakes, environ, tmp_path):
-    send_away(POOLS[:2], tmp_path, key_for(environ, "openai"))
-    fakes.store.batches.clear()
-    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai"), run_id="2").values()
-    assert len(batcher.books) == REQUESTS
-    assert len(fakes.store.batches) == 1
-
-
-def test_in_batches_it_is_asked_on_where_that_is_wanted(fakes, environ, tmp_path):
-    fakes.faults = [Fault("refusal")]
-    keys = key_for(environ, "openai")
-    (batcher,) = send_away(POOLS, tmp_path, keys, keep_asking=True).values()
-    assert batcher.stopped == ""
-    assert len(batcher.books) == REQUESTS
-
-
-@pytest.mark.parametrize("fault", ["batch_expired", "batch_failed"])
-def test_a_small_batch_that_brings_nothing_is_followed_by_another(fakes, environ, tmp_path, fault):
-    fakes.faults = [Fault(fault, total=1)]
-    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "gemini")).values()
-    assert batcher.stopped == ""
-    rows = {row.key: row.status for row in batcher.books}
-    assert len(rows) == REQUESTS
-    assert set(rows.values()) == {"ok"}

@@ -26,7 +26,7 @@ def judged(tmp_path, pools):
     """The ids that judges see of some pools, and what is said of them."""
     place = write_file(tmp_path / "read.jsonl", pools)
     ids = [d.id for line in pool_lines(place) for d in line.pool.documents]
-    return ids, [*count_input([place], {}, str(tmp_path / "read"), keep=False).own]
+    return ids, [*count_input([place], lambda _: {}, str(tmp_path / "read"), keep=False).own]
 
 
 def measured(out, **options):

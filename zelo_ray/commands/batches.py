@@ -35,16 +35,23 @@ def list_batches(
     out: str, environ: Mapping[str, str], *, cancel: bool = False
 ) -> list[dict[str, Any]]:
     """Ask the providers for the state, in words, of each batch of an output directory."""
-    ledger = (options_of_run(out) or {}).get("ledger") or out
+    options = options_of_run(out) or {}
+    ledger, variables = options.get("ledger") or out, options.get("api_key_env") or {}
     places = {canonical_place(place): Parts(place) for place in (out, ledger)}
     parts = [(part, records) for records in places.values() for part in records]
     if not parts:
         raise NotFoundError(f"{out}: no batches; annotate --mode batch creates them")
-    return asyncio.run(_ask_for_states(parts, environ, cancel=cancel))
+    environment = dict(environ)
+    DotenvFile(environment).take_names(variables.values())
+    return asyncio.run(_ask_for_states(parts, variables, environment, cancel=cancel))
 
 
 async def _ask_for_states(
-    parts: Sequence[tuple[BatchPart, Parts]], environ: Mapping[str, str], *, cancel: bool
+    parts: Sequence[tuple[BatchPart, Parts]],
+    variables: Mapping[str, str],
+    environ: Mapping[str, str],
+    *,
+    cancel: bool,
 ) -> list[dict[str, Any]]:
     batches, clients = list[dict[str, Any]](), dict[str, Batches]()
     try:
@@ -56,10 +63,7 @@ async def _ask_for_states(
             }.get(part.state, "")
             if part.state == "submitted":
                 if part.judge not in clients:
-                    variables = {part.judge: part.key_variable} if part.key_variable else {}
-                    environment = dict(environ)
-                    DotenvFile(environment).take_names(variables.values())
-                    clients[part.judge] = connect(parse_judge(part.judge), variables, environment)
+                    clients[part.judge] = connect(parse_judge(part.judge), variables, environ)
                 state = await _describe_state(
                     clients[part.judge], part, records if cancel else None
                 )

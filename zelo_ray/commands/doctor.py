@@ -15,9 +15,9 @@ from typing import Literal
 import aiohttp
 
 from zelo_ray.command_options import DoctorOptions
+from zelo_ray.engine.estimate import NoReplies
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.replies import check_answer, format_dollars
-from zelo_ray.engine.sample_input import NoReplies
 from zelo_ray.engine.tokens import Estimates, measure_request, prompt_characters
 from zelo_ray.errors import ExitStatus, PanelError
 from zelo_ray.files.tables import table_of

@@ -3,20 +3,17 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
-from zelo_ray.engine.exposure import sum_uncounted
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.count_input import count_input
+from zelo_ray.engine.estimate import CostEstimate, InputEstimate, JudgeForecast, Spread
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.engine.ledger import describe_damage
 from zelo_ray.engine.preview_input import preview_input
 from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.replies import describe_possibly_billed, statuses_to_retry
-from zelo_ray.engine.sample_input import InputSample
-from zelo_ray.errors import InputError
-from zelo_ray.files.make_pools import Shown, ShownFields
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.protocols import load_protocol
@@ -56,22 +53,17 @@ def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -
 def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
     """Estimate the rest of a job, without any call, and without writing anything."""
     read_human_grades(options)
-    query_ids, messages, first = set[str](), list[str](), ""
-    shown = ShownFields(Shown(options.show_query, options.show_metadata))
+    messages = list[str]()
     with preview_input(options, environ, messages.append) as source:
-        options, ledger, bad = source.options, source.ledger, source.rejected
-        input_sample = InputSample(source.panel, options, ledger)
-        for line in source.lines():
-            if line.pool is None or line.pool.query_id in query_ids:
-                bad += 1
-                first = first or f"{line.file}, line {line.number}: {line.reason}"
-                continue
-            query_ids.add(line.pool.query_id)
-            shown.add(line.pool.about, line.pool.documents)
-            input_sample.add(line.pool)
-    if not input_sample.pools:
-        raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
-    shown.check("the input")
+        options, ledger = source.options, source.ledger
+        estimate = InputEstimate(source.panel, options, ledger)
+        found = count_input(
+            *(source.shards, estimate.add, options.out),
+            show=options.show_query,
+            metadata=options.show_metadata,
+            keep=False,
+        )
+    bad = source.rejected + found.rejected
     notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     notes += [f"{describe_damage(ledger.damaged)}."] if ledger.damaged else []
@@ -82,13 +74,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
         )
     if in_batches := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
         notes.append(f"{in_batches:,} of the requests that are left are in open batches already.")
-    figured = estimate(
-        input_sample,
-        retry=statuses_to_retry(options),
-        possibly_billed=sum_possibly_billed(options.ledger_dir),
-    )
-    uncounted = sum_uncounted(options.ledger_dir)
-    return JobPreview(replace(figured, uncounted=uncounted), notes)
+    return JobPreview(estimate.figure(statuses_to_retry(options)), notes)
 
 
 def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:

@@ -46,7 +46,8 @@ def run(options: PromptOptions, _watch: Watch) -> Results:
         answered = [r for r in progress.answered_requests if isinstance(r, Request)]
         by_key = {request.key: request for request in (*answered, *missing)}
         chosen = _choose([*by_key.values()], progress.rounds, pool, options.doc)
-        requests = [_show(r.with_codes(source.salt), progress.rounds[r.key]) for r in chosen]
+        salt = source.ledger.salt if asked.ledger_dir else ""
+        requests = [_show(r.with_codes(salt), progress.rounds[r.key]) for r in chosen]
     record = {"query_id": pool.query_id, "query": pool.query, "requests": requests}
     if options.body:
         bodies = [request["body"] for request in requests if request["body"] is not None]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,34 +10,12 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.files.pools import Line, annotate_line
-from zelo_ray.files.tables import schema_of, table_of
+from zelo_ray.files.tables import table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Replies, Step, advance, load_protocol
 from zelo_ray.protocols.progress import PlanError
 from zelo_ray.reasons import Disabled, Unscored, UnscoredReason
 from zelo_ray.records import Failure, Judge, Pool
-
-
-def results_schema(options: AnnotateOptions) -> pa.Schema:
-    """Return the schema of a row per pool: its annotated line, judgments, failures and scores."""
-
-    def many(record: type) -> pa.DataType:
-        return pa.list_(pa.struct(list(schema_of(record))))
-
-    protocol = load_protocol(options.protocol)
-    return pa.schema(
-        [
-            ("query_id", pa.string()),
-            ("documents", pa.int64()),
-            ("annotated", pa.large_binary()),
-            *((name, many(record)) for name, record in protocol.tables.items()),
-            ("failures", many(Failure)),
-            ("scores", many(protocol.scores_of(options).record)),
-            ("unscored", pa.struct([("code", pa.string()), ("message", pa.string())])),
-            ("missing", pa.int64()),
-            ("servers", pa.large_binary()),
-        ]
-    )
 
 
 def build_results(
@@ -49,15 +27,10 @@ def build_results(
     disabled: Mapping[str, Disabled] | None = None,
     learned: Learned | None = None,
 ) -> pa.Table:
-    """Judge and fit good lines from what the ledger holds.
+    """Judge and fit good lines from what the ledger holds; return a row for each.
 
-    Args:
-        lines: good lines.
-        panel: all judges.
-        options: of the job.
-        ledger: where replies are found.
-        disabled: judges, with the reason, whose missing answers count as failed.
-        learned: what the protocol has learned from all judgments; None while some are missing.
+    Missing answers of judges that are ``disabled`` count as failed. ``learned`` is
+    what the protocol has learned from all judgments; None while some are missing.
     """
     protocol = load_protocol(options.protocol)
     pools = [line.pool for line in lines if line.pool]
@@ -89,36 +62,33 @@ def build_results_from_steps(
     ]
     scores = [() if reason else fit.scores for reason, fit in zip(why, fits, strict=True)]
     kind = protocol.scores_of(options)
-    shown = kind.shown
-    annotations = [
-        {s.doc_id: {name: getattr(s, name) for name in shown} for s in pool_scores}
-        for pool_scores in scores
+    annotated = [
+        annotate_line(
+            line.raw,
+            {s.doc_id: {name: getattr(s, name) for name in kind.shown} for s in pool_scores},
+            *kind.shown,
+        )
+        for line, pool_scores in zip(lines, scores, strict=True)
     ]
     judged = {
         name: _lists(
-            [
-                [judgment for judgment in step.judgments if isinstance(judgment, record)]
-                for step in steps
-            ],
-            record,
+            [[j for j in step.judgments if isinstance(j, record)] for step in steps], record
         )
         for name, record in protocol.tables.items()
     }
-    columns = {
-        "query_id": [pool.query_id for pool in pools],
-        "documents": [len(pool.documents) for pool in pools],
-        "annotated": [
-            annotate_line(line.raw, annotation, *shown)
-            for line, annotation in zip(lines, annotations, strict=True)
-        ],
-        **judged,
-        "failures": _lists([step.failures for step in steps], Failure),
-        "scores": _lists(scores, kind.record),
-        "unscored": [reason and asdict(reason) for reason in why],
-        "missing": [len(step.missing) for step in steps],
-        "servers": [orjson.dumps(step.servers) for step in steps],
-    }
-    return pa.table(columns, schema=results_schema(options))
+    return pa.table(
+        {
+            "query_id": pa.array([pool.query_id for pool in pools], pa.string()),
+            "documents": pa.array([len(pool.documents) for pool in pools], pa.int64()),
+            "annotated": pa.array(annotated, pa.large_binary()),
+            **judged,
+            "failures": _lists([step.failures for step in steps], Failure),
+            "scores": _lists(scores, kind.record),
+            "unscored": pa.array(map(orjson.dumps, why), pa.binary()),
+            "missing": pa.array([len(step.missing) for step in steps], pa.int64()),
+            "servers": pa.array([orjson.dumps(step.servers) for step in steps], pa.binary()),
+        }
+    )
 
 
 def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:

@@ -1,5 +1,6 @@
 """Count what the input holds, before anything is asked or paid for."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -12,8 +13,8 @@ from zelo_ray.records import Pool
 
 FEW_BYTES = 16 * 2**20
 """Lines that come to no more are held in memory."""
-Count = Callable[[Pool], int]
-"""How many requests a pool takes."""
+Count = Callable[[Pool], Mapping[str, int]]
+"""How many requests a pool takes, by judge or ranker."""
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class InputCount:
     rejected: int = 0
     repeated: set[tuple[str, int]] = field(default_factory=set)
     """file and number of each line whose query id came before"""
-    planned: dict[str, int] = field(default_factory=dict)
+    planned: Counter[str] = field(default_factory=Counter)
     """requests by judge or ranker"""
     places: list[tuple[str, int, str]] = field(default_factory=list)
     """file, number and query id of each pool"""
@@ -39,10 +40,10 @@ class InputCount:
 
 def count_input(
     shards: Sequence[str],
-    counts: Mapping[str, Count],
+    count: Count,
     out: str,
     *,
-    only: Callable[[Line], bool] | None = None,
+    only: Callable[[Line], bool] = lambda _: True,
     show: Sequence[str] = (),
     metadata: Sequence[str] = (),
     keep: bool = True,
@@ -51,9 +52,9 @@ def count_input(
 
     Args:
         shards: the files of the input.
-        counts: by judge or ranker, how many requests a pool takes.
+        count: how many requests a pool takes.
         out: the run's directory or URL.
-        only: which of the good lines to count; None: all.
+        only: which of the good lines to count.
         show: fields of queries that judges are shown.
         metadata: the same of documents.
         keep: whether to write anything.
@@ -62,9 +63,9 @@ def count_input(
         InputError: there is no good line in it, or none to count.
         OptionError: none has a field of ``show`` or ``metadata``.
     """
-    count, query_ids = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
+    found, query_ids, first_rejection = InputCount(), set[str](), ""
     shown, own_queries = ShownFields(Shown(tuple(show), tuple(metadata))), Notes()
-    first_rejection, tables = "", {"rejected": schema_of(Rejected)}
+    tables = {"rejected": schema_of(Rejected)}
     with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):
             pool, reason = line.pool, line.reason
@@ -72,33 +73,32 @@ def count_input(
                 reason = f"query id {pool.query_id!r} has come before"
                 if pool.session_id:  # an id may be of its session only
                     reason += "; --blocks session joins the turns of a session"
-                count.repeated.add((line.file, line.number))
+                found.repeated.add((line.file, line.number))
             if reason or not pool:
                 if results:
                     bad = Rejected(line.file, line.number, reason, line.text)
                     results.add("rejected", table_of([bad], Rejected))
-                count.rejected += 1
+                found.rejected += 1
                 first_rejection = first_rejection or f"{line.file}, line {line.number}: {reason}"
                 continue
             query_ids.add(pool.query_id)
-            if only is not None and not only(line):
+            if not only(line):
                 continue
-            count.places.append((line.file, line.number, pool.query_id))
-            count.bytes += len(line.raw)
-            if count.bytes > FEW_BYTES:
-                count.lines = None
-            elif count.lines is not None:
-                count.lines.append(line)
+            found.places.append((line.file, line.number, pool.query_id))
+            found.bytes += len(line.raw)
+            if found.bytes > FEW_BYTES:
+                found.lines = None
+            elif found.lines is not None:
+                found.lines.append(line)
             shown.add(pool.about, pool.documents)
             own_queries.count_own_query(line)
-            count.pools += 1
-            count.documents += len(pool.documents)
-            for name, count_requests in counts.items():
-                count.planned[name] += count_requests(pool)
-    if not count.pools:
+            found.pools += 1
+            found.documents += len(pool.documents)
+            found.planned.update(count(pool))
+    if not found.pools:
         others = f"it holds {len(query_ids):,} others, such as {min(query_ids, default='')!r}"
         why = first_rejection or (others if query_ids else "it is empty")
         raise InputError(f"the input holds no pool; {why}")
     shown.check("the input")
-    count.own = own_queries.lines()
-    return count
+    found.own = own_queries.lines()
+    return found

@@ -1,20 +1,30 @@
 """Estimate a job before it is paid for: requests, tokens, dollars, hours. It makes no call.
 
-The requests of a sample are rendered, and looked up in the ledger: what their replies used tells
-what the others will use.
+Requests are counted for all the input. Those of a sample of its pools are rendered, and looked up
+in the ledger: what their replies used tells what the others will use.
 """
 
+import hashlib
+import heapq
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from zelo_ray.engine.batch.parts import sum_possibly_billed
+from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.ledger import read_rows, sum_paid
-from zelo_ray.engine.sample_input import InputSample, Sampled
+from zelo_ray.engine.tokens import OVERHEAD, measure_request
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Progress, Replies, find_protocol
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import price
-from zelo_ray.records import Judge, Reply, Usage
+from zelo_ray.records import Judge, Pool, Reply, Request, Usage
 
+_SAMPLE = 300  # pools: those that a pilot takes first
+_MOST_RENDERED = 20_000  # requests of the sample: two seconds
+_MOST_WHOLE = 10_000  # requests of an input whose pools are all rendered: two seconds
 _LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
 _ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
 _MARGIN = 1.5  # over the root of the sample's size: three standard errors of a share, at most
@@ -74,14 +84,12 @@ class CostEstimate:
     forecasts: tuple[JudgeForecast, ...]
     spent: float
     """US dollars, by all runs so far, for whatever was asked"""
-    unknown: int
-    """replies of unknown price, that come on top of it"""
     possibly_billed: float
     """US dollars that may have been billed besides, for calls that were cut off"""
+    uncounted: Mapping[str, float]
+    """the part of it that is of answers that reported no tokens, by judge"""
     mode: str
     max_usd: float | None
-    uncounted: Mapping[str, float] = field(default_factory=dict)
-    """the part of ``possibly_billed`` that is of answers that reported no tokens, by judge"""
 
     @property
     def unpriced(self) -> list[str]:
@@ -90,139 +98,217 @@ class CostEstimate:
 
     def dollars(self, mode: str) -> Spread:
         """Return the US dollars that the rest costs in a mode, without judges of unknown price."""
-        spreads = [
-            forecast.batch if mode == "batch" else forecast.online for forecast in self.forecasts
-        ]
-        parts = [(spread.low, spread.expected, spread.high) for spread in spreads if spread]
-        return Spread(*(sum(column) for column in zip((0.0, 0.0, 0.0), *parts, strict=True)))
+        each = [row.batch if mode == "batch" else row.online for row in self.forecasts]
+        rows = [(spread.low, spread.expected, spread.high) for spread in each if spread]
+        return Spread(*map(sum, zip((0.0, 0.0, 0.0), *rows, strict=True)))
 
 
-def estimate(
-    input_sample: InputSample,
-    *,
-    retry: Collection[str] = ("failed",),
-    possibly_billed: float = 0.0,
-) -> CostEstimate:
-    """Estimate what is left to ask of an input, and what it will take.
+class NoReplies:
+    """A ledger without any reply."""
 
-    Args:
-        input_sample: has seen all of the input.
-        retry: statuses of replies in the ledger that are to be asked again.
-        possibly_billed: US dollars that may have been billed for calls that were cut off.
+    def contains(self, keys: Sequence[str]) -> list[bool]:
+        """Return False for each key: no reply is there."""
+        return [False] * len(keys)
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        """Read nothing."""
+        del keys
+        return []
+
+
+def pilot_order(query_id: str, seed: int) -> str:
+    """Return a query's place in the order of pilots: random, and stable as the input grows."""
+    return hashlib.sha256(f"{seed}:{query_id}".encode()).hexdigest()
+
+
+def pilot_lines(
+    places: Iterable[tuple[str, int, str]], n: int, seed: int
+) -> frozenset[tuple[str, int]]:
+    """Return the file and line number of each of the ``n`` queries of a pilot.
+
+    ``places`` are file, line number and query id of each pool.
     """
-    sample, options = input_sample.sample(), input_sample.options
-    recorded_by_judge = {
-        j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in input_sample.panel
-    }
-    wanted = {key for pool in sample for requests in pool.asked.values() for key, _ in requests}
+    first = heapq.nsmallest(n, places, key=lambda place: pilot_order(place[2], seed))
+    return frozenset((file, number) for file, number, _ in first)
 
-    for row in read_rows(options.ledger_dir):
-        if recorded := recorded_by_judge.get(row.judge):
-            if row.final and row.status not in retry and not 0 < row.truncated_at < recorded.limit:
-                recorded.answered.add(row.key)
-            if row.key in wanted:
-                recorded.rows.setdefault(row.key, []).append(row)
-    paid = sum_paid(options.ledger_dir)
-    forecasts = tuple(
-        _forecast(judge, input_sample, sample, recorded_by_judge[judge.name])
-        for judge in input_sample.panel
-    )
-    return CostEstimate(
-        pools=input_sample.pools,
-        forecasts=forecasts,
-        spent=paid.all_dollars,
-        unknown=paid.unpriced(),
-        possibly_billed=possibly_billed,
-        mode=options.mode,
-        max_usd=options.max_usd,
-    )
+
+@dataclass(slots=True)
+class _Pool:
+    """A sampled pool: of the requests that follow from its recorded replies key and length.
+
+    Lengths are words of four bytes.
+    """
+
+    planned: Mapping[str, int]
+    """requests by judge"""
+    asked: dict[str, dict[str, int]] = field(default_factory=dict)
+    """by judge"""
+    first: dict[str, list[int]] = field(default_factory=dict)
+    """the lengths of those of the first round"""
+    ended: bool = False
+    """whether that is all that it takes"""
 
 
 @dataclass(slots=True)
 class _Recorded:
     """The replies that the ledger holds of one judge."""
 
-    limit: int = 0
+    limit: int
     """tokens that an answer may have by now"""
     answered: set[str] = field(default_factory=set)
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
 
 
-def _forecast(
-    judge: Judge, input_sample: InputSample, sample: Sequence[Sampled], recorded: _Recorded
-) -> JudgeForecast:
-    planned, whole = input_sample.planned[judge.name], len(sample) == input_sample.asked
-    pools = [pool for pool in sample if pool.asked.get(judge.name)]
-    hits = sum(key in recorded.answered for pool in pools for key, _ in pool.asked[judge.name])
-    answered = hits
-    if not whole:  # the ledger may hold replies to other input, prompts or options as well
-        estimated = round(hits * input_sample.asked / max(1, len(sample)))
-        margin = _MARGIN / math.sqrt(max(1, len(sample))) * planned
-        in_all = len(recorded.answered)
-        answered = min(planned, estimated if in_all - estimated > margin else in_all)
-    ended = [pool for pool in pools if pool.ended]
-    unneeded = sum(pool.counts[judge.name] - len(pool.asked[judge.name]) for pool in ended)
-    spared = round(unneeded * answered / max(1, hits))
-    remainder = planned - answered - spared
+class InputEstimate:
+    """Estimate of what an input takes, to which its good pools are added one by one.
 
-    words, error = _words_left(judge.name, sample, recorded)
-    measured, replies = _measured(judge.name, pools, recorded, words, 0.0 if whole else error)
-    rendered = sum(len(pool.asked[judge.name]) for pool in pools)
-    one_token = sum(pool.one_token[judge.name] for pool in pools) / max(1, rendered)
-    cases = measured or _assumed(judge, words, one_token)
-    usage = cases[1]
-    provider = load_provider(judge.provider)
-    has_batch = provider.batch is not None and not judge.base_url and not one_token
-    prices = input_sample.options.prices
+    The sample does not depend on the order of the input. It begins with the pools that a pilot
+    takes, so that some of it is answered; all pools of a small input are in it. Of their requests
+    those can be rendered that follow from the ``replies`` at hand: without any, the first round.
+    """
 
-    def dollars(*, batch: bool) -> Spread | None:
-        costs = [price(judge, case, prices, batch=batch) for case in cases]
-        totals = [remainder * cost for cost in costs if cost is not None]
-        return Spread(*totals) if len(totals) == len(costs) else None
+    def __init__(
+        self, panel: Sequence[Judge], options: AnnotateOptions, replies: Replies | None = None
+    ) -> None:
+        self._panel, self._options = tuple(panel), options
+        self._replies, self._protocol = replies or NoReplies(), find_protocol(options.protocol)
+        self._planned = Counter({judge.name: 0 for judge in panel})
+        self._drawn = list[tuple[str, Pool]]()
+        self._asked = 0  # pools about which there is anything to ask
+        self.pools = 0
 
-    return JudgeForecast(
-        judge=judge.name,
-        planned=planned,
-        answered=answered,
-        spared=spared,
-        exact=whole or not recorded.answered,
-        input_tokens=remainder * usage.input_tokens,
-        output_tokens=remainder * usage.output_tokens,
-        online=dollars(batch=False),
-        batch=dollars(batch=has_batch),
-        has_batch=has_batch,
-        hours=_hours(judge, input_sample.options, remainder, usage),
-        replies=replies,
-    )
+    def add(self, pool: Pool) -> Mapping[str, int]:
+        """Add one good pool, which must not be added twice; return its requests by judge."""
+        self.pools += 1
+        counts = self._protocol.count(pool, self._panel, self._options)
+        self._planned.update(counts)
+        if any(counts.values()):
+            self._asked += 1
+            self._drawn.append((pilot_order(pool.query_id, self._options.seed), pool))
+            if not self._is_small and len(self._drawn) >= 2 * _SAMPLE:
+                self._drawn = self._lowest(_SAMPLE)
+        return counts
+
+    def figure(self, retry: Collection[str] = ("failed",)) -> CostEstimate:
+        """Estimate what is left to ask.
+
+        ``retry`` are statuses of replies in the ledger that are to be asked again.
+        """
+        options, sample, rendered = self._options, list[_Pool](), 0
+        for _, pool in self._lowest(self._asked if self._is_small else _SAMPLE):
+            if self._is_small or rendered < _MOST_RENDERED:
+                sample.append(self._render(pool))
+                rendered += sum(map(len, sample[-1].asked.values()))
+        recorded = {j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in self._panel}
+        wanted = {key for pool in sample for lengths in pool.asked.values() for key in lengths}
+        for row in read_rows(options.ledger_dir):
+            if own := recorded.get(row.judge):
+                if row.final and row.status not in retry and not 0 < row.truncated_at < own.limit:
+                    own.answered.add(row.key)
+                if row.key in wanted:
+                    own.rows.setdefault(row.key, []).append(row)
+        return CostEstimate(
+            self.pools,
+            tuple(self._forecast(judge, sample, recorded[judge.name]) for judge in self._panel),
+            spent=sum_paid(options.ledger_dir).all_dollars,
+            possibly_billed=sum_possibly_billed(options.ledger_dir),
+            uncounted=sum_uncounted(options.ledger_dir),
+            mode=options.mode,
+            max_usd=options.max_usd,
+        )
+
+    @property
+    def _is_small(self) -> bool:
+        return self._planned.total() <= _MOST_WHOLE
+
+    def _lowest(self, most: int) -> list[tuple[str, Pool]]:
+        return heapq.nsmallest(most, self._drawn, key=lambda item: item[0])
+
+    def _render(self, pool: Pool) -> _Pool:
+        rounds = self._protocol.rounds(pool, self._panel, self._options)
+        progress = Progress(rounds, remember=True)
+        missing = progress.step(self._replies).missing
+        rendered = _Pool(self._protocol.count(pool, self._panel, self._options), ended=not missing)
+        for request in (*progress.answered_requests, *missing):
+            if isinstance(request, Request):
+                name, size = request.judge.name, measure_request(request.with_codes(""))
+                words = math.ceil(size / BYTES_PER_TOKEN) + OVERHEAD
+                rendered.asked.setdefault(name, {})[request.key] = words
+                if progress.rounds[request.key] == 1:
+                    rendered.first.setdefault(name, []).append(words)
+        return rendered
+
+    def _forecast(
+        self, judge: Judge, sample: Sequence[_Pool], recorded: _Recorded
+    ) -> JudgeForecast:
+        name, options, planned = judge.name, self._options, self._planned[judge.name]
+        whole, pools = len(sample) == self._asked, [pool for pool in sample if name in pool.asked]
+        hits = sum(len(recorded.answered & pool.asked[name].keys()) for pool in pools)
+        answered = hits
+        if not whole:  # the ledger may hold replies to other input, prompts or options as well
+            estimated = round(hits * self._asked / max(1, len(sample)))
+            margin = _MARGIN / math.sqrt(max(1, len(sample))) * planned
+            in_all = len(recorded.answered)
+            answered = min(planned, estimated if in_all - estimated > margin else in_all)
+        unneeded = sum(pool.planned[name] - len(pool.asked[name]) for pool in pools if pool.ended)
+        spared = round(unneeded * answered / max(1, hits))
+        remainder = planned - answered - spared
+
+        words, error = _words_left(name, sample, recorded)
+        cases, replies = _measured(name, pools, recorded, words, 0.0 if whole else error)
+        one_token = getattr(options, "answer", "") == "token"
+        cases = cases or _assumed(judge, words, one_token=one_token)
+        provider, usage = load_provider(judge.provider), cases[1]
+        has_batch = provider.batch is not None and not judge.base_url and not one_token
+
+        def dollars(*, batch: bool) -> Spread | None:
+            costs = [price(judge, case, options.prices, batch=batch) for case in cases]
+            totals = [remainder * cost for cost in costs if cost is not None]
+            return Spread(*totals) if len(totals) == len(costs) else None
+
+        limit = options.limits.get(name)
+        uses = {"rpm": 1.0, "rpd": 1.0, **provider.limit_tokens(usage)}
+        hours = [
+            remainder * uses.get(what, 0.0) / rate * _HOURS[what]
+            for what, rate in (limit.rates if limit else {}).items()
+        ]
+        return JudgeForecast(
+            judge=name,
+            planned=planned,
+            answered=answered,
+            spared=spared,
+            exact=whole or not recorded.answered,
+            input_tokens=remainder * usage.input_tokens,
+            output_tokens=remainder * usage.output_tokens,
+            online=dollars(batch=False),
+            batch=dollars(batch=has_batch),
+            has_batch=has_batch,
+            hours=max(hours, default=None),
+            replies=replies,
+        )
 
 
-def _words_left(name: str, sample: Sequence[Sampled], recorded: _Recorded) -> tuple[float, float]:
+def _words_left(name: str, sample: Sequence[_Pool], recorded: _Recorded) -> tuple[float, float]:
     """Return the mean length of a judge's requests that are left, and its relative error.
 
-    Lengths are words of four bytes. Later rounds are taken to be longer than the first by as much
-    as they were in pools that have ended.
+    Later rounds are taken to be longer than the first by as much as they were in pools that have
+    ended. A judge that is asked in later rounds only is asked about what the others are.
     """
-    pools = [pool for pool in sample if pool.asked.get(name)]
-    rows = [pool.asked[name] for pool in pools]
-    if not rows:  # it is asked in later rounds only, about what the others are
-        rows = [row for pool in sample for row in pool.asked.values()]
-    missing = [[n for key, n in row if key not in recorded.answered] for row in rows]
-    if not any(missing):
-        missing = [[n for _, n in row] for row in rows]
-    words, error = _ratio([(sum(row), len(row)) for row in missing if row])
-    ended = [pool for pool in pools if pool.ended and pool.first.get(name)]
-    if ended:
-        whole, first = (
-            _ratio([(sum(n for _, n in row), len(row)) for row in rows])[0]
-            for rows in ([p.asked[name] for p in ended], [p.first[name] for p in ended])
-        )
+    asked = [pool.asked[name] for pool in sample if name in pool.asked]
+    asked = asked or [lengths for pool in sample for lengths in pool.asked.values()]
+    left = [[n for key, n in row.items() if key not in recorded.answered] for row in asked]
+    left = left if any(left) else [[*row.values()] for row in asked]
+    words, error = _ratio([(sum(row), len(row)) for row in left if row])
+    if ended := [pool for pool in sample if pool.ended and pool.first.get(name)]:
+        whole, _ = _ratio([(sum(p.asked[name].values()), len(p.asked[name])) for p in ended])
+        first, _ = _ratio([(sum(p.first[name]), len(p.first[name])) for p in ended])
         words *= whole / first
     return words, error
 
 
 def _measured(
-    name: str, pools: Sequence[Sampled], recorded: _Recorded, words: float, error: float
+    name: str, pools: Sequence[_Pool], recorded: _Recorded, words: float, error: float
 ) -> tuple[list[Usage], int]:
     """Return the usage of a request of so many words: low, expected and high.
 
@@ -231,10 +317,10 @@ def _measured(
     prompts, answers = list[tuple[float, float]](), list[tuple[float, float]]()
     cached = written = 0
     for pool in pools:
-        rows = [row for key, _ in pool.asked[name] for row in recorded.rows.get(key, ())]
+        rows = [row for key in pool.asked[name] for row in recorded.rows.get(key, ())]
         ended = {row.key for row in rows if row.final and row.status != "failed"}
         if ended:  # of all rows: what is asked again costs too
-            length = sum(n for key, n in pool.asked[name] if key in ended)
+            length = sum(n for key, n in pool.asked[name].items() if key in ended)
             prompts.append((sum(row.input_tokens for row in rows), length))
             answers.append((sum(row.output_tokens for row in rows), len(ended)))
             cached += sum(row.cached_tokens for row in rows)
@@ -254,7 +340,7 @@ def _measured(
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the mean of amounts for numbers, by pool, and its relative standard error."""
-    amount, number = (sum(column) for column in zip((0.0, 0.0), *pairs, strict=True))
+    amount, number = map(sum, zip((0.0, 0.0), *pairs, strict=True))
     mean = amount / max(1.0, number)
     if len(pairs) < 2 or not amount:
         return mean, _ONE_POOL_ERROR
@@ -262,24 +348,12 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean, math.sqrt(len(pairs) / (len(pairs) - 1) * squares) / amount
 
 
-def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
+def _assumed(judge: Judge, words: float, *, one_token: bool) -> list[Usage]:
     """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
     limit = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
+    if not limit:
+        return [Usage()] * len(_ASSUMED)
+    longest = 1 if one_token else limit
     return [
-        Usage(
-            round(words * per_word) if limit else 0,
-            math.ceil(one_token * min(1, limit) + (1 - one_token) * round(min(output, limit))),
-        )
-        for per_word, output in _ASSUMED
+        Usage(round(words * per_word), round(min(output, longest))) for per_word, output in _ASSUMED
     ]
-
-
-def _hours(judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage) -> float | None:
-    """Return how many hours the limits take that are given for the judge; None without any."""
-    limit = options.limits.get(judge.name)
-    uses = {"rpm": 1.0, "rpd": 1.0, **load_provider(judge.provider).limit_tokens(usage)}
-    hours = [
-        calls_left * uses.get(name, 0.0) / rate * _HOURS[name]
-        for name, rate in (limit.rates if limit else {}).items()
-    ]
-    return max(hours, default=None)

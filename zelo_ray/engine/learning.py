@@ -24,14 +24,7 @@ _QUERIES, _LABELLED = 240, 1_000
 
 
 def read_human_grades(options: AnnotateOptions, columns: Columns | None = None) -> pa.Table | None:
-    """Read the human grades that a job was given, one a document; None without any.
-
-    Returns:
-        The columns of `read_grades`.
-
-    Raises:
-        InputError: they cannot be read.
-    """
+    """Read the human grades that a job was given; None without any. See `read_grades`."""
     human = getattr(options, "human", None)  # not every protocol takes them
     if human is None:
         return None
@@ -41,11 +34,9 @@ def read_human_grades(options: AnnotateOptions, columns: Columns | None = None) 
 def read_grades(place: str, columns: Mapping[str, str]) -> pa.Table:
     """Read people's grades from 0 to 3, one a document: of several the median.
 
-    Of two middle ones it is their mean, and a half goes to the even grade.
-
-    Returns:
-        query_id, doc_id and relevance; ``probability`` where all were drawn by chance; and
-        ``frame``, how many documents could be, where that is known.
+    Of two middle ones it is their mean, a half going to the even grade. The columns are query_id,
+    doc_id and relevance; ``probability`` where all were drawn by chance; and ``frame``, how many
+    documents could be, where that is known.
 
     Raises:
         InputError: they cannot be read, or are no such grades.
@@ -72,9 +63,7 @@ def choose_sample(
 ) -> frozenset[tuple[str, int]]:
     """Choose the lines to learn from: by hashes of query ids, and all with human grades.
 
-    Args:
-        places: file, number and query id of each line.
-        human: human grades, if there are any.
+    ``places`` are file, number and query id of each line.
     """
     drawn = sorted(places, key=lambda place: _draw(place[2]))
     chosen = drawn[:_QUERIES]
@@ -90,13 +79,7 @@ def learn(
     panel: Sequence[Judge],
     human: pa.Table | None,
 ) -> Learned:
-    """Learn what scores need from the judgments of some queries.
-
-    Args:
-        blocks: results of these queries, in any order.
-        options: of the job.
-        panel: all that were asked.
-        human: human grades, if there are any.
+    """Learn what scores need from the results of some queries, in any order.
 
     Raises:
         Stopped: the judges could not be measured.
@@ -130,20 +113,13 @@ def _judgments(
 
 
 def write_learned(options: AnnotateOptions, learned: Learned, human: pa.Table | None) -> list[str]:
-    """Write what is known of the judges, and means that people's grades correct.
-
-    Returns:
-        What a user should know of it.
-    """
+    """Write what is known of judges, and means that people's grades correct; return notes."""
     shares: tuple[Share, ...] = ()
     notes: tuple[str, ...] = ()
     if issubclass(load_protocol(options.protocol).scores_of(options).record, GradedScore):
         rows = read_table(options.out, "scores", ["query_id", "doc_id", "score"])
         shares, notes = correct_scores(rows, human)
-    contents = {
-        "raters": table_of(learned.raters, Rater),
-        "shares": table_of(shares, Share),
-    }
+    contents = {"raters": table_of(learned.raters, Rater), "shares": table_of(shares, Share)}
     write_tables(options.out, {name: table for name, table in contents.items() if len(table)})
     remove_files(options.out, [f"{n}.parquet" for n, table in contents.items() if not len(table)])
     return [*learned.notes, *notes]
@@ -154,12 +130,7 @@ def correct_scores(
 ) -> tuple[tuple[Share, ...], tuple[str, ...]]:
     """Correct means of scores that are grades, over all documents, by human grades of some.
 
-    Args:
-        scores: query_id, doc_id and score.
-        human: human grades, if there are any.
-
-    Returns:
-        The means, and what a user should know of them.
+    ``scores`` has query_id, doc_id and score. What a user should know comes with the means.
     """
     query = pc.rank(scores["query_id"], tiebreaker="dense").to_numpy().astype(np.int64)
     labels, drawn, frame = np.full(len(scores), np.nan), None, None

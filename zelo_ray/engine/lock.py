@@ -7,7 +7,6 @@ workers that a killed one left behind. In an object store it is an object with a
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -42,10 +41,10 @@ def claim_folder(
     kind: str | None = "annotate",
     human: str | None = None,
 ) -> Iterator[None]:
-    """Lock ``out`` while the context lasts.
+    """Lock an output directory, which is made if it is missing, or a URL while the context lasts.
 
     Args:
-        out: output directory (made if missing) or URL.
+        out: the directory or URL.
         say: told, in one line, when there is something to wait for.
         kind: the command that runs; results of another are left alone. None: it writes none here.
         human: the place of people's labels that it reads.
@@ -81,22 +80,21 @@ def claim_folder(
 def remove_folders_if_refused(*outs: str) -> Iterator[None]:
     """Remove directories that a command made, if it is refused before it has done anything.
 
-    Args:
-        outs: of the command. What was there before stays, as does all that is of any worth.
+    What was there before stays, as does all that is of any worth.
     """
     new = {
-        Path(out): [folder for folder in (Path(out), *Path(out).parents) if not folder.exists()]
+        Path(out): [folder for folder in Path(out).parents if not folder.exists()]
         for out in outs
         if "://" not in out and not Path(out).exists()
     }
     try:
         yield
     except ZeloError:
-        for path, made in new.items():
+        for path, parents in new.items():
             files = [file for file in path.rglob("*") if not file.is_dir()]
             if all(_WORTHLESS.fullmatch(str(file.relative_to(path))) for file in files):
                 shutil.rmtree(path, ignore_errors=True)
-                for folder in made[1:]:
+                for folder in parents:
                     with contextlib.suppress(OSError):  # something else is there
                         folder.rmdir()
         raise
@@ -138,43 +136,37 @@ def _claim_object(
     me = uuid.uuid4().hex
 
     def beat(mode: str = "overwrite") -> None:
-        state = {"owner": me, "who": _about_me(), "beat": uuid.uuid4().hex}
-        fs.pipe_file(path, json.dumps(state).encode(), mode=mode)
+        fs.pipe_file(path, f"{me} {uuid.uuid4().hex} {_about_me()}".encode(), mode=mode)
 
-    def read_state() -> dict[str, str]:
-        try:
-            data = fs.cat_file(path)
-        except FileNotFoundError:
-            return {"owner": "", "who": "a run that has just ended", "beat": ""}
-        try:
-            holder = json.loads(data)
-            return {name: str(holder[name]) for name in ("owner", "who", "beat")}
-        except (ValueError, KeyError, TypeError):
-            return {"owner": "?", "who": "an unknown run", "beat": repr(data)}
+    def read() -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return str(fs.cat_file(path).decode(errors="replace"))
+        return ""
 
     try:
         beat("create")
     except FileExistsError:
-        _await_silence(read_state, out, say)
+        _await_silence(read, out, say)
         beat()
         time.sleep(2)  # of two that take over at once, the later one keeps it
-        if read_state()["owner"] != me:
+        if not read().startswith(me):
             raise LockError(f"{out} is locked by another run") from None
     ended = threading.Event()
 
     def keep_beating() -> None:
         beat_at = time.monotonic()
-        is_taken = False
-        while not (is_taken or ended.wait(_BEAT_SECONDS)):
+        while not ended.wait(_BEAT_SECONDS):
             with contextlib.suppress(Exception):  # a later beat may come through
-                is_taken = read_state()["owner"] not in ("", me)
-                if not is_taken:
-                    beat()
-                    beat_at = time.monotonic()
-            if is_taken or time.monotonic() - beat_at > _STALE_SECONDS / 2:
-                say(f"{out}: another run has taken its lock, so this run stops")
-                os.kill(os.getpid(), signal.SIGTERM)
-                return
+                if (now := read()) and not now.startswith(me):
+                    break
+                beat()
+                beat_at = time.monotonic()
+            if time.monotonic() - beat_at > _STALE_SECONDS / 2:
+                break
+        else:
+            return
+        say(f"{out}: another run has taken its lock, so this run stops")
+        os.kill(os.getpid(), signal.SIGTERM)
 
     beating = threading.Thread(target=keep_beating, daemon=True)
     beating.start()
@@ -183,18 +175,17 @@ def _claim_object(
     finally:
         ended.set()
         beating.join()
-        if read_state()["owner"] == me:
+        if read().startswith(me):
             fs.rm_file(path)
 
 
-def _await_silence(
-    read_state: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
-) -> None:
+def _await_silence(read: Callable[[], str], out: str, say: Callable[[str], None]) -> None:
     """Return when the holder's heartbeat has been silent for long enough that it must be dead."""
-    first = read_state()
-    say(f"{out} was in use by {first['who']}; waiting {_STALE_SECONDS:.0f} s for a sign of life")
+    first = read()
+    who = first.split(" ", 2)[-1] or "a run that has just ended"
+    say(f"{out} was in use by {who}; waiting {_STALE_SECONDS:.0f} s for a sign of life")
     until = time.monotonic() + _STALE_SECONDS
-    while time.monotonic() < until and (now := read_state())["owner"]:
-        if now["beat"] != first["beat"]:
-            raise LockError(f"{out} is in use by another run ({now['who']})") from None
+    while time.monotonic() < until and (now := read()):
+        if now != first:
+            raise LockError(f"{out} is in use by another run ({who})") from None
         time.sleep(1)

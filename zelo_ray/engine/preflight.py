@@ -2,31 +2,24 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import islice, starmap
+from collections.abc import Collection, Mapping, Sequence
 
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
-from zelo_ray.engine.replies import describe_possibly_billed, format_dollars
-from zelo_ray.engine.sample_input import NoReplies
-from zelo_ray.engine.tokens import Estimates, measure_request
-from zelo_ray.errors import OptionError, PanelError
+from zelo_ray.engine.replies import describe_possibly_billed
+from zelo_ray.errors import PanelError
 from zelo_ray.files.conversations import join_sessions
-from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
-from zelo_ray.protocols import find_protocol, load_protocol
-from zelo_ray.protocols.progress import advance
+from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import load_provider, server_chooses_sampling
 from zelo_ray.providers.dotenv import describe_keys
-from zelo_ray.providers.pricing import find_unpriced, highest_price
+from zelo_ray.providers.pricing import find_unpriced
 from zelo_ray.providers.registry import judges_without_prompt
-from zelo_ray.records import Judge, Pool, Request
+from zelo_ray.records import Judge
 
 _NAMED = 5
 
@@ -71,17 +64,11 @@ def check_spending(
     watch: Watch,
     own_judges: Collection[str] = (),
 ) -> tuple[float, Paid]:
-    """Return the dollars spent before a run asks anything; warn of what else is wrong.
+    """Return the dollars spent before a run asks anything, and the ledger's; warn of other things.
 
     Spent is what the ledger holds, what may have been billed besides, and what lies in batches of
-    other judges than ``own_judges``, which this run will not collect. What the ledger holds comes
-    with it.
-
-    Args:
-        options: the run's.
-        judges: those that it asks, by the names that users know them by.
-        watch: who is told.
-        own_judges: names of judges.
+    other judges than ``own_judges``, which this run will not collect. ``judges`` are by the names
+    that users know them by.
 
     Raises:
         LedgerError: the ledger, or a record beside it, cannot be read.
@@ -100,52 +87,12 @@ def check_spending(
     if possibly_billed:
         doubt = describe_possibly_billed(possibly_billed, sum_uncounted(options.ledger_dir))
         watch.say(f"{doubt}{'' if options.max_usd is None else '; it counts as spent'}")
-    others = [p for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges]
-    return paid.all_dollars + possibly_billed + sum(part.dollars for part in others), paid
-
-
-def refuse_small_cap(
-    cap: float | None,
-    spent: float,
-    plans: Iterable[tuple[AnnotateOptions, Sequence[Judge]]],
-    shards: Sequence[str],
-) -> None:
-    """Refuse a cap that is too small for a single call: the run would stop at once.
-
-    Args:
-        cap: dollars that all runs may cost, if there is a cap.
-        spent: dollars of it that are spent; only where there are none is the cap itself too small.
-        plans: how judges are asked, and which.
-        shards: the files of the input; their first pools tell.
-
-    Raises:
-        OptionError: the cheapest of the first calls may cost more than the cap.
-    """
-    if cap is None or spent:
-        return
-    lines = [line for shard in shards[:1] for line in islice(read_lines(shard, LineLimits()), 4)]
-    first_requests = (
-        (request, options)
-        for options, panel in plans
-        for pool in (line.pool for line in lines if line.pool)
-        for request in advance(
-            find_protocol(options.protocol).rounds(pool, panel, options), NoReplies()
-        ).missing
+    others = sum(
+        part.dollars
+        for part in Parts(options.ledger_dir)
+        if part.is_open and part.judge not in own_judges
     )
-    cheapest = min(starmap(_highest_cost, first_requests), default=0.0)
-    if cheapest > cap:
-        price = format_dollars(cheapest) if cheapest >= 0.001 else f"${cheapest:.2g}"
-        raise OptionError(
-            f"--max-usd {cap:g} is less than one call may cost ({price}): raise it, or lower "
-            "max_output_tokens"
-        )
-
-
-def _highest_cost(request: Request, options: AnnotateOptions) -> float:
-    estimates = Estimates(request.judge)
-    usage = estimates.upper_bound(measure_request(request), request.output_limit)
-    in_batch = goes_in_batches(request.judge, options)
-    return highest_price(request.judge, usage, options.prices, batch=in_batch)
+    return paid.all_dollars + possibly_billed + others, paid
 
 
 def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
@@ -174,15 +121,3 @@ def warn_of_settings(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
                 f"{judge.name}: its rate limit is unknown; starting at {rpm:,.0f} requests a "
                 "minute and adapting to the server's headers (or give limits: rpm, tpm)"
             )
-
-
-def request_counters(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
-    """Return for each judge a function that counts its requests about a pool."""
-    protocol, last = load_protocol(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
-
-    def count(name: str, pool: Pool) -> int:
-        if not last or last[0][0] is not pool:
-            last[:] = [(pool, protocol.count(pool, panel, options))]
-        return last[0][1][name]
-
-    return {judge.name: partial(count, judge.name) for judge in panel}

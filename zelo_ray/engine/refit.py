@@ -29,28 +29,20 @@ class InseparableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TruthRun:
-    """The run of `annotate` that made a truth.
-
-    ``options`` is None if its record does not hold them, and ``judges`` are those that gave
-    judgments, in alphabetical order.
-    """
+    """The run of `annotate` that made a truth."""
 
     out: str
     protocol: Protocol
     options: AnnotateOptions | None
+    """None if its record does not hold them"""
     judges: tuple[str, ...]
+    """those that gave judgments, in alphabetical order"""
 
     def labels_without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
         """Compute labels from the other judges alone, for the documents that they judged.
 
-        What the protocol learns about judges is learned again, from the others alone.
-
-        Args:
-            judges: those to leave out.
-            truth: query_id and doc_id of the wanted labels.
-
-        Returns:
-            The columns of `records.Qrel`, the queries in the order of the truth.
+        What the protocol learns about judges is learned again. The labels, rows of `records.Qrel`,
+        are in the order of ``truth``, which has query_id and doc_id of those that are wanted.
 
         Raises:
             InseparableError: no judge is left, or no labels can be computed.
@@ -100,8 +92,7 @@ class TruthRun:
 def find_truth_run(truth: str) -> TruthRun | None:
     """Return the run of `annotate` that made a truth; None if none did.
 
-    Args:
-        truth: the ``--out`` of such a run, or its ``scores.parquet`` or ``annotated.jsonl``.
+    ``truth`` is the ``--out`` of such a run, or its ``scores.parquet`` or ``annotated.jsonl``.
 
     Raises:
         InputError: the storage cannot be reached, or the run's record is not valid.

@@ -4,7 +4,7 @@ A contest, a gate and people's labels name results by their place. So what stand
 only by the same with more input, or where the user says so.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -20,75 +20,62 @@ from zelo_ray.records import Judge
 
 _TELLING = {"seed", "document_limit"}
 """Options that change results, of groups whose others do not."""
-_NOT_COMPARED = {"judges", "judge_options", "replace"}
-"""Options of which the panel tells, or nothing."""
+_NOT_COMPARED = {"judges", "judge_options", "replace", "protocol"}
+"""Options of which something else tells, or nothing."""
 
 
 def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> None:
     """Refuse to judge otherwise where the results of a finished run lie.
 
-    Args:
-        options: of the run that is to begin.
-        panel: its judges.
-
     Raises:
         OptionError: protocol, panel or an option that changes results is not that of the results.
     """
-    record = None if options.replace else _record_of_results(options.out)
-    if record and (names := [*_differences(record, options, panel)]):
-        raise OptionError(
-            f"{options.out} holds the results of a finished run with other {', '.join(names)}; add "
-            "--replace, or name another --out (with --ledger "
-            f"{options.ledger_dir} its paid answers are used there, too)"
-        )
+    if record := _record_of_results(options):
+        judges = {judge.name: judge.options for judge in panel}
+        before = {row["judge"]: row.get("options") or {} for row in record.get("panel") or ()}
+        transport = {judge.name: load_provider(judge.provider).transport for judge in panel}
+        was = _settings(options, record["options"], before, transport)
+        now = _settings(options, options.model_dump(mode="json"), judges, transport)
+        if others := [name for name in now if name in was and was[name] != now[name]]:
+            raise OptionError(
+                f"{options.out} holds the results of a finished run with other "
+                f"{', '.join(others)}; add --replace, or name another --out (with --ledger "
+                f"{options.ledger_dir} its paid answers are used there, too)"
+            )
 
 
-def _record_of_results(out: str) -> dict[str, Any]:
-    """Return the record of the last finished run; an empty one if it came to no judgment."""
-    record = last_record(out)
+def _record_of_results(options: AnnotateOptions) -> dict[str, Any]:
+    """Return the record of the last finished run; an empty one where it may be replaced."""
+    record = {} if options.replace else last_record(options.out)
     return record if (record.get("summary") or {}).get("judgments") else {}
 
 
-def _differences(
-    record: Mapping[str, Any], options: AnnotateOptions, panel: Sequence[Judge]
-) -> Iterator[str]:
-    """Name what changes results and is not what it was."""
-    was, now = record.get("options") or {}, _as_recorded(options.model_dump(mode="json"))
-    now["protocol"] = absolute_plugin_name(now["protocol"])
+def _settings(
+    options: AnnotateOptions,
+    values: Mapping[str, Any],
+    judges: Mapping[str, Any],
+    transport: Mapping[str, Collection[str]],
+) -> dict[str, Any]:
+    """Return all that results follow from, by the name that users know it by."""
+    settings = {"--protocol": absolute_plugin_name(values["protocol"]), "judges": sorted(judges)}
     for name, field in type(options).model_fields.items():
         is_how = group_of(field) in (FILES, MONEY, RUNNING) and name not in _TELLING
-        if name in was and was[name] != now[name] and not is_how and name not in _NOT_COMPARED:
-            yield f"--{name.replace('_', '-')}"
-    before = {row["judge"]: row.get("options") or {} for row in record.get("panel") or ()}
-    if before and before.keys() != {judge.name for judge in panel}:
-        yield "judges"
-    for judge in (judge for judge in panel if judge.name in before):
-        provider = load_provider(judge.provider)
-        usual = {n: v for n, v in provider.options.items() if n not in provider.transport}
-        old, new = before[judge.name], _as_recorded(dict(judge.options))
-        names = {*usual, *old, *new} - {*provider.transport}
-        if any(old.get(n, usual.get(n)) != new.get(n, usual.get(n)) for n in names):
-            yield f"options of {judge.name}"
-
-
-def _as_recorded(values: Mapping[str, Any]) -> dict[str, Any]:
-    recorded: dict[str, Any] = orjson.loads(orjson.dumps(values, default=str))
-    return recorded
+        if name in values and not is_how and name not in _NOT_COMPARED:
+            settings[f"--{name.replace('_', '-')}"] = values[name]
+    for name in judges.keys() & transport.keys():
+        told = {n: value for n, value in judges[name].items() if n not in transport[name]}
+        settings[f"options of {name}"] = orjson.loads(orjson.dumps(told, default=str))
+    return settings
 
 
 def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> None:
     """Refuse to drop queries from the results of a finished run.
 
-    Args:
-        options: of the run that is to begin.
-        queries: ids of those that it is to judge.
-
     Raises:
-        OptionError: the results that are there have others.
+        OptionError: the results that are there have others than ``queries``.
     """
-    record = None if options.replace else _record_of_results(options.out)
-    if not record or options.blocks == "session":  # its results have other ids than its input
-        return
+    if options.blocks == "session" or not _record_of_results(options):
+        return  # the results of sessions have other ids than their input
     try:
         scored = pc.unique(read_table(options.out, "scores", ["query_id"])["query_id"])
     except (InputError, KeyError):  # not every protocol scores

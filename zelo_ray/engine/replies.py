@@ -17,7 +17,6 @@ from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.tally import Tally
 from zelo_ray.options import AnnotateOptions, Price
-from zelo_ray.protocols import find_protocol
 from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
 from zelo_ray.reasons import Disabled, StopReason
@@ -284,15 +283,7 @@ def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = 
         LedgerError: it cannot be read or written.
     """
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
-    # A reader sees all damage.
-    alone = bool(run_id) and find_protocol(options.protocol).judges_are_independent(options)
-    return Ledger(
-        options.ledger_dir,
-        run_id,
-        statuses_to_retry(options),
-        limits,
-        judges=[*limits] if alone else None,
-    )
+    return Ledger(options.ledger_dir, run_id, statuses_to_retry(options), limits)
 
 
 def statuses_to_retry(options: AnnotateOptions) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Replies, advance, load_protocol
+from zelo_ray.protocols import Progress, Replies, load_protocol
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge, Reply
 
@@ -17,24 +17,10 @@ COST = ("calls", "tokens", "dollars", "unpriced")
 """What a cost is made of: tokens of input and output, and answers without a price."""
 
 
-class _KeyRecorder:
-    """Replies that record the keys of all requests, whether found or not."""
-
-    def __init__(self, replies: Replies) -> None:
-        self._replies, self.keys = replies, dict[str, None]()
-
-    def contains(self, keys: Sequence[str]) -> list[bool]:
-        self.keys |= dict.fromkeys(keys)
-        return self._replies.contains(keys)
-
-    def read(self, keys: Sequence[str]) -> list[Reply]:
-        return self._replies.read(keys)
-
-
 def find_requests(
     options: AnnotateOptions, panel: Sequence[Judge], replies: Replies
 ) -> dict[str, list[str]]:
-    """Return the keys of all requests of a run about files of pools, by query id.
+    """Return the keys of all answered requests of a run about files of pools, by query id.
 
     Missing replies count as failed, so that requests of interrupted runs, and of runs that went on
     without some judges, are found too.
@@ -43,9 +29,10 @@ def find_requests(
     disabled, asked = {judge.name: missing for judge in panel}, dict[str, list[str]]()
     for line in (line for file in options.inputs for line in read_lines(file, LineLimits())):
         if line.pool:
-            recorder = _KeyRecorder(replies)
-            advance(protocol.rounds(line.pool, panel, options), recorder, disabled)
-            asked[line.pool.query_id] = [*recorder.keys]
+            progress = Progress(protocol.rounds(line.pool, panel, options))
+            progress.step(replies, disabled)
+            keys = progress.answered_keys().values()
+            asked[line.pool.query_id] = [key for each in keys for key in each]
     return asked
 
 

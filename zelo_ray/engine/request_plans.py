@@ -11,7 +11,7 @@ import json
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.metadata import version
 from itertools import compress
@@ -37,29 +37,22 @@ _APART = {"out", "ledger", "inputs", "max_usd", "track", "executor", "actors", "
 """Options on which no request depends. Any other one makes another plan."""
 
 
-def _digest_code() -> str:
+@cache
+def digest_code() -> str:
     """Hash this package's files, and the versions of what its results depend on."""
     home = Path(__file__).parents[1]
-    versions = [python_version(), *map(version, _PACKAGES)]
-    digest = blake2b(repr(versions).encode(), digest_size=16)
+    digest = blake2b(repr([python_version(), *map(version, _PACKAGES)]).encode(), digest_size=16)
     for path in sorted(path for path in home.rglob("*") if path.suffix in _CODE):
         content = path.read_bytes()
         digest.update(f"\0{path.relative_to(home)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
-CODE_DIGEST = _digest_code()
-"""A hash of this package as it was when this process imported it: later edits do not run here."""
-
-
 class RequestPlans:
     """Plans of a job's pools. Where they cannot be read or kept, requests are rendered.
 
-    After the first error no plan is read or kept any more.
-
-    Args:
-        options: of the job; no plan is kept of a plug-in's protocol, whose code may change unseen.
-        run_id: the run that writes; without it plans are only read.
+    After the first error no plan is read or kept any more. None is kept of a plug-in's protocol,
+    whose code may change unseen. Without a ``run_id`` plans are only read.
     """
 
     def __init__(self, options: AnnotateOptions, run_id: str = "") -> None:
@@ -67,45 +60,45 @@ class RequestPlans:
         self._in_use = not is_own_protocol(options.protocol)
         self._waiting, self._writing = deque[Reply](), Lock()
         values = options.model_dump(mode="json", exclude=_APART)
-        self._base = blake2b(_to_json([CODE_DIGEST, values]), digest_size=16)
+        self._base = blake2b(_to_json([digest_code(), values]), digest_size=16)
 
     @cached_property
     def _ledger(self) -> Ledger:
         return Ledger(self._place, self._run_id)
 
-    def _keys(self, pool: Pool, judges: Collection[Judge]) -> Iterator[str]:
+    @contextlib.contextmanager
+    def _ended_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - a foreign file, or any error of a storage
+            self._in_use = False
+
+    def _keys(self, pool: Pool, judges: Collection[Judge]) -> list[str]:
         """Hash what a pool's requests to each of these judges follow from."""
         documents = [(doc.id, doc.content, doc.metadata) for doc in pool.documents]
         about = (pool.query_id, pool.query, pool.session_id, pool.about, documents)
-        shared = self._base.copy()
+        shared, keys = self._base.copy(), list[str]()
         shared.update(_to_json(about))
         for judge in judges:
             digest = shared.copy()
             digest.update(judge.key_prefix)
-            yield digest.hexdigest()
+            keys.append(digest.hexdigest())
+        return keys
 
     def find(self, pools: Sequence[Pool], panel: Sequence[Judge]) -> list[Pool]:
         """Return the same pools, with the plans that are kept of them."""
-        try:
-            return self._find(pools, panel) if self._in_use else [*pools]
-        except Exception:  # noqa: BLE001 - a foreign file, or any error of a storage
-            self._in_use = False
-            return [*pools]
-
-    def _find(self, pools: Sequence[Pool], panel: Sequence[Judge]) -> list[Pool]:
-        keys = [[*self._keys(pool, panel)] for pool in pools]
-        flat = [key for row in keys for key in row]
-        present = [*compress(flat, self._ledger.contains(flat))]
-        texts = {row.key: row.text for row in self._ledger.read(present)}
-        plans = [
-            {
-                (judge.name, *item): (request_key, swapped)
-                for judge, key in zip(panel, row, strict=True)
-                for *item, request_key, swapped in orjson.loads(texts.get(key, "[]"))
-            }
-            for row in keys
-        ]
-        return [replace(pool, plan=plan) for pool, plan in zip(pools, plans, strict=True)]
+        found = [*pools]
+        with self._ended_by_errors():
+            if self._in_use:
+                keys = [self._keys(pool, panel) for pool in pools]
+                flat = [key for row in keys for key in row]
+                present = [*compress(flat, self._ledger.contains(flat))]
+                texts = {row.key: row.text for row in self._ledger.read(present)}
+                found = [
+                    replace(pool, plan=_plan_of(panel, [texts.get(key, "[]") for key in row]))
+                    for pool, row in zip(pools, keys, strict=True)
+                ]
+        return found
 
     def keep(self, pool: Pool, plan: RequestPlan, judges: Collection[Judge]) -> None:
         """Take in what is known of a pool's requests to these judges; `flush` writes it."""
@@ -113,28 +106,23 @@ class RequestPlans:
         for (name, *item), entry in plan.items():
             if name in items:
                 items[name].append((*item, *entry))
-        if not self._in_use or not any(items.values()):
-            return
-        for judge, key in zip(judges, self._keys(pool, judges), strict=True):
-            if rows := items[judge.name]:
-                text = _to_json(rows).decode()
-                self._waiting.append(Reply.without_call(key, judge.name, "ok", text=text))
+        if self._in_use and any(items.values()):
+            for judge, key in zip(judges, self._keys(pool, judges), strict=True):
+                if rows := items[judge.name]:
+                    text = _to_json(rows).decode()
+                    self._waiting.append(Reply.without_call(key, judge.name, "ok", text=text))
 
     def flush(self) -> None:
         """Write what was taken in and is not kept yet. It takes as long as the storage does."""
-        with self._writing:
+        with self._writing, self._ended_by_errors():
             rows = dict[str, Reply]()
             while self._waiting:  # others may add to it meanwhile
                 row = self._waiting.popleft()
                 rows[row.key] = row
-            if not rows or not self._in_use:
-                return
-            try:
+            if rows and self._in_use:
                 present = {*compress(rows, self._ledger.contains([*rows]))}
                 if new := [row for key, row in rows.items() if key not in present]:
                     self._ledger.append(new)
-            except Exception:  # noqa: BLE001 - plans may be missing
-                self._in_use = False
 
     def close(self) -> None:
         """Write what was taken in, and close files."""
@@ -143,6 +131,15 @@ class RequestPlans:
             self._in_use = False
             if "_ledger" in self.__dict__:
                 self._ledger.close()
+
+
+def _plan_of(panel: Sequence[Judge], texts: Sequence[str]) -> RequestPlan:
+    """Read a pool's plan, of which there is a text for each judge."""
+    return {
+        (judge.name, *item): (request_key, swapped)
+        for judge, text in zip(panel, texts, strict=True)
+        for *item, request_key, swapped in orjson.loads(text)
+    }
 
 
 def _to_json(value: object) -> bytes:

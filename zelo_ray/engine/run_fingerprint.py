@@ -12,17 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import fsspec
-import orjson
+from pydantic import TypeAdapter
 
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import FOLDER as REPLIES
-from zelo_ray.engine.request_plans import CODE_DIGEST
 from zelo_ray.engine.request_plans import FOLDER as PLANS
+from zelo_ray.engine.request_plans import digest_code
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import InputError
 from zelo_ray.files.run_record import RUN, is_finished, read_record
-from zelo_ray.files.tables import read_table
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import is_own_protocol
 from zelo_ray.providers import is_own_provider
@@ -34,15 +32,13 @@ _ASKED_ONCE = {"refused", "filtered", "truncated", "invalid", "blank"}
 """How a request failed that a later run does not ask again."""
 _HOW_ONLY = {"track", "executor", "actors", "collect"}
 """options that change no result of a run to which nothing is missing"""
+_SUMMARY = TypeAdapter(Summary)
 
 
 class RunFingerprint:
     """Fingerprint of all that a run is made of, taken as it begins.
 
-    Args:
-        options: of the job, with absolute places.
-        panel: its judges.
-        shards: the files of the input, whose bytes are read once.
+    ``options`` have absolute places; the bytes of ``shards``, the files of the input, are read.
     """
 
     def __init__(
@@ -58,9 +54,8 @@ class RunFingerprint:
             and options.pilot is None
             and not options.retry_failures
         ):
-            values = options.model_dump(mode="json", exclude=_HOW_ONLY)
             judges = [(judge.name, dict(judge.options)) for judge in panel]
-            made_of = [values, judges, CODE_DIGEST]
+            made_of = [options.model_dump(mode="json", exclude=_HOW_ONLY), judges, digest_code()]
             for shard in shards:
                 with fsspec.open(shard, "rb") as file:
                     made_of += [shard, hashlib.file_digest(file, hashlib.blake2b).hexdigest()]
@@ -76,44 +71,32 @@ class RunFingerprint:
             return None
         if any(part.is_open for part in Parts(self._options.ledger_dir)):
             return None
-        summary = Summary.from_record(out, last["summary"])
+        summary = _SUMMARY.validate_python({**last["summary"], "out": out})
         summary.dollars, summary.unpriced = 0.0, 0  # which were that run's
         summary.seconds, summary.up_to_date = {}, True
         return summary
 
-    def to_record(self, summary: Summary) -> dict[str, str] | None:
+    def to_record(self, summary: Summary) -> list[str] | None:
         """Return what to keep in the record of a run, written last; None in doubt."""
         doubtful = summary.disabled or summary.damaged or summary.maybe_dollars or summary.missing
-        if not self._made_of or doubtful:
-            return None
-        try:
-            failures = read_table(self._options.out, "failures", ["status"])["status"]
-        except InputError:
-            return None
-        if not {*failures.unique().to_pylist()} <= _ASKED_ONCE:
+        failures = {status for each in summary.failures_by_judge.values() for status in each}
+        if not self._made_of or doubtful or not failures <= _ASKED_ONCE:
             return None
         return self._now()
 
-    def _now(self) -> dict[str, str]:
+    def _now(self) -> list[str]:
         """Return the digests, that of the files of results and ledger as they are now."""
         out, ledger_dir = Path(self._options.out), Path(self._options.ledger_dir)
-        results = (
+        files = {
             path
-            for path in out.rglob("*")
-            if not path.name.startswith(".")
-            and path.relative_to(out).parts[0] not in _NOT_RESULTS
-            and path.is_file()
-        )
-        ledger = (*(ledger_dir / REPLIES).rglob("*.jsonl"), *(ledger_dir / BATCHES).glob("*.json"))
-        files = list[tuple[str, int, int]]()
-        for path in (*sorted(results), *sorted(ledger)):
-            if str(path) not in self._shards:
-                stat = path.stat()
-                name = str(path).encode("utf-8", "backslashreplace").decode()  # it may be no UTF-8
-                files.append((name, stat.st_size, stat.st_mtime_ns))
-        return {"made_of": self._made_of, "files": _digest(files)}
+            for path in out.rglob("[!.]*")
+            if path.relative_to(out).parts[0] not in _NOT_RESULTS and path.is_file()
+        }
+        files |= {*(ledger_dir / REPLIES).rglob("*.jsonl"), *(ledger_dir / BATCHES).glob("*.json")}
+        stats = [(str(path), path.stat()) for path in sorted(files)]
+        seen = [(n, s.st_size, s.st_mtime_ns) for n, s in stats if n not in self._shards]
+        return [self._made_of, _digest(seen)]
 
 
 def _digest(values: object) -> str:
-    text = orjson.dumps(values, repr, orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS)
-    return hashlib.blake2b(text).hexdigest()
+    return hashlib.blake2b(repr(values).encode(errors="backslashreplace")).hexdigest()

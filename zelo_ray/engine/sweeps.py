@@ -1,7 +1,7 @@
 """Run `annotate` where an executor is: ask every judge, build results, until nothing is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -21,72 +21,55 @@ from zelo_ray.errors import LedgerError, Stopped
 from zelo_ray.files.pools import Line
 from zelo_ray.protocols import Learned, load_protocol
 from zelo_ray.reasons import Disabled, StopReason, describe_disabled
+from zelo_ray.records import Judge
 
 SweepResult = tuple[Job, Summary, Mapping[str, Tally]]
 """The job with the judges that are disabled, what it came to, and figures by judge."""
 
 
+@dataclass(frozen=True, slots=True)
 class Sweeps:
-    """Job on its executor: sweeps over all pools until nothing is missing.
+    """Job on its executor: sweeps over all pools until nothing is missing."""
 
-    Args:
-        job: what is to be judged.
-        count: what its input holds.
-        executor: where it runs.
-        watch: who is told how it goes.
-        timer: of the run.
-        human: human grades, if there are any.
-    """
-
-    def __init__(
-        self,
-        job: Job,
-        count: InputCount,
-        *,
-        executor: Executor,
-        watch: Watch,
-        timer: Timer,
-        human: pa.Table | None,
-    ) -> None:
-        self._job, self._count, self._human = job, count, human
-        self._executor, self._watch, self._timer = executor, watch, timer
+    job: Job
+    count: InputCount
+    executor: Executor
+    watch: Watch
+    timer: Timer
+    human: pa.Table | None
+    """human grades, if there are any"""
 
     def run(self) -> SweepResult:
-        """Ask all judges, learn what scores need, and build results."""
-        return self._collect() if self._job.options.collect else self._sweep()
-
-    def _collect(self) -> SweepResult:
-        """Build results from what is recorded; requests without an answer are listed as failed."""
-        job, summary = self._job, self._build_results(self._job)
-        if summary.missing:
-            nobody = Disabled(StopReason.MISSING, "collect asks nobody")
-            job = replace(job, disabled=dict.fromkeys((judge.name for judge in job.panel), nobody))
-            summary = self._build_results(job)
-        self._timer.lap("fit and write")
-        return job, summary, {}
-
-    def _sweep(self) -> SweepResult:
         """Ask and build results by turns until no question waits for the answer to another."""
-        job, progress = self._job, (-1, 0)
+        job, before = self.job, (-1, 0)
+        if job.options.collect:
+            return self._collect()
         while True:
             tallies, disabled = self._ask(job)
             update_index(job.options.ledger_dir)  # so that replies are not read once more
-            self._timer.lap("ask")
+            self.timer.lap("ask")
             job = replace(job, disabled=disabled, sweep=job.sweep + 1)
             summary = self._build_results(job)
-            self._timer.lap("fit and write")
-            summary.sweeps, expected = job.sweep - 1, self._count.pools
-            if summary.queries != expected:
+            if summary.queries != self.count.pools:
                 raise Stopped(
-                    f"the input changed during the run: expected {expected:,} pools, found "
+                    f"the input changed during the run: expected {self.count.pools:,} pools, found "
                     f"{summary.queries:,}"
                 )
             if not summary.missing:
                 return job, summary, tallies
-            before = progress
             progress = sum(tally.answered for tally in tallies.values()), len(disabled)
             if progress == before:
                 raise Stopped(f"{summary.missing:,} replies could not be obtained from any judge")
+            before = progress
+
+    def _collect(self) -> SweepResult:
+        """Build results from what is recorded; requests without an answer are listed as failed."""
+        job, summary = self.job, self._build_results(self.job)
+        if summary.missing:
+            nobody = Disabled(StopReason.MISSING, "collect asks nobody")
+            job = replace(job, disabled={judge.name: nobody for judge in job.panel})
+            summary = self._build_results(job)
+        return job, summary, {}
 
     def _ask(self, job: Job) -> tuple[dict[str, Tally], dict[str, Disabled]]:
         """Ask every judge that is not disabled what the ledger does not hold.
@@ -94,12 +77,10 @@ class Sweeps:
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
-        tallies, reason, disabled = self._executor.ask(
-            [*_groups(job)], self._count.planned, self._watch
-        )
+        groups = [*_groups(job)]
+        tallies, reason, disabled = self.executor.ask(groups, self.count.planned, self.watch)
         over = any(entry.is_over_budget for entry in disabled.values())
-        nobody = len(disabled) == len(job.panel) and not over
-        if reason or nobody:
+        if reason or (len(disabled) == len(job.panel) and not over):
             replies = sum(tally.answered for tally in tallies.values())
             why = reason or "; ".join(describe_disabled(disabled))
             raise Stopped(f"{why} ({replies:,} replies of this run are kept)")
@@ -109,16 +90,16 @@ class Sweeps:
         """Turn replies into results; what scores need is learned from some queries first."""
         options, learned = job.options, None
         if load_protocol(options.protocol).learns(options):
-            some = replace(job, only=choose_sample(self._count.places, self._human))
-            sample = self._executor.build(some, partial(ResultsBuilder, some, None))
-            learned = learn(sample, options, job.panel, self._human)
-        blocks = self._executor.build(job, partial(ResultsBuilder, job, learned))
+            some = replace(job, only=choose_sample(self.count.places, self.human))
+            sample = self.executor.build(some, partial(ResultsBuilder, some, None))
+            learned = learn(sample, options, job.panel, self.human)
+        blocks = self.executor.build(job, partial(ResultsBuilder, job, learned))
         summary = write_results(blocks, options)
-        if learned is None:
-            return summary
-        notes = write_learned(options, learned, self._human)
-        known = learned.shared is not None
-        return replace(summary, notes=notes, is_truth_error_learned=known)
+        if learned:
+            summary.notes = write_learned(options, learned, self.human)
+            summary.is_truth_error_learned = learned.shared is not None
+        self.timer.lap("fit and write")
+        return summary
 
 
 def _groups(job: Job) -> Iterator[AskedJudges]:
@@ -126,12 +107,14 @@ def _groups(job: Job) -> Iterator[AskedJudges]:
     by_provider = attrgetter("provider")
     panel = [judge for judge in job.panel if judge.name not in job.disabled]
     for _, group in groupby(sorted(panel, key=by_provider), by_provider):
-        judges = list(group)
-        in_batches = [judge for judge in judges if goes_in_batches(judge, job.options)]
-        for judge in in_batches:
-            yield AskedJudges(job, (judge,), in_batches=True)
-        if online := tuple(judge for judge in judges if judge not in in_batches):
-            yield AskedJudges(job, online)
+        online = list[Judge]()
+        for judge in group:
+            if goes_in_batches(judge, job.options):
+                yield AskedJudges(job, (judge,), in_batches=True)
+            else:
+                online.append(judge)
+        if online:
+            yield AskedJudges(job, tuple(online))
 
 
 class ResultsBuilder:
@@ -152,11 +135,6 @@ class ResultsBuilder:
             self._ledger = Ledger(self._job.options.ledger_dir)
             return self._build(lines)
 
-    def close(self) -> None:
-        """Close the ledger and the plans."""
-        self._ledger.close()
-        self._plans.close()
-
     def _build(self, lines: Sequence[Line]) -> pa.Table:
         job = self._job
         return build_results(
@@ -164,3 +142,8 @@ class ResultsBuilder:
             disabled=job.disabled,
             learned=self._learned,
         )
+
+    def close(self) -> None:
+        """Close the ledger and the plans."""
+        self._ledger.close()
+        self._plans.close()

@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import fsum, isfinite, isnan
-from typing import Any, Self
 
 import fsspec
 import orjson
@@ -16,7 +15,7 @@ from zelo_ray.files.tables import ResultsWriter, schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import TABLES, Protocol, load_protocol
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, strip_name
+from zelo_ray.reasons import Disabled, Unscored, UnscoredReason, strip_name
 from zelo_ray.records import Failure
 
 LINES = "annotated.jsonl"
@@ -36,8 +35,6 @@ class Summary:
     rejected: int = 0
     missing: int = 0
     """requests that a further round would make"""
-    sweeps: int = 1
-    """how often all of the input was asked about, since questions waited for other judges"""
     reasons: dict[str, int] = field(default_factory=dict)
     """how often requests gave no judgment for which reason; the first hundred reasons"""
     unscored: dict[str, Unscored] = field(default_factory=dict)
@@ -80,24 +77,6 @@ class Summary:
     up_to_date: bool = False
     """nothing had changed since an earlier run, whose results these are"""
 
-    @classmethod
-    def from_record(cls, out: str, figures: Mapping[str, Any]) -> Self:
-        """Build the summary of a run from what its record holds."""
-        names = {column.name for column in fields(cls)} - {"out"}
-        plain = {name: value for name, value in figures.items() if name in names}
-        plain["disabled"] = {
-            judge: Disabled(StopReason(row["code"]), row["message"])
-            for judge, row in figures.get("disabled", {}).items()
-        }
-        plain["unscored"] = {
-            query_id: Unscored(UnscoredReason(row["code"]), row["message"])
-            for query_id, row in figures.get("unscored", {}).items()
-        }
-        plain["servers"] = {
-            judge: ServerFigures(**row) for judge, row in figures.get("servers", {}).items()
-        }
-        return cls(out, **plain)
-
     @property
     def complete(self) -> bool:
         """Return whether every line was read, every request answered and every pool scored."""
@@ -105,12 +84,7 @@ class Summary:
 
 
 def write_results(blocks: Iterable[pa.Table], options: AnnotateOptions) -> Summary:
-    """Write the results of pools to the files of a run, in order, each table to one file.
-
-    Args:
-        blocks: what `build_results` gave.
-        options: of the job.
-    """
+    """Write what `build_results` gave to the files of a run, in order, each table to one file."""
     protocol, summary = load_protocol(options.protocol), Summary(options.out)
     records = {**protocol.tables, "failures": Failure, "scores": protocol.scores_of(options).record}
     schemas = {name: schema_of(record) for name, record in records.items()}
@@ -145,12 +119,10 @@ def _count_pools(summary: Summary, block: pa.Table) -> None:
     summary.queries += block.num_rows
     summary.documents += sum(block["documents"].to_pylist())
     summary.missing += sum(block["missing"].to_pylist())
-    for query_id, row in zip(
-        block["query_id"].to_pylist(), block["unscored"].to_pylist(), strict=True
-    ):
+    unscored = map(orjson.loads, block["unscored"].to_pylist())
+    for query_id, row in zip(block["query_id"].to_pylist(), unscored, strict=True):
         if row:
-            reason = Unscored(UnscoredReason(row["code"]), row["message"])
-            summary.unscored[query_id] = reason
+            summary.unscored[query_id] = Unscored(UnscoredReason(row["code"]), row["message"])
     for servers in block["servers"].to_pylist():
         for judge, figures in orjson.loads(servers).items():
             summary.servers.setdefault(judge, ServerFigures()).add(ServerFigures(**figures))

@@ -14,6 +14,7 @@ from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import InputCount, count_input
+from zelo_ray.engine.estimate import pilot_lines
 from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
     Job,
@@ -32,8 +33,6 @@ from zelo_ray.engine.preflight import (
     check_spending,
     files_to_judge,
     refuse_pending_batches,
-    refuse_small_cap,
-    request_counters,
     warn_of_settings,
 )
 from zelo_ray.engine.replacement import (
@@ -44,7 +43,6 @@ from zelo_ray.engine.replacement import (
 from zelo_ray.engine.replies import describe_possibly_billed, describe_uncounted
 from zelo_ray.engine.run_fingerprint import KEY as FINGERPRINT
 from zelo_ray.engine.run_fingerprint import RunFingerprint
-from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.sweeps import Sweeps
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import LINES, Summary
@@ -59,7 +57,7 @@ from zelo_ray.plugins import absolute_plugin_name, loaded_packages
 from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.records import CrownedScore, Judge
+from zelo_ray.records import CrownedScore, Judge, Pool
 from zelo_ray.report.command_lines import command_of, repeat_with, sibling_path
 from zelo_ray.report.model import Report
 from zelo_ray.report.results import Results
@@ -158,10 +156,7 @@ def judge_pools(options: AnnotateOptions, watch: Watch) -> Summary:
         in_batches = {judge.name for judge in panel if goes_in_batches(judge, options)}
         judges = {judge.name: judge for judge in panel}
         spent, paid = check_spending(options, judges, watch, in_batches)
-        missing = 0
-        if not options.collect:
-            refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
-            missing = _count_missing(paid, input_count.planned)
+        missing = 0 if options.collect else _count_missing(paid, input_count.planned)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(job.run_id, options.max_usd, spent)
@@ -192,15 +187,19 @@ def _plan(
 ) -> tuple[Job, InputCount, int]:
     """Count the input, and say what will be asked; return the job and how many pools there are."""
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
-    counts = request_counters(options, panel)
-    count = partial(count_input, shards, counts, options.out, keep=keep)
+    protocol = load_protocol(options.protocol)
+
+    def requests(pool: Pool) -> dict[str, int]:
+        return protocol.count(pool, panel, options)
+
+    count = partial(count_input, shards, requests, options.out, keep=keep)
     in_all = input_count = count(show=options.show_query, metadata=options.show_metadata)
     only = None
     if options.pilot is not None and options.pilot < input_count.pools:
         only = frozenset(pilot_lines(input_count.places, options.pilot, options.seed))
         input_count = count(only=Job(options, panel, "", frozenset(), only).includes)
     refuse_fewer_queries(options, (query_id for _, _, query_id in input_count.places))
-    prefix = "up to " if load_protocol(options.protocol).max_rounds != 1 else ""
+    prefix = "up to " if protocol.max_rounds != 1 else ""
     planned = f"{prefix}{counted(sum(input_count.planned.values()), 'request')}"
     watch.say(
         f"{counted(input_count.pools, 'query', 'queries')}, "

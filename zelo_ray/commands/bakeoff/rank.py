@@ -22,7 +22,7 @@ from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.executor import AskedJudges
 from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.preflight import check_spending, refuse_small_cap
+from zelo_ray.engine.preflight import check_spending
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError, OptionError, Stopped
 from zelo_ray.files.inputs import holds_texts
@@ -36,7 +36,7 @@ from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import find_protocol
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Judge, Pool, Ranked, Status
+from zelo_ray.records import Pool, Ranked, Status
 from zelo_ray.rerankers import BakeoffRanker, asking_options, build_rankers
 from zelo_ray.rerankers.ranking import QueryCost, query_fields, rank_lines
 
@@ -90,17 +90,12 @@ class Rankers:
         every = {name: ranker for name, (ranker, _) in self.by_name.items()}
         return {name: r.judge.name if r.judge else r.protocol for name, r in every.items()}
 
-    def counts(self) -> dict[str, Count]:
-        """Return, by ranker that is asked, how many requests a pool takes."""
-
-        def count(protocol: str, judge: Judge, options: AnnotateOptions, pool: Pool) -> int:
-            counts = find_protocol(protocol).count(pool, (judge,), options)
-            return sum(counts.values())
-
+    def count(self, pool: Pool) -> dict[str, int]:
+        """Return how many requests a pool takes, by ranker that is asked."""
         return {
-            name: partial(count, ranker.protocol, ranker.judge, options)
+            name: sum(find_protocol(ranker.protocol).count(pool, (judge,), options).values())
             for name, (ranker, options) in self.by_name.items()
-            if ranker.judge
+            if (judge := ranker.judge)
         }
 
     def _job(self, name: str, count: InputCount) -> Job:
@@ -114,8 +109,6 @@ class Rankers:
         options, planned = self.options, count.planned
         judges = {name: r.judge for name, (r, _) in self.by_name.items() if r.judge}
         spent, paid = check_spending(options, judges, watch)
-        panels = [(self.by_name[name][1], (judge,)) for name, judge in judges.items()]
-        refuse_small_cap(options.max_usd, spent, panels, lines.shards)
         if options.max_usd is not None:
             watch.budget(options.max_usd, spent)
         run = CoordinatedRun(self.run_id, options.max_usd, spent)
@@ -228,7 +221,7 @@ def _needs_pools(options: BakeoffOptions) -> bool:
 
 
 def count_pools(
-    truth: pa.Table, counts: Mapping[str, Count], options: BakeoffOptions, watch: Watch
+    truth: pa.Table, count_requests: Count, options: BakeoffOptions, watch: Watch
 ) -> tuple[Pools, pa.Table]:
     """Find the pools, count those of the truth's queries if they are needed, and say so.
 
@@ -250,7 +243,7 @@ def count_pools(
         return True
 
     pools.count = count = count_input(
-        *(pools.shards, counts, options.out),
+        *(pools.shards, count_requests, options.out),
         only=is_judged,
         show=options.show_query,
         metadata=options.show_metadata,

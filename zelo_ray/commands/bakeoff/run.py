@@ -123,7 +123,7 @@ def _run(
     judges = made_by.judges if made_by else ()
     families = find_families(judges, rankers.models | {n: n for n in files}, options.families)
     about["truth"] = _describe_truth(truth, options) | {"judges": [*families.judges]}
-    pools, truth = count_pools(truth, rankers.counts(), options, watch)
+    pools, truth = count_pools(truth, rankers.count, options, watch)
     asked = Asked()
     if pools.count and rankers.by_name:
         salt_of(options.ledger_dir)  # fails early if the ledger cannot be used

@@ -179,7 +179,7 @@ def collect_items(
     shards = find_shards(options.inputs, options.out)
     shards, rejected = files_to_judge(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # otherwise invalid lines were reported before
-    input_count = count_input(shards, {}, folder, keep=keep, show=options.show_query)
+    input_count = count_input(shards, lambda _: {}, folder, keep=keep, show=options.show_query)
     for message in input_count.own:
         watch.say(message)
     names = (CHOICE, TEST) if options.halves else (ALL,)

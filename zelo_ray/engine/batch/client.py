@@ -1,22 +1,17 @@
 """Ask one judge in batches: plan what is missing, send it, wait, and plan anew."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
 from zelo_ray.engine.batch.harvest import Harvester
 from zelo_ray.engine.batch.send import Sender
 from zelo_ray.engine.batch.state import JudgeInBatches
-from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import Coordination
 from zelo_ray.engine.health import has_judged
-from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress
 from zelo_ray.providers import load_provider
-from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool
 
 
@@ -27,56 +22,20 @@ def goes_in_batches(judge: Judge, options: AnnotateOptions) -> bool:
 
 
 class BatchClient(JudgeInBatches):
-    """Client that asks one judge through its provider's batch API.
-
-    Args:
-        options: the job's options.
-        panel: the whole panel, as protocols must know it.
-        judge: the one of the panel to ask.
-        ledger: open for writing.
-        environ: where keys are found.
-        run_id: the run that pays.
-        coordinator: who shares out money; by default one of this process, without a cap.
-        disabled: judges of the panel that are asked nothing more, with the reason.
-        clock: the time.
-
-    Raises:
-        PanelError: its provider has no batches, or there is no key.
-    """
-
-    def __init__(
-        self,
-        options: AnnotateOptions,
-        panel: Sequence[Judge],
-        judge: Judge,
-        *,
-        ledger: Ledger,
-        environ: Mapping[str, str],
-        run_id: str,
-        coordinator: Coordination | None = None,
-        disabled: Mapping[str, Disabled] | None = None,
-        clock: Clock = CLOCK,
-    ) -> None:
-        super().__init__(
-            *(options, judge, ledger, environ, run_id), coordinator=coordinator, clock=clock
-        )
-        self._others_disabled, self._plans = disabled or {}, RequestPlans(options, run_id)
-        self._panel = self.protocol.judges_in_scope((judge,), panel, options)
-        self._sender, self._harvester = Sender(self), Harvester(self)
+    """Client that asks a judge in batches; arguments are as of `JudgeInBatches`."""
 
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
         """Submit and collect until nothing is missing that the judge can answer, or stopped.
 
-        Args:
-            pools: gives all pools anew at each call.
+        ``pools`` gives all pools anew at each call.
         """
-        watching = None
+        sender, watching = Sender(self), None
         try:
-            await self._sender.adopt()
-            watching = asyncio.create_task(self._harvester.watch())
+            await sender.adopt()
+            watching = asyncio.create_task(Harvester(self).watch())
             while not self.stopped:
                 waited = bool(self.open)
-                sent = await self._plan(pools)
+                sent = await self._plan(sender, pools())
                 await self.wait_until(lambda: not self.open)
                 if not (sent or waited):
                     break
@@ -86,39 +45,37 @@ class BatchClient(JudgeInBatches):
             if watching:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
-            await asyncio.to_thread(self._plans.close)
-            self._sender.close()
+            await asyncio.to_thread(self.plans.close)
+            sender.close()
             await self.api.aclose()
             self.writer.close()
 
-    async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
+    async def _plan(self, sender: Sender, pools: Iterable[Pool]) -> int:
         """Send all requests that are missing and affordable now; return how many.
 
         What needs no call is counted anew each time, as each gets further.
         """
-        name, sent, skipped, pending = self.judge.name, 0, Tally(), iter(pools())
+        name, sent, skipped, pending = self.judge.name, 0, Tally(), iter(pools)
         # What fails meanwhile is asked again in one batch, with all else that is then missing.
-        asked, sender = frozenset(self.asked), self._sender
+        asked = frozenset(self.asked)
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
-            progress = Progress(self.protocol.rounds(pool, self._panel, self.options))
-            step = await asyncio.to_thread(progress.step, self.ledger, self._others_disabled)
+            progress = Progress(self.protocol.rounds(pool, self.panel, self.options))
+            step = await asyncio.to_thread(progress.step, self.ledger, self.others_disabled)
             answered = progress.answered_keys().get(name, ())
-            self.has_judged = self.has_judged or (
-                bool(answered) and has_judged(self.ledger, answered)
-            )
+            self.has_judged = self.has_judged or has_judged(self.ledger, answered)
             missing = [request for request in step.missing if request.judge.name == name]
             for request in missing:
                 known = request.key in asked or request.key in self.asked
                 if not (known or sender.is_short_of_money):
                     sent += await sender.gather(request)
             if not (missing or self.disabled):
-                self._plans.keep(pool, progress.plan(), [self.judge])
-            planned = self.protocol.count(pool, self._panel, self.options).get(name, 0)
+                self.plans.keep(pool, progress.plan(), [self.judge])
+            planned = self.protocol.count(pool, self.panel, self.options).get(name, 0)
             own = sum(map(self.ledger.is_own, set(answered)))
             skipped.count_skipped(name, planned, own, step)
             for figure in ("known", "spared", "queries"):
                 most = max(getattr(self.tally, figure), getattr(skipped, figure))
                 setattr(self.tally, figure, most)
-        await asyncio.to_thread(self._plans.flush)
+        await asyncio.to_thread(self.plans.flush)
         await sender.flush()
         return sent

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
@@ -12,16 +12,9 @@ from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.health import gives_no_judgment
-from zelo_ray.engine.replies import (
-    CUT_OFF,
-    check_answer,
-    cuts_prompts,
-    name_error,
-    overcharged,
-)
+from zelo_ray.engine.replies import CUT_OFF, check_answer, name_error, overcharged
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, find_protocol
-from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, Usage, response_model_name
@@ -29,12 +22,16 @@ from zelo_ray.records import Answer, Usage, response_model_name
 _FIRST_POLL = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
 _FULL_TRIES, _LONGEST_FULL = 2, 600.0  # refusals at one size, and seconds between them
-_CANCELLED = (
-    "somebody cancelled its batch {}, so that {:,} requests have no answer; run the same command "
-    "again to ask for them"
-)
-_TWICE = "two different answers to this request came in its batch"
 _FRUITLESS = 3  # batches in a row without any result: a fourth would have none either
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What the results of a batch have come to so far."""
+
+    spent: float = 0.0
+    prompts: list[int] = field(default_factory=list)
+    """their tokens, by answer"""
 
 
 class Harvester:
@@ -48,12 +45,8 @@ class Harvester:
             response_model_name(model): model for way in protocols for model in way.response_models
         }
         self._rebuild = {name: build for way in protocols for name, build in way.rebuild.items()}
-        self._spent, self._prompts = (
-            defaultdict[str, float](float),
-            defaultdict[str, list[int]](list),
-        )
+        self._taken = defaultdict[str, _Taken](_Taken)  # by batch
         self._tries, self._reasks = Counter[str](), Counter[str]()
-        self._server = ServerFigures()
         self._full = 0  # refusals in a row because the queue is full of others' batches
         self._fruitless = 0  # batches in a row without any result
 
@@ -85,7 +78,6 @@ class Harvester:
             batch = await client.api.look(part.batch)
             if batch.ended:
                 await self._harvest(part, batch)
-                return True
         except Retry as trouble:
             client.tally.count_retry(trouble.detail, client.clock.date())
         except (Refused, Fatal) as error:
@@ -96,6 +88,8 @@ class Harvester:
             client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
             client.stop(f"{client.judge.name}: unexpected {name_error(error)}")
+        else:
+            return batch.ended
         return False
 
     async def _harvest(self, part: BatchPart, batch: Batch) -> None:
@@ -104,73 +98,60 @@ class Harvester:
         Raises:
             Retry: the results broke off; what came is kept, and the rest fetched again.
         """
-        client, keys = self._client, set(part.keys)
-        recorded = client.recorded[batch.id]
-        is_first, answers = not self._server.prompts, len(recorded)
-        fatal, others, why = "", False, f"the batch ended ({batch.state}) without an answer"
+        client, keys, recorded = self._client, set(part.keys), self._client.recorded[batch.id]
+        answers, others, why = len(recorded), False, f"the batch ended ({batch.state})"
+        why += " without an answer" + (f": {batch.reason}" if batch.reason else "")
         try:
             async for results in _in_blocks(client.api.results(batch.id)):
-                new = {
-                    key: result
-                    for key, result in results.items()
-                    if key in keys and key not in recorded
-                }
+                new = {k: results[k] for k in results.keys() & keys - recorded}
                 others = others or bool(results.keys() - keys)
                 await self._take(part, new)
                 recorded.update(new)
                 answers += sum(isinstance(result, Answer) for result in new.values())
-                fatals = (result.detail for result in new.values() if isinstance(result, Fatal))
-                fatal = next(fatals, fatal)
                 if client.ledger.storage_full:
                     client.stop(FULL)
                     return
         except Refused as gone:  # the provider dropped results that were paid for
             why = str(gone)
             part.lost = part.dollars * len(keys - recorded) / part.requests
-        if not recorded and (others or part.candidates):  # it is another program's
-            if part.candidates:
-                await client.enter(part, part.candidates.pop(0))
-            else:
-                await client.close(part, "void")
+        if not recorded and part.candidates:  # it is another program's
+            await client.enter(part, part.candidates.pop(0))
+            return
+        if not recorded and others:
+            await client.close(part, "void")
             return
         if batch.full:
             self._make_room(part)
         else:
-            if recorded and client.room is not None:
-                self._full, client.room = (
-                    0,
-                    min(client.given_room or 2 * client.room, 2 * client.room),
-                )
-            why = f"{why}: {batch.reason}" if batch.reason else why
             await self._take(part, dict.fromkeys(keys - recorded, Retry(why)))
             self._fruitless = 0 if recorded else self._fruitless + 1
-        spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
-        client.estimates.learn_prompts(prompts, part.bound * len(prompts) / part.requests)
-        await client.close(part, "harvested", spent)
+            if recorded and client.room is not None:
+                self._full, wider = 0, 2 * client.room
+                client.room = min(client.given_room or wider, wider)
+        taken = self._taken.pop(batch.id, _Taken())
+        bound = part.bound * len(taken.prompts) / part.requests
+        client.estimates.learn_prompts(taken.prompts, bound)
+        await client.close(part, "harvested", taken.spent)
         del client.recorded[batch.id]
-        lost = 0 if part.cancelled or not batch.cancelled else part.requests - answers
-        keep_asking = client.options.keep_asking or not is_first
-        fruitless = self._fruitless >= _FRUITLESS
-        reasons = (
-            Disabled(StopReason.FATAL, fatal) if fatal else None,
-            None if client.has_judged else gives_no_judgment(client.without_judgment),
-            Disabled(StopReason.NO_BATCH, _CANCELLED.format(batch.id, lost)) if lost else None,
-            cuts_prompts(self._server.cut_to) if self._server.cut_to and not keep_asking else None,
-            Disabled(StopReason.NO_BATCH, f"{_FRUITLESS} batches gave no result: {why}")
-            if fruitless
-            else None,
-            overcharged("a batch", spent, part.dollars)
-            if client.permits.capped and spent > part.dollars + NOTHING
-            else None,
-        )
-        if reason := next(filter(None, reasons), None):
+        left = part.requests - answers
+        if client.permits.capped and taken.spent > part.dollars + NOTHING:
+            client.disable(overcharged("a batch", taken.spent, part.dollars))
+        elif self._fruitless >= _FRUITLESS:
+            why = f"{_FRUITLESS} batches gave no result: {why}"
+            client.disable(Disabled(StopReason.NO_BATCH, why))
+        elif left and batch.cancelled and not part.cancelled:
+            why = (
+                f"somebody cancelled its batch {batch.id}, so that {left:,} requests have no "
+                "answer; run the same command again to ask for them"
+            )
+            client.disable(Disabled(StopReason.NO_BATCH, why))
+        elif not client.has_judged and (reason := gives_no_judgment(client.without_judgment)):
             client.disable(reason)
 
     def _make_room(self, part: BatchPart) -> None:
         """Make room after a batch was refused because too many tokens are enqueued, by anyone."""
         client = self._client
-        others = sum(each.tokens for each in client.open.values()) - part.tokens
-        if others:
+        if others := sum(each.tokens for each in client.open.values()) - part.tokens:
             client.room = others
             return
         self._full += 1
@@ -179,30 +160,20 @@ class Harvester:
         wait = min(_LONGEST_FULL, client.options.batch_poll * 2.0 ** min(self._full - 1, 10))
         client.full_until = client.clock.now() + wait
 
-    async def _take(self, part: BatchPart, results: dict[str, Outcome]) -> None:
+    async def _take(self, part: BatchPart, results: Mapping[str, Outcome]) -> None:
         """Keep results, together."""
-        characters = dict(zip(part.keys, part.characters, strict=False))
-        await asyncio.gather(
-            *(
-                self._take_one(part, key, result, characters.get(key, 0))
-                for key, result in results.items()
-            )
-        )
+        await asyncio.gather(*(self._take_one(part, *result) for result in results.items()))
 
-    async def _take_one(self, part: BatchPart, key: str, outcome: Outcome, characters: int) -> None:
+    async def _take_one(self, part: BatchPart, key: str, outcome: Outcome) -> None:
         """Keep one result; if a retry may succeed, keep it only where it was billed."""
-        client, options = self._client, self._client.options
-        judge_limit = client.judge.options.get("max_output_tokens") or 0
-        limit_is_ours = 0 < part.limit < judge_limit
+        client, options, taken = self._client, self._client.options, self._taken[part.batch]
+        limit_is_ours = 0 < part.limit < (client.judge.options.get("max_output_tokens") or 0)
         self._tries[key] += 1
-        final, billed, error = True, True, ""
-        if isinstance(outcome, Answer):
-            try:
-                verdict = self._model_named(part.verdict)
-                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
-                outcome, error = checked.answer, checked.error
-            except Retry as trouble:
-                outcome = trouble
+        final, billed = True, True
+        outcome = self._check_answer(part, outcome, limit_is_ours=limit_is_ours)
+        if isinstance(outcome, Fatal):  # the judge is stopped, and the request asked again
+            client.disable(Disabled(StopReason.FATAL, outcome.detail))
+            return
         if isinstance(outcome, Answer):
             answer = outcome
             final = answer.status != "invalid" or self._reasks[key] >= options.reasks
@@ -211,11 +182,9 @@ class Harvester:
             if cut and limit_is_ours:
                 final = False  # cut off at our own limit: it is asked again with the judge's
             client.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
-            self._prompts[part.batch].append(answer.usage.input_tokens)
+            taken.prompts.append(answer.usage.input_tokens)
         elif isinstance(outcome, Refused):
             answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
-        elif isinstance(outcome, Fatal):  # the judge is stopped, and the request asked again
-            return
         else:
             final, billed = self._tries[key] >= options.attempts, outcome.billed is not None
             status = outcome.status if final else "failed"
@@ -232,25 +201,30 @@ class Harvester:
                 final=final,
                 batch=part.batch,
                 limit=part.limit,
-                characters=characters,
             )
-            self._server.take(answer.model, answer.usage, characters)
-            likely = part.dollars / part.requests
-            # not in one statement with the await: others add to it meanwhile
-            self._spent[part.batch] += likely if spent is None else spent
-        if error:
-            client.disable(Disabled(StopReason.ERROR, error))
+            taken.spent += part.dollars / part.requests if spent is None else spent
         if final:
             reason = strip_name(answer.reason, client.judge.name, client.judge.provider)
             client.tally.count_ended(answer.status, reason, client.clock.date())
+
+    def _check_answer(self, part: BatchPart, outcome: Outcome, *, limit_is_ours: bool) -> Outcome:
+        """Return an outcome, of which an answer is read."""
+        if isinstance(outcome, Answer):
+            try:
+                verdict = self._model_named(part.verdict)
+                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
+            except Retry as trouble:
+                return trouble
+            if checked.error:
+                self._client.disable(Disabled(StopReason.ERROR, checked.error))
+            return checked.answer
+        return outcome
 
 
 async def _in_blocks(
     results: AsyncIterator[tuple[str, Outcome]],
 ) -> AsyncIterator[dict[str, Outcome]]:
-    """Yield the results of a batch, once each by key, in blocks that are kept together.
-
-    Of two different answers to one request it is not known which is its own, so none is.
+    """Yield the results of a batch, one each by key, in blocks that are kept together.
 
     Raises:
         Retry, Refused, Fatal: the results broke off; raised after what came.
@@ -258,7 +232,8 @@ async def _in_blocks(
     outcomes, broken_off = dict[str, Outcome](), None
     try:
         async for key, outcome in results:
-            outcomes[key] = _merge(outcomes.get(key, outcome), outcome)
+            if not isinstance(outcomes.get(key), Answer):
+                outcomes[key] = outcome
     except (Retry, Refused, Fatal) as error:
         broken_off = error
     rows = [*outcomes.items()]
@@ -266,17 +241,3 @@ async def _in_blocks(
         yield dict(rows[at : at + AT_ONCE])
     if broken_off:
         raise broken_off
-
-
-def _merge(before: Outcome, outcome: Outcome) -> Outcome:
-    """Return what two results of one request come to: two different answers are none."""
-    if not isinstance(before, Answer):
-        return outcome
-    if not isinstance(outcome, Answer):
-        return before
-    if (outcome.status, outcome.text) == (before.status, before.text):
-        return before
-    names = [f"{name}_tokens" for name in ("input", "output", "cached", "cache_write", "thinking")]
-    sums = {name: getattr(before.usage, name) + getattr(outcome.usage, name) for name in names}
-    usage = replace(before.usage, **sums)
-    return replace(before, status="failed", text="", usage=usage, reason=_TWICE)

@@ -22,41 +22,35 @@ State = Literal["intended", "submitted", "harvested", "void"]
 
 @dataclass(slots=True)
 class BatchPart:
-    """Requests that travel in one batch.
-
-    ``mark`` is what the batch is known by at its provider; ``verdict`` names the model that answers
-    must satisfy; ``keys`` are the requests'. ``tokens`` and ``dollars`` are what was reserved,
-    ``size`` the bytes of the prompts, ``intended_at`` seconds since 1970.
-    ``candidates`` are batches that may be this one, where a provider keeps no mark;
-    ``key_variable`` is where the judge's key is found, if not in its provider's usual variable.
-    ``limit`` is how many tokens each answer may have, ``bound`` how many the prompts take together
-    at most; ``lost`` are dollars that may have been billed for answers that cannot be had any more;
-    ``cancelled``: this program was told to cancel it. ``characters`` are the lengths of the prompts
-    in the order of ``keys``.
-    """
+    """Requests that travel in one batch."""
 
     mark: str
+    """what the batch is known by at its provider"""
     judge: str
     verdict: str
-    keys: list[str]
-    size: int
-    tokens: int
-    dollars: float
-    intended_at: float
+    """names the model that answers must satisfy"""
+    keys: list[str] = field(default_factory=list)
+    """of the requests; none any more when nothing is to come"""
+    size: int = 0
+    """bytes of the prompts"""
+    tokens: int = 0
+    dollars: float = 0.0
+    """reserved"""
+    intended_at: float = 0.0
+    """in seconds since 1970"""
     state: State = "intended"
     batch: str = ""
     candidates: list[str] = field(default_factory=list)
-    key_variable: str = ""
+    """batches that may be this one, where a provider keeps no mark"""
     requests: int = 0
     limit: int = 0
+    """tokens that each answer may have"""
     bound: int = 0
+    """tokens that the prompts take together, at most"""
     lost: float = 0.0
-    characters: list[int] = field(default_factory=list)
+    """US dollars that may have been billed for answers that cannot be had any more"""
     cancelled: bool = False
-
-    def __post_init__(self) -> None:
-        """Remember how many there were: keys are dropped when nothing is to come any more."""
-        self.requests = self.requests or len(self.keys)
+    """whether this program was told to cancel it"""
 
     @property
     def is_open(self) -> bool:
@@ -81,10 +75,15 @@ class Parts:
             LedgerError: one cannot be read; what is on its way there is paid for.
         """
         self._fs.invalidate_cache()
-        if self._fs.exists(self._folder):
-            for name in sorted(self._fs.find(self._folder)):
-                if name.endswith(".json"):
-                    yield _part(name, self._fs.cat_file(name))
+        for name in sorted(self._fs.find(self._folder)):
+            if name.endswith(".json"):
+                try:
+                    yield _RECORD.validate_json(self._fs.cat_file(name), strict=True)
+                except ValueError:
+                    raise LedgerError(
+                        f"{name}: this record of a batch is damaged, and the batch is paid for: "
+                        "restore the record from a copy, or remove it to ask all of it again"
+                    ) from None
 
     def keep(self, part: BatchPart) -> None:
         """Write a record anew, without its keys when no answer can come. It is durable at the end.
@@ -92,25 +91,14 @@ class Parts:
         Raises:
             LedgerError: it could not be written.
         """
-        fields = asdict(part) | ({} if part.is_open else {"keys": [], "characters": []})
+        fields = asdict(part) | ({} if part.is_open else {"keys": []})
         write_durably(self._fs, f"{self._folder}/{part.mark}.json", orjson.dumps(fields))
-
-
-def _part(name: str, data: bytes) -> BatchPart:
-    try:
-        return _RECORD.validate_json(data, strict=True)
-    except ValueError:
-        raise LedgerError(
-            f"{name}: this record of a batch is damaged, and the batch is paid for: restore the "
-            "record from a copy, or remove it to ask all of the batch again"
-        ) from None
 
 
 def sum_possibly_billed(ledger_dir: str) -> float:
     """Return the US dollars perhaps billed for answers that never came, in calls or batches.
 
-    Args:
-        ledger_dir: directory or URL of a ledger at which nobody is at work.
+    ``ledger_dir`` is of a ledger at which nobody is at work.
 
     Raises:
         LedgerError: a record cannot be read.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
@@ -12,6 +12,7 @@ from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.replies import LedgerWriter
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
@@ -25,13 +26,9 @@ from zelo_ray.records import Answer, Judge
 def connect(
     judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str], timeout: float = 120.0
 ) -> Batches:
-    """Connect to the batch API of a judge's provider.
+    """Connect to the batch API of a judge's provider; each call may take so many seconds.
 
-    Args:
-        judge: the judge.
-        variables: by judge: the variable that holds its key, if not its provider's usual one.
-        environ: where keys are found.
-        timeout: seconds that one call may take.
+    ``variables`` are by judge those that hold its key, if not its provider's usual ones.
 
     Raises:
         PanelError: its provider has no batches, or there is no key.
@@ -48,25 +45,34 @@ def connect(
 
 
 class JudgeInBatches(Asker):
-    """A judge that is asked through its provider's batch API; arguments are as of `BatchClient`."""
+    """A judge that is asked through its provider's batch API.
+
+    ``panel`` is the whole one, as protocols must know it, of which those that are ``disabled`` are
+    asked nothing more. The ``coordinator`` shares out money; by default it is one of this process,
+    without a cap.
+
+    Raises:
+        PanelError: its provider has no batches, or there is no key.
+    """
 
     def __init__(
         self,
         options: AnnotateOptions,
+        panel: Sequence[Judge],
         judge: Judge,
+        *,
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        *,
         coordinator: Coordination | None = None,
+        disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
         super().__init__(options, [judge.name], clock)
         self.judge, self.ledger, self.run_id = judge, ledger, run_id
         self.api = connect(judge, options.api_key_env, environ, options.timeout)
         self.parts, self.estimates = Parts(options.ledger_dir), Estimates(judge)
-        self.tally = Tally()
-        self.protocol = find_protocol(options.protocol)
+        self.tally, self.protocol = Tally(), find_protocol(options.protocol)
         self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
         # A worker that Ray restarts counts as the same spender, with all it had reserved as spent.
         coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
@@ -94,6 +100,8 @@ class JudgeInBatches(Asker):
         self.without_judgment: list[Answer] = []
         """what it answered until then"""
         self._changed = asyncio.Condition()
+        self.others_disabled, self.plans = disabled or {}, RequestPlans(options, run_id)
+        self.panel = self.protocol.judges_in_scope((judge,), panel, options)
 
     @property
     def tallies(self) -> dict[str, Tally]:

@@ -11,7 +11,6 @@ An index says where replies lie, and may be lost at any time: see `index`.
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import NoReturn
 
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger.index import Damaged, Place
@@ -26,7 +25,7 @@ from zelo_ray.engine.ledger.segments import (
     reply_to_line,
 )
 from zelo_ray.engine.ledger.spending import Paid, describe_damage, read_rows, sum_paid
-from zelo_ray.engine.ledger.writing import SegmentWriter, drop_reserves, writer_of
+from zelo_ray.engine.ledger.writing import SegmentWriter, drop_reserves, open_writer
 from zelo_ray.errors import LedgerError
 from zelo_ray.records import Reply
 
@@ -54,8 +53,6 @@ class Ledger:
         limits: by judge, the tokens that its answers may have by now: one that was cut off at fewer
             counts as missing.
         clock: the time, by which failed uploads are tried again.
-        judges: whose replies are wanted; None: everybody's. Others' may be missing then, and so may
-            damage in them.
 
     Of several replies to one request the first that is ``ok`` counts, else the last: by when they
     were received, wherever they lie. A line that is damaged answers nothing. One thread may look
@@ -73,16 +70,15 @@ class Ledger:
         limits: Mapping[str, int] = {},
         *,
         clock: Clock = CLOCK,
-        judges: Collection[str] | None = None,
     ) -> None:
         self._fs, self._folder = ledger_folder(out)
         self._out, self._run_id = out, run_id
         self._retry, self._limits = frozenset(retry), limits
         self._writer: SegmentWriter | None = None
-        self._index = open_index(self._fs, self._folder, judges, run_id)
+        self._index = open_index(self._fs, self._folder)
         if run_id:
             name = f"{self._folder}/{run_id}-{uuid.uuid4().hex[:8]}"
-            self._writer = writer_of(self._fs, name, clock)
+            self._writer = open_writer(self._fs, name, clock)
             _ = self.salt  # done now rather than between calls
 
     @cached_property
@@ -117,7 +113,7 @@ class Ledger:
     def is_own(self, key: str) -> bool:
         """Return whether the reply for this key was paid for by the run that writes."""
         place = self._best(self._index.find([key]).get(key, ()))
-        return place is not None and place.payer[0] == self._run_id
+        return place is not None and place.run_id == self._run_id
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """Return the replies for these keys, in their order.
@@ -136,23 +132,17 @@ class Ledger:
         )
         replies = list[Reply]()
         for key, place, line in zip(keys, places, lines, strict=True):
-            row = parse_row(line) if isinstance(line, bytes) else None
-            if not row or row["key"] != key:
-                self._fail(place, line)
+            if isinstance(line, Exception):
+                why = "is gone" if isinstance(line, FileNotFoundError) else repr(line)
+                raise LedgerError(f"{self._folder}/{place.segment}: {why}")
+            if not (row := parse_row(line)) or row["key"] != key:
+                self._index.distrust(place.segment)
+                raise LedgerError(
+                    f"{self._folder}/{place.segment}: the reply at byte {place.offset:,} has been "
+                    "damaged since this run began; run again to request it again"
+                )
             replies.append(reply_from_row(row))
         return replies
-
-    def _fail(self, place: Place, line: bytes | Exception) -> NoReturn:
-        path = f"{self._folder}/{place.segment}"
-        if isinstance(line, FileNotFoundError):
-            raise LedgerError(f"{path}: is gone") from None
-        if isinstance(line, Exception):
-            raise LedgerError(f"{path}: {type(line).__name__}: {line}")
-        self._index.distrust(place.segment)
-        raise LedgerError(
-            f"{path}: the reply at byte {place.offset:,} has been damaged since this run "
-            "began; run again to request it again"
-        )
 
     def _best(self, places: Sequence[Place]) -> Place | None:
         """Return the place of the reply that counts: the first one that is ok, else the last."""
@@ -162,10 +152,10 @@ class Ledger:
 
     def _counts(self, place: Place) -> bool:
         """Return whether a reply counts with the options of this ledger."""
-        run_id, judge = place.payer
-        if place.status == "truncated" and place.cut < self._limits.get(judge, 0):
+        if place.status == "truncated" and place.cut < self._limits.get(place.judge, 0):
             return False
-        return place.final and (place.status not in self._retry or run_id == self._run_id)
+        is_wanted = place.status not in self._retry or place.run_id == self._run_id
+        return bool(place.final) and is_wanted
 
     def append(self, replies: Sequence[Reply]) -> None:
         """Keep replies. They are durable when this returns.

@@ -11,7 +11,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Collection
 from pathlib import Path
 from stat import S_ISDIR
 
@@ -20,106 +19,67 @@ import fsspec
 from zelo_ray.engine.ledger.index import Index
 from zelo_ray.engine.ledger.segments import ledger_folder
 
-NAME = (
-    "_index.sqlite"  # readers of a folder of data, such as pyarrow, pass over names that begin so
-)
+NAME = "_index.sqlite"  # readers of a folder of data pass over names that begin so
 _LEAST_BYTES = 4 * 2**20  # of segments: it is quick to read less into memory each time
-_WAIT_SECONDS = 60.0  # for another process of this node that makes the file
 _STALE_SECONDS = 7 * 86_400.0
 
 
-def open_index(
-    fs: fsspec.AbstractFileSystem,
-    folder: str,
-    judges: Collection[str] | None = None,
-    run_id: str = "",
-) -> Index:
+def open_index(fs: fsspec.AbstractFileSystem, folder: str) -> Index:
     """Open the index of a ledger, with all that its segments hold.
+
+    If much is missing in its file, that is made anew first. Where that cannot be, nothing is lost
+    but time.
 
     Raises:
         LedgerError: another version of this program wrote here.
     """
-    index = Index(fs, folder, _files(fs, folder), judges)
-    if not _is_alone(fs) and index.bytes_to_read() >= _LEAST_BYTES:
+    files = _files(fs, folder)
+    index = Index(fs, folder, files)
+    if index.bytes_to_read() >= _LEAST_BYTES:
         index.close()
-        with contextlib.suppress(Exception):  # nothing is lost but time
-            _write_on_node(fs, folder, run_id)
-        index = Index(fs, folder, _files(fs, folder), judges)
+        with contextlib.suppress(Exception):  # every storage has its own errors
+            _extend(fs, folder, files)
+        index = Index(fs, folder, files)
     index.refresh()
     return index
 
 
 def update_index(out: str) -> None:
-    """Make the file of a ledger's index anew, if much is missing in it.
-
-    Only while `claim_folder` is held. Where that cannot be, nothing is lost but time.
-    """
-    fs, folder = ledger_folder(out)
-    with contextlib.suppress(Exception):  # every storage has its own errors
-        index = Index(fs, folder, _files(fs, folder))
-        if index.bytes_to_read() >= _LEAST_BYTES:
-            if _is_alone(fs):
-                index.write(Path(folder) / NAME)
-            else:
-                _write_on_node(fs, folder, "")
-        index.close()
-
-
-def _is_alone(fs: fsspec.AbstractFileSystem) -> bool:
-    """Return whether the ledger lies on a disk, and no other process of this run uses it."""
-    ray = sys.modules.get("ray")
-    on_ray = bool(os.environ.get("RAY_ADDRESS")) or (ray is not None and ray.is_initialized())
-    return "file" in fs.protocol and not on_ray
+    """Make the file of a ledger's index anew, if much is missing in it."""
+    with contextlib.suppress(Exception):  # nothing is lost but time
+        open_index(*ledger_folder(out)).close()
 
 
 def _files(fs: fsspec.AbstractFileSystem, folder: str) -> list[Path]:
-    """Return the files of a ledger's index, the newest first."""
-    paths = list[Path]()
-    with contextlib.suppress(OSError):
-        if not _is_alone(fs):
-            place = _place_on_node(fs, folder)
-            if _is_private(place.parent):
-                paths += place.parent.glob(f"{place.name}-*.sqlite")
-        if "file" in fs.protocol and (path := Path(folder) / NAME).exists():
-            paths.append(path)
-        paths.sort(key=lambda path: -path.stat().st_mtime)
-    return paths
-
-
-def _place_on_node(fs: fsspec.AbstractFileSystem, folder: str) -> Path:
-    """Return what the paths of a ledger's index on this node begin with."""
-    name = hashlib.sha256(f"{fs.protocol}\0{folder}".encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}" / name
+    """Return where the index of a ledger may lie; the first place is where it is made."""
+    files = [Path(folder) / NAME] if "file" in fs.protocol else []
+    ray = sys.modules.get("ray")
+    if not files or os.environ.get("RAY_ADDRESS") or (ray is not None and ray.is_initialized()):
+        home = Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}"
+        name = hashlib.sha256(f"{fs.protocol}\0{folder}".encode()).hexdigest()[:16]
+        if not home.exists() or _is_private(home):
+            files.insert(0, home / f"{name}.sqlite")
+    return files
 
 
 def _is_private(home: Path) -> bool:
-    """Return whether a folder is there that only this user may enter."""
-    try:
-        stat = home.lstat()
-    except FileNotFoundError:
-        return False
+    """Return whether only this user may enter a folder."""
+    stat = home.lstat()
     return S_ISDIR(stat.st_mode) and stat.st_uid == os.getuid() and not stat.st_mode & 0o77
 
 
-def _write_on_node(fs: fsspec.AbstractFileSystem, folder: str, run_id: str) -> None:
-    place = _place_on_node(fs, folder)
-    home, path = place.parent, place.with_name(f"{place.name}-{run_id or 'reader'}.sqlite")
-    home.mkdir(mode=0o700, exist_ok=True)
-    if not _is_private(home):
+def _extend(fs: fsspec.AbstractFileSystem, folder: str, files: list[Path]) -> None:
+    path = files[0]
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if path.name != NAME and not _is_private(path.parent):
         return
-    with place.with_suffix(".lock").open("ab") as lock:
-        until = time.monotonic() + _WAIT_SECONDS
-        while time.monotonic() < until:  # else both make one, which harms nothing
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(0.1)
-        index = Index(fs, folder, _files(fs, folder))
+    with path.with_suffix(".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes of a node one makes it
+        index = Index(fs, folder, files)
         if index.bytes_to_read() >= _LEAST_BYTES:  # still
             index.write(path)
-            for other in home.iterdir():
-                is_before = other.match(f"{place.name}-*.sqlite") and other != path
-                if is_before or time.time() - other.stat().st_mtime > _STALE_SECONDS:
-                    other.unlink(missing_ok=True)
         index.close()
+    if path.name != NAME:
+        for other in path.parent.iterdir():
+            if time.time() - other.stat().st_mtime > _STALE_SECONDS:
+                other.unlink(missing_ok=True)

@@ -13,9 +13,7 @@ def read_lines_at(
 ) -> list[bytes | Exception]:
     """Return the lines at some places, or for each the error that prevents reading it.
 
-    Args:
-        fs: the storage.
-        places: path, where the line begins in bytes, and its length.
+    A place is a path, where the line begins in bytes, and its length.
     """
     is_local = "file" in fs.protocol
     gap = _DISK_GAP if is_local else _STORE_GAP

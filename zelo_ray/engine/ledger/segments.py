@@ -5,7 +5,7 @@ segment's file name, so that a damaged line is never read in another format.
 """
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -22,7 +22,6 @@ ENDING = ".v2.jsonl"
 _CHECKSUM = b',"crc32":"%08x"}\n'
 _CHECKSUM_BYTES = len(_CHECKSUM % 0)
 _NAMES = frozenset(Reply._fields)
-_JUDGE = b'","judge":"'  # what follows a key
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "updated", "last_modified", "created")
 _values = itemgetter(*Reply._fields)
 
@@ -63,23 +62,15 @@ def list_segments(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, Segme
 
 
 def read_segment(
-    fs: fsspec.AbstractFileSystem, path: str, start: int = 0, judges: Collection[str] | None = None
+    fs: fsspec.AbstractFileSystem, path: str, start: int = 0
 ) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
     """Yield the whole lines of a segment with offsets and rows; a damaged line has None.
 
-    A last line that a crash cut short is none. Where only some judges are wanted, a line that says
-    it is another's is passed over unread: its row is empty.
+    A last line that a crash cut short is none.
     """
-    wanted = None
-    if judges is not None:
-        wanted = tuple(_JUDGE[:-1] + orjson.dumps(name) + b"," for name in judges)
     data, at = fs.cat_file(path, start=start), 0
     while end := data.find(b"\n", at) + 1:
-        line = data[at:end]
-        if wanted is not None and line.startswith(_JUDGE, 40) and not line.startswith(wanted, 40):
-            yield start + at, line, {}
-        else:
-            yield start + at, line, parse_row(line)
+        yield start + at, data[at:end], parse_row(data[at:end])
         at = end
 
 

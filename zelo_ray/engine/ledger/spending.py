@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from zelo_ray.engine.ledger.index import PICO, Damaged, Payer, Total
+from zelo_ray.engine.ledger.index import PICO, Damaged, Total
 from zelo_ray.engine.ledger.index_files import open_index
 from zelo_ray.engine.ledger.segments import (
     FOLDER,
@@ -15,14 +15,12 @@ from zelo_ray.engine.ledger.segments import (
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Reply
 
-_NAMED = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Paid:
     """The totals of a ledger's rows, by run and judge, and its damaged lines."""
 
-    totals: Mapping[Payer, Total]
+    totals: Mapping[tuple[str, str], Total]
     damaged: Sequence[Damaged]
 
     def dollars(self, run_id: str | None = None, judges: Collection[str] | None = None) -> float:
@@ -79,11 +77,7 @@ def read_rows(out: str) -> Iterator[Reply]:
 
 
 def describe_damage(damaged: Sequence[Damaged]) -> str:
-    """Describe damaged lines in a sentence."""
-    places = [
-        f"{FOLDER}/{line.segment.rpartition('/')[2]} at byte {line.byte:,}"
-        for line in damaged[:_NAMED]
-    ]
-    more = ["…"] if len(damaged) > _NAMED else []
-    lines = counted(len(damaged), "damaged line, which is", "damaged lines, which are")
-    return f"the ledger holds {lines} set aside and asked again: {'; '.join(places + more)}"
+    """Describe damaged lines in a sentence, which names the first."""
+    first, lines = damaged[0], counted(len(damaged), "damaged line", "damaged lines")
+    place = f"{FOLDER}/{first.segment.rpartition('/')[2]} at byte {first.byte:,}"
+    return f"the ledger holds {lines}, set aside and asked again: {place}"

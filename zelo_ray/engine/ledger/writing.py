@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Protocol
 
 import fsspec
 
@@ -16,30 +15,8 @@ from zelo_ray.files.storage import sync_path
 _LOCAL_BYTES = 64 * 2**20  # a segment larger than this is left and a new one begun
 _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until it is left
 _RESERVE_BYTES = 4 * 2**20  # room for the answers in flight when a disk fills up
+_sync = os.fdatasync
 _UPLOAD_DELAYS = (0.5, 1, 2, 4, 8)  # seconds before another try
-
-
-class SegmentWriter(Protocol):
-    """Writer that keeps lines in segments of its own, one after another."""
-
-    @property
-    def storage_full(self) -> bool:
-        """Return whether only the reserve is left, so that nothing new may be asked."""
-
-    def append(self, lines: bytes) -> tuple[str, int]:
-        """Keep lines; return the segment that they are in and their offset."""
-
-    def close(self) -> None:
-        """Let go of files."""
-
-
-def writer_of(fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> SegmentWriter:
-    """Return the writer of segments whose names begin with ``name``.
-
-    Raises:
-        LedgerError: the folder cannot be used.
-    """
-    return _LocalSegments(name) if "file" in fs.protocol else _ObjectSegments(fs, name, clock)
 
 
 def drop_reserves(out: str) -> None:
@@ -50,7 +27,7 @@ def drop_reserves(out: str) -> None:
             reserve.unlink()
 
 
-class _LocalSegments:
+class LocalSegments:
     """Segments on a disk, synced at each append, with a reserve for the day the disk is full."""
 
     def __init__(self, name: str) -> None:
@@ -68,9 +45,11 @@ class _LocalSegments:
 
     @property
     def storage_full(self) -> bool:
+        """Return whether only the reserve is left, so that nothing new may be asked."""
         return not self._reserve.exists()
 
     def append(self, lines: bytes) -> tuple[str, int]:
+        """Keep lines; return the segment that they are in, and their offset."""
         if not self.storage_full:
             try:
                 return self._write(lines)
@@ -99,16 +78,14 @@ class _LocalSegments:
         return segment, start
 
     def close(self) -> None:
+        """Let go of files."""
         if self._file is not None:
             os.close(self._file)
         self._reserve.unlink(missing_ok=True)
         os.close(self._shared)
 
 
-_sync = getattr(os, "fdatasync", os.fsync)  # macOS has but the other
-
-
-class _ObjectSegments:
+class ObjectSegments:
     """Segments in an object store: one object, uploaded whole at each append until it is large."""
 
     def __init__(self, fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> None:
@@ -117,6 +94,7 @@ class _ObjectSegments:
         self.storage_full = False
 
     def append(self, lines: bytes) -> tuple[str, int]:
+        """Keep lines; return the segment that they are in, and their offset."""
         segment, start = f"{self._name}-{self._part:04}{ENDING}", len(self._lines)
         self._lines += lines  # also if the upload fails: the next one takes them along
         self._upload(segment)
@@ -137,3 +115,15 @@ class _ObjectSegments:
 
     def close(self) -> None:
         """Do nothing: no file is held open."""
+
+
+SegmentWriter = LocalSegments | ObjectSegments
+
+
+def open_writer(fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> SegmentWriter:
+    """Return the writer of segments whose names begin with ``name``.
+
+    Raises:
+        LedgerError: the folder cannot be used.
+    """
+    return LocalSegments(name) if "file" in fs.protocol else ObjectSegments(fs, name, clock)
