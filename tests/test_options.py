@@ -195,7 +195,7 @@ LINE = {
 BAKEOFF = "bakeoff --truth labels.qrels --runs mine.run --out o"
 COMMAND_LINES = {
     "annotate pools.jsonl --out o --judges offline --show-metadata brnd": "did you mean 'brand'?",
-    "annotate rows.csv --out o --judges offline --show-metadata prise": "they have none",
+    "annotate rows.csv --out o --judges offline --show-metadata prise": "fields are none",
     f"{BAKEOFF} --corpus c.tsv": "--corpus needs --pools",
     f"{BAKEOFF} --columns content=text": "columns: no file has a column 'text' (content)",
     "annotate in --out o --max-usd 1 --max-usd 100": "annotate: --max-usd is given twice; ",
