@@ -2,9 +2,9 @@
 
     python -m benchmarks.ledger [--replies 1000000] [--before CHECKOUT]
 
-A ledger of made-up replies in segments of 64 MB is opened without an index, as a killed run or a
-copy leaves it, and with one; and once more as on Ray, where each node makes an index of its own.
-Each is a process of its own, and all times are of the processor.
+A ledger of made-up replies in segments of 64 MB is opened without an index, which is made then, and
+with one; and once more as on Ray, where each node makes an index of its own. Each is a process of
+its own, and all times are of the processor.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from zelo_ray.engine.ledger import Ledger, sum_paid, update_index
+from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.ledger.segments import ENDING, reply_to_line
 from zelo_ray.records import Reply
 
@@ -34,10 +34,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_ledger(Path(folder, "replies"), options.replies)
         for checkout in filter(None, (options.before, str(Path(__file__).parents[1]))):
-            for what in ("no index", "making it", "again"):
-                show(f"{checkout}: {what}", folder, what == "making it", PYTHONPATH=checkout)
+            Path(folder, "replies/_index.sqlite").unlink(missing_ok=True)
+            for what in ("no index", "again"):
+                show(f"{checkout}: {what}", folder, PYTHONPATH=checkout)
+        Path(folder, "replies/_index.sqlite").unlink()
         for what in ("a new node of Ray", "again there"):
-            show(what, folder, False, RAY_ADDRESS="nowhere:1", TMPDIR=folder)
+            show(what, folder, RAY_ADDRESS="nowhere:1", TMPDIR=folder)
 
 
 def write_ledger(folder: Path, replies: int) -> None:
@@ -55,14 +57,14 @@ def key(number: int) -> str:
     return f"{number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128:032x}"
 
 
-def show(what: str, folder: str, makes: bool, **environ: str) -> None:
-    command = [sys.executable, __file__, folder, *(["make"] if makes else [])]
+def show(what: str, folder: str, **environ: str) -> None:
+    command = [sys.executable, __file__, folder]
     done = subprocess.run(command, env=os.environ | environ, stdout=subprocess.PIPE, check=True)
     figures = json.loads(done.stdout).items()
     print(f"{what}: " + ", ".join(f"{name} {value:.3f}" for name, value in figures), flush=True)
 
 
-def measure(folder: str, makes: bool) -> dict[str, float]:
+def measure(folder: str) -> dict[str, float]:
     found = dict[str, float]()
 
     def clock(name: str, work: Callable[[], Any], times: float = 1.0) -> Any:
@@ -71,8 +73,6 @@ def measure(folder: str, makes: bool) -> dict[str, float]:
         found[name] = (time.process_time() - begun) * times
         return result
 
-    if makes:
-        clock("make s", lambda: update_index(folder))
     ledger = clock("open s", lambda: Ledger(folder))
     keys = [key(number) for number in range(LOOKUPS)]
     parts = [keys[at : at + BATCH] for at in range(0, LOOKUPS, BATCH)]
@@ -86,6 +86,6 @@ def measure(folder: str, makes: bool) -> dict[str, float]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] and not sys.argv[1].startswith("-"):
-        print(json.dumps(measure(sys.argv[1], makes=sys.argv[2:] == ["make"])))
+        print(json.dumps(measure(sys.argv[1])))
     else:
         main()

@@ -84,8 +84,7 @@ def pilot_of(pools, n):
 
 @pytest.fixture
 def few_rendered(monkeypatch):
-    monkeypatch.setattr(estimate, "_MOST_WHOLE", 0)
-    monkeypatch.setattr(estimate, "_SAMPLE", 40)
+    monkeypatch.setattr(estimate, "_MOST_RENDERED", 350)
 
 
 # Nothing is known yet
@@ -207,7 +206,7 @@ def replies_of(request, rng):
 def test_what_is_left_is_foretold_whatever_was_answered(
     tmp_path, monkeypatch, few_rendered, share, by_length, cycles
 ):
-    monkeypatch.setattr(estimate, "_SAMPLE", 80)
+    monkeypatch.setattr(estimate, "_MOST_RENDERED", 700)
     pools = uneven_pools(300)
     options, panel = job(tmp_path, LUNA)
     first = pilot_of(pools, round(share * len(pools)))

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.exposure import sum_uncounted
@@ -22,9 +23,7 @@ from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Judge, Pool, Reply, Request, Usage
 
-_SAMPLE = 300  # pools: those that a pilot takes first
-_MOST_RENDERED = 20_000  # requests of the sample: two seconds
-_MOST_WHOLE = 10_000  # requests of an input whose pools are all rendered: two seconds
+_MOST_RENDERED = 15_000  # requests of the sample: three seconds
 _LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
 _ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
 _MARGIN = 1.5  # over the root of the sample's size: three standard errors of a share, at most
@@ -164,7 +163,7 @@ class InputEstimate:
     """Estimate of what an input takes, to which its good pools are added one by one.
 
     The sample does not depend on the order of the input. It begins with the pools that a pilot
-    takes, so that some of it is answered; all pools of a small input are in it. Of their requests
+    takes, so that some of it is answered; all of a small input is in it. Of the pools' requests
     those can be rendered that follow from the ``replies`` at hand: without any, the first round.
     """
 
@@ -174,7 +173,8 @@ class InputEstimate:
         self._panel, self._options = tuple(panel), options
         self._replies, self._protocol = replies or NoReplies(), find_protocol(options.protocol)
         self._planned = Counter({judge.name: 0 for judge in panel})
-        self._drawn = list[tuple[str, Pool]]()
+        self._drawn = list[tuple[str, Pool, int]]()  # of each pool its requests
+        self._drawn_requests = 0
         self._asked = 0  # pools about which there is anything to ask
         self.pools = 0
 
@@ -185,9 +185,12 @@ class InputEstimate:
         self._planned.update(counts)
         if any(counts.values()):
             self._asked += 1
-            self._drawn.append((pilot_order(pool.query_id, self._options.seed), pool))
-            if not self._is_small and len(self._drawn) >= 2 * _SAMPLE:
-                self._drawn = self._lowest(_SAMPLE)
+            order = pilot_order(pool.query_id, self._options.seed)
+            self._drawn.append((order, pool, sum(counts.values())))
+            self._drawn_requests += sum(counts.values())
+            if self._drawn_requests > 2 * _MOST_RENDERED:
+                self._drawn = self._first_drawn()
+                self._drawn_requests = sum(count for *_, count in self._drawn)
         return counts
 
     def figure(self, retry: Collection[str] = ("failed",)) -> CostEstimate:
@@ -195,11 +198,7 @@ class InputEstimate:
 
         ``retry`` are statuses of replies in the ledger that are to be asked again.
         """
-        options, sample, rendered = self._options, list[_Pool](), 0
-        for _, pool in self._lowest(self._asked if self._is_small else _SAMPLE):
-            if self._is_small or rendered < _MOST_RENDERED:
-                sample.append(self._render(pool))
-                rendered += sum(map(len, sample[-1].asked.values()))
+        options, sample = self._options, [self._render(pool) for _, pool, _ in self._first_drawn()]
         recorded = {j.name: _Recorded(j.options.get("max_output_tokens") or 0) for j in self._panel}
         wanted = {key for pool in sample for lengths in pool.asked.values() for key in lengths}
         for row in read_rows(options.ledger_dir):
@@ -218,12 +217,12 @@ class InputEstimate:
             max_usd=options.max_usd,
         )
 
-    @property
-    def _is_small(self) -> bool:
-        return self._planned.total() <= _MOST_WHOLE
-
-    def _lowest(self, most: int) -> list[tuple[str, Pool]]:
-        return heapq.nsmallest(most, self._drawn, key=lambda item: item[0])
+    def _first_drawn(self) -> list[tuple[str, Pool, int]]:
+        """Return the first pools in the order of pilots, as many as are rendered quickly."""
+        drawn = sorted(self._drawn, key=lambda item: item[0])
+        totals = accumulate(count for *_, count in drawn)
+        enough = sum(total <= _MOST_RENDERED for total in totals)
+        return drawn[: max(1, enough)]
 
     def _render(self, pool: Pool) -> _Pool:
         rounds = self._protocol.rounds(pool, self._panel, self._options)
