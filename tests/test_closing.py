@@ -21,7 +21,7 @@ from zelo_ray.engine.coordinator import LocalCoordination
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.engine.worker import EventLoopThread
-from zelo_ray.errors import OptionError
+from zelo_ray.errors import InputError
 
 OPENAI = crash.DEFAULT_JUDGES[0]
 BLOCKS = """
@@ -110,7 +110,7 @@ def test_ten_jobs_in_one_process_leave_no_thread_file_or_lock(servers, pools, tm
     before = held_open()
     for number in range(8):
         assert job(number).complete
-    with pytest.raises(OptionError):
+    with pytest.raises(InputError):
         job("too dear", max_usd=1e-9)
     assert job("first", cycles=2, replace=True).complete, "the same place again"
     assert not held_since(before)
