@@ -41,10 +41,6 @@ from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_model_name
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
-_SPENT_DAY = Disabled(
-    StopReason.DAY_QUOTA,
-    "the requests of the day are used up (limits: rpd); run again tomorrow",
-)
 
 
 @dataclass(slots=True)
@@ -229,14 +225,11 @@ class JudgeOnline:
                 await self._wait_for_health(request.key)
                 permit = self._price(request, tries)
                 if not await self.permits.acquire(permit.cost):
-                    if self.permits.spent_day:
-                        self._disable(_SPENT_DAY)
-                    elif self.permits.exhausted:  # this is no fault, and no stop
+                    if self.permits.exhausted:  # this is no fault, and no stop
                         self._disable(budget_used_up(self._options.max_usd or 0.0))
                     break
-                is_asked = self.permits.spent_day or not self._is_closed
                 try:
-                    if is_asked and self.health.may_go(request.key):
+                    if not self._is_closed and self.health.may_go(request.key):
                         await self._exposure.add(permit.cost.dollars)
                         return permit
                 except BaseException:
@@ -294,7 +287,7 @@ class JudgeOnline:
         if limit and limit != request.output_limit:
             request = replace(request, limit=limit)
         limit_is_ours = 1 < limit < self._judge_limit
-        return Permit(request, CallCost({"rpm": 1, "rpd": 1, **expected}, dollars), limit_is_ours)
+        return Permit(request, CallCost({"rpm": 1, **expected}, dollars), limit_is_ours)
 
     async def _make_call(self, permit: Permit, tries: Tries) -> tuple[Outcome, CallResult]:
         """Make one call, keep its answer, and give back what it did not cost."""
@@ -333,7 +326,7 @@ class JudgeOnline:
         """Tell all who go by it what came of a call, and return what it came to."""
         if isinstance(outcome, CheckedAnswer | Refused):
             self.health.record_answer()
-            self.permits.record_answer()
+            self.permits.answered = True
         if isinstance(outcome, CheckedAnswer):
             self.health.has_judged |= outcome.answer.status == "ok"
         if isinstance(outcome, Retry):

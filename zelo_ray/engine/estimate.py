@@ -22,7 +22,6 @@ _MARGIN = 1.5  # over the root of the sample's size: three standard errors of a 
 # Chinese, 1.3 in Markdown and 1.6 in JSON (in Russian only .53); and tokens of an answer, at most
 # the judge's limit, since thinking can take all of it.
 _ASSUMED = ((0.75, 80.0), (1.0, 250.0), (1.6, math.inf))
-_HOURS = {"rpm": 1 / 60, "tpm": 1 / 60, "itpm": 1 / 60, "otpm": 1 / 60, "rpd": 24.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +276,9 @@ def _assumed(judge: Judge, words: float, one_token: float) -> list[Usage]:
 def _hours(judge: Judge, options: AnnotateOptions, calls_left: int, usage: Usage) -> float | None:
     """Return how many hours the limits take that are given for the judge; None without any."""
     limit = options.limits.get(judge.name)
-    uses = {"rpm": 1.0, "rpd": 1.0, **load_provider(judge.provider).limit_tokens(usage)}
+    uses = {"rpm": 1.0, **load_provider(judge.provider).limit_tokens(usage)}
     hours = [
-        calls_left * uses.get(name, 0.0) / rate * _HOURS[name]
+        calls_left * uses.get(name, 0.0) / rate / 60
         for name, rate in (limit.rates if limit else {}).items()
     ]
     return max(hours, default=None)

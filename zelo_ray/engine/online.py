@@ -122,8 +122,7 @@ class OnlineClient(Asker):
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
         for channel in self.channels.values():
-            if channel.permits.lease:
-                channel.tally.limits = dict(channel.permits.lease.rates)
+            channel.tally.limits = dict(channel.permits.rates)
         return {name: channel.tally for name, channel in self.channels.items()}
 
     def stop(self, reason: str) -> None:

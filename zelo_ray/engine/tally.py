@@ -4,7 +4,7 @@ Imports little, as the process of the coordinator has nothing else to do and sta
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -77,11 +77,8 @@ class Tally:
     def count_skipped(self, judge: str, planned: int, own_answers: int, step: "Step") -> None:
         """Count a pool that was gone through, and which of this judge's requests need no call.
 
-        Args:
-            judge: its name.
-            planned: how many the pool takes of it at most.
-            own_answers: how many of those that are answered this run has asked.
-            step: how far the protocol got.
+        The pool takes so many of them at most, of which this run has asked those with its own
+        answers.
         """
         replies = step.reply_counts.get(judge, 0)
         self.queries += not any(request.judge.name == judge for request in step.missing)
@@ -93,18 +90,13 @@ class Tally:
         """Add another's figures."""
         for figure in dataclasses.fields(self):
             ours, theirs = getattr(self, figure.name), getattr(other, figure.name)
-            match figure.name:
-                case "statuses":
-                    ours = {n: ours.get(n, 0) + theirs.get(n, 0) for n in {**ours, **theirs}}
-                case "limits":
-                    ours = ours | theirs
-                case "trouble":
-                    ours = max(ours, theirs)
-                case "disabled":
-                    ours = ours or theirs
-                case _:
-                    ours = ours + theirs
-            setattr(self, figure.name, ours)
+            if isinstance(ours, int | float):
+                setattr(self, figure.name, ours + theirs)
+        for status, count in other.statuses.items():
+            self.statuses[status] = self.statuses.get(status, 0) + count
+        self.limits |= other.limits
+        self.trouble = max(self.trouble, other.trouble)
+        self.disabled = self.disabled or other.disabled
 
 
 def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
@@ -116,10 +108,5 @@ def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     for tally in tallies.values():
         summed.add(tally)
     for name in ("known", "spared", "queries"):
-        setattr(summed, name, max((getattr(tally, name) for tally in tallies.values()), default=0))
+        setattr(summed, name, max(getattr(tally, name) for tally in tallies.values()))
     return summed
-
-
-def order_tallies(tallies: Mapping[str, Tally], names: Iterable[str]) -> dict[str, Tally]:
-    """Return figures by judge in the order of ``names``, not in that of their first reports."""
-    return {name: tallies[name] for name in names if name in tallies} | {**tallies}

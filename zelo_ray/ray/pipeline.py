@@ -26,7 +26,7 @@ from ray.data import ActorPoolStrategy, DataContext, from_items
 from zelo_ray.engine.coordinator import CoordinatedRun, RunFigures
 from zelo_ray.engine.executor import AskedJudges, Builder
 from zelo_ray.engine.job import POOLS_AT_ONCE, Job, JobLines, Watch
-from zelo_ray.engine.watching import watched
+from zelo_ray.engine.watching import run_watched
 from zelo_ray.engine.worker import OnlineWorker, ask_in_batches
 from zelo_ray.files.pools import Line, LineLimits, parse_line
 from zelo_ray.ray.coordinator import RayControl, RayCoordination
@@ -58,7 +58,9 @@ class RayExecutor:
     ) -> RunFigures:
         """Ask all groups side by side."""
         online = [group for group in groups if not group.in_batches]
-        with watched(self._control, planned, watch, batches=len(online) < len(groups)):
+        self._control.planned = planned
+
+        def ask() -> None:
             waiting = [self._ask_in_batches(group) for group in groups if group.in_batches]
             if online:
                 first, *others = map(self._ask_online, online)
@@ -67,9 +69,9 @@ class RayExecutor:
             while waiting:
                 ended, waiting = ray.wait(waiting, timeout=0.5)
                 ray.get(ended)
-        figures = self._control.read_figures(planned)
-        watch.show(figures[0], planned)
-        return figures
+
+        in_batches = len(online) < len(groups)
+        return run_watched(self._control, planned, watch, ask, batches=in_batches)
 
     def _ask_online(self, group: AskedJudges) -> Any:
         """Return the dataset whose execution asks; its actors are spread over the nodes."""
