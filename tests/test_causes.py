@@ -21,8 +21,8 @@ from tests.provider_calls import (
 )
 from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor import ask_judge
-from zelo_ray.engine.exposure import Exposure, sum_exposure, sum_uncounted
-from zelo_ray.engine.replies import describe_possibly_billed, describe_uncounted
+from zelo_ray.engine.exposure import sum_exposure
+from zelo_ray.engine.replies import describe_uncounted
 from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
 from zelo_ray.providers.addresses import is_local
 from zelo_ray.providers.no_response import proxy_of
@@ -179,45 +179,14 @@ def run_uncounted(tmp_path, **fields):
         return name, asker
 
 
-def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
-    name, asker = run_uncounted(tmp_path, budget=MachineBudget(5.0), max_usd=5)
+@pytest.mark.parametrize("cap", [None, 5.0])
+def test_a_server_that_reports_no_tokens_is_told_of(tmp_path, cap):
+    budget = MachineBudget(cap) if cap else None
+    name, asker = run_uncounted(tmp_path, budget=budget, max_usd=cap)
     assert asker.tallies[name].uncounted == len(asker.books) == 6
-    dollars = sum_exposure(str(tmp_path))
-    assert dollars > 0
-    assert sum_uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
-    told = describe_possibly_billed(dollars, sum_uncounted(str(tmp_path)))
-    assert told.startswith(f"{name} reports no tokens: ")
-    assert "at its limit, $0.0" in told
-    assert "cut off" not in told
-
-
-def test_without_a_cap_it_is_told_as_well(tmp_path):
-    name, asker = run_uncounted(tmp_path)
-    assert sum_exposure(str(tmp_path)) == 0.0
-    [told] = describe_uncounted(asker.tallies)
-    assert told.startswith(f"{name} reports no tokens: ")
-    assert told.endswith("not known")
-
-
-def test_one_call_alone_is_enough_to_tell_it(tmp_path):
-
-    async def work():
-        exposure = Exposure(str(tmp_path), "out", "run")
-        await exposure.add(0.5)
-        exposure.keep_possibly_billed(0.5, "openai:m")
-        await exposure.lower()
-
-    asyncio.run(work())
-    assert sum_uncounted(str(tmp_path)) == {"openai:m": 0.5}
-
-
-def test_both_are_told_apart():
-    told = describe_possibly_billed(3.0, {"openai:m": 1.0})
-    interrupted, uncounted = told.split("; ")
-    assert interrupted.startswith("up to $2.00 more ")
-    assert interrupted.endswith("for interrupted calls")
-    assert uncounted.startswith("openai:m reports no tokens: ")
-    assert "at its limit, $1.00" in uncounted
+    assert (sum_exposure(str(tmp_path)) > 0) == bool(cap)
+    [said] = describe_uncounted(asker.tallies)
+    assert name in said
 
 
 def test_doctor_says_it_before_a_run_does():

@@ -78,7 +78,7 @@ def test_what_is_lost_stays(tmp_path):
         exposure = exposure_in(tmp_path)
         for _ in range(4):
             await exposure.add(0.5)
-        exposure.keep_possibly_billed(0.5)
+        exposure.remove(0.5, possibly_billed=True)
         for _ in range(3):
             exposure.remove(0.5)
         await exposure.lower()

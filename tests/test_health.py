@@ -265,8 +265,8 @@ OPTIONS = options_of(attempts=2, reasks=1)
 
 def result_of(outcome, *, attempts=1.0, reasks=0, ours=False, given_up=None, judged=False):
     tries = Tries(measure_request(request_of()), 0, 1, attempts, reasks)
-    health = health_of()
-    health.given_up, health.has_judged = given_up, judged
+    health = health_of(on_trial=not judged)
+    health.given_up = given_up
     return judge_outcome(outcome, tries, Permit(request_of(), CallCost(), ours), OPTIONS, health)
 
 

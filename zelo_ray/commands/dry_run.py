@@ -3,12 +3,11 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.estimate import CostEstimate, JudgeForecast, Spread, estimate
-from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.learning import read_human_grades
 from zelo_ray.engine.ledger import describe_damage
 from zelo_ray.engine.preview_input import preview_input
@@ -87,8 +86,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
         retry=statuses_to_retry(options),
         possibly_billed=sum_possibly_billed(options.ledger_dir),
     )
-    uncounted = sum_uncounted(options.ledger_dir)
-    return JobPreview(replace(figured, uncounted=uncounted), notes)
+    return JobPreview(figured, notes)
 
 
 def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
@@ -192,7 +190,7 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
     )
     if estimated.possibly_billed:
         counts = "" if estimated.max_usd is None else " It counts as spent."
-        doubt = describe_possibly_billed(estimated.possibly_billed, estimated.uncounted)
+        doubt = describe_possibly_billed(estimated.possibly_billed)
         yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
     if estimated.max_usd is not None:
         cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.possibly_billed

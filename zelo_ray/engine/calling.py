@@ -2,21 +2,19 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.durable import FULL
-from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
-from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.replies import (
     CUT_OFF,
     CheckedAnswer,
-    LedgerWriter,
     budget_used_up,
     check_answer,
     cuts_prompts,
@@ -30,42 +28,58 @@ from zelo_ray.engine.tokens import (
     bound_tokens,
     measure_request,
     prompt_characters,
-    raise_limit,
 )
 from zelo_ray.errors import LedgerError
-from zelo_ray.options import AnnotateOptions
+from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.providers import Connection, Fatal, Refused, Retry, RetryKind, load_provider
+from zelo_ray.providers import (
+    Fatal,
+    Refused,
+    Retry,
+    RetryKind,
+    Settings,
+    find_key,
+    fingerprint,
+    load_provider,
+)
+from zelo_ray.providers.extra_body import call_timeout
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_model_name
 
+if TYPE_CHECKING:
+    from zelo_ray.engine.online import OnlineClient
+
+_COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
 
 @dataclass(slots=True)
 class Tries:
-    """The calls made for one request so far."""
+    """The calls made for one request so far, of which some count as attempts in part.
+
+    ``bound`` is the most tokens of its prompt, where money is capped; ``cut``: an answer was cut
+    off at a limit that was lower than the judge's own.
+    """
 
     size: RequestSize
     bound: int
-    """of its prompt's tokens, where money is capped; else 0"""
     calls: int = 0
     attempts: float = 0.0
-    """calls that count as attempts, some of them in part"""
     reasks: int = 0
     cut: bool = False
-    """whether an answer was cut off at a limit that was lower than the judge's own"""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """A call that may go: the request with its limit of output, and what is reserved for it."""
+    """A call that may go: the request with its limit of output, and what is reserved for it.
+
+    ``limit_is_ours``: an answer may have fewer tokens than the judge's own limit.
+    """
 
     request: Request
     cost: CallCost
     limit_is_ours: bool
-    """whether an answer may have fewer tokens than the judge's own limit"""
 
 
 Outcome = CheckedAnswer | Retry | Refused | Fatal | Exception
@@ -77,13 +91,12 @@ class CallResult:
     """What a call came to: by this alone an answer is kept, and money given back."""
 
     answer: Answer | None = None
-    """to keep; None: nothing came, or nothing to keep"""
+    """to keep"""
     is_last: bool = False
     """whether the request is asked no more"""
     is_answered: bool = False
-    """whether the server gave an answer of any kind"""
     possibly_billed: bool = False
-    """whether it may have been billed although no response confirmed it"""
+    """although no response confirmed it"""
     stop: Disabled | None = None
     """why the judge is to be asked nothing more"""
 
@@ -97,7 +110,7 @@ def judge_outcome(
     """
     match outcome:
         case CheckedAnswer(answer, error):
-            fault = "" if health.has_judged else answer.judge_fault
+            fault = answer.judge_fault if health.on_trial else ""
             is_again = answer.status == "truncated" and permit.limit_is_ours
             is_again |= answer.status == "invalid" and tries.reasks < options.reasks
             stop = Disabled(StopReason.FATAL, fault) if fault else None
@@ -125,41 +138,36 @@ def judge_outcome(
 
 
 class JudgeOnline:
-    """One judge that is asked online: its connection, and all that holds its calls back.
+    """One judge that is asked online: its connection, and all that holds its calls back."""
 
-    Args:
-        judge: who is asked.
-        connection: to its server.
-        concurrency: calls that may be in flight.
-        permits: where places in the limits and money are had.
-        health: whether it may be called.
-        asker: who asks, and is told of a stop.
-        writer: who keeps replies.
-        ledger: open for writing.
-        exposure: what calls in flight may cost.
-    """
-
-    def __init__(
-        self,
-        judge: Judge,
-        connection: Connection,
-        concurrency: int,
-        permits: PermitClient,
-        health: JudgeHealth,
-        *,
-        asker: Asker,
-        writer: LedgerWriter,
-        ledger: Ledger,
-        exposure: Exposure,
-    ) -> None:
-        self.judge, self.concurrency, self.health = judge, concurrency, health
-        self.permits, self.tally = permits, Tally()
-        self._connection, self._provider = connection, load_provider(judge.provider)
-        self._estimates, self._server = Estimates(judge), ServerFigures()
-        self._asker, self._writer, self._ledger, self._exposure = asker, writer, ledger, exposure
-        self._options, self._clock = asker.options, asker.clock
-        self._judge_limit = int(judge.options.get("max_output_tokens") or 0)
-        self._slots, self._health_changed = asyncio.Semaphore(concurrency), asyncio.Event()
+    def __init__(self, client: "OnlineClient", judge: Judge, environ: Mapping[str, str]) -> None:
+        options, provider, name = client.options, load_provider(judge.provider), judge.name
+        key, limit = (
+            find_key(judge, options.api_key_env, environ),
+            options.limits.get(name, Limit()),
+        )
+        seconds, variable = (
+            call_timeout(judge.options, options.timeout),
+            options.api_key_env.get(name),
+        )
+        settings = Settings(key, judge.base_url, seconds, variable or "")
+        self._connection = client.connect(judge, settings)
+        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else provider.concurrency
+        self.slots = max(1, (limit.concurrency or usual) // options.actors)
+        """calls that may be in flight"""
+        cautious = {} if judge.base_url else provider.rates
+        account = Account(f"{name} {fingerprint(key)}", limit.rates, cautious)
+        self.permits = PermitClient(account, client.coordinator, clock=client.clock)
+        on_trial = not (options.keep_asking or client.again)
+        self.health = JudgeHealth(judge, options.patience, reached=client.again, on_trial=on_trial)
+        self.judge, self.tally = judge, Tally()
+        self._client, self._options, self._clock = client, options, client.clock
+        self._provider, self._estimates = provider, Estimates(judge)
+        self._server, self._judge_limit = (
+            ServerFigures(),
+            int(judge.options.get("max_output_tokens") or 0),
+        )
+        self._free_slots, self._health_changed = asyncio.Semaphore(self.slots), asyncio.Event()
 
     def close(self) -> None:
         """Release all waiting calls: no call is made after this."""
@@ -169,41 +177,39 @@ class JudgeOnline:
 
     async def recall(self, keys: Sequence[str]) -> None:
         """Skip the trial if a judgment is recorded among the replies to these requests."""
-        if self.health.on_trial and await asyncio.to_thread(has_judged, self._ledger, keys):
-            self.health.has_judged, self.health.on_trial = True, False
+        if self.health.on_trial and await asyncio.to_thread(has_judged, self._client.ledger, keys):
+            self.health.on_trial = False
             self._tell_change()
 
     @property
     def _is_closed(self) -> bool:
-        return bool(self._asker.stopped) or self.judge.name in self._asker.disabled
+        return bool(self._client.stopped) or self.judge.name in self._client.disabled
 
     def _disable(self, reason: Disabled | None) -> None:
         if reason:
-            self._asker.disable_judge(self.judge.name, reason)
+            self._client.disable_judge(self.judge.name, reason)
 
     async def call(self, request: Request, release: Callable[[bool], None]) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run.
 
-        Args:
-            request: what to ask.
-            release: called when a call has ended, with whether it was answered.
+        When a call has ended, ``release`` is called with whether it was answered.
         """
         result = CallResult()
         try:
-            request = request.with_codes(self._ledger.salt)
+            request = request.with_codes(self._client.ledger.salt)
             bound = bound_tokens(request) if self.permits.capped else 0
             tries = Tries(measure_request(request), bound)
             while not result.is_last:
-                async with self._slots:  # until its reply is kept: so a kill costs no more
+                async with self._free_slots:  # until its reply is kept: so a kill costs no more
                     if (permit := await self._admit(request, tries)) is None:
                         break
                     outcome, result = await self._make_call(permit, tries)
                 release(result.is_answered)
-                is_again = not result.is_last and self.judge.name not in self._asker.disabled
+                is_again = not result.is_last and self.judge.name not in self._client.disabled
                 if isinstance(outcome, Retry) and is_again:
                     await self._back_off(outcome, request.key, tries.calls)
         except LedgerError as error:
-            self._asker.stop(str(error))
+            self._client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
             self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
         finally:
@@ -230,7 +236,7 @@ class JudgeOnline:
                     break
                 try:
                     if not self._is_closed and self.health.may_go(request.key):
-                        await self._exposure.add(permit.cost.dollars)
+                        await self._client.exposure.add(permit.cost.dollars)
                         return permit
                 except BaseException:
                     self.permits.cancel(permit.cost)
@@ -248,13 +254,13 @@ class JudgeOnline:
         """
         if not (wait := self.health.seconds_to_wait(key, self._clock.now())):
             return
-        self._slots.release()
+        self._free_slots.release()
         try:
             while wait:
                 await self._clock.wait_for(self._health_changed.wait(), wait)
                 wait = self.health.seconds_to_wait(key, self._clock.now())
         finally:
-            await self._slots.acquire()
+            await self._free_slots.acquire()
 
     def _tell_change(self) -> None:
         self._health_changed.set()
@@ -267,27 +273,25 @@ class JudgeOnline:
         so much is reserved. One that was cut off is asked again with the judge's own limit, or
         twice that if it was so then.
         """
-        limit, kind = self._judge_limit, response_model_name(request.response_model)
-        if request.choices:
-            limit = 1
-        elif not limit:
+        limit = self._judge_limit
+        if request.choices or not limit:
             limit = request.output_limit or 0
         elif not tries.cut:
-            cut_at = self._ledger.cut_at(request.key)
-            capped = self.permits.capped
-            limit = (
-                self._estimates.limit_for(kind, cut_at) if capped else raise_limit(limit, cut_at)
-            )
+            cut_at = self._client.ledger.cut_at(request.key)
+            if cut_at or self.permits.capped:
+                kind = response_model_name(request.response_model)
+                limit = self._estimates.limit_for(kind, cut_at)
         if tries.bound and limit:
             usage = self._estimates.tight_upper_bound(tries.size, tries.bound, limit)
         else:
             usage = self._estimates.upper_bound(tries.size, limit or None)
-        expected = self._provider.limit_tokens(self._estimates.expected(tries.size))
-        dollars = highest_price(self.judge, usage, self._options.prices)
+        likely = self._provider.limit_tokens(self._estimates.expected(tries.size))
+        cost = CallCost(
+            {"rpm": 1, **likely}, highest_price(self.judge, usage, self._options.prices)
+        )
         if limit and limit != request.output_limit:
             request = replace(request, limit=limit)
-        limit_is_ours = 1 < limit < self._judge_limit
-        return Permit(request, CallCost({"rpm": 1, **expected}, dollars), limit_is_ours)
+        return Permit(request, cost, limit_is_ours=1 < limit < self._judge_limit)
 
     async def _make_call(self, permit: Permit, tries: Tries) -> tuple[Outcome, CallResult]:
         """Make one call, keep its answer, and give back what it did not cost."""
@@ -327,8 +331,6 @@ class JudgeOnline:
         if isinstance(outcome, CheckedAnswer | Refused):
             self.health.record_answer()
             self.permits.answered = True
-        if isinstance(outcome, CheckedAnswer):
-            self.health.has_judged |= outcome.answer.status == "ok"
         if isinstance(outcome, Retry):
             now, key = self._clock.now(), permit.request.key
             tries.attempts += self.health.record_failure(outcome, key, now)
@@ -347,10 +349,9 @@ class JudgeOnline:
         if answer.usage.input_tokens:
             kind, cut = response_model_name(request.response_model), answer.status in CUT_OFF
             self._estimates.learn(tries.size, answer.usage, kind, cut=cut)
-            if tries.bound:
-                self._estimates.learn_prompt(answer.usage.input_tokens, tries.bound)
+            self._estimates.learn_prompts([answer.usage.input_tokens], tries.bound)
         characters = prompt_characters(request)
-        spent = await self._writer.keep(
+        spent = await self._client.writer.keep(
             *(request.key, self.judge, answer, self.tally),
             attempts=tries.calls,
             final=is_last,
@@ -364,8 +365,8 @@ class JudgeOnline:
         if is_last:
             reason = strip_name(answer.reason, self.judge.name)
             self.tally.count_ended(answer.status, reason, self._clock.date())
-        if self._writer.storage_full:
-            self._asker.stop(FULL)
+        if self._client.writer.storage_full:
+            self._client.stop(FULL)
         return spent
 
     def _settle(
@@ -377,11 +378,8 @@ class JudgeOnline:
         """
         usage, reserved = answer.usage if answer else Usage(), permit.cost.dollars
         if possibly_billed:
-            is_uncounted = answer is not None and spent is None and not usage.has_tokens
             self.tally.unsettled += reserved
-            self._exposure.keep_possibly_billed(reserved, self.judge.name if is_uncounted else "")
-        else:
-            self._exposure.remove(reserved)
+        self._client.exposure.remove(reserved, possibly_billed=possibly_billed)
         charged = reserved if possibly_billed or spent is None else spent
         used = self._provider.limit_tokens(usage) if usage.input_tokens else None
         self.permits.settle(permit.cost, charged, used)
@@ -407,4 +405,4 @@ class JudgeOnline:
             self.health.record_throttling(lasting, self._clock.now())
             self._disable(self.health.given_up)
         elif not is_away:
-            await self._asker.sleep(delay)
+            await self._client.sleep(delay)

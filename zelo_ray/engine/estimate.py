@@ -5,7 +5,7 @@ what the others will use.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from zelo_ray.engine.ledger import read_rows, sum_paid
@@ -79,8 +79,6 @@ class CostEstimate:
     """US dollars that may have been billed besides, for calls that were cut off"""
     mode: str
     max_usd: float | None
-    uncounted: Mapping[str, float] = field(default_factory=dict)
-    """the part of ``possibly_billed`` that is of answers that reported no tokens, by judge"""
 
     @property
     def unpriced(self) -> list[str]:

@@ -43,13 +43,10 @@ _ADVICE: dict[Status, str] = {
 
 
 class JudgeHealth:
-    """Health of one judge.
+    """Health of one judge, from which nothing may come back for so many seconds.
 
-    Args:
-        judge: who is asked.
-        silence_limit: for how many seconds nothing may come back from it.
-        reached: whether it was asked before, in the same run.
-        on_trial: whether it has to show first that it gives judgments.
+    ``reached``: it was asked before, in the same run. ``on_trial``: it has to show first that it
+    gives judgments.
     """
 
     def __init__(
@@ -61,8 +58,6 @@ class JudgeHealth:
         on_trial: bool = True,
     ) -> None:
         self._judge, self._silence_limit, self.on_trial = judge, silence_limit, on_trial
-        self.has_judged = False
-        """whether it has given a judgment, now or in an earlier run"""
         self.given_up: Disabled | None = None
         self.is_open = bool(judge.base_url) and not reached
         """whether calls are held back, but for one at a time"""

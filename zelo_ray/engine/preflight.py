@@ -9,7 +9,6 @@ from itertools import islice, starmap
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
 from zelo_ray.engine.count_input import Count
-from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
 from zelo_ray.engine.replies import describe_possibly_billed, format_dollars
@@ -98,7 +97,7 @@ def check_spending(
     if paid.damaged:
         watch.say(describe_damage(paid.damaged))
     if possibly_billed:
-        doubt = describe_possibly_billed(possibly_billed, sum_uncounted(options.ledger_dir))
+        doubt = describe_possibly_billed(possibly_billed)
         watch.say(f"{doubt}{'' if options.max_usd is None else '; it counts as spent'}")
     others = [p for p in Parts(options.ledger_dir) if p.is_open and p.judge not in own_judges]
     return paid.all_dollars + possibly_billed + sum(part.dollars for part in others), paid
