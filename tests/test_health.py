@@ -97,13 +97,6 @@ def test_a_servers_own_wish_is_waited_for():
     assert health.seconds_to_wait("a", 600.0) == 0.0
 
 
-def test_whoever_waits_goes_home_when_the_judge_is_given_up_or_the_run_stopped():
-    health = opened()
-    assert health.seconds_to_wait("x", 0.0)
-    health.close()
-    assert not health.seconds_to_wait("x", 0.0)
-
-
 def test_the_first_call_to_a_server_named_by_its_url_goes_alone():
     health = health_of(OWN)
     assert not health.seconds_to_wait("a", 0.0)

@@ -3,7 +3,7 @@
 import pytest
 import ray
 
-from zelo_ray.ray.placement import (
+from zelo_ray.ray.pipeline import (
     ASKING_BYTES,
     ASKING_CPUS,
     asking_actor_options,

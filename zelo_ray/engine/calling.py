@@ -172,7 +172,6 @@ class JudgeOnline:
     def close(self) -> None:
         """Release all waiting calls: no call is made after this."""
         self.permits.close()
-        self.health.close()
         self._tell_change()
 
     async def recall(self, keys: Sequence[str]) -> None:
@@ -256,7 +255,7 @@ class JudgeOnline:
             return
         self._free_slots.release()
         try:
-            while wait:
+            while wait and not self._is_closed:
                 await self._clock.wait_for(self._health_changed.wait(), wait)
                 wait = self.health.seconds_to_wait(key, self._clock.now())
         finally:

@@ -62,7 +62,7 @@ class Limiter:
         self._open_at = self._grown_at = self._cut_at = now
         self._share = self._learned_limits = 1.0
         self._met_limits = self._pressed = False
-        self._throttled_since: float | None = None
+        self._throttled_since = math.inf
 
     @property
     def guessed(self) -> bool:
@@ -125,7 +125,7 @@ class Limiter:
 
     def record_answer(self) -> None:
         """Note that the account answered some caller."""
-        self._throttled_since = None
+        self._throttled_since = math.inf
 
     def pause(self, seconds: float, now: float) -> float:
         """Obey a 429: no call goes for so long, and from then on at a lower rate.
@@ -138,7 +138,7 @@ class Limiter:
             self._share, self._met_limits = max(_LEAST, self._share * _CUT), True
             self._learned_limits *= _RETREAT
             self._cut_at = now
-        self._throttled_since = now if self._throttled_since is None else self._throttled_since
+        self._throttled_since = min(self._throttled_since, now)
         return now - self._throttled_since
 
     def _clock(self, name: str, now: float) -> float:

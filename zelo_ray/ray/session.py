@@ -21,7 +21,7 @@ from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import zelo_ray
-from zelo_ray.errors import LedgerError, RayUnavailable
+from zelo_ray.errors import LedgerError, OptionError, RayUnavailable
 from zelo_ray.options import AskingOptions
 from zelo_ray.ray.errors import (
     check_cluster_answers,
@@ -29,7 +29,6 @@ from zelo_ray.ray.errors import (
     explain_no_cluster,
     explain_ray_errors,
 )
-from zelo_ray.ray.placement import nodes_alive
 
 _OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
 _OBJECT_STORE_BYTES = 512 * 2**20
@@ -176,47 +175,69 @@ def _silence_ray_core() -> Iterator[None]:
         os.close(stderr)
 
 
-def _refuse_unlike_nodes(options: AskingOptions) -> None:
-    """Refuse a cluster whose nodes lack something, before anything is asked.
+def is_joined() -> bool:
+    """Return whether a cluster is named that runs join."""
+    return bool(os.environ.get("RAY_ADDRESS"))
+
+
+def nodes_alive() -> list[dict[str, Any]]:
+    """Return what Ray knows of each node that is alive; Ray has no types for it."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in nodes if node["Alive"]]
+
+
+def warn_of_missing_gpus(who: str, wanted: float) -> str:
+    """Return a warning if there are too few GPUs, for which Ray would wait without a word.
 
     Raises:
-        RayUnavailable: some node has no zelo_ray, or another version of it.
-        LedgerError: some node does not see the output directory, or the ledger's: a path on one
-            node's disk is no place for a cluster's ledger.
+        OptionError: this machine has too few; a cluster may still grow.
     """
-    nodes = nodes_alive()
+    available = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
+    if wanted <= available:
+        return ""
+    says = f"{who} take {wanted:g} GPUs, and there are {available:g}"
+    if not is_joined():
+        raise OptionError(says)
+    return f"{says}; the run waits until the cluster has grown"
+
+
+def _refuse_unlike_nodes(options: AskingOptions) -> None:
+    """Refuse a cluster whose nodes lack this version of the package, or do not see the output.
+
+    A path on one node's disk is no place for a cluster's ledger.
+    """
+    nodes, own = nodes_alive(), zelo_ray.__version__
     places = [place for place in {options.out, options.ledger_dir} if "://" not in place]
+    paths = [str(Path(place).resolve() / ".run.lock") for place in places]
     if len(nodes) == 1:
         return
 
     @ray.remote(num_cpus=0)
-    def look(paths: list[str]) -> tuple[str, list[bool]]:
+    def look() -> tuple[str, list[bool]]:
         try:
             version = import_module("zelo_ray").__version__
         except ImportError:
             version = ""
         return version, [Path(path).exists() for path in paths]
 
-    paths = [str(Path(place).resolve() / ".run.lock") for place in places]
     answers = {}
     for node in nodes:
         there_only = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        answer = look.options(scheduling_strategy=there_only).remote(paths)
-        answers[node["NodeManagerAddress"]] = answer
+        answers[node["NodeManagerAddress"]] = look.options(scheduling_strategy=there_only).remote()
     for address, answer in answers.items():
         try:
             version, are_there = ray.get(answer)
         except _GONE:
             continue  # a node that is dead lacks nothing
-        if version != zelo_ray.__version__:
+        if version != own:
             has = f"has zelo_ray {version}" if version else "has no zelo_ray"
             raise RayUnavailable(
-                f"node {address} of the cluster {has}, and this process is "
-                f"{zelo_ray.__version__}; install the same on every node, or submit the job with "
-                "--working-dir"
+                f"node {address} of the cluster {has}, and this process is {own}; install the same "
+                "on every node, or submit the job with --working-dir"
             )
-        for place, is_there in zip(places, are_there, strict=True):
-            if not is_there:
-                raise LedgerError(
-                    f"{place}: not every node sees it (not {address}); use shared storage or a URL"
-                )
+        if unseen := [
+            place for place, is_there in zip(places, are_there, strict=True) if not is_there
+        ]:
+            raise LedgerError(
+                f"{unseen[0]}: not every node sees it (not {address}); use shared storage or a URL"
+            )
