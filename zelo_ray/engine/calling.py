@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.durable import FULL
+from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
@@ -33,22 +34,18 @@ from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols.server_figures import ServerFigures
 from zelo_ray.providers import (
+    Connection,
     Fatal,
     Refused,
     Retry,
     RetryKind,
     Settings,
-    find_key,
     fingerprint,
     load_provider,
 )
-from zelo_ray.providers.extra_body import call_timeout
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_model_name
-
-if TYPE_CHECKING:
-    from zelo_ray.engine.online import OnlineClient
 
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
@@ -140,33 +137,32 @@ def judge_outcome(
 class JudgeOnline:
     """One judge that is asked online: its connection, and all that holds its calls back."""
 
-    def __init__(self, client: "OnlineClient", judge: Judge, environ: Mapping[str, str]) -> None:
-        options, provider, name = client.options, load_provider(judge.provider), judge.name
-        key, limit = (
-            find_key(judge, options.api_key_env, environ),
-            options.limits.get(name, Limit()),
-        )
-        seconds, variable = (
-            call_timeout(judge.options, options.timeout),
-            options.api_key_env.get(name),
-        )
-        settings = Settings(key, judge.base_url, seconds, variable or "")
-        self._connection = client.connect(judge, settings)
-        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else provider.concurrency
+    def __init__(
+        self,
+        judge: Judge,
+        settings: Settings,
+        connection: Connection,
+        asker: Asker,
+        exposure: Exposure,
+        *,
+        again: bool,
+    ) -> None:
+        options, provider, own = asker.options, load_provider(judge.provider), bool(judge.base_url)
+        limit = options.limits.get(judge.name, Limit())
+        usual = _COMPATIBLE_CONCURRENCY if own else provider.concurrency
         self.slots = max(1, (limit.concurrency or usual) // options.actors)
         """calls that may be in flight"""
-        cautious = {} if judge.base_url else provider.rates
-        account = Account(f"{name} {fingerprint(key)}", limit.rates, cautious)
-        self.permits = PermitClient(account, client.coordinator, clock=client.clock)
-        on_trial = not (options.keep_asking or client.again)
-        self.health = JudgeHealth(judge, options.patience, reached=client.again, on_trial=on_trial)
+        name, cautious = f"{judge.name} {fingerprint(settings.key)}", {} if own else provider.rates
+        account = Account(name, limit.rates, cautious)
+        self.permits = PermitClient(account, asker.coordinator, clock=asker.clock)
+        on_trial = not (options.keep_asking or again)
+        self.health = JudgeHealth(judge, options.patience, reached=again, on_trial=on_trial)
         self.judge, self.tally = judge, Tally()
-        self._client, self._options, self._clock = client, options, client.clock
-        self._provider, self._estimates = provider, Estimates(judge)
-        self._server, self._judge_limit = (
-            ServerFigures(),
-            int(judge.options.get("max_output_tokens") or 0),
-        )
+        self._provider, self._connection = provider, connection
+        self._asker, self._exposure, self._ledger = asker, exposure, asker.ledger
+        self._options, self._clock = options, asker.clock
+        self._estimates, self._server = Estimates(judge), ServerFigures()
+        self._judge_limit = int(judge.options.get("max_output_tokens") or 0)
         self._free_slots, self._health_changed = asyncio.Semaphore(self.slots), asyncio.Event()
 
     def close(self) -> None:
@@ -176,17 +172,17 @@ class JudgeOnline:
 
     async def recall(self, keys: Sequence[str]) -> None:
         """Skip the trial if a judgment is recorded among the replies to these requests."""
-        if self.health.on_trial and await asyncio.to_thread(has_judged, self._client.ledger, keys):
+        if self.health.on_trial and await asyncio.to_thread(has_judged, self._ledger, keys):
             self.health.on_trial = False
             self._tell_change()
 
     @property
     def _is_closed(self) -> bool:
-        return bool(self._client.stopped) or self.judge.name in self._client.disabled
+        return bool(self._asker.stopped) or self.judge.name in self._asker.disabled
 
     def _disable(self, reason: Disabled | None) -> None:
         if reason:
-            self._client.disable_judge(self.judge.name, reason)
+            self._asker.disable_judge(self.judge.name, reason)
 
     async def call(self, request: Request, release: Callable[[bool], None]) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run.
@@ -195,7 +191,7 @@ class JudgeOnline:
         """
         result = CallResult()
         try:
-            request = request.with_codes(self._client.ledger.salt)
+            request = request.with_codes(self._ledger.salt)
             bound = bound_tokens(request) if self.permits.capped else 0
             tries = Tries(measure_request(request), bound)
             while not result.is_last:
@@ -204,11 +200,11 @@ class JudgeOnline:
                         break
                     outcome, result = await self._make_call(permit, tries)
                 release(result.is_answered)
-                is_again = not result.is_last and self.judge.name not in self._client.disabled
+                is_again = not result.is_last and self.judge.name not in self._asker.disabled
                 if isinstance(outcome, Retry) and is_again:
                     await self._back_off(outcome, request.key, tries.calls)
         except LedgerError as error:
-            self._client.stop(str(error))
+            self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
             self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
         finally:
@@ -235,7 +231,7 @@ class JudgeOnline:
                     break
                 try:
                     if not self._is_closed and self.health.may_go(request.key):
-                        await self._client.exposure.add(permit.cost.dollars)
+                        await self._exposure.add(permit.cost.dollars)
                         return permit
                 except BaseException:
                     self.permits.cancel(permit.cost)
@@ -276,7 +272,7 @@ class JudgeOnline:
         if request.choices or not limit:
             limit = request.output_limit or 0
         elif not tries.cut:
-            cut_at = self._client.ledger.cut_at(request.key)
+            cut_at = self._ledger.cut_at(request.key)
             if cut_at or self.permits.capped:
                 kind = response_model_name(request.response_model)
                 limit = self._estimates.limit_for(kind, cut_at)
@@ -350,7 +346,7 @@ class JudgeOnline:
             self._estimates.learn(tries.size, answer.usage, kind, cut=cut)
             self._estimates.learn_prompts([answer.usage.input_tokens], tries.bound)
         characters = prompt_characters(request)
-        spent = await self._client.writer.keep(
+        spent = await self._asker.writer.keep(
             *(request.key, self.judge, answer, self.tally),
             attempts=tries.calls,
             final=is_last,
@@ -364,8 +360,8 @@ class JudgeOnline:
         if is_last:
             reason = strip_name(answer.reason, self.judge.name)
             self.tally.count_ended(answer.status, reason, self._clock.date())
-        if self._client.writer.storage_full:
-            self._client.stop(FULL)
+        if self._asker.writer.storage_full:
+            self._asker.stop(FULL)
         return spent
 
     def _settle(
@@ -378,7 +374,7 @@ class JudgeOnline:
         usage, reserved = answer.usage if answer else Usage(), permit.cost.dollars
         if possibly_billed:
             self.tally.unsettled += reserved
-        self._client.exposure.remove(reserved, possibly_billed=possibly_billed)
+        self._exposure.remove(reserved, possibly_billed=possibly_billed)
         charged = reserved if possibly_billed or spent is None else spent
         used = self._provider.limit_tokens(usage) if usage.input_tokens else None
         self.permits.settle(permit.cost, charged, used)
@@ -404,4 +400,4 @@ class JudgeOnline:
             self.health.record_throttling(lasting, self._clock.now())
             self._disable(self.health.given_up)
         elif not is_away:
-            await self._client.sleep(delay)
+            await self._asker.sleep(delay)

@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.calling import JudgeOnline
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
+from zelo_ray.engine.coordinator import Coordination
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
-from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Step, find_protocol
-from zelo_ray.providers import Connection, Settings, connect
+from zelo_ray.providers import Connection, Settings, connect, find_key
+from zelo_ray.providers.extra_body import call_timeout
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool, Request
 
@@ -54,13 +54,12 @@ class OnlineClient(Asker):
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        super().__init__(options, [judge.name for judge in judges], clock)
-        self.ledger, self.again, self._others_disabled = ledger, again, disabled or {}
-        self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        self.coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
-        self.exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
+        names = [judge.name for judge in judges]
+        super().__init__(options, names, ledger, run_id, coordinator=coordinator, clock=clock)
+        self._exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
-        self.channels = {judge.name: JudgeOnline(self, judge, environ) for judge in judges}
+        self._others_disabled = disabled or {}
+        self.channels = {judge.name: self._open(judge, environ, again=again) for judge in judges}
         self._protocol = find_protocol(options.protocol)
         self.plans = RequestPlans(options, run_id)
         """what is known of the requests of the pools that were asked about, to be flushed"""
@@ -73,12 +72,16 @@ class OnlineClient(Asker):
         # Pools on their way, and their requests.
         self._begun_pools, self._pending = set[Progress](), 0
 
-    def connect(self, judge: Judge, settings: Settings) -> Connection:
-        """Return the connection that all judges of a provider with the same settings share."""
+    def _open(self, judge: Judge, environ: Mapping[str, str], *, again: bool) -> JudgeOnline:
+        options, variable = self.options, self.options.api_key_env.get(judge.name, "")
+        key = find_key(judge, options.api_key_env, environ)
+        seconds = call_timeout(judge.options, options.timeout)
+        settings = Settings(key, judge.base_url, seconds, variable)
         place = (judge.provider, settings)
         if place not in self._connections:
             self._connections[place] = connect(judge, settings)
-        return self._connections[place]
+        connection = self._connections[place]
+        return JudgeOnline(judge, settings, connection, self, self._exposure, again=again)
 
     @property
     def tallies(self) -> dict[str, Tally]:
@@ -191,7 +194,7 @@ class OnlineClient(Asker):
 
     async def _lower_exposure(self) -> None:
         with contextlib.suppress(LedgerError):  # the amount on record is high enough
-            await self.exposure.lower()
+            await self._exposure.lower()
 
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""
