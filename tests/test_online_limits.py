@@ -151,33 +151,6 @@ def test_a_server_that_knows_no_such_model_or_key_is_asked_once(tmp_path, fault)
     assert asker.books == []
 
 
-def test_a_provider_that_cannot_be_reached_ends_its_judge_soon(
-    dead, tmp_path, monkeypatch, environ
-):
-    monkeypatch.setenv("OPENAI_BASE_URL", dead)
-    asker = ask([POOL], tmp_path, key_for(environ, "openai"), attempts=1)
-    assert asker.stopped.startswith("openai:gpt-6-luna: connection refused, ")
-    assert "check the network" in asker.stopped
-    assert asker.books == []
-
-
-def test_one_judge_may_be_lost(fakes, environ, tmp_path):
-    fakes.faults = [Fault("no_model", provider="gemini")]
-    asker = ask([POOL], tmp_path, environ, allow_missing_judges=True)
-    assert asker.stopped == ""
-    (lost,) = asker.disabled
-    assert lost.startswith("gemini:")
-    assert Counter(row.judge.partition(":")[0] for row in asker.books) == {
-        "openai": REQUESTS,
-        "anthropic": REQUESTS,
-    }
-    panel, options = asker.job
-    step = advance(zelo.rounds(POOL, panel, options), Ledger(str(tmp_path)), asker.disabled)
-    assert len(step.judgments) == 2 * REQUESTS
-    assert {failure.judge for failure in step.failures} == {lost}
-    assert all(f.reason.startswith("not asked: no such model") for f in step.failures)
-
-
 def test_a_run_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
     job = {"judges": THREE, "calls_per_document": 4}
     (gemini,) = build_panel(("gemini",), {}, environ)

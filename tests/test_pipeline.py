@@ -138,25 +138,6 @@ def test_the_ledger_is_readable_with_pyarrow_alone(sample_run: tuple[Path, str])
     assert set(votes["key"].to_pylist()) == set(replies["key"].to_pylist())
 
 
-def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str]) -> None:
-    said = subprocess.run(
-        [
-            *(*crash.COMMAND, "explain", str(sample_run[0])),
-            *("--query", "tick-removal", "--doc", "tick-removal-01"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "\nQuery tick-removal\nHow do I remove an attached tick?\n" in said
-    assert "\ntick-removal-01: score " in said
-    votes = pq.read_table(sample_run[0] / "votes.parquet").to_pylist()
-    pairs = {frozenset((vote["doc_id_a"], vote["doc_id_b"])) for vote in votes}
-    opponents = sum("tick-removal-01" in pair for pair in pairs)
-    assert said.count("  tick-removal-") == opponents >= 5
-    assert "offline:bm25, which saw" in said
-
-
 FAULTS = (
     *("429", "500", "503", "529", "408", "drop", "malformed", "not_json", "timeout"),
     *("refusal", "filtered", "truncated", "out_of_range", "prose", "missing_field", "bad_request"),

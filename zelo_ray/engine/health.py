@@ -37,7 +37,8 @@ _FORM = (
     "response_format to json_object, none or json_schema, where it has that"
 )
 _ADVICE: dict[Status, str] = {
-    **dict.fromkeys(("truncated", "invalid", "blank"), _FORM),
+    **dict.fromkeys(("truncated", "invalid"), _FORM),
+    "blank": "in judge_options, set response_format to json_object or none; or take another model",
     **dict.fromkeys(("refused", "filtered"), "such texts are declined; choose another model"),
     "failed": "it takes no such request; correct what it complains of, and run again",
 }
