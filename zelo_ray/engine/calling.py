@@ -19,8 +19,8 @@ from zelo_ray.engine.replies import (
     budget_used_up,
     check_answer,
     cuts_prompts,
-    name_error,
     overcharged,
+    unexpected,
 )
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import (
@@ -130,8 +130,7 @@ def judge_outcome(
             )
         case Fatal():
             return CallResult(is_last=True, stop=Disabled(StopReason.FATAL, outcome.detail))
-    stop = Disabled(StopReason.ERROR, f"unexpected {name_error(outcome)}")
-    return CallResult(is_last=True, possibly_billed=True, stop=stop)
+    return CallResult(is_last=True, possibly_billed=True, stop=unexpected(outcome))
 
 
 class JudgeOnline:
@@ -206,7 +205,7 @@ class JudgeOnline:
         except LedgerError as error:
             self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
+            self._disable(unexpected(error))
         finally:
             last = result.answer if result.is_last and result.is_answered else None
             in_doubt = self._server.is_in_doubt and not self._options.keep_asking

@@ -25,15 +25,14 @@ _AWHILE = 2.0  # seconds between two lines that lower the amount
 
 
 class Exposure:
-    """Record of what the calls of one process may still cost, for a run with results in ``out``."""
+    """Record of what the calls of one process may still cost."""
 
-    def __init__(self, ledger_dir: str, out: str, run_id: str, clock: Clock = CLOCK) -> None:
+    def __init__(self, ledger_dir: str, run_id: str, clock: Clock = CLOCK) -> None:
         self._fs, root = fsspec.url_to_fs(ledger_dir)
         self._name = f"{root.rstrip('/')}/{FOLDER}/{run_id}-{uuid.uuid4().hex[:8]}.json"
-        self._record, self._clock = {"out": out, "run_id": run_id}, clock
+        self._clock, self._writing = clock, asyncio.Lock()
         self._calls, self._in_flight, self._possibly_billed = 0, 0.0, 0.0
         self._recorded, self._recorded_at = 0.0, -math.inf
-        self._writing = asyncio.Lock()
 
     @property
     def _goal(self) -> float:
@@ -79,7 +78,7 @@ class Exposure:
 
     async def _write(self, dollars: float) -> None:
         if dollars:
-            record = orjson.dumps({**self._record, "dollars": dollars})
+            record = orjson.dumps({"dollars": dollars})
             await asyncio.to_thread(write_durably, self._fs, self._name, record)
         else:
             with explain_file_errors(self._name):
@@ -87,12 +86,10 @@ class Exposure:
         self._recorded, self._recorded_at = dollars, self._clock.now()
 
 
-def sum_exposure(ledger_dir: str, out: str | None = None) -> float:
+def sum_exposure(ledger_dir: str) -> float:
     """Return the US dollars perhaps billed for calls without a reply or without token counts.
 
-    Args:
-        ledger_dir: directory or URL of a ledger at which nobody is at work.
-        out: those of runs with these results only; None: of all.
+    Nobody may be at work at the ledger, which is a directory or a URL.
 
     Raises:
         LedgerError: a record cannot be read.
@@ -103,8 +100,7 @@ def sum_exposure(ledger_dir: str, out: str | None = None) -> float:
     for name in sorted(fs.find(folder)) if fs.exists(folder) else ():
         if name.endswith(".json"):
             try:
-                record = orjson.loads(fs.cat_file(name))
-                dollars += float(record["dollars"]) if out in (None, record["out"]) else 0.0
+                dollars += float(orjson.loads(fs.cat_file(name))["dollars"])
             except (ValueError, LookupError, TypeError):
                 raise LedgerError(
                     f"{name}: not a record of what calls may cost; look at the provider's bill, "

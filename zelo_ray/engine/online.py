@@ -56,7 +56,7 @@ class OnlineClient(Asker):
     ) -> None:
         names = [judge.name for judge in judges]
         super().__init__(options, names, ledger, run_id, coordinator=coordinator, clock=clock)
-        self._exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
+        self._exposure = Exposure(options.ledger_dir, run_id, clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
         self._others_disabled = disabled or {}
         self.channels = {judge.name: self._open(judge, environ, again=again) for judge in judges}

@@ -280,6 +280,11 @@ def statuses_to_retry(options: AnnotateOptions) -> tuple[str, ...]:
     return ("failed", *(_RETRIED if options.retry_failures else ()))
 
 
+def unexpected(error: BaseException) -> Disabled:
+    """Return the reason to ask a judge nothing more after an error that nobody foresaw."""
+    return Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
+
+
 def name_error(error: BaseException) -> str:
     """Return an error's type and place, without its text, which may hold a key or a prompt."""
     where = traceback.extract_tb(error.__traceback__)[-1]

@@ -15,7 +15,7 @@ from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.coordinator import Coordination, Coordinator, WorkerReport
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.online import OnlineClient
-from zelo_ray.engine.replies import name_error, open_ledger
+from zelo_ray.engine.replies import open_ledger, unexpected
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Judge, Pool
@@ -113,6 +113,7 @@ class OnlineWorker:
         environ: Mapping[str, str],
     ) -> None:
         self._job, self._judges, self._coordination = job, judges, coordination
+        self._names = [job.display_name(judge.name) for judge in judges]
         self._loop, self._asking = EventLoopThread(), set[asyncio.Task[None]]()
         self._client: OnlineClient | None = None
         self._abandoned = False
@@ -131,38 +132,39 @@ class OnlineWorker:
         self._abandoned = True
         self._loop.cancel_tasks(self._asking)
 
+    async def _connect(self, environ: Mapping[str, str]) -> None:
+        job, coordination = self._job, self._coordination
+        message, actors = Coordinator.register_worker, job.options.actors
+        if not await coordination.send(message, self._names, actors):
+            raise PanelError("its process died again and again")
+        self._ledger = open_ledger(job.options, self._judges, job.run_id)
+        self._client = OnlineClient(
+            *(job.options, job.panel, self._judges),
+            ledger=self._ledger,
+            environ=environ,
+            run_id=job.run_id,
+            coordinator=coordination,
+            disabled=job.disabled,
+            again=job.sweep > 1,
+        )
+        self._reporter = _Reporter(job, coordination, self._client)
+
     async def _open(self, environ: Mapping[str, str]) -> None:
-        job, judges, send = self._job, self._judges, self._coordination.send
-        names = [job.display_name(judge.name) for judge in judges]
-        failure: Disabled | None = None
-        if not await send(Coordinator.register_worker, names, job.options.actors):
-            failure = Disabled(StopReason.ERROR, "its process died again and again")
+        """Connect; if that fails, end the judges, or the run if it may not go on without them."""
+        try:
+            await self._connect(environ)
+        except (LedgerError, PanelError) as error:
+            own = (name for judge in self._judges for name in (judge.name, judge.provider))
+            reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
+        except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
+            reason = unexpected(error)
         else:
-            try:
-                self._ledger = open_ledger(job.options, judges, job.run_id)
-                self._client = OnlineClient(
-                    *(job.options, job.panel, judges),
-                    ledger=self._ledger,
-                    environ=environ,
-                    run_id=job.run_id,
-                    coordinator=self._coordination,
-                    disabled=job.disabled,
-                    again=job.sweep > 1,
-                )
-                self._reporter = _Reporter(job, self._coordination, self._client)
-            except LedgerError as error:
-                await send(Coordinator.report, WorkerReport(uuid.uuid4().hex, stopped=str(error)))
-            except PanelError as error:
-                own = (name for judge in judges for name in (judge.name, judge.provider))
-                failure = Disabled(StopReason.FATAL, strip_name(str(error), *own))
-            except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
-                failure = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
-        if failure and job.options.allow_missing_judges:
-            report = WorkerReport(uuid.uuid4().hex, disabled=dict.fromkeys(names, failure))
-            await send(Coordinator.report, report)
-        elif failure:
-            report = WorkerReport(uuid.uuid4().hex, stopped=failure.message_for(*names))
-            await send(Coordinator.report, report)
+            return
+        disabled, stopped = dict.fromkeys(self._names, reason), ""
+        if not self._job.options.allow_missing_judges:
+            disabled, stopped = {}, reason.message_for(*self._names)
+        report = WorkerReport(uuid.uuid4().hex, stopped=stopped, disabled=disabled)
+        await self._coordination.send(Coordinator.report, report)
 
     async def _close(self) -> None:
         client, self._client = self._client, None
@@ -184,9 +186,8 @@ class OnlineWorker:
         except LedgerError as error:
             client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-            reason = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
             for judge in self._judges:
-                client.disable_judge(judge.name, reason)
+                client.disable_judge(judge.name, unexpected(error))
         await asyncio.gather(*asking, return_exceptions=True)  # calls in flight are still answered
         self._asking.difference_update(asking)
         await asyncio.to_thread(client.plans.flush)
@@ -219,7 +220,7 @@ async def ask_in_batches(
     try:
         await batcher.run(pools)
     except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-        batcher.stop(f"unexpected {name_error(error)}")
+        batcher.stop(unexpected(error).message)
     finally:
         reporter.close()
         await reporter.report()
