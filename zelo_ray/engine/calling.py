@@ -53,49 +53,37 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
 @dataclass(slots=True)
 class Tries:
-    """The calls made for one request so far, of which some count as attempts in part.
-
-    ``bound`` is the most tokens of its prompt, where money is capped; ``cut``: an answer was cut
-    off at a limit that was lower than the judge's own.
-    """
+    """The calls made for one request so far."""
 
     size: RequestSize
-    bound: int
+    bound: int  # of its prompt's tokens, where money is capped
     calls: int = 0
-    attempts: float = 0.0
+    attempts: float = 0.0  # some calls count in part
     reasks: int = 0
-    cut: bool = False
+    cut: bool = False  # whether an answer was cut off below the judge's own limit
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """A call that may go: the request with its limit of output, and what is reserved for it.
-
-    ``limit_is_ours``: an answer may have fewer tokens than the judge's own limit.
-    """
+    """A call that may go: the request with its limit of output, and what is reserved for it."""
 
     request: Request
     cost: CallCost
-    limit_is_ours: bool
+    limit_is_ours: bool  # whether it is below the judge's own
 
 
 Outcome = CheckedAnswer | Retry | Refused | Fatal | Exception
-"""What came of a call, as a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """What a call came to: by this alone an answer is kept, and money given back."""
 
-    answer: Answer | None = None
-    """to keep"""
-    is_last: bool = False
-    """whether the request is asked no more"""
+    answer: Answer | None = None  # to keep
+    is_last: bool = False  # whether the request is asked no more
     is_answered: bool = False
-    possibly_billed: bool = False
-    """although no response confirmed it"""
-    stop: Disabled | None = None
-    """why the judge is to be asked nothing more"""
+    possibly_billed: bool = False  # although no response confirmed it
+    stop: Disabled | None = None  # why the judge is to be asked nothing more
 
 
 def judge_outcome(

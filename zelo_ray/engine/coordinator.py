@@ -45,17 +45,12 @@ class LeaseRequest:
     more: Mapping[str, float] = field(default_factory=dict)
     """what earlier calls used beyond what was reserved for them; negative: less"""
     reported_limits: Mapping[str, float] = field(default_factory=dict)
-    """what the server's headers said last"""
-    answered: bool = False
-    """whether the account has answered since the last request"""
+    answered: bool = False  # whether the account has, since the last request
     budget_holder: str = ""
-    charged: float = 0.0
-    """dollars of this holder for calls that have ended, and for those that have not"""
-    reserved: float = 0.0
-    late: float = 0.0
-    """seconds that a call since then went after it was due, or this client waited for a lease"""
-    throttled: float | None = None
-    """seconds to wait after a 429 that came just now; None: none came"""
+    charged: float = 0.0  # dollars of this holder for calls that have ended
+    reserved: float = 0.0  # and for those that have not
+    late: float = 0.0  # seconds that a call went after it was due, or a lease was waited for
+    throttled: float | None = None  # seconds to wait after a 429 that came just now
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +58,8 @@ class CoordinatedRun:
     """A run, as every message of it says: so a coordinator that was made anew knows it again."""
 
     run_id: str = ""
-    cap: float | None = None
-    """of its budget, in US dollars"""
-    spent: float = 0.0
-    """dollars of the budget, before it"""
+    cap: float | None = None  # US dollars
+    spent: float = 0.0  # of them, before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +67,9 @@ class WorkerReport:
     """The figures of one worker of a run so far, and what it wants all others to know."""
 
     worker: str
-    tallies: Mapping[str, Tally] = field(default_factory=dict)
-    """by judge"""
-    stopped: str = ""
-    """why the run is to stop; empty if it is not"""
+    tallies: Mapping[str, Tally] = field(default_factory=dict)  # by judge
+    stopped: str = ""  # why the run is to stop
     disabled: Mapping[str, Disabled] = field(default_factory=dict)
-    """judges that are to be asked nothing more"""
     sweep: int = 1
 
 
@@ -102,16 +92,13 @@ class _RunState:
     """The state of one run; times are by the coordinator's clock."""
 
     budget: Budget | None
-    known_at: float = math.inf
-    """from when on all that was spent is known"""
+    known_at: float = math.inf  # from when on all that was spent is known
     reports: dict[str, tuple[WorkerReport, float]] = field(default_factory=dict)
     """the last one of each worker, and when it came"""
-    starts: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    """of workers, by their judges"""
+    starts: Counter[tuple[str, ...]] = field(default_factory=Counter)  # by a worker's judges
     stopped: str = ""
     disabled: dict[str, Disabled] = field(default_factory=dict)
     heard_at: float = 0.0
-    """when its last message came"""
 
     def take(self, report: WorkerReport, now: float) -> Orders:
         self.reports[report.worker] = report, now

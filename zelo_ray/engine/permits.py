@@ -23,12 +23,8 @@ _SOON = 0.02  # seconds of a delay; on longer ones the lease of the next calls d
 class PermitClient:
     """Client that gets permits for the calls to one account, and settles them afterwards.
 
-    Args:
-        account: whose limits hold.
-        coordinator: who shares out limits and money.
-        budget_holder: the name under which money is reserved; empty: one of its own.
-        charged: US dollars that this holder was charged before.
-        clock: the time, the same as the coordinator's.
+    Money is reserved under a name, by default one of its own, that may have been charged before.
+    The clock is the coordinator's.
     """
 
     def __init__(
@@ -49,9 +45,7 @@ class PermitClient:
         self._granting: asyncio.Task[None] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self._open_at, self._closed = 0.0, False
-        self._late = 0.0  # since the last lease
-        self.answered = False
-        """whether the account has answered since the last lease"""
+        self._late, self.answered = 0.0, False  # since the last lease
         self.capped = coordinator.capped
         """whether there is a cap on dollars"""
         self.rates: Mapping[str, float] = {}

@@ -96,13 +96,7 @@ class OnlineWorker:
     """Worker that asks one provider's judges online, on an event loop in a thread of its own.
 
     So code that computes, or blocks its loop, holds up no other provider's calls. Several threads
-    may let it ask at a time.
-
-    Args:
-        job: what is to be judged.
-        judges: those of its panel to ask.
-        coordination: who shares out limits and money.
-        environ: where keys are found.
+    may let it ask at a time. Keys are found in ``environ``.
     """
 
     def __init__(

@@ -43,9 +43,8 @@ def ray_session(options: AskingOptions) -> Iterator[None]:
     Where this process is on Ray already, it stays there.
 
     Raises:
-        RayUnavailable: it cannot be joined or started, its nodes lack this package, or something of
-            it died.
-        LedgerError: not every node sees the results.
+        RayUnavailable: it cannot be joined or started, or something of it died.
+        LedgerError, RayUnavailable: not every node sees the results, or has this package.
     """
     with contextlib.ExitStack() as ending:
         ending.enter_context(explain_ray_errors(verbose=options.verbose))
@@ -113,15 +112,12 @@ def _remove_folder(folder: str) -> None:
 
 
 def _init(options: AskingOptions, **where: Any) -> None:
-    job = JobConfig()
+    job, verbose = JobConfig(), options.verbose
     job._py_driver_sys_path = _NoFolders()
-    level = logging.INFO if options.verbose else logging.ERROR
-    with contextlib.ExitStack() as starting:
-        starting.enter_context(_hide_working_directory())
-        if not options.verbose:
-            starting.enter_context(_silence_ray_core())
-        ray.init(**where, job_config=job, log_to_driver=options.verbose, logging_level=level)
-    if not options.verbose:
+    level = logging.INFO if verbose else logging.ERROR
+    with _hide_working_directory(), contextlib.nullcontext() if verbose else _silence_ray_core():
+        ray.init(**where, job_config=job, log_to_driver=verbose, logging_level=level)
+    if not verbose:
         # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
         # silences it so. Where there is no such flag any more, this does nothing.
         ray_worker._worker_logs_enabled = False
