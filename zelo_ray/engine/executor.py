@@ -20,7 +20,7 @@ from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.watching import run_watched
 from zelo_ray.engine.worker import EventLoopThread, OnlineWorker, ask_in_batches
 from zelo_ray.files.pools import Line
-from zelo_ray.records import Judge, Pool
+from zelo_ray.records import Judge
 
 _CLOSING_SECONDS = 30.0
 _HEARING_SECONDS = 0.5
@@ -30,14 +30,12 @@ _BLOCKS_AT_ONCE = 4  # so that slots stay busy while the last pools of a block e
 
 @dataclass(frozen=True, slots=True)
 class AskedJudges:
-    """Judges that are asked together, by workers of their own."""
+    """Judges that are asked together, by workers of their own; in batches it is one judge."""
 
     job: Job
     judges: tuple[Judge, ...]
     in_batches: bool = False
-    """through their provider's batch API; then it is one judge"""
-    gpus: float = 0.0
-    """of each worker"""
+    gpus: float = 0.0  # of each worker
 
 
 class Builder(Protocol):
@@ -56,10 +54,7 @@ class Executor(Protocol):
     def ask(
         self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
     ) -> RunFigures:
-        """Ask about all lines what the ledger does not hold, the groups side by side.
-
-        ``planned`` are requests by judge.
-        """
+        """Ask about all lines what the ledger does not hold, the groups side by side."""
 
     def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:
         """Yield what is built of a job's lines, in their order, in blocks."""
@@ -124,10 +119,7 @@ class LocalExecutor:
     def _ask_in_batches(self, group: AskedJudges, abandon: list[Callable[[], None]]) -> None:
         loop, job, (judge,) = EventLoopThread(), group.job, group.judges
         abandon.append(loop.cancel_tasks)
-
-        def pools() -> Iterator[Pool]:
-            return (line.pool for line in self._lines.chosen(job) if line.pool)
-
+        pools = partial(self._lines.pools, job)
         try:
             loop.run(ask_in_batches(job, judge, self._coordination, self._environ, pools))
         finally:

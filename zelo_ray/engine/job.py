@@ -21,7 +21,7 @@ from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.plugins import PluginFolders
 from zelo_ray.protocols import load_protocol
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Judge
+from zelo_ray.records import Judge, Pool
 
 Asking = TypeVar("Asking", bound=AskingOptions)
 POOLS_AT_ONCE = 32
@@ -86,8 +86,12 @@ class JobLines:
         read = (line for shard in self.shards for line in read_lines(shard, LineLimits()))
         return filter(job.includes, read if self.held is None else self.held)
 
+    def pools(self, job: Job) -> Iterator[Pool]:
+        """Yield their pools."""
+        return (line.pool for line in self.chosen(job) if line.pool)
+
     def blocks(self, job: Job) -> Iterator[list[Line]]:
-        """Yield the same in the blocks that workers take."""
+        """Yield the lines in the blocks that workers take."""
         lines = self.chosen(job)
         while block := list(islice(lines, POOLS_AT_ONCE)):
             yield block

@@ -18,6 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -134,11 +135,7 @@ class _OnlineActor:
 @ray.remote(max_retries=-1, scheduling_strategy="SPREAD")
 def _ask_in_batches(job: Job, judge: Judge, coordination: RayCoordination, lines: JobLines) -> None:
     """Ask one judge through its provider's batch API, until nothing is missing or it is stopped."""
-
-    def pools() -> Iterator[Any]:
-        return (line.pool for line in lines.chosen(job))
-
-    asyncio.run(ask_in_batches(job, judge, coordination, os.environ, pools))
+    asyncio.run(ask_in_batches(job, judge, coordination, os.environ, partial(lines.pools, job)))
 
 
 class _BuildingActor:
