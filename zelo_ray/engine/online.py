@@ -58,7 +58,7 @@ class OnlineClient(Asker):
         super().__init__(options, names, ledger, run_id, coordinator=coordinator, clock=clock)
         self._exposure = Exposure(options.ledger_dir, run_id, clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
-        self._others_disabled = disabled or {}
+        self._others_disabled, self._again = disabled or {}, again
         self.channels = {judge.name: self._open(judge, environ, again=again) for judge in judges}
         self._protocol = find_protocol(options.protocol)
         self.plans = RequestPlans(options, run_id)
@@ -124,10 +124,11 @@ class OnlineClient(Asker):
             self._protocol.count(pool, self._panel, self.options),
             progress.answered_keys(),
         )
+        is_own = self.ledger.is_own if self._again else asked_keys.__contains__
         asked = [channel for name, channel in self.channels.items() if name not in self.disabled]
         for channel in asked:
             name = channel.judge.name
-            own = sum(map(self.ledger.is_own, set(answered.get(name, ()))))
+            own = sum(map(is_own, set(answered.get(name, ()))))
             channel.tally.count_skipped(name, most[name], own, latest_step)
         self.plans.keep(pool, progress.plan(), [channel.judge for channel in asked])
 

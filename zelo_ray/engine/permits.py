@@ -45,6 +45,7 @@ class PermitClient:
         self._granting: asyncio.Task[None] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self._open_at, self._closed = 0.0, False
+        self._limited = bool(account.limits or account.cautious)
         self._late, self.answered = 0.0, False  # since the last lease
         self.capped = coordinator.capped
         """whether there is a cap on dollars"""
@@ -99,6 +100,7 @@ class PermitClient:
     def learn_limits(self, reported: Mapping[str, float]) -> None:
         """Take in limits that a response reported."""
         self._reported_limits.update(reported)
+        self._limited |= bool(reported)
 
     async def pause(self, seconds: float) -> float:
         """Obey a 429, here at once, and elsewhere from the next lease on.
@@ -107,6 +109,7 @@ class PermitClient:
             For how many seconds the account has told nobody anything else.
         """
         self._open_at = max(self._open_at, self._clock.now() + seconds)
+        self._limited = True
         return (await self._lease((), throttled=seconds)).throttled_for
 
     def close(self) -> None:
@@ -129,7 +132,8 @@ class PermitClient:
                 while self._queue and self._queue[0][1].cancelled():
                     self._queue.popleft()
                 calls = [cost for cost, _ in islice(self._queue, _MOST)]
-                lease = await self._lease(calls)
+                free = Lease((0.0,) * len(calls), 0.0, {})
+                lease = await self._lease(calls) if self._limited or self.capped else free
                 now = self._clock.now()
                 granted = [self._queue.popleft() for _ in lease.delays[: len(self._queue)]]
                 self._reserved += sum(cost.dollars for cost, _ in granted) if self.capped else 0.0
