@@ -49,8 +49,7 @@ class Budget:
     ) -> int:
         """Take a holder's figures so far, and reserve what its next calls may cost at most.
 
-        Returns:
-            For how many of them, in their order, there is room.
+        Return for how many of them, in their order, there is room.
         """
         self.holders[name] = Holder(charged, reserved, now)
         free, count = self.cap - self.spent - self.reserved, 0

@@ -39,11 +39,7 @@ class Exposure:
         return self._possibly_billed + self._in_flight
 
     async def add(self, dollars: float) -> None:
-        """Return when it is durable that a call may cost so much.
-
-        Raises:
-            LedgerError: that cannot be written; the call must not be made.
-        """
+        """Return when it is durable that a call may cost so much; without that it may not go."""
         if not dollars:
             return
         self._calls, self._in_flight = self._calls + 1, self._in_flight + dollars
@@ -87,13 +83,7 @@ class Exposure:
 
 
 def sum_exposure(ledger_dir: str) -> float:
-    """Return the US dollars perhaps billed for calls without a reply or without token counts.
-
-    Nobody may be at work at the ledger, which is a directory or a URL.
-
-    Raises:
-        LedgerError: a record cannot be read.
-    """
+    """Return the US dollars perhaps billed for calls without a reply or without token counts."""
     fs, root = fsspec.url_to_fs(ledger_dir)
     folder, dollars = f"{root.rstrip('/')}/{FOLDER}", 0.0
     fs.invalidate_cache()

@@ -121,11 +121,7 @@ def with_absolute_places(options: Asking) -> Asking:
 
 @contextlib.contextmanager
 def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
-    """Lock the output directory and the ledger while the context lasts.
-
-    Raises:
-        LockError: another run holds it, or another command than ``kind`` left its results there.
-    """
+    """Lock the output directory, for this kind of command, and the ledger."""
     with contextlib.ExitStack() as claims:
         human = getattr(options, "human", None)
         claims.enter_context(claim_folder(options.out, watch.say, kind, human))

@@ -130,8 +130,7 @@ class Limiter:
     def pause(self, seconds: float, now: float) -> float:
         """Obey a 429: no call goes for so long, and from then on at a lower rate.
 
-        Returns:
-            For how many seconds 429s are all that the account has to say.
+        Return for how many seconds 429s have been all that the account has to say.
         """
         self._open_at = max(self._open_at, now + seconds)
         if now > self._cut_at + 1.0:  # calls that were in flight together are one excess

@@ -75,11 +75,7 @@ class LedgerWriter:
         limit: int = 0,
         characters: int = 0,
     ) -> float | None:
-        """Write the reply durably; return its price in US dollars, None if it is unknown.
-
-        Raises:
-            LedgerError: it could not be kept.
-        """
+        """Write the reply durably; return its price in US dollars, None if it is unknown."""
         usage, dollars = answer.usage, self._price(judge, answer, in_batch=bool(batch))
         timing = answer.timing or CallTiming(0.0)
         received = datetime.fromtimestamp(self._clock.date(), UTC)
@@ -150,11 +146,10 @@ class LedgerWriter:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """An answer that was read; it is invalid where it is not the verdict asked for."""
+    """An answer that was read, and why that raised: it is kept for a reader that is mended."""
 
     answer: Answer
     error: str = ""
-    """why reading it raised: it was paid for, and is kept for a reader that is mended"""
 
 
 def check_answer(
@@ -167,12 +162,8 @@ def check_answer(
     """Read an answer, which is invalid if it does not read as the verdict asked for.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given;
-    where the prompt is not at hand any more (None), talk about any. Servers that keep to a schema
-    may fill an answer with white space up to the limit: an object that was whole before it counts,
-    and one that was not is ``blank``, or truncated where the limit was below the judge's own.
-
-    Raises:
-        Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
+    where the prompt is not at hand any more (None), talk about any. One that does not read and
+    ended by a word that nobody knows may be no answer, so `Retry` is raised.
     """
     if verdict is not None and answer.status == "truncated" and response_schema(verdict):
         answer = _without_blanks(verdict, answer, limit_is_ours=limit_is_ours)
@@ -193,7 +184,10 @@ def check_answer(
 
 
 def _without_blanks(verdict: type[BaseModel], answer: Answer, *, limit_is_ours: bool) -> Answer:
-    """Return an answer that ran into its limit by blanks: ``ok`` if whole before, or ``blank``."""
+    """Return an answer that a server filled with white space up to the limit.
+
+    It is ``ok`` if the object was whole before, else ``blank``, or truncated at a limit of ours.
+    """
     text = answer.text.rstrip()
     if text == answer.text and not _BLANKS.search(text):
         return answer
@@ -263,11 +257,7 @@ def describe_uncounted(tallies: Mapping[str, Tally]) -> list[str]:
 
 
 def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
-    """Open the ledger as these judges use it: without the replies that are to be asked again.
-
-    Raises:
-        LedgerError: it cannot be read or written.
-    """
+    """Open the ledger as these judges use it: without the replies that are to be asked again."""
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
     # A reader sees all damage.
     alone = bool(run_id) and find_protocol(options.protocol).judges_are_independent(options)

@@ -26,31 +26,21 @@ class LastProblem:
 class Tally:
     """A judge's figures so far in this run."""
 
-    known: int = 0
-    """requests that the ledger could answer already"""
-    spared: int = 0
-    """requests that were planned, and not needed in the end"""
-    queries: int = 0
-    """queries on which it has answered all that it is asked"""
+    known: int = 0  # requests that the ledger could answer already
+    spared: int = 0  # requests that were planned, and not needed in the end
+    queries: int = 0  # on which it has answered all that it is asked
     in_flight: int = 0
-    waiting: int = 0
-    """requests that wait for the account's limits or the budget"""
-    batched: int = 0
-    """requests that lie in batches at the provider"""
-    answered: int = 0
-    """finished requests, successful or not"""
+    waiting: int = 0  # requests that wait for the account's limits or the budget
+    batched: int = 0  # requests that lie in batches at the provider
+    answered: int = 0  # finished requests, successful or not
     retries: int = 0
-    throttled: int = 0
-    """responses that said that the account's rate was exceeded"""
+    throttled: int = 0  # responses that said that the account's rate was exceeded
     input_tokens: int = 0
-    cached_tokens: int = 0
-    """of the input, what was read from the provider's cache, and billed so"""
+    cached_tokens: int = 0  # of the input, read from the provider's cache, and billed so
     output_tokens: int = 0
     dollars: float = 0.0
-    unpriced: int = 0
-    """billed answers of a model whose price is unknown"""
-    uncounted: int = 0
-    """of those, answers that reported no tokens"""
+    unpriced: int = 0  # billed answers of a model whose price is unknown
+    uncounted: int = 0  # of those, answers that reported no tokens
     unsettled: float = 0.0
     """dollars that may have been billed for calls whose answer never came, at most"""
     statuses: dict[str, int] = field(default_factory=dict)

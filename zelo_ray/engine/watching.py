@@ -33,12 +33,7 @@ def run_watched(
 ) -> RunFigures:
     """Ask; show progress, and turn an interrupt into a stop that still waits for calls in flight.
 
-    Args:
-        control: of the run.
-        planned: requests by judge, in the order in which figures are shown.
-        watch: who is told.
-        ask: begins to ask, and returns at the end.
-        batches: whether some wait for batches.
+    Planned are requests by judge, in the order in which figures are shown.
     """
     ended, interrupted = threading.Event(), threading.Event()
     on_terminal = [stream for stream in (1, 2) if os.isatty(stream)]
