@@ -163,15 +163,6 @@ def test_attempts_are_calls(fakes, environ, tmp_path):
     assert not step.judgments
 
 
-@pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_a_wish_to_wait_is_obeyed(fakes, environ, tmp_path, provider):
-    fakes.faults = [Fault("429", times=1, retry_after=0.3)]
-    ask([pool_of((0, 1))], tmp_path, key_for(environ, provider), clock=Clock())
-    first, second = fakes.journal
-    assert (first["outcome"], second["outcome"]) == ("429", "ok")
-    assert second["arrived"] >= first["finished"] + 0.3
-
-
 def test_a_429_pauses_the_other_calls_of_the_judge(fakes, environ, tmp_path):
     fakes.faults = [Fault("429", total=1, retry_after=0.5)]
     limits = {"openai:gpt-6-luna": {"concurrency": 4}}

@@ -157,27 +157,6 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(pools: Path, tmp_pat
 # A cap
 
 
-@pytest.mark.nightly
-def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -> None:
-    cap = round(plain.dollars / 4, 4)
-    with crash.fakes(tmp_path, *USAGE) as environ:
-        capped = (*QUICKLY, "--max-usd", str(cap))
-        status, printed = annotate(pools, tmp_path / "out", environ | SHORT, *capped)
-        assert status == 3, printed
-        spent = billed(environ)
-    assert spent[False] == 0
-    assert 0.8 * cap < spent[True] <= cap
-    assert summary(tmp_path / "out")["dollars"] == exactly(spent[True])
-    votes = pq.read_table(tmp_path / "out" / "votes.parquet")
-    missing = failures(tmp_path / "out")
-    assert len(votes) + len(missing) == 3 * REQUESTS
-    assert all("not asked: the budget of" in failure["reason"] for failure in missing)
-    waves = Counter(part.judge for part in Parts(str(tmp_path / "out")))
-    assert max(waves.values()) > 1, "nobody waited for money that came back"
-    assert set(Counter(entry["custom_id"] for entry in lines(tmp_path)).values()) == {1}
-    print(f"{dict(waves)}, spent ${spent[True]:.6f} of ${cap}\n{printed}")
-
-
 def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) -> None:
     with crash.fakes(tmp_path, judges=(OPENAI,)) as environ:
         judge = f"openai:x@{environ['OPENAI_BASE_URL']}"
