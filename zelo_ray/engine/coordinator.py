@@ -111,13 +111,14 @@ class _RunState:
         by_judge: dict[str, dict[int, Tally]] = {}
         for report, heard_at in self.reports.values():
             for name, tally in report.tallies.items():
-                if now - heard_at > _SILENT_SECONDS:  # it has died or is done
-                    tally = replace(tally, in_flight=0, waiting=0, batched=0)  # noqa: PLW2901 - so
-                by_judge.setdefault(name, {}).setdefault(report.sweep, Tally()).add(tally)
-        summed = {name: sum_over_sweeps(sweeps) for name, sweeps in by_judge.items()}
+                summed = by_judge.setdefault(name, {}).setdefault(report.sweep, Tally())
+                is_gone = now - heard_at > _SILENT_SECONDS  # it has died or is done
+                idle = replace(tally, in_flight=0, waiting=0, batched=0)
+                summed.add(idle if is_gone else tally)
+        figures = {name: sum_over_sweeps(sweeps) for name, sweeps in by_judge.items()}
         for name, reason in self.disabled.items():
-            summed.setdefault(name, Tally()).disabled = reason
-        return summed
+            figures.setdefault(name, Tally()).disabled = reason
+        return figures
 
 
 class Coordinator:
