@@ -45,7 +45,7 @@ def executor_of(
     from zelo_ray.ray.session import ray_session, warn_of_missing_gpus  # noqa: PLC0415 - the same
 
     with ray_session(options):
-        if says := warn_of_missing_gpus("num_gpus: the rerankers", size.gpus):
+        if says := warn_of_missing_gpus(size.gpus):
             watch.say(says)
         yield RayExecutor(run, lines)
 

@@ -90,7 +90,7 @@ class Estimates:
         """
         tally = self._kinds[kind]
         if cut_at or tally.answers < _FEW or tally.cut > max(3, _CUT_OFF * tally.answers):
-            return raise_limit(self._limit, cut_at)
+            return self._limit if cut_at < self._limit else 2 * cut_at
         margin = _SURE + _UNSURE / tally.answers
         return min(self._limit, max(self._shortest, math.ceil(margin * tally.longest)))
 
@@ -116,11 +116,6 @@ class Estimates:
         if len(self._prompts) >= _FEW:
             self._beyond = max(self._beyond or 0.0, sum(self._prompts) / self._bound)
             self._prompts, self._bound = [], 0.0
-
-
-def raise_limit(limit: int, cut_at: int) -> int:
-    """Return the limit for asking again: ``limit``, or twice ``cut_at`` if that reached it."""
-    return limit if cut_at < limit else 2 * cut_at
 
 
 def bound_tokens(request: Request) -> int:

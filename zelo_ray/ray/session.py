@@ -49,57 +49,53 @@ def ray_session(options: AskingOptions) -> Iterator[None]:
     with contextlib.ExitStack() as ending:
         ending.enter_context(explain_ray_errors(verbose=options.verbose))
         if not ray.is_initialized():
-            address = os.environ.get("RAY_ADDRESS")
-            ending.enter_context(_joined(address, options) if address else _private(options))
+            if address := os.environ.get("RAY_ADDRESS"):
+                _join(address, options, ending)
+            else:
+                _start(options, ending)
         _refuse_unlike_nodes(options)
         yield
 
 
-@contextlib.contextmanager
-def _joined(address: str, options: AskingOptions) -> Iterator[None]:
+def _join(address: str, options: AskingOptions, ending: contextlib.ExitStack) -> None:
     check_cluster_answers(address)
     # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
-    with contextlib.ExitStack() as ending:
-        ending.callback(ray.shutdown)
-        try:
-            _init(options)
-        except Exception as error:
-            raise explain_no_cluster(address, error) from error
-        yield
+    ending.callback(ray.shutdown)
+    try:
+        _init(options)
+    except Exception as error:
+        raise explain_no_cluster(address, error) from error
 
 
-@contextlib.contextmanager
-def _private(options: AskingOptions) -> Iterator[None]:
-    """Start a Ray on this machine alone, in a folder of its own, and end it.
+def _start(options: AskingOptions, ending: contextlib.ExitStack) -> None:
+    """Start a Ray on this machine alone, in a folder of its own.
 
     Ray opens its folder to all users, so it lies inside one that is open to this user only. Its
     processes ignore hang-ups, which a closing terminal sends to all: what they mean this process
     decides, and without them calls in flight would be lost.
     """
-    with contextlib.ExitStack() as ending:
-        try:
-            folder = tempfile.mkdtemp(prefix="zelo-")
-            # What a start that failed has begun writes there until Ray ends it, at the exit of this
-            # process: after that, since it is registered first, the folder is removed once more.
-            atexit.register(ending.callback(_remove_folder, folder), folder)
-            ending.callback(ray.shutdown)
-            os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
-            with contextlib.ExitStack() as starting:
-                if threading.current_thread() is threading.main_thread():
-                    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-                    starting.callback(signal.signal, signal.SIGHUP, before)
-                _init(
-                    options,
-                    address="local",
-                    num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer at once
-                    include_dashboard=False,
-                    object_store_memory=_OBJECT_STORE_BYTES,
-                    _temp_dir=f"{folder}/{_OF_RAY}",
-                )
-        except Exception as error:
-            raise explain_failed_start(error) from error
-        yield
+    try:
+        folder = tempfile.mkdtemp(prefix="zelo-")
+        # What a start that failed has begun writes there until Ray ends it, at the exit of this
+        # process: after that, since it is registered first, the folder is removed once more.
+        atexit.register(ending.callback(_remove_folder, folder), folder)
+        ending.callback(ray.shutdown)
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
+        with contextlib.ExitStack() as starting:
+            if threading.current_thread() is threading.main_thread():
+                before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+                starting.callback(signal.signal, signal.SIGHUP, before)
+            _init(
+                options,
+                address="local",
+                num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer at once
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                _temp_dir=f"{folder}/{_OF_RAY}",
+            )
+    except Exception as error:
+        raise explain_failed_start(error) from error
 
 
 def _remove_folder(folder: str) -> None:
@@ -182,16 +178,15 @@ def nodes_alive() -> list[dict[str, Any]]:
     return [node for node in nodes if node["Alive"]]
 
 
-def warn_of_missing_gpus(who: str, wanted: float) -> str:
-    """Return a warning if there are too few GPUs, for which Ray would wait without a word.
+def warn_of_missing_gpus(wanted: float) -> str:
+    """Return a warning if rerankers want more GPUs than there are: Ray would wait without a word.
 
-    Raises:
-        OptionError: this machine has too few; a cluster may still grow.
+    It is an error on this machine alone; a cluster may still grow.
     """
     available = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
     if wanted <= available:
         return ""
-    says = f"{who} take {wanted:g} GPUs, and there are {available:g}"
+    says = f"num_gpus: the rerankers take {wanted:g} GPUs, and there are {available:g}"
     if not is_joined():
         raise OptionError(says)
     return f"{says}; the run waits until the cluster has grown"
