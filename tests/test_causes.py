@@ -180,7 +180,7 @@ def run_uncounted(tmp_path, **fields):
 
 
 @pytest.mark.parametrize("cap", [None, 5.0])
-def test_a_server_that_reports_no_tokens_is_told_of(tmp_path, cap):
+def test_a_server_that_reports_no_tokens_is_named(tmp_path, cap):
     budget = MachineBudget(cap) if cap else None
     name, asker = run_uncounted(tmp_path, budget=budget, max_usd=cap)
     assert asker.tallies[name].uncounted == len(asker.books) == 6

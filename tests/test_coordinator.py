@@ -142,7 +142,7 @@ def test_one_that_was_made_anew_grants_no_money_until_all_is_known():
     assert granted(coordinator, FIRST, 9, 0.02, charged=0.5, reserved=0.2) == 5
 
 
-def test_it_is_told_what_workers_had_reported_that_are_gone():
+def test_it_learns_what_workers_had_reported_that_are_gone():
     coordinator = begun(FIRST)
     report = WorkerReport("a", {"openai:m": Tally(answered=2, in_flight=1)}, "enough", GONE)
     coordinator.report(FIRST, report)

@@ -82,7 +82,7 @@ async def test_calls_that_come_together_are_leased_together_and_paced():
 
 
 @runs
-async def test_that_an_account_answers_is_told_to_all():
+async def test_that_an_account_answers_reaches_all():
     coordination = OwnCoordination()
     client, other = client_of({}, coordination), client_of({}, coordination)
     assert await client.pause(0.0) == 0.0
