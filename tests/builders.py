@@ -223,9 +223,12 @@ class MachineBudget(Budget):
         self.most = 0.0
 
     def reserve(self, name, charged, reserved, wants, now):
-        grant = super().reserve(name, charged, reserved, wants, time.monotonic())
+        count = super().reserve(name, charged, reserved, wants, time.monotonic())
         self.most = max(self.most, self.spent + self.reserved)
-        return grant
+        return count
+
+    def is_exhausted(self, _):
+        return super().is_exhausted(time.monotonic())
 
 
 class OwnCoordination(LocalCoordination):

@@ -20,8 +20,8 @@ from tests.provider_calls import (
 )
 from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor import ask_judge
-from zelo_ray.engine.exposure import sum_exposure, sum_uncounted
-from zelo_ray.engine.replies import describe_possibly_billed
+from zelo_ray.engine.exposure import sum_exposure
+from zelo_ray.engine.replies import describe_uncounted
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings
 from zelo_ray.providers.addresses import is_local
 from zelo_ray.records import Usage
@@ -143,17 +143,14 @@ def run_uncounted(tmp_path, **fields):
         return name, asker
 
 
-def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
-    name, asker = run_uncounted(tmp_path, budget=MachineBudget(5.0), max_usd=5)
+@pytest.mark.parametrize("cap", [None, 5.0])
+def test_a_server_that_reports_no_tokens_is_named(tmp_path, cap):
+    budget = MachineBudget(cap) if cap else None
+    name, asker = run_uncounted(tmp_path, budget=budget, max_usd=cap)
     assert asker.tallies[name].uncounted == len(asker.books) == 6
-    dollars = sum_exposure(str(tmp_path))
-    assert dollars > 0
-    assert sum_uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
-    told = describe_possibly_billed(dollars, sum_uncounted(str(tmp_path)))
-    assert told.startswith(f"{name} reports no tokens: ")
-    both = describe_possibly_billed(dollars + 2, sum_uncounted(str(tmp_path)))
-    assert both.startswith("up to $2.00 more ")
-    assert both.endswith(told)
+    assert (sum_exposure(str(tmp_path)) > 0) == bool(cap)
+    [said] = describe_uncounted(asker.tallies)
+    assert name in said
 
 
 def test_doctor_says_it_before_a_run_does():

@@ -20,7 +20,6 @@ from tests.jobs import annotate, run_job
 from zelo_ray.engine.coordinator import LocalCoordination
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
-from zelo_ray.engine.worker import EventLoopThread
 from zelo_ray.errors import InputError
 
 OPENAI = crash.DEFAULT_JUDGES[0]
@@ -161,13 +160,6 @@ def test_an_interrupt_in_a_cell_ends_the_job_and_keeps_all_answers(
     status, printed = annotate(pools, tmp_path / "out", servers)
     assert status == 0, printed
     assert crash.paid_twice(tmp_path, tmp_path / "out") == (0, 0)
-
-
-def test_a_loop_that_has_ended_has_nothing_to_abandon():
-    loop = EventLoopThread()
-    loop.end()
-    loop.cancel_tasks()
-    loop.end()
 
 
 def test_what_blocks_its_loop_holds_up_no_paid_call(servers, pools, tmp_path):

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -19,7 +18,6 @@ from tests import crash
 from tests.jobs import annotate
 from tests.nodes import await_
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.engine.lock import RUN_LOCK
 from zelo_ray.engine.replies import format_dollars
 from zelo_ray.errors import InputError
 from zelo_ray.files.judgments import read_qrels
@@ -32,18 +30,6 @@ SLOTS = 24  # calls that a judge may have in flight
 LATER = 60  # requests after which something else happens to a run
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """A run to which nothing happened but that another wanted its directory meanwhile."""
-
-    status: int
-    printed: str
-    outputs: dict[str, bytes]
-    folder: Path
-    other: tuple[int, str]
-    """Exit status of the other run, and what it printed."""
-
-
 @pytest.fixture(scope="module")
 def pools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pools") / "pools.jsonl"
@@ -52,24 +38,14 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def undisturbed(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The results of a run to which nothing happened."""
     folder = tmp_path_factory.mktemp("undisturbed")
     out = folder / "out"
     with crash.fakes(folder) as environ:
-        with crash.held(environ, after=LATER):
-            run = crash.annotate(pools, out, environ)
-            while run.poll() is None and not owned(out):
-                time.sleep(0.02)
-            other = annotate(pools, out, environ)
-        status, printed = crash.finish(run)
+        status, printed = annotate(pools, out, environ)
     assert status == 0, printed
-    return Undisturbed(status, printed, crash.outputs(out), folder, other)
-
-
-def owned(out: Path) -> bool:
-    """Whether a run has claimed the directory."""
-    lock = out / RUN_LOCK
-    return lock.exists() and bool(lock.read_text())
+    return crash.outputs(out)
 
 
 def descendants(process: "subprocess.Popen[str]", title: str) -> list[psutil.Process]:
@@ -84,20 +60,12 @@ def is_called(process: psutil.Process, title: str) -> bool:
     return False
 
 
-def test_two_runs_on_one_directory_do_not_meet(undisturbed: Undisturbed) -> None:
-    status, printed = undisturbed.other
-    assert status == 1
-    assert "in use by another run" in printed
-    assert undisturbed.status == 0
-    assert crash.paid_twice(undisturbed.folder, undisturbed.folder / "out") == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("begun", "ended"),
     [("local", "ray"), pytest.param("ray", "local", marks=pytest.mark.nightly)],
 )
 def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
-    pools: Path, undisturbed: Undisturbed, tmp_path: Path, begun: str, ended: str
+    pools: Path, undisturbed: dict[str, bytes], tmp_path: Path, begun: str, ended: str
 ) -> None:
     """An interrupt brings calls home; a kill of the run, or of an actor, costs those in flight."""
     rng, kills, out = random.Random(7), 0, tmp_path / "out"
@@ -147,7 +115,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     print(f"{kills} kills, {in_flight} requests in flight sent again, {repeated} others")
     assert in_flight <= kills * SLOTS * len(limits)
     assert repeated == 0
-    assert crash.outputs(out) == undisturbed.outputs
+    assert crash.outputs(out) == undisturbed
 
 
 @pytest.mark.nightly

@@ -312,7 +312,6 @@ def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
         (HAIKU, {"rpm": 3000, "itpm": 500, "otpm": 500}, 6 * 2),
         (HAIKU, {"rpm": 3000, "itpm": 5000, "otpm": 10}, 6 * 10),
         (LITE, {"rpm": 3000, "tpm": 1000}, 6),  # its output does not count
-        (LITE, {"rpd": 3, "rpm": 3000}, 48 * 60),
     ],
 )
 def test_the_hours_are_those_of_the_tightest_limit(tmp_path, judge, limit, minutes):

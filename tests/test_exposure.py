@@ -13,7 +13,7 @@ from zelo_ray.errors import LedgerError
 
 
 def exposure_in(folder, **fields):
-    return Exposure(str(folder), str(folder / "out"), "run", **fields)
+    return Exposure(str(folder), "run", **fields)
 
 
 def records(folder):
@@ -78,7 +78,7 @@ def test_what_is_lost_stays(tmp_path):
         exposure = exposure_in(tmp_path)
         for _ in range(4):
             await exposure.add(0.5)
-        exposure.keep_possibly_billed(0.5)
+        exposure.remove(0.5, possibly_billed=True)
         for _ in range(3):
             exposure.remove(0.5)
         await exposure.lower()
@@ -121,19 +121,9 @@ def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
     asyncio.run(run())
 
 
-def test_records_are_told_apart_by_where_results_go(tmp_path):
-    async def run():
-        await exposure_in(tmp_path).add(1.0)
-        await Exposure(str(tmp_path), "elsewhere", "run").add(3.0)
-
-    asyncio.run(run())
-    assert sum_exposure(str(tmp_path), str(tmp_path / "out")) == 1.0
-    assert sum_exposure(str(tmp_path)) == 4.0
-
-
 def test_an_object_store_will_do(s3):
     async def run():
-        exposure = Exposure(f"{s3}/books", "out", "run")
+        exposure = Exposure(f"{s3}/books", "run")
         await exposure.add(2.0)
         assert sum_exposure(f"{s3}/books") == 2.0
         exposure.remove(2.0)

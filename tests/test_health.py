@@ -97,13 +97,6 @@ def test_a_servers_own_wish_is_waited_for():
     assert health.seconds_to_wait("a", 600.0) == 0.0
 
 
-def test_whoever_waits_goes_home_when_the_judge_is_given_up_or_the_run_stopped():
-    health = opened()
-    assert health.seconds_to_wait("x", 0.0)
-    health.close()
-    assert not health.seconds_to_wait("x", 0.0)
-
-
 def test_the_first_call_to_a_server_named_by_its_url_goes_alone():
     health = health_of(OWN)
     assert not health.seconds_to_wait("a", 0.0)
@@ -265,8 +258,8 @@ OPTIONS = options_of(attempts=2, reasks=1)
 
 def result_of(outcome, *, attempts=1.0, reasks=0, ours=False, given_up=None, judged=False):
     tries = Tries(measure_request(request_of()), 0, 1, attempts, reasks)
-    health = health_of()
-    health.given_up, health.has_judged = given_up, judged
+    health = health_of(on_trial=not judged)
+    health.given_up = given_up
     return judge_outcome(outcome, tries, Permit(request_of(), CallCost(), ours), OPTIONS, health)
 
 

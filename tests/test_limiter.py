@@ -1,24 +1,15 @@
 """The limiter against a server's token buckets, in simulated time."""
 
 import random
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
-from zelo_ray.engine.budget import Budget
-from zelo_ray.engine.coordinator import CallCost, CoordinatedRun, Coordinator, LeaseRequest
 from zelo_ray.engine.limiter import Account, Limiter
 
 RPM = Account("a", {"rpm": 600})
-
-
-def request_for(name, calls=1, *, rpm=60, dollars=0.0, holder="a", charged=0.0):
-    """A request to lease calls of an account with a limit."""
-    costs = [CallCost({"rpm": 1}, dollars)] * calls
-    return LeaseRequest(Account(name, {"rpm": rpm}), costs, {}, {}, False, holder, charged, 0.0)
 
 
 def test_calls_go_at_the_rate_and_nothing_is_saved_up():
@@ -45,7 +36,6 @@ def test_large_calls_are_served_in_their_turn():
 def test_the_tightest_limit_decides():
     limiter = Limiter(Account("a", {"rpm": 6000, "itpm": 60_000, "otpm": 6_000}), now=0.0)
     lease = limiter.lease([{"rpm": 1, "itpm": 50, "otpm": 100}] * 5, 0.0)
-    assert lease.binding == "otpm"
     assert lease.delays[0] == pytest.approx(1 / 0.99)
 
 
@@ -55,11 +45,8 @@ def test_a_lease_looks_no_more_than_a_second_ahead():
     assert 9 <= len(lease.delays) <= 12
     assert 0.4 < lease.again < 1.1
     assert not limiter.lease([{"rpm": 1}], 0.01).delays  # somebody else finds nothing to lease yet
-
-
-def test_a_call_larger_than_what_a_lease_looks_ahead_is_let_through_all_the_same():
     limiter = Limiter(Account("a", {"tpm": 6_000}), now=0.0)
-    (delay,) = limiter.lease([{"tpm": 8_000}], 0.0).delays
+    (delay,) = limiter.lease([{"tpm": 8_000}], 0.0).delays  # larger than that, and let through
     assert delay == pytest.approx(80 / 0.99)
 
 
@@ -137,40 +124,6 @@ def test_a_pause_tells_for_how_long_429s_are_all_that_anybody_got():
     assert limiter.pause(1.0, now=90.0) == 0.0
     limiter.lease([{"rpm": 1}], 100.0)  # whoever waits has heard nothing
     assert limiter.pause(1.0, now=100.0) == 10.0
-
-
-def test_a_days_requests_can_be_spent_at_once_and_then_none():
-    limiter = Limiter(Account("a", {"rpd": 100}), now=1e6)
-    lease = limiter.lease([{"rpd": 1}] * 150, 1e6)
-    assert lease.delays == (0.0,) * 100
-    assert lease.binding == "rpd"
-    assert lease.again > 600
-
-
-def test_accounts_do_not_share():
-    coordinator, run = Coordinator(), CoordinatedRun()
-    coordinator.pause(run, Account("a", {"rpm": 60}), 100.0)
-    assert coordinator.lease(run, request_for("a")).delays == ()
-    assert coordinator.lease(run, request_for("b")).delays != ()
-
-
-def capped(spent=0.0):
-    coordinator, run, budget = Coordinator(), CoordinatedRun("run", 1.0), Budget(1.0, spent)
-    coordinator.begin(run, budget)
-    return partial(coordinator.lease, run), budget
-
-
-def test_calls_need_a_place_and_money_and_keep_no_money_without_a_place():
-    take, budget = capped()
-    lease = take(request_for("a", 10, dollars=0.2))
-    assert 1 <= len(lease.delays) <= 2  # of one a second, in the second that a lease looks ahead
-    assert budget.reserved == pytest.approx(0.2 * len(lease.delays))
-    assert lease.binding == "rpm"
-    lease = take(request_for("b", 10, rpm=6000, dollars=0.5, holder="b"))
-    assert len(lease.delays) == 1
-    assert (lease.binding, lease.exhausted, lease.again) == ("budget", False, 0.2)
-    take, _ = capped(0.9)
-    assert take(request_for("c", 10, rpm=6000, dollars=0.5)).exhausted
 
 
 @given(

@@ -17,7 +17,7 @@ import yaml
 
 from tests import crash
 from zelo_ray.cli import parse_command
-from zelo_ray.ray.placement import ASKING_BYTES, ASKING_CPUS
+from zelo_ray.ray.pipeline import ASKING_BYTES, ASKING_CPUS
 
 FOLDER = crash.ROOT / "jobs" / "kubernetes"
 GIGABYTES = 2**30

@@ -30,9 +30,9 @@ class Watched(Budget):
     most = 0.0
 
     def reserve(self, *given):
-        grant = super().reserve(*given)
+        count = super().reserve(*given)
         self.most = max(self.most, self.spent + self.reserved)
-        return grant
+        return count
 
 
 class Server:
@@ -104,7 +104,7 @@ async def run(server, out, cap, cancel, lose):
         if turn in cancel:
             asking[cancel.index(turn) % len(asking)].cancel()
         if turn == lose:  # its driver remembers, and makes it anew
-            _, memory = coordination._call("read_figures", RunMemory())
+            _, memory = await coordination.send(Coordinator.read_figures, RunMemory())
             coordination._coordinator = fresh = Coordinator(HURRIED)
             fresh.read_figures(coordination.run, memory)
             budgets.append(fresh._state(coordination.run).budget)

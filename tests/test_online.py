@@ -34,7 +34,7 @@ from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.tally import Tally, sum_over_sweeps
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import Progress, advance, zelo
-from zelo_ray.providers import PROVIDERS, Provider, Retry, RetryKind, build_panel
+from zelo_ray.providers import PROVIDERS, Provider, build_panel
 from zelo_ray.records import Answer, Usage
 
 POOL = pool_of()
@@ -104,33 +104,6 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, fields):
     assert {name: tally.known + tally.answered for name, tally in after.items()} == planned
 
 
-def test_a_change_of_what_is_asked_is_asked(fakes, environ, tmp_path):
-    name = "openai:gpt-6-luna"
-    for fields in ({}, {"document_tokens": 16}, {"judge_options": {name: {"temperature": 0.0}}}):
-        fakes.journal.clear()
-        pool = pool_of(["1]]" + " padding" * 20, 2])
-        ask([pool], tmp_path, environ, judges=(name,), **fields)
-        assert len(fakes.journal) == 1
-
-
-def test_only_the_judges_that_it_was_given_are_asked(fakes, environ, tmp_path):
-    options = options_of(out=str(tmp_path))
-    panel = build_panel((), {}, environ)
-
-    async def run():
-        ledger = Ledger(str(tmp_path), "run")
-        asker = OnlineClient(
-            options, panel, panel[:1], ledger=ledger, environ=environ, run_id="run"
-        )
-        await asker.ask_about(POOL)
-        await asker.aclose()
-        ledger.close()
-        return asker
-
-    assert list(asyncio.run(run()).tallies) == [panel[0].name]
-    assert {entry["provider"] for entry in fakes.journal} == {"openai"}
-
-
 def twins():
     """Two pools of other ids that ask the very same thing."""
     options, panel = options_of(), (judge_of("openai:gpt-6-luna"),)
@@ -177,16 +150,6 @@ def test_an_answer_whose_price_cannot_be_reckoned_is_kept(environ, tmp_path, mon
 # Trouble that passes
 
 
-def test_retries_are_counted_and_one_row_is_kept(fakes, environ, tmp_path):
-    fakes.faults = [Fault("503", times=2)]
-    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
-    (tally,) = asker.tallies.values()
-    assert (tally.retries, tally.throttled, tally.answered) == (12, 0, 6)
-    assert "503" in tally.trouble.reason
-    assert len(fakes.journal) == 18
-    assert [(row.status, row.attempts) for row in asker.books] == [("ok", 3)] * REQUESTS
-
-
 def test_attempts_are_calls(fakes, environ, tmp_path):
     fakes.faults = [Fault("500")]
     pool = pool_of((0, 1))  # of more requests in a row without an answer the judge is to blame
@@ -198,15 +161,6 @@ def test_attempts_are_calls(fakes, environ, tmp_path):
     step = settled(asker, pool, tmp_path)
     assert len(step.failures) == 1
     assert not step.judgments
-
-
-@pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_a_wish_to_wait_is_obeyed(fakes, environ, tmp_path, provider):
-    fakes.faults = [Fault("429", times=1, retry_after=0.3)]
-    ask([pool_of((0, 1))], tmp_path, key_for(environ, provider), clock=Clock())
-    first, second = fakes.journal
-    assert (first["outcome"], second["outcome"]) == ("429", "ok")
-    assert second["arrived"] >= first["finished"] + 0.3
 
 
 def test_a_429_pauses_the_other_calls_of_the_judge(fakes, environ, tmp_path):
@@ -323,20 +277,6 @@ def test_a_key_that_cannot_be_one_is_an_error_before_anything_is_asked(tmp_path,
     assert key not in str(caught.value)
 
 
-def test_an_unreadable_answer_is_asked_for_once_more_and_both_are_in_the_books(
-    fakes, environ, tmp_path
-):
-    fakes.faults = [Fault("prose", times=1)]
-    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
-    rows = Counter((row.status, row.attempts) for row in asker.books)
-    assert rows == {("invalid", 1): REQUESTS, ("ok", 2): REQUESTS}
-    assert all(row.dollars > 0 for row in asker.books)
-    (tally,) = asker.tallies.values()
-    assert (tally.answered, tally.statuses) == (REQUESTS, {"ok": REQUESTS})
-    assert tally.input_tokens == sum(entry["input_tokens"] for entry in fakes.journal)
-    assert len(settled(asker, POOL, tmp_path).judgments) == REQUESTS
-
-
 @pytest.mark.parametrize("reasks", [0, 1, 2])
 def test_an_unreadable_answer_is_asked_for_again_so_often_and_no_more(
     fakes, environ, tmp_path, reasks
@@ -399,22 +339,6 @@ def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
     assert asker.books == []
     assert len(fakes.journal) < 28
     assert not settled(asker, pool_of(range(8)), tmp_path).judgments
-
-
-def test_a_disk_that_is_full_stops_the_run_with_its_replies_kept(
-    fakes, environ, tmp_path, monkeypatch
-):
-    sync = writing._sync
-
-    def full_once(handle):
-        monkeypatch.setattr(writing, "_sync", sync)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(writing, "_sync", full_once)
-    limits = {"openai:gpt-6-luna": {"concurrency": 2}}
-    asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
-    assert "full" in asker.stopped
-    assert len(asker.books) == len(fakes.journal) < 28
 
 
 # A provider that does what the fakes cannot
@@ -483,20 +407,6 @@ def test_tallies_add_up_field_by_field():
     one.add(Tally(known=1, answered=1, dollars=0.25, statuses={"ok": 1, "refused": 3}))
     statuses = {"ok": 3, "failed": 1, "refused": 3}
     assert one == Tally(known=2, answered=4, dollars=0.75, statuses=statuses, limits={"rpm": 60.0})
-
-
-def test_a_server_that_just_starts_costs_no_attempt(odd):
-    calls = []
-
-    async def send(request):
-        calls.append(request)
-        if len(calls) < 4:
-            raise Retry("connection refused", name="odd:m", kind=RetryKind.UNREACHED)
-        return Answer("ok", verdict(0.5), Usage(100, 10), "m")
-
-    asker = odd(send, Clock(speed=20.0), attempts=2)
-    assert asker.stopped == ""
-    assert [(row.status, row.attempts) for row in asker.books] == [("ok", 4)]
 
 
 # In the eyes of others

@@ -18,7 +18,7 @@ from tests.builders import (
 )
 from tests.fakes import Fakes, Fault
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.coordinator import LeaseRequest
+from zelo_ray.engine.coordinator import Coordinator, LeaseRequest
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import OnlineClient
@@ -106,11 +106,11 @@ def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ,
         asker = OnlineClient(options, panel, panel, clock=HURRIED, **fields)
         account = Account(f"openai:gpt-6-luna {fingerprint(environ['OPENAI_API_KEY'])}")
 
-        answered = LeaseRequest(account, (), {}, {}, True, "another", 0.0, 0.0)
+        answered = LeaseRequest(account, answered=True)
 
         async def hear():
             while True:
-                await shared.lease(answered)
+                await shared.send(Coordinator.lease, answered)
                 await asyncio.sleep(0.005)
 
         hearing = asyncio.create_task(hear())
@@ -149,40 +149,6 @@ def test_a_server_that_knows_no_such_model_or_key_is_asked_once(tmp_path, fault)
         assert len(fakes.journal) == 1
     assert asker.stopped.startswith(f"{judge}: ")
     assert asker.books == []
-
-
-def test_a_provider_that_cannot_be_reached_ends_its_judge_soon(
-    dead, tmp_path, monkeypatch, environ
-):
-    monkeypatch.setenv("OPENAI_BASE_URL", dead)
-    asker = ask([POOL], tmp_path, key_for(environ, "openai"), attempts=1)
-    assert asker.stopped.startswith("openai:gpt-6-luna: connection refused, ")
-    assert "check the network" in asker.stopped
-    assert asker.books == []
-
-
-def test_a_days_requests_that_are_used_up_stop_the_judge(fakes, environ, tmp_path):
-    limits = {"openai:gpt-6-luna": {"rpd": 10}}
-    asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
-    assert "rpd" in asker.stopped
-    assert len(fakes.journal) == 10
-
-
-def test_one_judge_may_be_lost(fakes, environ, tmp_path):
-    fakes.faults = [Fault("no_model", provider="gemini")]
-    asker = ask([POOL], tmp_path, environ, allow_missing_judges=True)
-    assert asker.stopped == ""
-    (lost,) = asker.disabled
-    assert lost.startswith("gemini:")
-    assert Counter(row.judge.partition(":")[0] for row in asker.books) == {
-        "openai": REQUESTS,
-        "anthropic": REQUESTS,
-    }
-    panel, options = asker.job
-    step = advance(zelo.rounds(POOL, panel, options), Ledger(str(tmp_path)), asker.disabled)
-    assert len(step.judgments) == 2 * REQUESTS
-    assert {failure.judge for failure in step.failures} == {lost}
-    assert all(f.reason.startswith("not asked: no such model") for f in step.failures)
 
 
 def test_a_run_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):

@@ -77,17 +77,6 @@ def test_nobody_waits_where_no_cache_would_help(name, pool):
     assert count_first(requests) == len(requests)
 
 
-def test_others_go_on_if_the_first_fails():
-    requests, went = requests_of("openai:gpt-6-luna"), []
-
-    async def go(request, _):
-        went.append(request)
-        raise OSError
-
-    run(requests, PromptCacheScheduler(requests), go)
-    assert len(went) == len(requests)
-
-
 def test_after_an_unanswered_first_another_goes_first():
     """Released together, each would pay for writing the same beginning."""
     first, *_ = requests_of("openai:gpt-6-luna")

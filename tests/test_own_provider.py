@@ -36,7 +36,7 @@ def test_a_panel_of_its_judges_comes_to_votes_and_scores(own, tmp_path):
     assert not asker.stopped
     assert Counter(row.judge for row in asker.books) == {plain: 6, contrary: 6}
     assert {(row.judge, row.dollars) for row in asker.books} == {(plain, 10.0), (contrary, None)}
-    assert [asker.channels[name].concurrency for name in (plain, contrary)] == [1, 16]
+    assert [asker.channels[name].slots for name in (plain, contrary)] == [1, 16]
     panel, options = asker.job
     summary = write_results(
         [build_results(lines_of([POOL]), panel, options, Ledger(options.ledger_dir))], options

@@ -5,7 +5,6 @@ import json
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -136,25 +135,6 @@ def test_the_ledger_is_readable_with_pyarrow_alone(sample_run: tuple[Path, str])
     replies = ds.dataset(sample_run[0] / "replies", format="json").to_table()
     votes = pq.read_table(sample_run[0] / "votes.parquet")
     assert set(votes["key"].to_pylist()) == set(replies["key"].to_pylist())
-
-
-def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str]) -> None:
-    said = subprocess.run(
-        [
-            *(*crash.COMMAND, "explain", str(sample_run[0])),
-            *("--query", "tick-removal", "--doc", "tick-removal-01"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "\nQuery tick-removal\nHow do I remove an attached tick?\n" in said
-    assert "\ntick-removal-01: score " in said
-    votes = pq.read_table(sample_run[0] / "votes.parquet").to_pylist()
-    pairs = {frozenset((vote["doc_id_a"], vote["doc_id_b"])) for vote in votes}
-    opponents = sum("tick-removal-01" in pair for pair in pairs)
-    assert said.count("  tick-removal-") == opponents >= 5
-    assert "offline:bm25, which saw" in said
 
 
 FAULTS = (
@@ -348,28 +328,6 @@ def test_the_cluster_file_is_one_that_ray_accepts() -> None:
     validate_config(config)
     with pytest.raises(ValidationError):
         validate_config({**config, "of_no_meaning": 1})
-
-
-AMONG_THE_DEAD = """
-from zelo_ray.ray import session
-from zelo_ray.options import AnnotateOptions
-real = session.nodes_alive
-options = AnnotateOptions(inputs=("in",), out={out!r})
-with session.ray_session(options):
-    session.nodes_alive = lambda: [dict(real()[0], NodeID="ab" * 28), *real()]
-    session._refuse_unlike_nodes(options)
-print("goes on")
-"""
-
-
-@pytest.mark.ray
-@pytest.mark.nightly
-def test_a_node_that_has_just_died_stops_no_run(tmp_path: Path) -> None:
-    """Ray takes it for alive for some seconds more."""
-    (tmp_path / ".run.lock").touch()
-    program = [sys.executable, "-c", AMONG_THE_DEAD.format(out=str(tmp_path))]
-    _, printed = crash.completed(program, crash.bare_environment())
-    assert printed == "goes on\n"
 
 
 def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:

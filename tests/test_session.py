@@ -6,14 +6,19 @@ from pathlib import Path
 
 import psutil
 import pytest
+import ray
 from ray import exceptions
 
 from tests import crash
 from tests.builders import line_of, pool_of, small_disk
 from zelo_ray.errors import ExitStatus, LedgerError, RayUnavailable
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.ray import session
 from zelo_ray.ray.errors import explain_ray_errors
+from zelo_ray.ray.pipeline import (
+    ASKING_BYTES,
+    ASKING_CPUS,
+    asking_actor_options,
+    reading_task_options,
+)
 
 
 @pytest.fixture
@@ -51,50 +56,6 @@ def test_a_cluster_that_is_not_there_is_told_of_at_once(argv, tmp_path, address,
     assert why in said
     assert "correct it; " in said
     assert "RAY_AUTH_TOKEN" in said
-
-
-@pytest.fixture
-def two_nodes(monkeypatch):
-    """A cluster on which every task runs here and now."""
-
-    class Far:
-        def __init__(self, function):
-            self.remote = function
-
-        def options(self, **_):
-            return self
-
-    told = [{"Alive": True, "NodeID": n * 56, "NodeManagerAddress": f"10.0.0.{n}"} for n in "12"]
-    monkeypatch.setattr(session.ray, "nodes", lambda: told)
-    monkeypatch.setattr(session.ray, "remote", lambda **_: Far)
-    monkeypatch.setattr(session.ray, "get", lambda told: told)
-
-
-@pytest.fixture
-def options(tmp_path):
-    (tmp_path / ".run.lock").touch()
-    return AnnotateOptions(inputs=("in",), out=str(tmp_path))
-
-
-def test_nodes_that_have_all_are_worked_on(two_nodes, options):
-    session._refuse_unlike_nodes(options)
-
-
-def test_results_that_a_node_does_not_see_are_told_of(two_nodes, options):
-    other = options.model_copy(update={"ledger": f"{options.out}/elsewhere"})
-    with pytest.raises(LedgerError, match="elsewhere: not every node sees it"):
-        session._refuse_unlike_nodes(other)
-    session._refuse_unlike_nodes(options.model_copy(update={"out": "s3://b/1", "ledger": None}))
-
-
-def test_a_node_that_cannot_import_the_package_is_told_of(two_nodes, options, monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(session, "import_module", missing)
-    for out in (options.out, "s3://b/1"):
-        with pytest.raises(RayUnavailable, match=r"node 10.0.0.1 of the cluster has no zelo_ray"):
-            session._refuse_unlike_nodes(options.model_copy(update={"out": out}))
 
 
 def test_what_is_in_the_way_of_a_private_ray_is_told_in_one_line(argv, tmp_path):
@@ -143,11 +104,10 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("name", DEATHS)
-def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name, verbose):
+def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name):
     error, says = DEATHS[name]
-    with pytest.raises(RayUnavailable) as caught, explain_ray_errors(verbose=verbose):
+    with pytest.raises(RayUnavailable) as caught, explain_ray_errors(verbose=True):
         raise error
     said = str(caught.value)
     assert says in said
@@ -172,3 +132,34 @@ def test_a_bug_names_its_exception_and_keeps_its_traceback_for_verbose():
     assert str(caught.value) == "KeyError: 'd1'; verbose: true in --config shows more"
     with pytest.raises(exceptions.RayTaskError), explain_ray_errors(verbose=True):
         raise error.as_instanceof_cause()
+
+
+# What is declared to a cluster
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """Say what the nodes of a cluster that was joined have."""
+
+    def joined(*nodes):
+        monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+        told = [
+            {"NodeID": f"{number:056x}", "Alive": alive, "Resources": resources}
+            for number, (alive, resources) in enumerate(nodes)
+        ]
+        monkeypatch.setattr(ray, "nodes", lambda: told)
+        cpus = sum(resources.get("CPU", 0) for alive, resources in nodes if alive)
+        monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": cpus} if cpus else {})
+
+    return joined
+
+
+def test_nothing_is_declared_to_a_private_ray():
+    assert asking_actor_options() == {"num_cpus": 0}
+    assert reading_task_options() == {}
+
+
+def test_an_actor_declares_what_it_takes_and_readers_no_processor(cluster):
+    cluster((True, {"CPU": 4.0, "memory": 12e9}), (True, {"CPU": 2.0, "memory": 1e9}))
+    assert asking_actor_options() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
+    assert reading_task_options() == {"num_cpus": 0, "concurrency": 6}

@@ -154,58 +154,6 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(pools: Path, tmp_pat
     assert TEXT not in printed + more
 
 
-# A cap
-
-
-@pytest.mark.nightly
-def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -> None:
-    cap = round(plain.dollars / 4, 4)
-    with crash.fakes(tmp_path, *USAGE) as environ:
-        capped = (*QUICKLY, "--max-usd", str(cap))
-        status, printed = annotate(pools, tmp_path / "out", environ | SHORT, *capped)
-        assert status == 3, printed
-        spent = billed(environ)
-    assert spent[False] == 0
-    assert 0.8 * cap < spent[True] <= cap
-    assert summary(tmp_path / "out")["dollars"] == exactly(spent[True])
-    votes = pq.read_table(tmp_path / "out" / "votes.parquet")
-    missing = failures(tmp_path / "out")
-    assert len(votes) + len(missing) == 3 * REQUESTS
-    assert all("not asked: the budget of" in failure["reason"] for failure in missing)
-    waves = Counter(part.judge for part in Parts(str(tmp_path / "out")))
-    assert max(waves.values()) > 1, "nobody waited for money that came back"
-    assert set(Counter(entry["custom_id"] for entry in lines(tmp_path)).values()) == {1}
-    print(f"{dict(waves)}, spent ${spent[True]:.6f} of ${cap}\n{printed}")
-
-
-def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) -> None:
-    with crash.fakes(tmp_path, judges=(OPENAI,)) as environ:
-        judge = f"openai:x@{environ['OPENAI_BASE_URL']}"
-        flags = ("--judges", OPENAI, judge, "--max-usd", "1")
-        status, printed = annotate(pools, tmp_path / "out", environ, *flags)
-    assert status == 2
-    assert len(printed.splitlines()) == 1
-    assert judge in printed
-    assert OPENAI not in printed
-    assert crash.journal(tmp_path) == []
-
-
-# Before
-
-
-def test_an_estimate_needs_no_key_makes_no_call_and_writes_nothing(
-    pools: Path, tmp_path: Path
-) -> None:
-    with crash.fakes(tmp_path) as environ:
-        keyless = {name: value for name, value in environ.items() if not name.endswith("_API_KEY")}
-        flags = ("--dry-run", "--judges", *crash.DEFAULT_JUDGES)
-        status, printed = annotate(pools, tmp_path / "out", keyless, *flags)
-    assert status == 0, printed
-    assert f"{3 * REQUESTS:,} of {3 * REQUESTS:,} requests" in printed
-    assert crash.journal(tmp_path) == []
-    assert not (tmp_path / "out").exists()
-
-
 # One run in five commands: a pilot, a cap, a wrong key, a judge that is gone, and to its end
 
 

@@ -167,7 +167,7 @@ def _store_reranker(name: str, reranker: Any, folder: str) -> str:
             f"rerankers: cannot be of the type {kind}; write a name such as bm25, a function of "
             "query and documents, or an object with score(query, documents)"
         )
-    from zelo_ray.ray.packing import pack_object  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.ray import pack_object  # noqa: PLC0415 - it sets variables of Ray
 
     try:
         data = pack_object(reranker)

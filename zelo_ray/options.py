@@ -272,15 +272,14 @@ class Limit(StrictModel):
     tpm: float | None = Field(default=None, gt=0, description="tokens a minute")
     itpm: float | None = Field(default=None, gt=0, description="input tokens a minute")
     otpm: float | None = Field(default=None, gt=0, description="output tokens a minute")
-    rpd: float | None = Field(default=None, gt=0, description="requests a day")
     enqueued_tokens: int | None = Field(
         default=None, gt=0, description="tokens of all batches at once"
     )
 
     @property
     def rates(self) -> dict[str, float]:
-        """Return the given limits per minute or day."""
-        rates = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
+        """Return the given limits per minute."""
+        rates = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm")}
         return {name: rate for name, rate in rates.items() if rate}
 
 
@@ -383,7 +382,7 @@ class AskingOptions(ReadingOptions):
         {},
         MONEY,
         "by judge or reranker: {concurrency: N} in flight, {rpm: N, tpm: N, itpm: N, otpm: N} a "
-        "minute, {rpd: N} a day, {enqueued_tokens: N} in batches",
+        "minute, {enqueued_tokens: N} in batches",
     )
     prices: Prices = Field(default_factory=dict)
     api_key_env: KeyVariables = Field(default_factory=dict)

@@ -11,8 +11,6 @@ class StopReason(StrEnum):
 
     BUDGET = "budget"
     """the budget is used up, which is not the judge's fault"""
-    DAY_QUOTA = "day quota"
-    """the requests of the day are used up"""
     THROTTLED = "throttled"
     """its account has exceeded its rate limit for long"""
     UNREACHED = "unreached"

@@ -178,7 +178,7 @@ def _notes(estimated: CostEstimate) -> Iterator[str]:
     )
     if estimated.possibly_billed:
         counts = "" if estimated.max_usd is None else " It counts as spent."
-        doubt = describe_possibly_billed(estimated.possibly_billed, estimated.uncounted)
+        doubt = describe_possibly_billed(estimated.possibly_billed)
         yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
     if estimated.max_usd is not None:
         cost, spent = estimated.dollars(estimated.mode), estimated.spent + estimated.possibly_billed

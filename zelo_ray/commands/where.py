@@ -42,11 +42,10 @@ def executor_of(
         return
     watch.say(f"Running on Ray: {why}.")
     from zelo_ray.ray.pipeline import RayExecutor  # noqa: PLC0415 - a second, paid where it is used
-    from zelo_ray.ray.placement import warn_of_missing_gpus  # noqa: PLC0415 - the same
-    from zelo_ray.ray.session import ray_session  # noqa: PLC0415 - the same
+    from zelo_ray.ray.session import ray_session, warn_of_missing_gpus  # noqa: PLC0415 - the same
 
     with ray_session(options):
-        if says := warn_of_missing_gpus("num_gpus: the rerankers", size.gpus):
+        if says := warn_of_missing_gpus(size.gpus):
             watch.say(says)
         yield RayExecutor(run, lines)
 

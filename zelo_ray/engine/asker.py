@@ -4,21 +4,32 @@ import asyncio
 from collections.abc import Iterable
 
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.reasons import Disabled
 
 
 class Asker:
-    """Asker of some judges, whose replies it keeps in the ledger.
+    """Asker of the judges of these names, whose replies it keeps in the ledger.
 
-    Args:
-        options: the job's.
-        judges: the names of those that it asks.
-        clock: the time.
+    By default the coordinator is one of this process, by the same clock and without a cap.
     """
 
-    def __init__(self, options: AnnotateOptions, judges: Iterable[str], clock: Clock) -> None:
-        self.options, self.clock = options, clock
+    def __init__(
+        self,
+        options: AnnotateOptions,
+        judges: Iterable[str],
+        ledger: Ledger,
+        run_id: str,
+        *,
+        coordinator: Coordination | None,
+        clock: Clock,
+    ) -> None:
+        self.options, self.ledger, self.run_id, self.clock = options, ledger, run_id, clock
+        self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
+        self.coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
         self.disabled = dict[str, Disabled]()
         """judges that are asked nothing more, with the reason"""
         self.stopped = ""

@@ -11,17 +11,16 @@ from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.health import FIRST, JudgeHealth, has_judged
-from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.replies import (
     CUT_OFF,
     CheckedAnswer,
-    LedgerWriter,
     budget_used_up,
     check_answer,
     cuts_prompts,
-    name_error,
     overcharged,
+    unexpected,
 )
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import (
@@ -30,21 +29,26 @@ from zelo_ray.engine.tokens import (
     bound_tokens,
     measure_request,
     prompt_characters,
-    raise_limit,
 )
 from zelo_ray.errors import LedgerError
-from zelo_ray.options import AnnotateOptions
+from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols.server_figures import ServerFigures
-from zelo_ray.providers import Connection, Fatal, Refused, Retry, RetryKind, load_provider
+from zelo_ray.providers import (
+    Connection,
+    Fatal,
+    Refused,
+    Retry,
+    RetryKind,
+    Settings,
+    fingerprint,
+    load_provider,
+)
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Answer, CallTiming, Judge, Request, Usage, response_model_name
 
+_COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
-_SPENT_DAY = Disabled(
-    StopReason.DAY_QUOTA,
-    "the requests of the day are used up (limits: rpd); run again tomorrow",
-)
 
 
 @dataclass(slots=True)
@@ -52,14 +56,11 @@ class Tries:
     """The calls made for one request so far."""
 
     size: RequestSize
-    bound: int
-    """of its prompt's tokens, where money is capped; else 0"""
+    bound: int  # of its prompt's tokens, where money is capped
     calls: int = 0
-    attempts: float = 0.0
-    """calls that count as attempts, some of them in part"""
+    attempts: float = 0.0  # some calls count in part
     reasks: int = 0
-    cut: bool = False
-    """whether an answer was cut off at a limit that was lower than the judge's own"""
+    cut: bool = False  # whether an answer was cut off below the judge's own limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +69,21 @@ class Permit:
 
     request: Request
     cost: CallCost
-    limit_is_ours: bool
-    """whether an answer may have fewer tokens than the judge's own limit"""
+    limit_is_ours: bool  # whether it is below the judge's own
 
 
 Outcome = CheckedAnswer | Retry | Refused | Fatal | Exception
-"""What came of a call, as a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """What a call came to: by this alone an answer is kept, and money given back."""
 
-    answer: Answer | None = None
-    """to keep; None: nothing came, or nothing to keep"""
-    is_last: bool = False
-    """whether the request is asked no more"""
+    answer: Answer | None = None  # to keep
+    is_last: bool = False  # whether the request is asked no more
     is_answered: bool = False
-    """whether the server gave an answer of any kind"""
-    possibly_billed: bool = False
-    """whether it may have been billed although no response confirmed it"""
-    stop: Disabled | None = None
-    """why the judge is to be asked nothing more"""
+    possibly_billed: bool = False  # although no response confirmed it
+    stop: Disabled | None = None  # why the judge is to be asked nothing more
 
 
 def judge_outcome(
@@ -101,7 +95,7 @@ def judge_outcome(
     """
     match outcome:
         case CheckedAnswer(answer, error):
-            fault = "" if health.has_judged else answer.judge_fault
+            fault = answer.judge_fault if health.on_trial else ""
             is_again = answer.status == "truncated" and permit.limit_is_ours
             is_again |= answer.status == "invalid" and tries.reasks < options.reasks
             stop = Disabled(StopReason.FATAL, fault) if fault else None
@@ -124,57 +118,49 @@ def judge_outcome(
             )
         case Fatal():
             return CallResult(is_last=True, stop=Disabled(StopReason.FATAL, outcome.detail))
-    stop = Disabled(StopReason.ERROR, f"unexpected {name_error(outcome)}")
-    return CallResult(is_last=True, possibly_billed=True, stop=stop)
+    return CallResult(is_last=True, possibly_billed=True, stop=unexpected(outcome))
 
 
 class JudgeOnline:
-    """One judge that is asked online: its connection, and all that holds its calls back.
-
-    Args:
-        judge: who is asked.
-        connection: to its server.
-        concurrency: calls that may be in flight.
-        permits: where places in the limits and money are had.
-        health: whether it may be called.
-        asker: who asks, and is told of a stop.
-        writer: who keeps replies.
-        ledger: open for writing.
-        exposure: what calls in flight may cost.
-    """
+    """One judge that is asked online: its connection, and all that holds its calls back."""
 
     def __init__(
         self,
         judge: Judge,
+        settings: Settings,
         connection: Connection,
-        concurrency: int,
-        permits: PermitClient,
-        health: JudgeHealth,
-        *,
         asker: Asker,
-        writer: LedgerWriter,
-        ledger: Ledger,
         exposure: Exposure,
+        *,
+        again: bool,
     ) -> None:
-        self.judge, self.concurrency, self.health = judge, concurrency, health
-        self.permits, self.tally = permits, Tally()
-        self._connection, self._provider = connection, load_provider(judge.provider)
+        options, provider, own = asker.options, load_provider(judge.provider), bool(judge.base_url)
+        limit = options.limits.get(judge.name, Limit())
+        usual = _COMPATIBLE_CONCURRENCY if own else provider.concurrency
+        self.slots = max(1, (limit.concurrency or usual) // options.actors)
+        """calls that may be in flight"""
+        name, cautious = f"{judge.name} {fingerprint(settings.key)}", {} if own else provider.rates
+        account = Account(name, limit.rates, cautious)
+        self.permits = PermitClient(account, asker.coordinator, clock=asker.clock)
+        on_trial = not (options.keep_asking or again)
+        self.health = JudgeHealth(judge, options.patience, reached=again, on_trial=on_trial)
+        self.judge, self.tally = judge, Tally()
+        self._provider, self._connection = provider, connection
+        self._asker, self._exposure, self._ledger = asker, exposure, asker.ledger
+        self._options, self._clock = options, asker.clock
         self._estimates, self._server = Estimates(judge), ServerFigures()
-        self._asker, self._writer, self._ledger, self._exposure = asker, writer, ledger, exposure
-        self._options, self._clock = asker.options, asker.clock
         self._judge_limit = int(judge.options.get("max_output_tokens") or 0)
-        self._slots, self._health_changed = asyncio.Semaphore(concurrency), asyncio.Event()
+        self._free_slots, self._health_changed = asyncio.Semaphore(self.slots), asyncio.Event()
 
     def close(self) -> None:
         """Release all waiting calls: no call is made after this."""
         self.permits.close()
-        self.health.close()
         self._tell_change()
 
     async def recall(self, keys: Sequence[str]) -> None:
         """Skip the trial if a judgment is recorded among the replies to these requests."""
         if self.health.on_trial and await asyncio.to_thread(has_judged, self._ledger, keys):
-            self.health.has_judged, self.health.on_trial = True, False
+            self.health.on_trial = False
             self._tell_change()
 
     @property
@@ -188,9 +174,7 @@ class JudgeOnline:
     async def call(self, request: Request, release: Callable[[bool], None]) -> None:
         """Ask until the last reply is kept; an unforeseen error ends the judge or the run.
 
-        Args:
-            request: what to ask.
-            release: called when a call has ended, with whether it was answered.
+        When a call has ended, ``release`` is called with whether it was answered.
         """
         result = CallResult()
         try:
@@ -198,7 +182,7 @@ class JudgeOnline:
             bound = bound_tokens(request) if self.permits.capped else 0
             tries = Tries(measure_request(request), bound)
             while not result.is_last:
-                async with self._slots:  # until its reply is kept: so a kill costs no more
+                async with self._free_slots:  # until its reply is kept: so a kill costs no more
                     if (permit := await self._admit(request, tries)) is None:
                         break
                     outcome, result = await self._make_call(permit, tries)
@@ -209,7 +193,7 @@ class JudgeOnline:
         except LedgerError as error:
             self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self._disable(Disabled(StopReason.ERROR, f"unexpected {name_error(error)}"))
+            self._disable(unexpected(error))
         finally:
             last = result.answer if result.is_last and result.is_answered else None
             in_doubt = self._server.is_in_doubt and not self._options.keep_asking
@@ -229,14 +213,11 @@ class JudgeOnline:
                 await self._wait_for_health(request.key)
                 permit = self._price(request, tries)
                 if not await self.permits.acquire(permit.cost):
-                    if self.permits.spent_day:
-                        self._disable(_SPENT_DAY)
-                    elif self.permits.exhausted:  # this is no fault, and no stop
+                    if self.permits.exhausted:  # this is no fault, and no stop
                         self._disable(budget_used_up(self._options.max_usd or 0.0))
                     break
-                is_asked = self.permits.spent_day or not self._is_closed
                 try:
-                    if is_asked and self.health.may_go(request.key):
+                    if not self._is_closed and self.health.may_go(request.key):
                         await self._exposure.add(permit.cost.dollars)
                         return permit
                 except BaseException:
@@ -255,13 +236,13 @@ class JudgeOnline:
         """
         if not (wait := self.health.seconds_to_wait(key, self._clock.now())):
             return
-        self._slots.release()
+        self._free_slots.release()
         try:
-            while wait:
+            while wait and not self._is_closed:
                 await self._clock.wait_for(self._health_changed.wait(), wait)
                 wait = self.health.seconds_to_wait(key, self._clock.now())
         finally:
-            await self._slots.acquire()
+            await self._free_slots.acquire()
 
     def _tell_change(self) -> None:
         self._health_changed.set()
@@ -274,27 +255,25 @@ class JudgeOnline:
         so much is reserved. One that was cut off is asked again with the judge's own limit, or
         twice that if it was so then.
         """
-        limit, kind = self._judge_limit, response_model_name(request.response_model)
-        if request.choices:
-            limit = 1
-        elif not limit:
+        limit = self._judge_limit
+        if request.choices or not limit:
             limit = request.output_limit or 0
         elif not tries.cut:
             cut_at = self._ledger.cut_at(request.key)
-            capped = self.permits.capped
-            limit = (
-                self._estimates.limit_for(kind, cut_at) if capped else raise_limit(limit, cut_at)
-            )
+            if cut_at or self.permits.capped:
+                kind = response_model_name(request.response_model)
+                limit = self._estimates.limit_for(kind, cut_at)
         if tries.bound and limit:
             usage = self._estimates.tight_upper_bound(tries.size, tries.bound, limit)
         else:
             usage = self._estimates.upper_bound(tries.size, limit or None)
-        expected = self._provider.limit_tokens(self._estimates.expected(tries.size))
-        dollars = highest_price(self.judge, usage, self._options.prices)
+        likely = self._provider.limit_tokens(self._estimates.expected(tries.size))
+        cost = CallCost(
+            {"rpm": 1, **likely}, highest_price(self.judge, usage, self._options.prices)
+        )
         if limit and limit != request.output_limit:
             request = replace(request, limit=limit)
-        limit_is_ours = 1 < limit < self._judge_limit
-        return Permit(request, CallCost({"rpm": 1, "rpd": 1, **expected}, dollars), limit_is_ours)
+        return Permit(request, cost, limit_is_ours=1 < limit < self._judge_limit)
 
     async def _make_call(self, permit: Permit, tries: Tries) -> tuple[Outcome, CallResult]:
         """Make one call, keep its answer, and give back what it did not cost."""
@@ -333,9 +312,7 @@ class JudgeOnline:
         """Tell all who go by it what came of a call, and return what it came to."""
         if isinstance(outcome, CheckedAnswer | Refused):
             self.health.record_answer()
-            self.permits.record_answer()
-        if isinstance(outcome, CheckedAnswer):
-            self.health.has_judged |= outcome.answer.status == "ok"
+            self.permits.answered = True
         if isinstance(outcome, Retry):
             now, key = self._clock.now(), permit.request.key
             tries.attempts += self.health.record_failure(outcome, key, now)
@@ -354,10 +331,9 @@ class JudgeOnline:
         if answer.usage.input_tokens:
             kind, cut = response_model_name(request.response_model), answer.status in CUT_OFF
             self._estimates.learn(tries.size, answer.usage, kind, cut=cut)
-            if tries.bound:
-                self._estimates.learn_prompt(answer.usage.input_tokens, tries.bound)
+            self._estimates.learn_prompts([answer.usage.input_tokens], tries.bound)
         characters = prompt_characters(request)
-        spent = await self._writer.keep(
+        spent = await self._asker.writer.keep(
             *(request.key, self.judge, answer, self.tally),
             attempts=tries.calls,
             final=is_last,
@@ -371,7 +347,7 @@ class JudgeOnline:
         if is_last:
             reason = strip_name(answer.reason, self.judge.name)
             self.tally.count_ended(answer.status, reason, self._clock.date())
-        if self._writer.storage_full:
+        if self._asker.writer.storage_full:
             self._asker.stop(FULL)
         return spent
 
@@ -384,11 +360,8 @@ class JudgeOnline:
         """
         usage, reserved = answer.usage if answer else Usage(), permit.cost.dollars
         if possibly_billed:
-            is_uncounted = answer is not None and spent is None and not usage.has_tokens
             self.tally.unsettled += reserved
-            self._exposure.keep_possibly_billed(reserved, self.judge.name if is_uncounted else "")
-        else:
-            self._exposure.remove(reserved)
+        self._exposure.remove(reserved, possibly_billed=possibly_billed)
         charged = reserved if possibly_billed or spent is None else spent
         used = self._provider.limit_tokens(usage) if usage.input_tokens else None
         self.permits.settle(permit.cost, charged, used)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from zelo_ray.engine.batch.parts import sum_possibly_billed
-from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.ledger import read_rows, sum_paid
 from zelo_ray.engine.tokens import OVERHEAD, measure_request
 from zelo_ray.options import AnnotateOptions
@@ -31,7 +30,6 @@ _MARGIN = 1.5  # over the root of the sample's size: three standard errors of a 
 # Chinese, 1.3 in Markdown and 1.6 in JSON (in Russian only .53); and tokens of an answer, at most
 # the judge's limit, since thinking can take all of it.
 _ASSUMED = ((0.75, 80.0), (1.0, 250.0), (1.6, math.inf))
-_HOURS = {"rpm": 1 / 60, "tpm": 1 / 60, "itpm": 1 / 60, "otpm": 1 / 60, "rpd": 24.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +83,6 @@ class CostEstimate:
     """US dollars, by all runs so far, for whatever was asked"""
     possibly_billed: float
     """US dollars that may have been billed besides, for calls that were cut off"""
-    uncounted: Mapping[str, float]
-    """the part of it that is of answers that reported no tokens, by judge"""
     mode: str
     max_usd: float | None
 
@@ -212,7 +208,6 @@ class InputEstimate:
             tuple(self._forecast(judge, sample, recorded[judge.name]) for judge in self._panel),
             spent=sum_paid(options.ledger_dir).all_dollars,
             possibly_billed=sum_possibly_billed(options.ledger_dir),
-            uncounted=sum_uncounted(options.ledger_dir),
             mode=options.mode,
             max_usd=options.max_usd,
         )
@@ -267,9 +262,9 @@ class InputEstimate:
             return Spread(*totals) if len(totals) == len(costs) else None
 
         limit = options.limits.get(name)
-        uses = {"rpm": 1.0, "rpd": 1.0, **provider.limit_tokens(usage)}
+        uses = {"rpm": 1.0, **provider.limit_tokens(usage)}
         hours = [
-            remainder * uses.get(what, 0.0) / rate * _HOURS[what]
+            remainder * uses.get(what, 0.0) / rate / 60
             for what, rate in (limit.rates if limit else {}).items()
         ]
         return JudgeForecast(

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from zelo_ray.engine.coordinator import CoordinatedRun, LocalCoordination, RunFigures
 from zelo_ray.engine.job import Job, JobLines, Watch
-from zelo_ray.engine.watching import watched
+from zelo_ray.engine.watching import run_watched
 from zelo_ray.engine.worker import EventLoopThread, OnlineWorker, ask_in_batches
 from zelo_ray.files.pools import Line
-from zelo_ray.records import Judge, Pool
+from zelo_ray.records import Judge
 
 _CLOSING_SECONDS = 30.0
 _HEARING_SECONDS = 0.5
@@ -30,14 +30,12 @@ _BLOCKS_AT_ONCE = 4  # so that slots stay busy while the last pools of a block e
 
 @dataclass(frozen=True, slots=True)
 class AskedJudges:
-    """Judges that are asked together, by workers of their own."""
+    """Judges that are asked together, by workers of their own; in batches it is one judge."""
 
     job: Job
     judges: tuple[Judge, ...]
     in_batches: bool = False
-    """through their provider's batch API; then it is one judge"""
-    gpus: float = 0.0
-    """of each worker"""
+    gpus: float = 0.0  # of each worker
 
 
 class Builder(Protocol):
@@ -56,26 +54,14 @@ class Executor(Protocol):
     def ask(
         self, groups: Sequence[AskedJudges], planned: Mapping[str, int], watch: Watch
     ) -> RunFigures:
-        """Ask about all lines what the ledger does not hold, the groups side by side.
-
-        Args:
-            groups: who is asked.
-            planned: requests by judge.
-            watch: who is told.
-        """
+        """Ask about all lines what the ledger does not hold, the groups side by side."""
 
     def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:
         """Yield what is built of a job's lines, in their order, in blocks."""
 
 
 class LocalExecutor:
-    """Runs a job in this process, each group of judges on a loop in a thread of its own.
-
-    Args:
-        run: the run.
-        lines: of its input.
-        environ: where keys are found.
-    """
+    """Runs a job in this process, each group of judges on a loop in a thread of its own."""
 
     def __init__(self, run: CoordinatedRun, lines: JobLines, environ: Mapping[str, str]) -> None:
         self._coordination, self._lines, self._environ = LocalCoordination(run), lines, environ
@@ -86,9 +72,9 @@ class LocalExecutor:
         """Ask all groups side by side; see `Executor`."""
         _raise_limit_of_open_files()
         abandon = list[Callable[[], None]]()
-        in_batches = any(group.in_batches for group in groups)
-        with watched(self._coordination, planned, watch, batches=in_batches):
-            asking = [in_thread(partial(self._ask_group, group, abandon)) for group in groups]
+
+        def ask() -> None:
+            asking = [_in_thread(partial(self._ask_group, group, abandon)) for group in groups]
             try:
                 while wait(asking, _HEARING_SECONDS).not_done:
                     pass  # a signal that another thread got is heard between two waits
@@ -99,9 +85,9 @@ class LocalExecutor:
                 raise
             for asked in asking:
                 asked.result()
-        figures = self._coordination.read_figures(planned)
-        watch.show(figures[0], planned)
-        return figures
+
+        in_batches = any(group.in_batches for group in groups)
+        return run_watched(self._coordination, planned, watch, ask, batches=in_batches)
 
     def _ask_group(self, group: AskedJudges, abandon: list[Callable[[], None]]) -> None:
         if group.in_batches:
@@ -123,7 +109,7 @@ class LocalExecutor:
                 worker.ask(line.pool for line in block if line.pool)
 
         try:
-            feeding = [in_thread(partial(feed, worker)) for worker in workers * _BLOCKS_AT_ONCE]
+            feeding = [_in_thread(partial(feed, worker)) for worker in workers * _BLOCKS_AT_ONCE]
             for fed in feeding:
                 fed.result()
         finally:
@@ -133,10 +119,7 @@ class LocalExecutor:
     def _ask_in_batches(self, group: AskedJudges, abandon: list[Callable[[], None]]) -> None:
         loop, job, (judge,) = EventLoopThread(), group.job, group.judges
         abandon.append(loop.cancel_tasks)
-
-        def pools() -> Iterator[Pool]:
-            return (line.pool for line in self._lines.chosen(job) if line.pool)
-
+        pools = partial(self._lines.pools, job)
         try:
             loop.run(ask_in_batches(job, judge, self._coordination, self._environ, pools))
         finally:
@@ -156,7 +139,7 @@ def _raise_limit_of_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def in_thread(work: Callable[[], None]) -> Future[None]:
+def _in_thread(work: Callable[[], None]) -> Future[None]:
     """Begin work in a daemon thread, so that no end of this process waits for it."""
     future = Future[None]()
 

@@ -31,25 +31,24 @@ who has just started a run is there to mend them."""
 _UNREACHED_SECONDS = 15.0  # in which no connection to a provider can be made
 _SHARE = 0.1  # of an attempt: of a 429, and of a probe where few requests wait
 
+_CHECK = "check the network, the server and its URL, then run the same command again"
+_FORM = (
+    "in judge_options, raise max_output_tokens (or lower what sets its reasoning), or set "
+    "response_format to json_object, none or json_schema, where it has that"
+)
 _ADVICE: dict[Status, str] = {
-    "truncated": "in judge_options, raise max_output_tokens, or lower what sets its reasoning",
-    "invalid": "in judge_options, set response_format to json_object, none or json_schema, where "
-    "it has that, or raise max_output_tokens if it thinks for long",
+    **dict.fromkeys(("truncated", "invalid"), _FORM),
     "blank": "in judge_options, set response_format to json_object or none; or take another model",
-    "refused": "the model declines such texts; choose another one",
-    "filtered": "a filter stops such texts; choose another model",
+    **dict.fromkeys(("refused", "filtered"), "such texts are declined; choose another model"),
     "failed": "it takes no such request; correct what it complains of, and run again",
 }
 
 
 class JudgeHealth:
-    """Health of one judge.
+    """Health of one judge, from which nothing may come back for so many seconds.
 
-    Args:
-        judge: who is asked.
-        silence_limit: for how many seconds nothing may come back from it.
-        reached: whether it was asked before, in the same run.
-        on_trial: whether it has to show first that it gives judgments.
+    ``reached``: it was asked before, in the same run. ``on_trial``: it has to show first that it
+    gives judgments.
     """
 
     def __init__(
@@ -60,13 +59,11 @@ class JudgeHealth:
         reached: bool = False,
         on_trial: bool = True,
     ) -> None:
-        self._judge, self._silence_limit, self.on_trial = judge, silence_limit, on_trial
-        self.has_judged = False
-        """whether it has given a judgment, now or in an earlier run"""
+        self._is_own, self._silence_limit = bool(judge.base_url), silence_limit
+        self.on_trial = on_trial
         self.given_up: Disabled | None = None
-        self.is_open = bool(judge.base_url) and not reached
+        self.is_open = self._is_own and not reached
         """whether calls are held back, but for one at a time"""
-        self._is_closed = False
         self._reached = self._replied = reached
         self._trying, self._fruitless = set[str](), list[Answer]()
         self._waiting = dict[str, None]()  # requests that wait for a probe, in their order
@@ -74,16 +71,14 @@ class JudgeHealth:
         self._answers, self._failing = 0, Counter[str]()  # the latter since the last answer
         self._answers_before = dict[str, int]()  # before the first failed call of a request
         self._unreached = 0  # calls since the last answer
-        self._silent_since: float | None = None
-        self._unreached_since: float | None = None
-        self._throttled_since: float | None = None
+        self._silent_since = self._unreached_since = self._throttled_since = math.inf
 
     def seconds_to_wait(self, key: str, now: float) -> float:
         """Return 0 if a request may go now, else in how many seconds it is to ask again.
 
         Those that wait ask again after each change, too.
         """
-        if self.given_up or self._is_closed:
+        if self.given_up:
             return 0.0
         if self.on_trial and key not in self._trying:
             if len(self._trying) >= FIRST:
@@ -106,11 +101,11 @@ class JudgeHealth:
 
     def record_call(self, now: float) -> None:
         """Note a call: silence counts from the first one since the judge replied."""
-        self._silent_since = now if self._silent_since is None else self._silent_since
+        self._silent_since = min(self._silent_since, now)
 
     def record_answer(self) -> None:
         """Let all calls go: the judge replied, be it with a refusal."""
-        self._replied, self._silent_since, self._throttled_since = True, None, None
+        self._replied, self._silent_since, self._throttled_since = True, math.inf, math.inf
         self._close()
 
     def record_failure(self, trouble: Retry, key: str, now: float) -> float:
@@ -147,7 +142,7 @@ class JudgeHealth:
 
     def record_throttling(self, lasting: float, now: float) -> None:
         """Note a 429, where the account has answered nothing else to anybody for so long."""
-        self._throttled_since = now if self._throttled_since is None else self._throttled_since
+        self._throttled_since = min(self._throttled_since, now)
         if (alike := min(lasting, now - self._throttled_since)) > self._longest_silence:
             self._give_up(
                 StopReason.THROTTLED,
@@ -157,12 +152,9 @@ class JudgeHealth:
             )
 
     def end_request(self, key: str, answer: Answer | None, *, in_doubt: bool = False) -> None:
-        """Take in how a request ended.
+        """Take in how a request ended, with the server's last answer to it, if it gave any.
 
-        Args:
-            key: of the request.
-            answer: the last one that the server gave to it; None where it gave none.
-            in_doubt: whether it may not have read the whole prompt, so that more have to tell.
+        In doubt whether it has read the whole prompt, more requests have to tell.
         """
         self._answers_before.pop(key, None)
         self._waiting.pop(key, None)
@@ -176,10 +168,6 @@ class JudgeHealth:
         else:
             self._fruitless.append(answer)
             self.given_up = self.given_up or gives_no_judgment(self._fruitless)
-
-    def close(self) -> None:
-        """Hold nothing back any more, as no call is made after this."""
-        self._is_closed = True
 
     @property
     def _longest_silence(self) -> float:
@@ -210,21 +198,19 @@ class JudgeHealth:
 
     def _judge_silence(self, trouble: Retry, now: float) -> None:
         """Give the judge up that was never reached, or from which nothing came back for long."""
-        is_own = bool(self._judge.base_url)
-        network = "the network, and the base URL if you set one"
-        what = "that the server runs, and its URL" if is_own else network
-        advice = f"check {what}, then run the same command again"
         self._reached |= trouble.kind is not RetryKind.UNREACHED
         if not self._reached:
-            self._unreached_since = now if self._unreached_since is None else self._unreached_since
+            self._unreached_since = min(self._unreached_since, now)
             seconds = now - self._unreached_since
-            tries_enough = is_own and self._unreached >= _UNREACHED
-            if tries_enough or (not is_own and seconds >= _UNREACHED_SECONDS):
+            enough = (
+                self._unreached >= _UNREACHED if self._is_own else seconds >= _UNREACHED_SECONDS
+            )
+            if enough:
                 often = f"{self._unreached} times in {_in_words(seconds)}"
-                self._give_up(StopReason.UNREACHED, f"{trouble.detail}, {often}; {advice}")
-        silence = now - (now if self._silent_since is None else self._silent_since)
+                self._give_up(StopReason.UNREACHED, f"{trouble.detail}, {often}; {_CHECK}")
+        silence = now - self._silent_since
         if self.is_open and silence > self._longest_silence:
-            message = f"{trouble.detail}; nothing else for {_in_words(silence)}; {advice}"
+            message = f"{trouble.detail}; nothing else for {_in_words(silence)}; {_CHECK}"
             self._give_up(StopReason.SILENT, message)
 
 
@@ -235,11 +221,7 @@ def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
 
 
 def gives_no_judgment(answers: Sequence[Answer]) -> Disabled | None:
-    """Return the reason to give up a judge none of whose first answers was a judgment; else None.
-
-    Args:
-        answers: to its first requests, of which no other answer was a judgment.
-    """
+    """Return the reason to give up a judge if all its first answers are these, and no judgment."""
     if len(answers) < FIRST:
         return None
     ((status, _),) = Counter(answer.status for answer in answers).most_common(1)

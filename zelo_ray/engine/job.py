@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 from zelo_ray.engine.ledger import drop_reserves, update_index
 from zelo_ray.engine.lock import claim_folder
@@ -21,7 +21,7 @@ from zelo_ray.options import AnnotateOptions, AskingOptions
 from zelo_ray.plugins import PluginFolders
 from zelo_ray.protocols import load_protocol
 from zelo_ray.reasons import Disabled
-from zelo_ray.records import Judge
+from zelo_ray.records import Judge, Pool
 
 Asking = TypeVar("Asking", bound=AskingOptions)
 POOLS_AT_ONCE = 32
@@ -38,9 +38,9 @@ class Job:
     only: frozenset[tuple[str, int]] | None = None
     """the lines to take, such as a pilot's; None: all"""
     label: str = ""
-    """the name of its one judge where figures are shown; empty: the judge's own name"""
+    """the name of its one judge where figures are shown, if not its own"""
     disabled: Mapping[str, Disabled] = field(default_factory=dict)
-    """judges of the panel that are asked nothing more, with the reason"""
+    """judges of the panel that are asked nothing more"""
     sweep: int = 1
     """how often this run has gone over all pools, this time included"""
 
@@ -86,8 +86,12 @@ class JobLines:
         read = (line for shard in self.shards for line in read_lines(shard, LineLimits()))
         return filter(job.includes, read if self.held is None else self.held)
 
+    def pools(self, job: Job) -> Iterator[Pool]:
+        """Yield their pools."""
+        return (line.pool for line in self.chosen(job) if line.pool)
+
     def blocks(self, job: Job) -> Iterator[list[Line]]:
-        """Yield the same in the blocks that workers take."""
+        """Yield the lines in the blocks that workers take."""
         lines = self.chosen(job)
         while block := list(islice(lines, POOLS_AT_ONCE)):
             yield block
@@ -105,13 +109,8 @@ class Watch(Protocol):
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Show figures by judge, about twice a second while judges are asked."""
 
-
-@runtime_checkable
-class OutputFollower(Protocol):
-    """Watcher that records the progress of a run in its output."""
-
     def follow(self, out: str, command: str) -> None:
-        """Record in this output, which has been locked, what the command does."""
+        """Take note of this output, which has been locked, and of what the command does."""
 
 
 def with_absolute_places(options: Asking) -> Asking:
@@ -122,19 +121,14 @@ def with_absolute_places(options: Asking) -> Asking:
 
 @contextlib.contextmanager
 def claim_output(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
-    """Lock the output directory and the ledger while the context lasts.
-
-    Raises:
-        LockError: another run holds it, or another command than ``kind`` left its results there.
-    """
+    """Lock the output directory, for this kind of command, and the ledger."""
     with contextlib.ExitStack() as claims:
         human = getattr(options, "human", None)
         claims.enter_context(claim_folder(options.out, watch.say, kind, human))
         if options.ledger_dir != options.out:
             claims.enter_context(claim_folder(options.ledger_dir, watch.say, None))
         _tidy_ledgers(options.ledger_dir)
-        if isinstance(watch, OutputFollower):
-            watch.follow(options.out, kind)
+        watch.follow(options.out, kind)
         yield
         _tidy_ledgers(options.ledger_dir)
 
@@ -146,11 +140,7 @@ def _tidy_ledgers(ledger_dir: str) -> None:
 
 
 def absolute_place(out: str) -> str:
-    """Return the place of ``out`` in a form that is the same for every process.
-
-    Raises:
-        LedgerError: on a cluster, where a relative path means another place on each node.
-    """
+    """Return the place of ``out`` for every process; on a cluster a relative path is an error."""
     if "://" in out or Path(out).is_absolute():
         return out
     if os.environ.get("RAY_ADDRESS"):

@@ -6,50 +6,35 @@ these judges can carry it; their calls are in `calling`.
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.calling import JudgeOnline
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import Coordination, Coordinator, LocalCoordination
+from zelo_ray.engine.coordinator import Coordination
 from zelo_ray.engine.exposure import Exposure
-from zelo_ray.engine.health import JudgeHealth
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.permits import PermitClient
 from zelo_ray.engine.prompt_cache import PromptCacheScheduler
-from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
-from zelo_ray.options import AnnotateOptions, Limit
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Step, find_protocol
-from zelo_ray.providers import Connection, Settings, connect, find_key, fingerprint, load_provider
+from zelo_ray.providers import Connection, Settings, connect, find_key
 from zelo_ray.providers.extra_body import call_timeout
 from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool, Request
 
 _PLANNERS = 4
 _ROOM = 4  # times what may be in flight: requests that wait, some for others that begin alike
-_COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 
 
 class OnlineClient(Asker):
     """Client that asks some of a panel's judges, on the event loop that it was made on.
 
-    Args:
-        options: the job's options.
-        panel: the whole panel, as protocols must know it.
-        judges: those of the panel to ask.
-        ledger: open for writing.
-        environ: where keys are found.
-        run_id: the run that pays.
-        coordinator: who shares out limits and money; by default one of this process, without a cap.
-        disabled: judges of the panel that are asked nothing more, with the reason.
-        again: whether the same run has asked about all pools before; recorded replies are counted
-            anew.
-        clock: the time; a coordinator goes by the same.
+    Protocols must know the whole panel; of its judges ``disabled`` are asked nothing more.
+    ``again``: the same run has asked about all pools before, so recorded replies are counted anew.
+    By default the coordinator is one of this process, without a cap; it goes by the same clock.
 
     Raises:
         PanelError: a judge cannot be reached at all.
@@ -69,14 +54,12 @@ class OnlineClient(Asker):
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        super().__init__(options, [judge.name for judge in judges], clock)
-        self._ledger, self._others_disabled, self._again = ledger, disabled or {}, again
-        self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
-        self._coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
-        self._exposure = Exposure(options.ledger_dir, options.out, run_id, clock)
+        names = [judge.name for judge in judges]
+        super().__init__(options, names, ledger, run_id, coordinator=coordinator, clock=clock)
+        self._exposure = Exposure(options.ledger_dir, run_id, clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
-        self._asked_judges = judges
-        self.channels = {judge.name: self._open(judge, environ) for judge in judges}
+        self._others_disabled, self._again = disabled or {}, again
+        self.channels = {judge.name: self._open(judge, environ, again=again) for judge in judges}
         self._protocol = find_protocol(options.protocol)
         self.plans = RequestPlans(options, run_id)
         """what is known of the requests of the pools that were asked about, to be flushed"""
@@ -85,45 +68,26 @@ class OnlineClient(Asker):
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
         self._has_room_again = asyncio.Event()
         self._has_room_again.set()
-        self._slots = sum(channel.concurrency for channel in self.channels.values())
+        self._slots = sum(channel.slots for channel in self.channels.values())
         # Pools on their way, and their requests.
         self._begun_pools, self._pending = set[Progress](), 0
 
-    def _open(self, judge: Judge, environ: Mapping[str, str]) -> JudgeOnline:
-        options, provider = self.options, load_provider(judge.provider)
+    def _open(self, judge: Judge, environ: Mapping[str, str], *, again: bool) -> JudgeOnline:
+        options, variable = self.options, self.options.api_key_env.get(judge.name, "")
         key = find_key(judge, options.api_key_env, environ)
         seconds = call_timeout(judge.options, options.timeout)
-        variable = options.api_key_env.get(judge.name, "")
         settings = Settings(key, judge.base_url, seconds, variable)
         place = (judge.provider, settings)
         if place not in self._connections:
             self._connections[place] = connect(judge, settings)
-        limit = options.limits.get(judge.name, Limit())
-        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else provider.concurrency
-        account = Account(
-            f"{judge.name} {fingerprint(key)}",
-            limits=limit.rates,
-            cautious={} if judge.base_url else provider.rates,
-        )
-        on_trial = not (options.keep_asking or self._again)
-        return JudgeOnline(
-            judge,
-            self._connections[place],
-            max(1, (limit.concurrency or usual) // options.actors),
-            PermitClient(account, self._coordinator, clock=self.clock),
-            JudgeHealth(judge, options.patience, reached=self._again, on_trial=on_trial),
-            asker=self,
-            writer=self.writer,
-            ledger=self._ledger,
-            exposure=self._exposure,
-        )
+        connection = self._connections[place]
+        return JudgeOnline(judge, settings, connection, self, self._exposure, again=again)
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Return each judge's figures so far."""
         for channel in self.channels.values():
-            if channel.permits.lease:
-                channel.tally.limits = dict(channel.permits.lease.rates)
+            channel.tally.limits = dict(channel.permits.rates)
         return {name: channel.tally for name, channel in self.channels.items()}
 
     def stop(self, reason: str) -> None:
@@ -141,42 +105,35 @@ class OnlineClient(Asker):
 
     async def ask_about(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
-        asked_keys, counts = set[str](), Counter[str]()
-        latest_step: Step | None = None
+        asked_keys, latest_step = set[str](), None
         progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
         try:
-            while planned := await self._plan(
-                progress, asked_keys, is_begun=latest_step is not None
-            ):
+            while planned := await self._plan(progress, asked_keys):
                 latest_step, requests = planned
                 if not requests:
                     break
                 asked_keys.update(request.key for request in requests)
                 turns = PromptCacheScheduler(requests, self.clock)
-                outcomes = await asyncio.gather(
-                    *(self._ask_once(request, turns) for request in requests)
-                )
-                counts.update(
-                    r.judge.name for r, was in zip(requests, outcomes, strict=True) if was
-                )
+                await asyncio.gather(*(self._ask_once(request, turns) for request in requests))
         finally:  # also where a protocol of a user's own raises
             self._begun_pools.discard(progress)
             self._make_room()
-        if latest_step is not None and not self.stopped:
-            most = self._protocol.count(pool, self._panel, self.options)
-            if self._again:  # others have asked for this run, too
-                answered_keys = progress.answered_keys()
-                counts = Counter(
-                    {n: sum(map(self._ledger.is_own, set(answered_keys[n]))) for n in answered_keys}
-                )
-            asked = [judge for judge in self._asked_judges if judge.name not in self.disabled]
-            for name in (judge.name for judge in asked):
-                tally = self.channels[name].tally
-                tally.count_skipped(name, most[name], counts[name], latest_step)
-            self.plans.keep(pool, progress.plan(), asked)
+        if latest_step is None or self.stopped:
+            return
+        most, answered = (
+            self._protocol.count(pool, self._panel, self.options),
+            progress.answered_keys(),
+        )
+        is_own = self.ledger.is_own if self._again else asked_keys.__contains__
+        asked = [channel for name, channel in self.channels.items() if name not in self.disabled]
+        for channel in asked:
+            name = channel.judge.name
+            own = sum(map(is_own, set(answered.get(name, ()))))
+            channel.tally.count_skipped(name, most[name], own, latest_step)
+        self.plans.keep(pool, progress.plan(), [channel.judge for channel in asked])
 
     async def _plan(
-        self, progress: Progress, asked_keys: set[str], *, is_begun: bool
+        self, progress: Progress, asked_keys: set[str]
     ) -> tuple[Step, list[Request]] | None:
         """Return a pool's state and its requests beyond ``asked_keys``; None when stopped.
 
@@ -184,6 +141,7 @@ class OnlineClient(Asker):
         was begun waits for no other, and only so many are begun as keep all slots busy: a budget is
         to buy whole tournaments, not the first contest of each.
         """
+        is_begun = progress in self._begun_pools
         async with self._finishers if is_begun else self._planners:
             while not (is_begun or self._has_room or self.halt.is_set()):
                 self._has_room_again.clear()
@@ -191,7 +149,7 @@ class OnlineClient(Asker):
             if self.stopped:
                 return None
             self._begun_pools.add(progress)
-            step = await asyncio.to_thread(progress.step, self._ledger, self._others_disabled)
+            step = await asyncio.to_thread(progress.step, self.ledger, self._others_disabled)
             for channel in self.channels.values():
                 await channel.recall(progress.answered_keys().get(channel.judge.name, ()))
             open_to = self.channels.keys() - self.disabled
@@ -201,14 +159,14 @@ class OnlineClient(Asker):
             self._pending += len(requests)
             return step, requests
 
-    async def _ask_once(self, request: Request, turns: PromptCacheScheduler) -> bool:
-        """Ask, unless another pool asks or has just asked the same; return whether it asked."""
+    async def _ask_once(self, request: Request, turns: PromptCacheScheduler) -> None:
+        """Ask, unless another pool asks or has just asked the same."""
         try:
             if request.key in self._asked:
                 await self._asked[request.key]
-                return False
-            if self._ledger.has(request.key):
-                return False
+                return
+            if self.ledger.has(request.key):
+                return
             self._asked[request.key] = asyncio.get_running_loop().create_future()
             try:
                 async with turns.wait_turn(request) as release:
@@ -216,7 +174,6 @@ class OnlineClient(Asker):
                     await channel.call(turns.keep_useful_beginnings(request), release)
             finally:
                 self._asked.pop(request.key).set_result(None)
-            return True
         finally:
             self._pending -= 1
             self._make_room()

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from zelo_ray.engine.batch import goes_in_batches
 from zelo_ray.engine.batch.parts import Parts, sum_possibly_billed
-from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import Watch
 from zelo_ray.engine.ledger import Paid, describe_damage, sum_paid
 from zelo_ray.engine.replies import describe_possibly_billed
@@ -85,7 +84,7 @@ def check_spending(
     if paid.damaged:
         watch.say(describe_damage(paid.damaged))
     if possibly_billed:
-        doubt = describe_possibly_billed(possibly_billed, sum_uncounted(options.ledger_dir))
+        doubt = describe_possibly_billed(possibly_billed)
         watch.say(f"{doubt}{'' if options.max_usd is None else '; it counts as spent'}")
     others = sum(
         part.dollars

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.providers import load_provider
-from zelo_ray.records import Judge, Request
+from zelo_ray.records import Request
 
 _BYTES_PER_TOKEN = 4
 _LONGEST = 10.0
@@ -27,15 +27,15 @@ class PromptCacheScheduler:
     """Scheduler of the requests about one query that are to be asked now."""
 
     def __init__(self, requests: Sequence[Request], clock: Clock = CLOCK) -> None:
-        self._clock = clock
-        self._least = {r.judge.name: least_cached_tokens(r.judge) for r in requests}
-        self._shared = Counter(start for r in requests for start in self._long_beginnings(r))
-        self._kept = set[_Beginning]()
+        long = {request.key: [*_long_beginnings(request)] for request in requests}
+        shared = Counter(start for starts in long.values() for start in starts)
+        self._useful = {key: [s for s in starts if shared[s] > 1] for key, starts in long.items()}
+        self._clock, self._kept = clock, set[_Beginning]()
         self._leaders = dict[_Beginning, asyncio.Future[None]]()
 
     def keep_useful_beginnings(self, request: Request) -> Request:
         """Return the request with only those of its beginnings that are worth keeping."""
-        ends = tuple(len(start[-1]) for start in self._useful_beginnings(request))
+        ends = tuple(len(start[-1]) for start in self._useful[request.key])
         if ends == request.prefix_ends:
             return request
         return replace(request, prefix_ends=ends, key_override=request.key)
@@ -59,7 +59,7 @@ class PromptCacheScheduler:
 
         until = self._clock.now() + _LONGEST
         try:
-            for start in self._useful_beginnings(request):
+            for start in self._useful[request.key]:
                 while start in self._leaders and (seconds := until - self._clock.now()) > 0:
                     await self._clock.wait_for(asyncio.shield(self._leaders[start]), seconds)
                 if start not in self._kept and start not in self._leaders:
@@ -69,25 +69,17 @@ class PromptCacheScheduler:
         finally:
             release(False)
 
-    def _useful_beginnings(self, request: Request) -> Iterator[_Beginning]:
-        """Yield the beginnings of a request that are worth keeping, the shortest first."""
-        return (start for start in self._long_beginnings(request) if self._shared[start] > 1)
 
-    def _long_beginnings(self, request: Request) -> Iterator[_Beginning]:
-        """Yield the beginnings of a request that are long enough to be kept, the shortest first."""
-        minimum = self._least.get(request.judge.name)
-        if minimum is None:
-            return
-        for end in request.prefix_ends:
-            text = request.user[:end]
-            if len((request.system + text).encode(errors="replace")) >= minimum * _BYTES_PER_TOKEN:
-                yield request.judge.name, request.system, text
-
-
-def least_cached_tokens(judge: Judge) -> int | None:
-    """Return the fewest tokens of a beginning that a judge's provider caches; None if none.
+def _long_beginnings(request: Request) -> Iterator[_Beginning]:
+    """Yield the beginnings of a request that are long enough to be kept, the shortest first.
 
     A server that is named by its URL has caches of its own kind, which need no help.
     """
-    rule = load_provider(judge.provider).least_cached_tokens
-    return rule(judge.model) if rule and not judge.base_url else None
+    judge, rule = request.judge, load_provider(request.judge.provider).least_cached_tokens
+    if not rule or judge.base_url:
+        return
+    for end in request.prefix_ends:
+        text = request.user[:end]
+        size = len((request.system + text).encode(errors="replace"))
+        if size >= rule(judge.model) * _BYTES_PER_TOKEN:
+            yield judge.name, request.system, text

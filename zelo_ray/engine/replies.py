@@ -2,17 +2,16 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import re
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import BaseModel
 
-from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.tally import Tally
@@ -31,27 +30,24 @@ from zelo_ray.records import (
 )
 from zelo_ray.wrapping import unwrap_answer
 
-_NO_TOKENS = "reports no tokens"
-_QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
-_BLANKS = re.compile(r"(?:\s|\\[nrt]){50}\\?\Z")  # as they are, or as in a string of JSON
-_ALL_BLANKS = "white space up to the limit in place of the rest of the answer"
 CUT_OFF = ("truncated", "blank")
 """Statuses of answers that the output limit ended."""
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
+_COUNTS = (
+    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "thinking_tokens"),
+    "searches",
+)
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
+_QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
+_BLANKS = re.compile(r"(?:\s|\\[nrt]){50}\\?\Z")  # as they are, or as in a string of JSON
+_ALL_BLANKS = "white space up to the limit in place of the rest of the answer"
 
 
 class LedgerWriter:
-    """Writer that turns answers into rows of the ledger.
+    """Writer that turns answers into rows of the ledger, paid by a run, at the user's own prices.
 
     Replies that come in while the ledger writes go in together next.
-
-    Args:
-        ledger: open for writing.
-        run_id: the run that pays.
-        prices: the user's own prices, by judge.
-        clock: the time.
     """
 
     def __init__(
@@ -78,29 +74,14 @@ class LedgerWriter:
         limit: int = 0,
         characters: int = 0,
     ) -> float | None:
-        """Write the reply durably; return its price in US dollars, None if it is unknown.
-
-        Raises:
-            LedgerError: it could not be kept.
-        """
-        usage, timing = answer.usage, answer.timing or CallTiming(0.0)
-        dollars: float | None = 0.0
-        if usage != Usage() or answer.status not in _UNBILLED:
-            dollars = self._price(judge, usage, batch=bool(batch))
+        """Write the reply durably; return its price in US dollars, None if it is unknown."""
+        usage, dollars = answer.usage, self._price(judge, answer, in_batch=bool(batch))
+        timing = answer.timing or CallTiming(0.0)
         received = datetime.fromtimestamp(self._clock.date(), UTC)
+        counts: dict[str, Any] = {name: getattr(usage, name) for name in _COUNTS}
         reply = Reply(
-            key=request_key,
-            judge=judge.name,
-            status=answer.status,
-            text=answer.text,
-            reason=answer.reason,
-            model=answer.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            thinking_tokens=usage.thinking_tokens,
-            searches=usage.searches,
+            *(request_key, judge.name, answer.status, answer.text, answer.reason, answer.model),
+            **counts,
             dollars=dollars,
             attempts=attempts,
             received_at=received.isoformat(timespec="milliseconds"),
@@ -131,39 +112,43 @@ class LedgerWriter:
         """End the thread that writes, when nothing waits any more."""
         self._executor.shutdown(wait=False)
 
-    def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
+    def _price(self, judge: Judge, answer: Answer, *, in_batch: bool) -> float | None:
         """Return the price of an answer in US dollars; None if it depends on unreported tokens."""
-        dollars = price(judge, usage, self._prices, batch=batch)
+        usage = answer.usage
+        if usage == Usage() and answer.status in _UNBILLED:
+            return 0.0
+        dollars = price(judge, usage, self._prices, batch=in_batch)
         if usage.has_tokens:
             return dollars
-        some = dataclasses.replace(usage, input_tokens=1000, output_tokens=1000)
-        return dollars if price(judge, some, self._prices, batch=batch) == dollars else None
+        some = replace(usage, input_tokens=1000, output_tokens=1000)
+        return dollars if price(judge, some, self._prices, batch=in_batch) == dollars else None
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
             await self._clock.sleep(_LINGER)
             group, self._waiting = self._waiting, []
+            failure: Exception | None = None
             try:
                 replies = [reply for reply, _ in group]
                 await loop.run_in_executor(self._executor, self._ledger.append, replies)
                 self.storage_full = self._ledger.storage_full
             except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
-                for receipt in (receipt for _, receipt in group if not receipt.done()):
-                    receipt.set_exception(error)
-            else:
-                for receipt in (receipt for _, receipt in group if not receipt.done()):
+                failure = error
+            for receipt in (receipt for _, receipt in group if not receipt.done()):
+                if failure:
+                    receipt.set_exception(failure)
+                else:
                     receipt.set_result(None)
         self._writing = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """An answer that was read; it is invalid where it is not the verdict asked for."""
+    """An answer that was read, and why that raised: it is kept for a reader that is mended."""
 
     answer: Answer
     error: str = ""
-    """why reading it raised: it was paid for, and is kept for a reader that is mended"""
 
 
 def check_answer(
@@ -176,12 +161,8 @@ def check_answer(
     """Read an answer, which is invalid if it does not read as the verdict asked for.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given;
-    where the prompt is not at hand any more (None), talk about any. Servers that keep to a schema
-    may fill an answer with white space up to the limit: an object that was whole before it counts,
-    and one that was not is ``blank``, or truncated where the limit was below the judge's own.
-
-    Raises:
-        Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
+    where the prompt is not at hand any more (None), talk about any. One that does not read and
+    ended by a word that nobody knows may be no answer, so `Retry` is raised.
     """
     if verdict is not None and answer.status == "truncated" and response_schema(verdict):
         answer = _without_blanks(verdict, answer, limit_is_ours=limit_is_ours)
@@ -194,28 +175,29 @@ def check_answer(
     if isinstance(outcome, str) and answer.has_unknown_ending:
         raise Retry(f"{answer.reason}; {outcome}", billed=answer.usage)
     if isinstance(outcome, str):
-        return CheckedAnswer(dataclasses.replace(answer, status="invalid", reason=outcome))
+        return CheckedAnswer(replace(answer, status="invalid", reason=outcome))
     if "talk" in wraps and _is_quoted(answer.text, shown):
-        return CheckedAnswer(dataclasses.replace(answer, status="invalid", reason=_QUOTED))
-    reason = answer.reason
-    if wraps:
-        reason = f"read without its {', '.join(wraps)}" + (f"; {reason}" if reason else "")
-    return CheckedAnswer(dataclasses.replace(answer, reason=reason, parsed=True))
+        return CheckedAnswer(replace(answer, status="invalid", reason=_QUOTED))
+    reasons = [f"read without its {', '.join(wraps)}" if wraps else "", answer.reason]
+    return CheckedAnswer(replace(answer, reason="; ".join(filter(None, reasons)), parsed=True))
 
 
 def _without_blanks(verdict: type[BaseModel], answer: Answer, *, limit_is_ours: bool) -> Answer:
-    """Return an answer that ran into its limit by blanks: ``ok`` if whole before, or ``blank``."""
+    """Return an answer that a server filled with white space up to the limit.
+
+    It is ``ok`` if the object was whole before, else ``blank``, or truncated at a limit of ours.
+    """
     text = answer.text.rstrip()
     if text == answer.text and not _BLANKS.search(text):
         return answer
     with contextlib.suppress(Exception):  # a user's own reader may raise anything
         outcome, wraps = read_response_and_wraps(verdict, text)
         if not (isinstance(outcome, str) or "talk" in wraps):
-            return dataclasses.replace(answer, status="ok", text=text)
+            return replace(answer, status="ok", text=text)
     if limit_is_ours or not _BLANKS.search(answer.text):
         return answer
     reason = f"{answer.reason}; {_ALL_BLANKS}".removeprefix("; ")
-    return dataclasses.replace(answer, status="blank", text=text, reason=reason)
+    return replace(answer, status="blank", text=text, reason=reason)
 
 
 def _is_quoted(text: str, shown: str | None) -> bool:
@@ -241,11 +223,6 @@ def overcharged(what: str, spent: float, reserved: float) -> Disabled:
     )
 
 
-def format_dollars(dollars: float) -> str:
-    """Format an amount of US dollars, small ones to a hundredth of a cent."""
-    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
-
-
 def cuts_prompts(tokens: int) -> Disabled:
     """Return the reason to ask a judge nothing more whose server cuts prompts to so many tokens."""
     return Disabled(
@@ -257,31 +234,29 @@ def cuts_prompts(tokens: int) -> Disabled:
     )
 
 
-def describe_possibly_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
-    """Describe what calls may have cost whose reply never came, or (by judge) told no tokens."""
-    lines = []
-    if (cut_off := dollars - sum(uncounted.values())) > NOTHING:
-        lines.append(
-            f"up to {format_dollars(cut_off)} more may have been billed for interrupted calls"
-        )
-    for judge, part in sorted(uncounted.items()):
-        reckoned = f"each call counts at its limit, {format_dollars(part)} in all"
-        lines.append(f"{judge} {_NO_TOKENS}: {reckoned}")
-    return "; ".join(lines)
+def format_dollars(dollars: float) -> str:
+    """Format an amount of US dollars, small ones to a hundredth of a cent."""
+    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
+
+
+def describe_possibly_billed(dollars: float) -> str:
+    """Describe what calls may have cost whose answer never came, or reported no tokens."""
+    what = "for calls that were interrupted or whose answer reported no tokens"
+    return f"up to {format_dollars(dollars)} more may have been billed {what}"
 
 
 def describe_uncounted(tallies: Mapping[str, Tally]) -> list[str]:
     """Return a sentence for each judge whose calls have an unknown cost."""
     silent = [name for name, tally in tallies.items() if tally.uncounted]
-    return [f"{name} {_NO_TOKENS}: what its calls cost is not known" for name in silent]
+    return [
+        f"{name} reports no tokens: what its calls cost is not known, and under a cap each counts "
+        "at its limit"
+        for name in silent
+    ]
 
 
 def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
-    """Open the ledger as these judges use it: without the replies that are to be asked again.
-
-    Raises:
-        LedgerError: it cannot be read or written.
-    """
+    """Open the ledger as these judges use it: without the replies that are to be asked again."""
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
     return Ledger(options.ledger_dir, run_id, statuses_to_retry(options), limits)
 
@@ -289,6 +264,11 @@ def open_ledger(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = 
 def statuses_to_retry(options: AnnotateOptions) -> tuple[str, ...]:
     """Return the statuses of replies of earlier runs that are asked for again."""
     return ("failed", *(_RETRIED if options.retry_failures else ()))
+
+
+def unexpected(error: BaseException) -> Disabled:
+    """Return the reason to ask a judge nothing more after an error that nobody foresaw."""
+    return Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
 
 
 def name_error(error: BaseException) -> str:

@@ -4,7 +4,7 @@ Imports little, as the process of the coordinator has nothing else to do and sta
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,31 +26,21 @@ class LastProblem:
 class Tally:
     """A judge's figures so far in this run."""
 
-    known: int = 0
-    """requests that the ledger could answer already"""
-    spared: int = 0
-    """requests that were planned, and not needed in the end"""
-    queries: int = 0
-    """queries on which it has answered all that it is asked"""
+    known: int = 0  # requests that the ledger could answer already
+    spared: int = 0  # requests that were planned, and not needed in the end
+    queries: int = 0  # on which it has answered all that it is asked
     in_flight: int = 0
-    waiting: int = 0
-    """requests that wait for the account's limits or the budget"""
-    batched: int = 0
-    """requests that lie in batches at the provider"""
-    answered: int = 0
-    """finished requests, successful or not"""
+    waiting: int = 0  # requests that wait for the account's limits or the budget
+    batched: int = 0  # requests that lie in batches at the provider
+    answered: int = 0  # finished requests, successful or not
     retries: int = 0
-    throttled: int = 0
-    """responses that said that the account's rate was exceeded"""
+    throttled: int = 0  # responses that said that the account's rate was exceeded
     input_tokens: int = 0
-    cached_tokens: int = 0
-    """of the input, what was read from the provider's cache, and billed so"""
+    cached_tokens: int = 0  # of the input, read from the provider's cache, and billed so
     output_tokens: int = 0
     dollars: float = 0.0
-    unpriced: int = 0
-    """billed answers of a model whose price is unknown"""
-    uncounted: int = 0
-    """of those, answers that reported no tokens"""
+    unpriced: int = 0  # billed answers of a model whose price is unknown
+    uncounted: int = 0  # of those, answers that reported no tokens
     unsettled: float = 0.0
     """dollars that may have been billed for calls whose answer never came, at most"""
     statuses: dict[str, int] = field(default_factory=dict)
@@ -77,11 +67,8 @@ class Tally:
     def count_skipped(self, judge: str, planned: int, own_answers: int, step: "Step") -> None:
         """Count a pool that was gone through, and which of this judge's requests need no call.
 
-        Args:
-            judge: its name.
-            planned: how many the pool takes of it at most.
-            own_answers: how many of those that are answered this run has asked.
-            step: how far the protocol got.
+        The pool takes so many of them at most, of which this run has asked those with its own
+        answers.
         """
         replies = step.reply_counts.get(judge, 0)
         self.queries += not any(request.judge.name == judge for request in step.missing)
@@ -93,18 +80,13 @@ class Tally:
         """Add another's figures."""
         for figure in dataclasses.fields(self):
             ours, theirs = getattr(self, figure.name), getattr(other, figure.name)
-            match figure.name:
-                case "statuses":
-                    ours = {n: ours.get(n, 0) + theirs.get(n, 0) for n in {**ours, **theirs}}
-                case "limits":
-                    ours = ours | theirs
-                case "trouble":
-                    ours = max(ours, theirs)
-                case "disabled":
-                    ours = ours or theirs
-                case _:
-                    ours = ours + theirs
-            setattr(self, figure.name, ours)
+            if isinstance(ours, int | float):
+                setattr(self, figure.name, ours + theirs)
+        for status, count in other.statuses.items():
+            self.statuses[status] = self.statuses.get(status, 0) + count
+        self.limits |= other.limits
+        self.trouble = max(self.trouble, other.trouble)
+        self.disabled = self.disabled or other.disabled
 
 
 def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
@@ -116,10 +98,5 @@ def sum_over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     for tally in tallies.values():
         summed.add(tally)
     for name in ("known", "spared", "queries"):
-        setattr(summed, name, max((getattr(tally, name) for tally in tallies.values()), default=0))
+        setattr(summed, name, max(getattr(tally, name) for tally in tallies.values()))
     return summed
-
-
-def order_tallies(tallies: Mapping[str, Tally], names: Iterable[str]) -> dict[str, Tally]:
-    """Return figures by judge in the order of ``names``, not in that of their first reports."""
-    return {name: tallies[name] for name in names if name in tallies} | {**tallies}

@@ -65,7 +65,7 @@ class Estimates:
         self._output = min(_FIRST_OUTPUT, self._limit)
         self._kinds = defaultdict[str, _Kind](_Kind)
         self._beyond: float | None = None
-        self._prompts = list[tuple[int, int]]()
+        self._prompts, self._bound = list[int](), 0.0
 
     def expected(self, size: float) -> Usage:
         """Return the expected usage of a call of so many bytes, as far as is known."""
@@ -73,7 +73,7 @@ class Estimates:
 
     def upper_bound(self, size: float, limit: int | None = None) -> Usage:
         """Return a usage that no call exceeds: a token per byte, the output limit, the searches."""
-        searches = size.searches if isinstance(size, RequestSize) else 0
+        searches = getattr(size, "searches", 0)
         return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
     def tight_upper_bound(self, size: float, bound: int, limit: int) -> Usage:
@@ -84,15 +84,13 @@ class Estimates:
         return Usage(math.ceil(tokens) + OVERHEAD, limit)
 
     def limit_for(self, kind: str, cut_at: int = 0) -> int:
-        """Return the output limit that an answer needs, a little above the longest so far.
+        """Return the output limit that a kind of answer needs, a little above the longest so far.
 
-        Args:
-            kind: of verdict.
-            cut_at: the limit at which the answer was cut off before, 0 if it was not.
+        It was cut off at ``cut_at`` before; 0: it was not.
         """
         tally = self._kinds[kind]
         if cut_at or tally.answers < _FEW or tally.cut > max(3, _CUT_OFF * tally.answers):
-            return raise_limit(self._limit, cut_at)
+            return self._limit if cut_at < self._limit else 2 * cut_at
         margin = _SURE + _UNSURE / tally.answers
         return min(self._limit, max(self._shortest, math.ceil(margin * tally.longest)))
 
@@ -107,23 +105,17 @@ class Estimates:
             tally.answers, tally.cut = tally.answers + 1, tally.cut + cut
             tally.longest = max(tally.longest, usage.output_tokens)
 
-    def learn_prompt(self, tokens: int, bound: int) -> None:
-        """Take in how many tokens one prompt took; a few of them are learned from together."""
-        self._prompts.append((tokens, bound))
-        if len(self._prompts) >= _FEW:
-            counts, bounds = zip(*self._prompts, strict=True)
-            self._prompts = []
-            self.learn_prompts(counts, sum(bounds))
-
     def learn_prompts(self, tokens: Sequence[int], bound: float) -> None:
-        """Take in how many tokens prompts took, which together may be so many at most."""
-        if len(tokens) >= _FEW and all(tokens) and bound:
-            self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)
+        """Take in how many tokens prompts took, which together may be so many at most.
 
-
-def raise_limit(limit: int, cut_at: int) -> int:
-    """Return the limit for asking again: ``limit``, or twice ``cut_at`` if that reached it."""
-    return limit if cut_at < limit else 2 * cut_at
+        A few of them are learned from together.
+        """
+        if bound and all(tokens):
+            self._prompts += tokens
+            self._bound += bound
+        if len(self._prompts) >= _FEW:
+            self._beyond = max(self._beyond or 0.0, sum(self._prompts) / self._bound)
+            self._prompts, self._bound = [], 0.0
 
 
 def bound_tokens(request: Request) -> int:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from zelo_ray.engine.coordinator import RunFigures
@@ -19,24 +19,38 @@ class RunControl(Protocol):
     def request_stop(self, reason: str) -> None:
         """Let every worker finish what is in flight and start nothing new."""
 
-    def read_figures(self, planned: Mapping[str, int]) -> RunFigures:
-        """Return figures by judge in the order of ``planned``, why to stop, and who is disabled."""
+    def read_figures(self) -> RunFigures:
+        """Return figures by judge, why to stop, and which judges are disabled."""
 
 
-@contextlib.contextmanager
-def watched(
-    control: RunControl, planned: Mapping[str, int], watch: Watch, *, batches: bool
-) -> Iterator[None]:
-    """Show progress; turn an interrupt into a stop that still waits for calls in flight.
+def run_watched(
+    control: RunControl,
+    planned: Mapping[str, int],
+    watch: Watch,
+    ask: Callable[[], None],
+    *,
+    batches: bool,
+) -> RunFigures:
+    """Ask; show progress, and turn an interrupt into a stop that still waits for calls in flight.
 
-    Args:
-        control: of the run; nothing of it may have begun to ask, as signals are handled from here.
-        planned: requests by judge.
-        watch: who is told.
-        batches: whether some wait for batches.
+    Planned are requests by judge, in the order in which figures are shown.
     """
     ended, interrupted = threading.Event(), threading.Event()
     on_terminal = [stream for stream in (1, 2) if os.isatty(stream)]
+
+    def show() -> RunFigures:
+        tallies, stopped, disabled = control.read_figures()
+        ordered = {name: tallies[name] for name in planned if name in tallies} | tallies
+        watch.show(ordered, planned)
+        return ordered, stopped, disabled
+
+    def keep_showing() -> None:
+        while not ended.wait(_SHOW_SECONDS):
+            # A terminal that was closed is no file, and a coordinator may be away for a moment.
+            with contextlib.suppress(Exception):
+                if interrupted.is_set():
+                    control.request_stop("interrupted; run the same command again to resume")
+                show()
 
     def on_signal(number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
@@ -54,28 +68,21 @@ def watched(
                 "batches DIR lists them, or cancels them with --cancel"
             )
 
-    def show_progress() -> None:
-        while not ended.wait(_SHOW_SECONDS):
-            # A terminal that was closed is no file, and a coordinator may be away for a moment.
-            with contextlib.suppress(Exception):
-                if interrupted.is_set():
-                    control.request_stop("interrupted; run the same command again to resume")
-                watch.show(control.read_figures(planned)[0], planned)
-
     main = threading.current_thread() is threading.main_thread()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if main else []
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # as under nohup: the run goes on
         signals = signals[:2]
     before = {number: signal.signal(number, on_signal) for number in signals}
-    showing = threading.Thread(target=show_progress, daemon=True)
+    showing = threading.Thread(target=keep_showing, daemon=True)
     showing.start()
     try:
-        yield
+        ask()
     finally:
         ended.set()
         showing.join()
         for number, handler in before.items():
             signal.signal(number, handler)
+    return show()
 
 
 def _leave_terminal(streams: Sequence[int]) -> None:

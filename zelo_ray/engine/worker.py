@@ -8,13 +8,14 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.coordinator import Coordination, WorkerReport
+from zelo_ray.engine.coordinator import Coordination, Coordinator, WorkerReport
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.online import OnlineClient
-from zelo_ray.engine.replies import name_error, open_ledger
+from zelo_ray.engine.replies import open_ledger, unexpected
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.reasons import Disabled, StopReason, strip_name
 from zelo_ray.records import Judge, Pool
@@ -60,46 +61,42 @@ class EventLoopThread:
 
 
 class _Reporter:
-    """Reports a client's figures to the coordinator, and has the client obey what it answers."""
+    """Reports a client's figures again and again, and has the client obey what is answered."""
 
     def __init__(
         self, job: Job, coordination: Coordination, client: OnlineClient | BatchClient
     ) -> None:
         self._job, self._coordination, self._client = job, coordination, client
-        self._name = uuid.uuid4().hex
+        self._name, self._reporting = uuid.uuid4().hex, asyncio.create_task(self._keep_reporting())
 
     async def report(self) -> None:
         """Report once."""
         client, display_name = self._client, self._job.display_name
         await client.report_spending()
-        tallies = {display_name(judge): tally for judge, tally in client.tallies.items()}
+        tallies = {display_name(judge): deepcopy(tally) for judge, tally in client.tallies.items()}
         reasons = {display_name(judge): why for judge, why in client.disabled.items()}
         report = WorkerReport(self._name, tallies, client.stopped, reasons, self._job.sweep)
-        stop, disabled = await self._coordination.report(report)
+        stop, disabled = await self._coordination.send(Coordinator.report, report)
         if stop:
             client.stop(stop)
         for judge in client.tallies:
             if reason := disabled.get(display_name(judge)):
                 client.disable_judge(judge, reason)
 
-    async def keep_reporting(self) -> None:
-        """Report again and again, until cancelled."""
+    async def _keep_reporting(self) -> None:
         while True:
             await self.report()
             await asyncio.sleep(_REPORT_SECONDS)
+
+    def close(self) -> None:
+        self._reporting.cancel()
 
 
 class OnlineWorker:
     """Worker that asks one provider's judges online, on an event loop in a thread of its own.
 
     So code that computes, or blocks its loop, holds up no other provider's calls. Several threads
-    may let it ask at a time.
-
-    Args:
-        job: what is to be judged.
-        judges: those of its panel to ask.
-        coordination: who shares out limits and money.
-        environ: where keys are found.
+    may let it ask at a time. Keys are found in ``environ``.
     """
 
     def __init__(
@@ -110,11 +107,11 @@ class OnlineWorker:
         environ: Mapping[str, str],
     ) -> None:
         self._job, self._judges, self._coordination = job, judges, coordination
-        self._environ, self._names = environ, [job.display_name(judge.name) for judge in judges]
+        self._names = [job.display_name(judge.name) for judge in judges]
         self._loop, self._asking = EventLoopThread(), set[asyncio.Task[None]]()
         self._client: OnlineClient | None = None
         self._abandoned = False
-        self._loop.run(self._open())
+        self._loop.run(self._open(environ))
 
     def ask(self, pools: Iterable[Pool]) -> None:
         """Ask about pools, until nothing is missing that these judges can answer, or stopped."""
@@ -129,48 +126,46 @@ class OnlineWorker:
         self._abandoned = True
         self._loop.cancel_tasks(self._asking)
 
+    async def _connect(self, environ: Mapping[str, str]) -> None:
+        job, coordination = self._job, self._coordination
+        message, actors = Coordinator.register_worker, job.options.actors
+        if not await coordination.send(message, self._names, actors):
+            raise PanelError("its process died again and again")
+        self._ledger = open_ledger(job.options, self._judges, job.run_id)
+        self._client = OnlineClient(
+            *(job.options, job.panel, self._judges),
+            ledger=self._ledger,
+            environ=environ,
+            run_id=job.run_id,
+            coordinator=coordination,
+            disabled=job.disabled,
+            again=job.sweep > 1,
+        )
+        self._reporter = _Reporter(job, coordination, self._client)
+
+    async def _open(self, environ: Mapping[str, str]) -> None:
+        """Connect; if that fails, end the judges, or the run if it may not go on without them."""
+        try:
+            await self._connect(environ)
+        except (LedgerError, PanelError) as error:
+            own = (name for judge in self._judges for name in (judge.name, judge.provider))
+            reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
+        except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
+            reason = unexpected(error)
+        else:
+            return
+        disabled, stopped = dict.fromkeys(self._names, reason), ""
+        if not self._job.options.allow_missing_judges:
+            disabled, stopped = {}, reason.message_for(*self._names)
+        report = WorkerReport(uuid.uuid4().hex, stopped=stopped, disabled=disabled)
+        await self._coordination.send(Coordinator.report, report)
+
     async def _close(self) -> None:
         client, self._client = self._client, None
         if client:
-            self._reporting.cancel()
+            self._reporter.close()
             await client.aclose()
             await asyncio.to_thread(self._ledger.close)
-
-    async def _open(self) -> None:
-        job, judges = self._job, self._judges
-        if not await self._coordination.register_worker(self._names, job.options.actors):
-            await self._give_up(StopReason.ERROR, "its process died again and again")
-            return
-        try:
-            self._ledger = open_ledger(job.options, judges, job.run_id)
-            self._client = OnlineClient(
-                *(job.options, job.panel, judges),
-                ledger=self._ledger,
-                environ=self._environ,
-                run_id=job.run_id,
-                coordinator=self._coordination,
-                disabled=job.disabled,
-                again=job.sweep > 1,
-            )
-        except LedgerError as error:
-            await self._coordination.stop(str(error))
-        except PanelError as error:
-            names = (name for judge in judges for name in (judge.name, judge.provider))
-            await self._give_up(StopReason.FATAL, strip_name(str(error), *names))
-        except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
-            await self._give_up(StopReason.ERROR, f"unexpected {name_error(error)}")
-        else:
-            self._reporter = _Reporter(job, self._coordination, self._client)
-            self._reporting = asyncio.create_task(self._reporter.keep_reporting())
-
-    async def _give_up(self, code: StopReason, message: str) -> None:
-        """Give up these judges; stop the run, unless it may go on without them."""
-        reason = Disabled(code, message)
-        if self._job.options.allow_missing_judges:
-            report = WorkerReport(uuid.uuid4().hex, {}, disabled=dict.fromkeys(self._names, reason))
-            await self._coordination.report(report)
-        else:
-            await self._coordination.stop(reason.message_for(*self._names))
 
     async def _ask(self, pools: Sequence[Pool]) -> None:
         client = self._client
@@ -185,9 +180,8 @@ class OnlineWorker:
         except LedgerError as error:
             client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-            reason = Disabled(StopReason.ERROR, f"unexpected {name_error(error)}")
             for judge in self._judges:
-                client.disable_judge(judge.name, reason)
+                client.disable_judge(judge.name, unexpected(error))
         await asyncio.gather(*asking, return_exceptions=True)  # calls in flight are still answered
         self._asking.difference_update(asking)
         await asyncio.to_thread(client.plans.flush)
@@ -201,18 +195,9 @@ async def ask_in_batches(
     environ: Mapping[str, str],
     pools: Callable[[], Iterable[Pool]],
 ) -> None:
-    """Ask one judge through its provider's batch API: plan, submit, wait, collect.
-
-    Args:
-        job: what is to be judged.
-        judge: of its panel.
-        coordination: who shares out money.
-        environ: where its key is found.
-        pools: gives all pools anew at each call.
-    """
-    judges = (judge,)
+    """Ask one judge through its provider's batch API; ``pools`` gives all pools anew each time."""
     try:
-        ledger = open_ledger(job.options, judges, job.run_id)
+        ledger = open_ledger(job.options, (judge,), job.run_id)
         batcher = BatchClient(
             *(job.options, job.panel, judge),
             ledger=ledger,
@@ -222,15 +207,15 @@ async def ask_in_batches(
             disabled=job.disabled,
         )
     except (LedgerError, PanelError) as error:
-        await coordination.stop(str(error))
+        report = WorkerReport(uuid.uuid4().hex, stopped=str(error))
+        await coordination.send(Coordinator.report, report)
         return
     reporter = _Reporter(job, coordination, batcher)
-    reporting = asyncio.create_task(reporter.keep_reporting())
     try:
         await batcher.run(pools)
     except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-        batcher.stop(f"unexpected {name_error(error)}")
+        batcher.stop(unexpected(error).message)
     finally:
-        reporting.cancel()
+        reporter.close()
         await reporter.report()
         ledger.close()

@@ -6,6 +6,7 @@ again. Every worker imports this file, and Ray takes a second to import: so noth
 """
 
 import os
+from typing import Any
 
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -15,3 +16,14 @@ if not os.environ.get("RAY_ADDRESS"):  # a private Ray: then all that it opens i
     # By default 30 s each, which is short for a busy machine.
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "75")
     os.environ.setdefault("RAY_agent_register_timeout_ms", "75000")
+
+
+def pack_object(value: Any) -> bytes:
+    """Serialize a caller's object for another process, with all it needs of its own module.
+
+    What stands in a module that can be imported is named, and imported where it is unpacked.
+    """
+    from ray import cloudpickle  # noqa: PLC0415 - Ray takes a second to import
+
+    data: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return data

@@ -22,10 +22,14 @@ from zelo_ray.engine.coordinator import (
     CoordinatedRun,
     Coordination,
     Coordinator,
+    Message,
+    P,
     RunFigures,
     RunMemory,
+    T,
+    WorkerReport,
 )
-from zelo_ray.engine.tally import Tally, order_tallies
+from zelo_ray.engine.tally import Tally
 
 _PLACE = {"name": f"coordinator-{version('zelo-ray')}", "namespace": "zelo_ray"}
 _NO_NUMBERS = ("statuses", "limits", "trouble", "disabled")  # of a tally
@@ -76,29 +80,32 @@ class RayCoordination(Coordination):
         """Travel as what finds the coordinator by its name: its owner alone keeps it alive."""
         return RayCoordination, (self.run,)
 
-    async def _send(self, message: str, *words: Any) -> Any:
+    async def send(self, message: Message[P, T], *words: P.args, **more: P.kwargs) -> T:
+        """Have the actor run a method of the coordinator."""
         while True:
             try:
                 self._actor = self._actor or ray.get_actor(**_PLACE)
-                return await getattr(self._actor, message).remote(self.run, *words)
+                method = getattr(self._actor, message.__name__)
+                answer: T = await method.remote(self.run, *words, **more)
             except RayTaskError:  # a defect, which no waiting mends
                 raise
             except (RayError, ValueError):  # it is gone
                 self._actor = None
                 await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                return answer
 
 
 class RayControl:
     """A driver's way to the coordinator of a cluster, which it makes where there is none.
 
-    It remembers what is known of the run, and tells it to a coordinator that does not know.
-
-    Args:
-        run: the run, which begins.
+    It remembers what is known of the run, which begins, and tells it to a coordinator that does not
+    know. ``planned`` are requests by judge, for metrics.
     """
 
     def __init__(self, run: CoordinatedRun) -> None:
         self._run, self._memory = run, RunMemory()
+        self.planned: Mapping[str, int] = {}
         self._gauges, self._actor = _Gauges(), _find_or_make()
         self._actor.begin.remote(run)  # not waited for: its process starts while others do
 
@@ -118,14 +125,14 @@ class RayControl:
 
     def request_stop(self, reason: str) -> None:
         """Let every worker finish what is in flight and start nothing new."""
-        self._call("stop", reason)
+        self._call("report", WorkerReport("driver", stopped=reason))
 
-    def read_figures(self, planned: Mapping[str, int]) -> RunFigures:
+    def read_figures(self) -> RunFigures:
         """Return figures, which are Ray metrics, too; see `zelo_ray.engine.watching.RunControl`."""
+        figures: RunFigures
         figures, self._memory = self._call("read_figures", self._memory)
-        tallies, stopped, disabled = figures
-        self._gauges.set(self._run.run_id, tallies, planned)
-        return order_tallies(tallies, planned), stopped, disabled
+        self._gauges.set(self._run.run_id, figures[0], self.planned)
+        return figures
 
 
 def _find_or_make() -> Any:

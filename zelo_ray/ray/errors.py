@@ -27,20 +27,17 @@ _RESUME = "nothing paid for is lost; run the same command again to resume"
 def explain_ray_errors(*, verbose: bool) -> Iterator[None]:
     """Replace errors of Ray in this context by one line that says what to do.
 
-    Args:
-        verbose: leave its traceback to an error that is ours.
-
     Raises:
-        RayUnavailable: instead of what Ray raises.
+        RayUnavailable: instead of what Ray raises, but for an error that is ours, where verbose.
     """
     try:
         yield
     except RayError as error:
         named = _NAMED.search(str(error))
-        if message := _explain_death(error, is_ours=bool(named)):
-            raise RayUnavailable(message) from error
         if named and named[1].startswith("zelo_ray.") and named[2]:  # it was written for the user
             raise RayUnavailable(named[2]) from error
+        if message := _explain_death(error, is_ours=bool(named)):
+            raise RayUnavailable(f"{message}; {_RESUME}") from error
         if verbose:
             raise
         more = "verbose: true in --config shows more"
@@ -49,15 +46,15 @@ def explain_ray_errors(*, verbose: bool) -> Iterator[None]:
 
 def _explain_death(error: RayError, *, is_ours: bool) -> str:
     """Explain what to do about a worker that died; empty for any other error."""
-    if isinstance(error, OutOfDiskError):
-        return f"{tempfile.gettempdir()} is full; make room, or set TMPDIR; {_RESUME}"
-    if isinstance(error, ObjectStoreFullError | OutOfMemoryError):
-        return f"Ray ran out of memory; use a larger machine, or fewer --actors; {_RESUME}"
-    if isinstance(error, RayActorError | WorkerCrashedError) and not is_ours:
-        return (
-            "a process of Ray died or was killed, usually because memory ran out; if it happens "
-            f"again, use a larger machine, or fewer --actors; {_RESUME}"
-        )
+    larger = "use a larger machine, or fewer --actors"
+    match error:
+        case OutOfDiskError():
+            return f"{tempfile.gettempdir()} is full; make room, or set TMPDIR"
+        case ObjectStoreFullError() | OutOfMemoryError():
+            return f"Ray ran out of memory; {larger}"
+        case RayActorError() | WorkerCrashedError() if not is_ours:
+            died = "a process of Ray died or was killed, usually because memory ran out"
+            return f"{died}; if it happens again, {larger}"
     return ""
 
 
@@ -69,11 +66,7 @@ def _root_message(error: BaseException) -> str:
 
 
 def check_cluster_answers(address: str) -> None:
-    """Check that something listens at a cluster's address: Ray itself would try for 13 minutes.
-
-    Raises:
-        RayUnavailable: nobody listens there.
-    """
+    """Raise where nobody listens at a cluster's address: Ray itself would try for 13 minutes."""
     host, colon, port = address.rpartition(":")
     if "://" in host or not colon or not port.isdecimal():
         return  # Ray knows what it is

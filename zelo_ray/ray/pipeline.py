@@ -6,17 +6,19 @@ a query, and nothing has to be shuffled together again:
 1. Ray Data reads the sharded JSON lines, a row each (`lines_dataset`).
 2. An actor pool for each provider, or each reranker, plans the pairs of a pool and asks about them
    at the account's limits (`_OnlineActor`); beside them one actor for each judge whose provider
-   has batches (`_BatchActor`). Replies go into the ledger, which all nodes see.
+   has batches (`_ask_in_batches`). Replies go into the ledger, which all nodes see.
 3. Actors build judgments from the replies and fit each query (`_BuildingActor`), or rank it.
 4. The driver takes these blocks in the order of the input, writes them to Parquet and measures.
 """
 
+import asyncio
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -26,13 +28,18 @@ from ray.data import ActorPoolStrategy, DataContext, from_items
 from zelo_ray.engine.coordinator import CoordinatedRun, RunFigures
 from zelo_ray.engine.executor import AskedJudges, Builder
 from zelo_ray.engine.job import POOLS_AT_ONCE, Job, JobLines, Watch
-from zelo_ray.engine.watching import watched
+from zelo_ray.engine.watching import run_watched
 from zelo_ray.engine.worker import OnlineWorker, ask_in_batches
 from zelo_ray.files.pools import Line, LineLimits, parse_line
 from zelo_ray.ray.coordinator import RayControl, RayCoordination
-from zelo_ray.ray.placement import asking_actor_options, reading_task_options
+from zelo_ray.ray.session import is_joined, nodes_alive
 from zelo_ray.records import Judge
 
+ASKING_CPUS = 0.25
+"""Of an actor that asks: a hundred calls a second. Nothing keeps it from more where more is."""
+ASKING_BYTES = 512 * 2**20
+"""Of such an actor: Python, Ray, the provider's SDK, the pools on hand, the ledger's index."""
+_ACTORS_OF_A_NODE = 4  # that the largest node gets, however little memory it reports
 _BLOCKS_AT_ONCE = 4
 _BUILDING_ACTORS = 4  # each holds the ledger's index
 _BLOCK_BYTES = 2 * 2**20
@@ -42,12 +49,7 @@ _LINES_SCHEMA = pa.schema(
 
 
 class RayExecutor:
-    """Runs a job on the Ray that this process has joined; see `zelo_ray.engine.executor`.
-
-    Args:
-        run: the run.
-        lines: of its input, whose files each node sees.
-    """
+    """Runs a job on the Ray that this process has joined; each node sees the files of its lines."""
 
     def __init__(self, run: CoordinatedRun, lines: JobLines) -> None:
         self._control, self._coordination = RayControl(run), RayCoordination(run)
@@ -58,7 +60,9 @@ class RayExecutor:
     ) -> RunFigures:
         """Ask all groups side by side."""
         online = [group for group in groups if not group.in_batches]
-        with watched(self._control, planned, watch, batches=len(online) < len(groups)):
+        self._control.planned = planned
+
+        def ask() -> None:
             waiting = [self._ask_in_batches(group) for group in groups if group.in_batches]
             if online:
                 first, *others = map(self._ask_online, online)
@@ -67,9 +71,9 @@ class RayExecutor:
             while waiting:
                 ended, waiting = ray.wait(waiting, timeout=0.5)
                 ray.get(ended)
-        figures = self._control.read_figures(planned)
-        watch.show(figures[0], planned)
-        return figures
+
+        in_batches = len(online) < len(groups)
+        return run_watched(self._control, planned, watch, ask, batches=in_batches)
 
     def _ask_online(self, group: AskedJudges) -> Any:
         """Return the dataset whose execution asks; its actors are spread over the nodes."""
@@ -88,10 +92,9 @@ class RayExecutor:
         )
 
     def _ask_in_batches(self, group: AskedJudges) -> Any:
-        kind: Any = _BatchActor
-        actor = kind.options(**asking_actor_options()).remote()
-        lines, (judge,) = JobLines(self._shards), group.judges
-        return actor.ask.remote(group.job, judge, self._coordination, lines)
+        lines, (judge,), task = JobLines(self._shards), group.judges, _ask_in_batches
+        options = asking_actor_options()
+        return task.options(**options).remote(group.job, judge, self._coordination, lines)
 
     def build(self, job: Job, make_builder: Callable[[], Builder]) -> Iterator[pa.Table]:
         """Yield what is built of a job's lines, in their order, in blocks."""
@@ -129,19 +132,10 @@ class _OnlineActor:
                 self._worker.close()
 
 
-@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
-class _BatchActor:
-    """Actor that asks one judge through its provider's batch API."""
-
-    async def ask(
-        self, job: Job, judge: Judge, coordination: RayCoordination, lines: JobLines
-    ) -> None:
-        """Return when nothing is missing that the judge can answer, or the run is stopped."""
-
-        def pools() -> Iterator[Any]:
-            return (line.pool for line in lines.chosen(job))
-
-        await ask_in_batches(job, judge, coordination, os.environ, pools)
+@ray.remote(max_retries=-1, scheduling_strategy="SPREAD")
+def _ask_in_batches(job: Job, judge: Judge, coordination: RayCoordination, lines: JobLines) -> None:
+    """Ask one judge through its provider's batch API, until nothing is missing or it is stopped."""
+    asyncio.run(ask_in_batches(job, judge, coordination, os.environ, partial(lines.pools, job)))
 
 
 class _BuildingActor:
@@ -153,6 +147,30 @@ class _BuildingActor:
     def __call__(self, block: pa.Table) -> pa.Table:
         """Build from the pools of a block."""
         return self._builder.build(_parse_lines(block))
+
+
+def asking_actor_options() -> dict[str, Any]:
+    """Return what an actor that asks declares to a cluster, for its scheduler and autoscaler.
+
+    To a private Ray nothing is declared: there is only one machine.
+    """
+    if not is_joined():
+        return {"num_cpus": 0}
+    sizes = (node["Resources"].get("memory", 0) for node in nodes_alive())
+    memory = min(ASKING_BYTES, int(max(sizes, default=0) / _ACTORS_OF_A_NODE))
+    return {"num_cpus": ASKING_CPUS, "memory": memory}
+
+
+def reading_task_options() -> dict[str, Any]:
+    """Return the options of the tasks that read shards.
+
+    On a cluster they take no processor: they would wait for ever for one where actors that ask,
+    which wait for them, hold all that there are.
+    """
+    if not is_joined():
+        return {}
+    cpus = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
+    return {"num_cpus": 0, "concurrency": max(1, int(cpus))}
 
 
 def _blocks(dataset: Any) -> Iterator[pa.Table]:

@@ -21,7 +21,7 @@ from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import zelo_ray
-from zelo_ray.errors import LedgerError, RayUnavailable
+from zelo_ray.errors import LedgerError, OptionError, RayUnavailable
 from zelo_ray.options import AskingOptions
 from zelo_ray.ray.errors import (
     check_cluster_answers,
@@ -29,7 +29,6 @@ from zelo_ray.ray.errors import (
     explain_no_cluster,
     explain_ray_errors,
 )
-from zelo_ray.ray.placement import nodes_alive
 
 _OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
 _OBJECT_STORE_BYTES = 512 * 2**20
@@ -44,64 +43,59 @@ def ray_session(options: AskingOptions) -> Iterator[None]:
     Where this process is on Ray already, it stays there.
 
     Raises:
-        RayUnavailable: it cannot be joined or started, its nodes lack this package, or something of
-            it died.
-        LedgerError: not every node sees the results.
+        RayUnavailable: it cannot be joined or started, or something of it died.
+        LedgerError, RayUnavailable: not every node sees the results, or has this package.
     """
     with contextlib.ExitStack() as ending:
         ending.enter_context(explain_ray_errors(verbose=options.verbose))
         if not ray.is_initialized():
-            address = os.environ.get("RAY_ADDRESS")
-            ending.enter_context(_joined(address, options) if address else _private(options))
+            if address := os.environ.get("RAY_ADDRESS"):
+                _join(address, options, ending)
+            else:
+                _start(options, ending)
         _refuse_unlike_nodes(options)
         yield
 
 
-@contextlib.contextmanager
-def _joined(address: str, options: AskingOptions) -> Iterator[None]:
+def _join(address: str, options: AskingOptions, ending: contextlib.ExitStack) -> None:
     check_cluster_answers(address)
     # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
-    with contextlib.ExitStack() as ending:
-        ending.callback(ray.shutdown)
-        try:
-            _init(options)
-        except Exception as error:
-            raise explain_no_cluster(address, error) from error
-        yield
+    ending.callback(ray.shutdown)
+    try:
+        _init(options)
+    except Exception as error:
+        raise explain_no_cluster(address, error) from error
 
 
-@contextlib.contextmanager
-def _private(options: AskingOptions) -> Iterator[None]:
-    """Start a Ray on this machine alone, in a folder of its own, and end it.
+def _start(options: AskingOptions, ending: contextlib.ExitStack) -> None:
+    """Start a Ray on this machine alone, in a folder of its own.
 
     Ray opens its folder to all users, so it lies inside one that is open to this user only. Its
     processes ignore hang-ups, which a closing terminal sends to all: what they mean this process
     decides, and without them calls in flight would be lost.
     """
-    with contextlib.ExitStack() as ending:
-        try:
-            folder = tempfile.mkdtemp(prefix="zelo-")
-            # What a start that failed has begun writes there until Ray ends it, at the exit of this
-            # process: after that, since it is registered first, the folder is removed once more.
-            atexit.register(ending.callback(_remove_folder, folder), folder)
-            ending.callback(ray.shutdown)
-            os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
-            with contextlib.ExitStack() as starting:
-                if threading.current_thread() is threading.main_thread():
-                    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-                    starting.callback(signal.signal, signal.SIGHUP, before)
-                _init(
-                    options,
-                    address="local",
-                    num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer at once
-                    include_dashboard=False,
-                    object_store_memory=_OBJECT_STORE_BYTES,
-                    _temp_dir=f"{folder}/{_OF_RAY}",
-                )
-        except Exception as error:
-            raise explain_failed_start(error) from error
-        yield
+    try:
+        folder = tempfile.mkdtemp(prefix="zelo-")
+        # What a start that failed has begun writes there until Ray ends it, at the exit of this
+        # process: after that, since it is registered first, the folder is removed once more.
+        atexit.register(ending.callback(_remove_folder, folder), folder)
+        ending.callback(ray.shutdown)
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "75")  # by default 30
+        with contextlib.ExitStack() as starting:
+            if threading.current_thread() is threading.main_thread():
+                before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+                starting.callback(signal.signal, signal.SIGHUP, before)
+            _init(
+                options,
+                address="local",
+                num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer at once
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                _temp_dir=f"{folder}/{_OF_RAY}",
+            )
+    except Exception as error:
+        raise explain_failed_start(error) from error
 
 
 def _remove_folder(folder: str) -> None:
@@ -114,15 +108,12 @@ def _remove_folder(folder: str) -> None:
 
 
 def _init(options: AskingOptions, **where: Any) -> None:
-    job = JobConfig()
+    job, verbose = JobConfig(), options.verbose
     job._py_driver_sys_path = _NoFolders()
-    level = logging.INFO if options.verbose else logging.ERROR
-    with contextlib.ExitStack() as starting:
-        starting.enter_context(_hide_working_directory())
-        if not options.verbose:
-            starting.enter_context(_silence_ray_core())
-        ray.init(**where, job_config=job, log_to_driver=options.verbose, logging_level=level)
-    if not options.verbose:
+    level = logging.INFO if verbose else logging.ERROR
+    with _hide_working_directory(), contextlib.nullcontext() if verbose else _silence_ray_core():
+        ray.init(**where, job_config=job, log_to_driver=verbose, logging_level=level)
+    if not verbose:
         # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
         # silences it so. Where there is no such flag any more, this does nothing.
         ray_worker._worker_logs_enabled = False
@@ -176,47 +167,69 @@ def _silence_ray_core() -> Iterator[None]:
         os.close(stderr)
 
 
-def _refuse_unlike_nodes(options: AskingOptions) -> None:
-    """Refuse a cluster whose nodes lack something, before anything is asked.
+def is_joined() -> bool:
+    """Return whether a cluster is named that runs join."""
+    return bool(os.environ.get("RAY_ADDRESS"))
 
-    Raises:
-        RayUnavailable: some node has no zelo_ray, or another version of it.
-        LedgerError: some node does not see the output directory, or the ledger's: a path on one
-            node's disk is no place for a cluster's ledger.
+
+def nodes_alive() -> list[dict[str, Any]]:
+    """Return what Ray knows of each node that is alive; Ray has no types for it."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in nodes if node["Alive"]]
+
+
+def warn_of_missing_gpus(wanted: float) -> str:
+    """Return a warning if rerankers want more GPUs than there are: Ray would wait without a word.
+
+    It is an error on this machine alone; a cluster may still grow.
     """
-    nodes = nodes_alive()
+    available = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
+    if wanted <= available:
+        return ""
+    says = f"num_gpus: the rerankers take {wanted:g} GPUs, and there are {available:g}"
+    if not is_joined():
+        raise OptionError(says)
+    return f"{says}; the run waits until the cluster has grown"
+
+
+def _refuse_unlike_nodes(options: AskingOptions) -> None:
+    """Refuse a cluster whose nodes lack this version of the package, or do not see the output.
+
+    A path on one node's disk is no place for a cluster's ledger.
+    """
+    nodes, own = nodes_alive(), zelo_ray.__version__
     places = [place for place in {options.out, options.ledger_dir} if "://" not in place]
+    paths = [str(Path(place).resolve() / ".run.lock") for place in places]
     if len(nodes) == 1:
         return
 
     @ray.remote(num_cpus=0)
-    def look(paths: list[str]) -> tuple[str, list[bool]]:
+    def look() -> tuple[str, list[bool]]:
         try:
             version = import_module("zelo_ray").__version__
         except ImportError:
             version = ""
         return version, [Path(path).exists() for path in paths]
 
-    paths = [str(Path(place).resolve() / ".run.lock") for place in places]
     answers = []
     for node in nodes:
         there_only = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        answer = look.options(scheduling_strategy=there_only).remote(paths)
+        answer = look.options(scheduling_strategy=there_only).remote()
         answers.append((node["NodeManagerAddress"], answer))  # which several nodes may share
     for address, answer in answers:
         try:
             version, are_there = ray.get(answer)
         except _GONE:
             continue  # a node that is dead lacks nothing
-        if version != zelo_ray.__version__:
+        if version != own:
             has = f"has zelo_ray {version}" if version else "has no zelo_ray"
             raise RayUnavailable(
-                f"node {address} of the cluster {has}, and this process is "
-                f"{zelo_ray.__version__}; install the same on every node, or submit the job with "
-                "--working-dir"
+                f"node {address} of the cluster {has}, and this process is {own}; install the same "
+                "on every node, or submit the job with --working-dir"
             )
-        for place, is_there in zip(places, are_there, strict=True):
-            if not is_there:
-                raise LedgerError(
-                    f"{place}: not every node sees it (not {address}); use shared storage or a URL"
-                )
+        if unseen := [
+            place for place, is_there in zip(places, are_there, strict=True) if not is_there
+        ]:
+            raise LedgerError(
+                f"{unseen[0]}: not every node sees it (not {address}); use shared storage or a URL"
+            )

@@ -48,6 +48,9 @@ class SilentWatch:
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Do nothing."""
 
+    def follow(self, out: str, command: str) -> None:
+        """Do nothing."""
+
 
 class MessagesOnly(SilentWatch):
     """Watch that prints messages to the standard error, and no progress."""

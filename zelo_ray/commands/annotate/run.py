@@ -15,7 +15,6 @@ from zelo_ray.engine.batch.parts import sum_possibly_billed
 from zelo_ray.engine.coordinator import CoordinatedRun
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.estimate import pilot_lines
-from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
     Job,
     JobLines,
@@ -233,10 +232,8 @@ def _add_spending(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> N
     summary.dollars, summary.unpriced = paid.dollars(job.run_id), paid.unpriced(job.run_id)
     summary.maybe_dollars = sum_possibly_billed(options.ledger_dir)
     if summary.maybe_dollars:
-        silent = sum_uncounted(options.ledger_dir)
-        summary.notes.append(describe_possibly_billed(summary.maybe_dollars, silent))
-    if options.max_usd is None:
-        summary.notes += describe_uncounted(tallies)
+        summary.notes.append(describe_possibly_billed(summary.maybe_dollars))
+    summary.notes += describe_uncounted(tallies)
     summary.notes += [describe_damage(paid.damaged)] if paid.damaged else []
 
 

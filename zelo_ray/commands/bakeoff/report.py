@@ -145,7 +145,7 @@ def _notes(record: Mapping[str, Any]) -> Iterator[str]:
     if damaged := record["summary"]["damaged"]:
         yield f"The ledger held {counted(damaged, 'damaged line')}, set aside and asked again."
     if dollars := record["summary"]["maybe_dollars"]:
-        text = describe_possibly_billed(dollars, record["uncounted"])
+        text = describe_possibly_billed(dollars)
         yield f"{text[0].upper()}{text[1:]}."
 
 

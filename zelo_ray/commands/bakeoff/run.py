@@ -26,7 +26,6 @@ from zelo_ray.commands.bakeoff.rank import (
 )
 from zelo_ray.commands.bakeoff.report import build_report
 from zelo_ray.engine.batch.parts import sum_possibly_billed
-from zelo_ray.engine.exposure import sum_uncounted
 from zelo_ray.engine.job import (
     JobLines,
     Watch,
@@ -170,7 +169,6 @@ def _run(
         next_command=_next_command(as_given, failed=bool(asked.failures)),
         summary=summary,
         measures=[str(each) for each in measured.measures],
-        uncounted=dict(sum_uncounted(options.ledger_dir)),
         judges={name: asdict(tally) for name, tally in asked.tallies.items()},
         prices=table_version(options.prices),
         **about,

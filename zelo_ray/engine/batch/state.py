@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from zelo_ray.engine.asker import Asker
 from zelo_ray.engine.batch.parts import BatchPart, Parts, State
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.coordinator import CallCost, Coordination, Coordinator, LocalCoordination
+from zelo_ray.engine.coordinator import CallCost, Coordination
 from zelo_ray.engine.ledger import Ledger, sum_paid
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.permits import PermitClient
-from zelo_ray.engine.replies import LedgerWriter
 from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.tokens import Estimates
@@ -68,17 +67,18 @@ class JudgeInBatches(Asker):
         disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
-        super().__init__(options, [judge.name], clock)
-        self.judge, self.ledger, self.run_id = judge, ledger, run_id
+        super().__init__(
+            options, [judge.name], ledger, run_id, coordinator=coordinator, clock=clock
+        )
+        self.judge = judge
         self.api = connect(judge, options.api_key_env, environ, options.timeout)
         self.parts, self.estimates = Parts(options.ledger_dir), Estimates(judge)
-        self.tally, self.protocol = Tally(), find_protocol(options.protocol)
-        self.writer = LedgerWriter(ledger, run_id, options.prices, clock)
+        self.tally = Tally()
+        self.protocol = find_protocol(options.protocol)
         # A worker that Ray restarts counts as the same spender, with all it had reserved as spent.
-        coordinator = coordinator or LocalCoordination(coordinator=Coordinator(clock))
-        spent = sum_paid(options.ledger_dir) if coordinator.capped else None
+        spent = sum_paid(options.ledger_dir) if self.coordinator.capped else None
         self.permits = PermitClient(
-            *(Account("batches"), coordinator),
+            *(Account("batches"), self.coordinator),
             budget_holder=f"{run_id} {judge.name}",
             charged=spent.dollars(run_id, {judge.name}) if spent else 0.0,
             clock=clock,
