@@ -188,8 +188,11 @@ def test_what_one_worker_reports_all_of_its_run_learn():
     assert coordinator.read_figures(SECOND, RunMemory())[0] == ({}, "", {})
 
 
-def test_a_worker_that_dies_again_and_again_is_given_up():
-    coordinator = begun(FIRST)
-    starts = [coordinator.register_worker(FIRST, ["openai:m"], 2) for _ in range(12)]
-    assert starts == [True] * 11 + [False]
-    assert coordinator.register_worker(FIRST, ["openai:another"], 2)
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_worker_that_dies_again_and_again_without_an_answer_is_given_up(answers):
+    coordinator, starts = begun(FIRST), []
+    for start in range(12):
+        tally = Tally(answered=start * answers)
+        coordinator.report(FIRST, WorkerReport("a", {"openai:m": tally}))
+        starts.append(coordinator.register_worker(FIRST, ["openai:m"], 2))
+    assert starts == [True] * 12 if answers else starts == [True] * 6 + [False] * 6
