@@ -12,9 +12,9 @@ import os
 import tempfile
 from random import Random
 
-from tests.builders import ask, key_for
 from tests.fakes import Fakes
 from tests.fakes.caches import Caches
+from tests.helpers.builders import ask, key_for
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.records import Document, Pool

@@ -21,8 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests import crash
-from tests.builders import set_in_file
+from tests.helpers import crash
+from tests.helpers.builders import set_in_file
 
 QUERIES, DOCUMENTS = 40, 8
 BATCH = ("--mode", "batch", *set_in_file(batch_poll=0.5))

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests import crash
-from tests.builders import set_in_file
+from tests.helpers import crash
+from tests.helpers.builders import set_in_file
 
 SLOWLY = ("--latency", "0.3", "--jitter", "0.5")
 MODEL = "pointwise:openai:gpt-6-luna"

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from benchmarks.online import MODEL, requests_of
-from tests import crash
+from tests.helpers import crash
 from zelo_ray.providers.openai import build_body
 
 LIMITS = (("600 rpm", ("--rpm", "600")), ("6,000 rpm", ("--rpm", "6000")))

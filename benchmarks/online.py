@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests import crash
+from tests.helpers import crash
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.protocols import find_protocol
 from zelo_ray.protocols.zelo import ZeloOptions

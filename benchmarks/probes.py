@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.builders import reply_to
+from tests.helpers.builders import reply_to
 from zelo_ray.command_options import ProbeOptions
 from zelo_ray.commands.probe.changes import draw_sample
 from zelo_ray.commands.probe.measure import measure_shifts, read_judgments

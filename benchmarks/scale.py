@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.crash import bare_environment
+from tests.helpers.crash import bare_environment
 
 DOCUMENTS, JUDGES = 25, ("simulated:a", "simulated:b", "simulated:c")
 CALLS = 4 * DOCUMENTS * len(JUDGES)

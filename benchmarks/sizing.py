@@ -19,7 +19,7 @@ import ir_measures
 import numpy as np
 from ir_measures import nDCG
 
-from tests.builders import Shelf
+from tests.helpers.builders import Shelf
 from zelo_ray.fitting.pairs import count_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo

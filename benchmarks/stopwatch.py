@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import yaml
 
-from tests import crash
 from tests.fakes.rerank import Rerankers, worth
+from tests.helpers import crash
 from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.records import Pool
 

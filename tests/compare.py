@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests import crash
+from tests.helpers import crash
 
 _COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cli.main())")
 _POOLS, _JUDGES = "--pools pools.jsonl", "--judges openai:gpt-6-luna anthropic:claude-haiku-5-5"

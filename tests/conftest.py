@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 from benchmarks.data import unpack
-from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
+from tests.helpers.crash import bare_environment, end_left
 
 # No test states a time. Where a change is judged, examples are the same each time; else new ones.
 settings.register_profile("zelo", deadline=None, derandomize="CI" in os.environ)
@@ -89,7 +89,7 @@ def published(tmp_path_factory):
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     """The browser in which all tests of this process look at pages."""
-    from tests.browser import CHROMIUM, Browser
+    from tests.helpers.browser import CHROMIUM, Browser
 
     if not CHROMIUM:
         pytest.skip("neither chromium nor google-chrome is here")
@@ -137,8 +137,17 @@ def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
     slowest = (
         *("cluster", "founding", "spending", "crash", "docs_run", "quickstart", "json"),
-        *("pipeline", "path", "bakeoff_run", "no_answers", "debate_run"),
-        *("api_run", "batch_crash", "batch_clients", "causes", "caps", "outage", "knobs", "batch"),
+        *("pipeline", "path", "bakeoff_run", "empty_answers"),
+        *(
+            "api_run",
+            "batch_crash",
+            "batch_clients",
+            "errors",
+            "caps",
+            "outage",
+            "model_options",
+            "batch",
+        ),
     )
     places = {f"test_{name}": place for place, name in enumerate(slowest)}
     last = len(places)

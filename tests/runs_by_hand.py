@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.builders import pool_of, results_of, write_run
-from tests.hills import write_contests, write_verdicts
-from tests.results import write_both
+from tests.helpers.builders import pool_of, results_of, write_run
+from tests.helpers.hills import write_contests, write_verdicts
+from tests.helpers.results import write_both
 from zelo_ray.commands import load_results
 from zelo_ray.report.document import plain_value, report_fields
 

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests import crash
 from tests.fakes.rerank import Rerankers
-from tests.jobs import run_job
+from tests.helpers import crash
+from tests.helpers.jobs import run_job
 
 DATA = crash.ROOT / "data"
 SAMPLE, QRELS, BM25 = DATA / "sample", DATA / "qrels.txt", DATA / "bm25.run"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tests.builders import HURRIED, OwnCoordination
+from tests.helpers.builders import HURRIED, OwnCoordination
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import OnlineClient

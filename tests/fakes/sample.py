@@ -4,8 +4,8 @@ import functools
 import json
 from typing import Any
 
-from tests.crash import ROOT
 from tests.fakes import knowing
+from tests.helpers.crash import ROOT
 from zelo_ray.files.storage import read_placed_lines
 
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zelo_ray
-from tests.builders import convert
 from tests.files.reading import (
     collections,
     ids_of,
@@ -23,6 +22,7 @@ from tests.files.reading import (
     write_file,
     write_folder,
 )
+from tests.helpers.builders import convert
 from zelo_ray import cli
 from zelo_ray.records import Document, Pool, Qrel
 

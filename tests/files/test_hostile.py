@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import pool_of, reply_to, results_of, small_disk, write_run
+from tests.commands.test_bakeoff import all_like
+from tests.commands.test_bakeoff import results_of as contest_of
 from tests.files.reading import (
     POOLS,
     as_parquet,
@@ -27,9 +28,8 @@ from tests.files.reading import (
     write_file,
     write_folder,
 )
-from tests.hills import write_contests, write_verdicts
-from tests.test_bakeoff import all_like
-from tests.test_bakeoff import results_of as contest_of
+from tests.helpers.builders import pool_of, reply_to, results_of, small_disk, write_run
+from tests.helpers.hills import write_contests, write_verdicts
 from zelo_ray import cli
 from zelo_ray.cli import print_lines
 from zelo_ray.commands import load_results as load

@@ -6,7 +6,6 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import convert
 from tests.files.reading import (
     CASES,
     hash_id,
@@ -21,7 +20,8 @@ from tests.files.reading import (
     refused,
     write_file,
 )
-from tests.games import scores_of
+from tests.helpers.builders import convert
+from tests.helpers.games import scores_of
 from zelo_ray.records import GradedScore, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.files.reading import labels, read_judgments, read_labels, refused, write_file
-from tests.labelling import AT, sample
+from tests.helpers.labelling import AT, sample
 from zelo_ray.errors import InputError
 
 

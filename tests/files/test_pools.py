@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import line_of, pool_of
 from tests.files.reading import annotate_line, find_shards, pool_lines, pools
+from tests.helpers.builders import line_of, pool_of
 from zelo_ray.records import Document, Pool
 
 GOOD = line_of(pool_of())

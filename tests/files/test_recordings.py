@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ask, pool_of, request_of, results_of, rows_of
 from tests.files.reading import as_lines, read_recording, write_file, write_folder
+from tests.helpers.builders import ask, pool_of, request_of, results_of, rows_of
 from zelo_ray.command_options import BakeoffOptions
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError

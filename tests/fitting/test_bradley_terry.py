@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 
-from tests.games import bradley_terry
+from tests.helpers.games import bradley_terry
 from zelo_ray.fitting.battles import battles_of, count_games
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.fitting.scores import Fit, score_votes

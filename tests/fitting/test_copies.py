@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import judge_of, options_of, play, truly
+from tests.helpers.builders import judge_of, options_of, play, truly
 from zelo_ray.fitting.scores import score_votes
 from zelo_ray.protocols import zelo
 from zelo_ray.records import Document, Pool, Vote

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import write_qrels
-from tests.labelling import sample
+from tests.helpers.builders import write_qrels
+from tests.helpers.labelling import sample
 from zelo_ray.engine.learning import correct_scores, read_human_grades
 from zelo_ray.errors import InputError
 from zelo_ray.files.tables import table_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tests.builders import PANEL, answers, lines_of, options_of, write_as_run
+from tests.helpers.builders import PANEL, answers, lines_of, options_of, write_as_run
 from zelo_ray.engine import learning
 from zelo_ray.fitting.scores import score_votes
 from zelo_ray.fitting.truth_error import (

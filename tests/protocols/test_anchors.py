@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import options_of
+from tests.helpers.builders import options_of
 from zelo_ray.errors import OptionError
 from zelo_ray.protocols import Evidence, anchors, graded
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples

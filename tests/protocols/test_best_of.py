@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import builders
-from tests.builders import judge_of, pool_of, sealed, seen_worth
+from tests.helpers import builders
+from tests.helpers.builders import judge_of, pool_of, sealed, seen_worth
 from zelo_ray.protocols import best_of, zelo
 from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tests.builders import (
+from tests.helpers.builders import (
     Shelf,
     lines_of,
     options_of,
@@ -16,7 +16,7 @@ from tests.builders import (
     seen_worth,
     write_as_run,
 )
-from tests.test_prompts import first_round
+from tests.protocols.test_prompts import first_round
 from zelo_ray.files.run_record import changed_prompt_options
 from zelo_ray.protocols import graded
 from zelo_ray.protocols.grading import weighted_mean

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import builders
-from tests.builders import Shelf, judge_of, pool_of, reply_to, sealed
+from tests.helpers import builders
+from tests.helpers.builders import Shelf, judge_of, pool_of, reply_to, sealed
 from zelo_ray.protocols import advance, graded
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.records import Document, Failure, Grade, Pool

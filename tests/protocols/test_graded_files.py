@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.builders import (
+from tests.helpers.builders import (
     Shelf,
     judge_of,
     lines_of,

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from tests import builders
+from tests.helpers import builders
 from zelo_ray.engine.learning import correct_scores
 from zelo_ray.files.tables import table_of
 from zelo_ray.protocols import Evidence, graded

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import (
+from tests.helpers.builders import (
     CountingShelf,
     Shelf,
     judge_of,

@@ -7,8 +7,17 @@ from random import Random
 
 import pytest
 
-from tests import builders
-from tests.builders import Shelf, explained, judge_of, lines_of, play, pool_of, rows_of, truly
+from tests.helpers import builders
+from tests.helpers.builders import (
+    Shelf,
+    explained,
+    judge_of,
+    lines_of,
+    play,
+    pool_of,
+    rows_of,
+    truly,
+)
 from zelo_ray.commands import load as load_command
 from zelo_ray.engine import learning
 from zelo_ray.errors import OptionError

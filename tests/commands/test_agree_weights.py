@@ -1,0 +1,168 @@
+"""Labels that were drawn with unequal chances count 1 / probability where judges are compared."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.labelling import AT
+from zelo_ray.command_options import AgreeOptions
+from zelo_ray.commands.agree.run import run as run_agree
+from zelo_ray.commands.compare.items import Item, pairs_of, read_people
+from zelo_ray.commands.compare.run import agreement_figures
+from zelo_ray.evaluation.pairs import choose, measure_gain
+from zelo_ray.files.labels import PersonsAnswer
+from zelo_ray.report.watches import SilentWatch
+
+QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
+
+
+def world(seed):
+    """People's grades, two judges', and the sizes of a draw that likes where these differ."""
+    rng = np.random.default_rng(seed)
+    people = rng.integers(0, 4, (QUERIES, DOCUMENTS))
+    judges = []
+    for _ in range(2):
+        wrong = rng.random((QUERIES, DOCUMENTS)) < rng.beta(2, 6, (QUERIES, 1))
+        judges.append(np.clip(people + wrong * rng.choice([-1, 1], people.shape), 0, 3))
+    sizes = np.where(judges[0] != judges[1], 1.0, 0.1)
+    return people, judges, sizes
+
+
+def write_judges(path, judges):
+    rows = [
+        (f"q{q:02}", f"d{d:02}", f"judge-{n}", int(grades[q, d]))
+        for n, grades in enumerate(judges)
+        for q in range(QUERIES)
+        for d in range(DOCUMENTS)
+    ]
+    names = ("query_id", "doc_id", "judge", "grade")
+    pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
+
+
+def write_sample(out, people, sizes, seed, drawn=DRAWN, answered=None):
+    """A directory of label: a priority sample of documents, all of which a person has graded."""
+    rng = np.random.default_rng(seed)
+    priority = sizes / rng.uniform(0, 1, sizes.shape)
+    order = np.argsort(-priority, axis=None)
+    query, document = np.unravel_index(order, sizes.shape)
+    ids = [(f"q{q:02}", f"d{d:02}") for q, d in zip(query, document, strict=True)]
+    out.mkdir()
+    columns = {"query_id": [q for q, _ in ids], "doc_id": [d for _, d in ids]}
+    columns |= {"size": sizes.ravel()[order], "priority": priority.ravel()[order]}
+    pq.write_table(pa.table(columns), out / "documents.parquet")
+    about = {"kind": "label", "top": 3, "stages": [{"labels": drawn, "at": AT}]}
+    (out / "label.json").write_text(json.dumps(about))
+    lines = [
+        PersonsAnswer(AT, "ann", ids[row], float(people.ravel()[order[row]])).to_json_line()
+        for row in (range(drawn) if answered is None else answered)
+    ]
+    (out / "answers.jsonl").write_bytes(b"".join(lines))
+    return str(out)
+
+
+def agreed(tmp_path, human):
+    options = AgreeOptions(
+        sources=(str(tmp_path / "judges.parquet"),),
+        human=human,
+        coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
+    )
+    return run_agree(options, SilentWatch())
+
+
+def figures_of(measured):
+    """By judge or panel, scale and coefficient, the agreement with people."""
+    return {
+        (row["of"], row["scale"], row["what"]): row
+        for row in measured.figures
+        if row["of"] == "all judges and human"
+        or (row["against"] == "human" and row["what"] not in ("people agree", "share"))
+    }
+
+
+def write_qrels(path, people, chances=None):
+    rows = [
+        {"query_id": f"q{q:02}", "doc_id": f"d{d:02}", "grade": int(people[q, d])}
+        | ({} if chances is None else {"probability": float(chances[q, d])})
+        for q, d in np.ndindex(people.shape)
+        if chances is None or chances[q, d]
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return str(path)
+
+
+def test_a_drawn_sample_says_what_all_documents_say(tmp_path):
+    """Over eight draws: no bias in any figure, and the interval holds that of all documents."""
+    people, judges, sizes = world(0)
+    write_judges(tmp_path / "judges.parquet", judges)
+    true = figures_of(agreed(tmp_path, write_qrels(tmp_path / "all.parquet", people)))
+    found, held = {name: [] for name in true}, []
+    for seed in range(8):
+        sample = write_sample(tmp_path / f"sample-{seed}", people, sizes, seed)
+        measured = agreed(tmp_path, sample)
+        assert any("probability" in note for note in measured.record["notes"])
+        for name, row in figures_of(measured).items():
+            found[name].append(row["value"])
+            held.append(row["low"] <= true[name]["value"] <= row["high"])
+            assert row["items"] == DRAWN, "items are labels, not what they stand for"
+    for name, values in found.items():
+        error = np.std(values, ddof=1) / np.sqrt(len(values))
+        assert abs(np.mean(values) - true[name]["value"]) < 4 * error + 0.01, name
+    assert np.mean(held) > 0.9
+    plain = write_qrels(tmp_path / "plain.parquet", people, np.where(sizes > 0.5, 1.0, 0.0))
+    off = figures_of(agreed(tmp_path, plain))["judge-0", "0-3", "agreement"]["value"]
+    assert off < true["judge-0", "0-3", "agreement"]["value"] - 0.2, "where judges differ"
+
+
+def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
+    """Two equal of weight 2, one unequal of weight 6: a share of .4, not .67."""
+    rows = [("q", "a", 3, 0.5), ("q", "b", 0, 0.5), ("q", "c", 1, 1 / 6)]
+    names = ("query_id", "doc_id", "grade", "probability")
+    table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    pq.write_table(table, tmp_path / "human.parquet")
+    judge = table.drop_columns("probability").set_column(2, "grade", pa.array([3, 0, 2]))
+    pq.write_table(judge.append_column("judge", pa.array(["j"] * 3)), tmp_path / "judges.parquet")
+    figures = figures_of(agreed(tmp_path, str(tmp_path / "human.parquet")))
+    assert figures["j", "0-3", "agreement"]["value"] == pytest.approx(0.4)
+    assert figures["j", "", "leniency"]["value"] == pytest.approx(0.6)
+    people = read_people(str(tmp_path / "human.parquet"))
+    weights = {(item.doc_id_a, item.doc_id_b): item.weight for item in people.items("q", "abc")}
+    assert weights == {
+        ("a", "b"): pytest.approx(4),
+        ("a", "c"): pytest.approx(12),
+        ("b", "c"): pytest.approx(12),
+    }
+    assert len(people.notes) == 1
+
+
+def test_ways_are_compared_by_weighted_pairs():
+    """One pair of each query stands for eight, and only ``rare`` is right there."""
+    items = [
+        Item(f"q{q}", "a", f"{n}", 2, 8.0 if n == 0 else 1.0) for q in range(8) for n in range(4)
+    ]
+    words = {
+        "usual": [0 if item.weight > 1 else 2 for item in items],
+        "rare": [2 if item.weight > 1 else 0 for item in items],
+    }
+    pairs = pairs_of(items)
+    assert choose(pairs, words) == "rare"
+    gain = measure_gain(pairs, words, "rare", "usual", tested=True)
+    assert (gain.value, gain.other_value) == pytest.approx((8 / 11, 3 / 11))
+    shares = [
+        figure.value
+        for name, row in words.items()
+        for figure in agreement_figures(name, "all", pairs, np.array(row))
+        if figure.what in ("agreement", "concordance")
+    ]
+    assert shares == pytest.approx([3 / 11] * 2 + [8 / 11] * 2)
+
+
+def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
+    people, judges, sizes = world(2)
+    write_judges(tmp_path / "judges.parquet", judges)
+    answered = [*range(60), *range(70, 90)]
+    measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
+    assert measured.counts["grades of people"] == 60
+    assert any("20 answers" in note for note in measured.record["notes"])

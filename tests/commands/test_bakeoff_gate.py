@@ -1,0 +1,142 @@
+"""The gate: which candidates may replace a baseline, what it says of them, and its level."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.commands.test_bakeoff import QUERIES
+from tests.helpers.builders import rows_of
+from zelo_ray.cli import main
+from zelo_ray.command_options import BakeoffOptions
+from zelo_ray.errors import OptionError
+from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
+from zelo_ray.options import load_options
+
+OPTIONS = {"measure": "m", "confidence": 0.95}
+
+
+def one(difference, margin=0.01, answered=None, **options):
+    """The word on a candidate that lies so far above the baseline for each query."""
+    base = np.linspace(0.3, 0.6, len(difference))
+    values = np.stack([base, base + np.asarray(difference)])
+    answered = np.ones(values.shape, dtype=bool) if answered is None else answered
+    (found,) = decide_gate(
+        values, answered, ["old", "new"], "old", margin=margin, **OPTIONS | options
+    )
+    return found
+
+
+def spread(mean, width, queries=40):
+    """Differences with this mean that lie evenly around it."""
+    return mean + width * np.linspace(-1, 1, queries)
+
+
+@pytest.mark.parametrize(
+    ("differences", "margin", "verdict"),
+    [
+        (spread(0.03, 0.05), 0.01, "better"),
+        (spread(0.0, 0.02), 0.01, "not worse"),
+        (spread(-0.005, 0.005), 0.01, "not worse"),  # surely below, but not by the margin
+        (spread(-0.03, 0.05), 0.01, "worse"),
+        (spread(-0.03, 0.05), 0.1, "not worse"),
+        (spread(0.0, 0.3), 0.01, "not enough data"),
+        (spread(0.0, 0.0), 0.0, "not worse"),  # the same run
+        ([0.2] * 4, 0.01, "not enough data"),
+    ],
+)
+def test_verdicts(differences, margin, verdict):
+    assert one(differences, margin).verdict == verdict
+
+
+def test_limits_are_one_sided():
+    found, wider = (one(spread(0.0, 0.3), confidence=c) for c in (0.95, 0.975))
+    error = spread(0, 0.3).std(ddof=1) / math.sqrt(40)
+    assert found.high == pytest.approx(1.685 * error, rel=0.001)  # Student's t with 39
+    assert wider.high == pytest.approx(2.023 * error, rel=0.001)
+
+
+def test_limits_stand_further_out_where_differences_lean():
+    leaning = np.array([0.5] + [0.0] * 24)
+    low, high = limits(leaning, 0.95)
+    assert (low, high) == pytest.approx((0.02 - 0.03422, 0.02 + 0.03422 + 0.02018), rel=0.001)
+    assert limits(-leaning, 0.95) == pytest.approx((-high, -low))
+    assert limits(np.zeros(5), 0.95) == (0, 0)
+
+
+def test_what_other_labels_would_turn_is_open():
+    drawn = np.zeros((20, 2, 40))
+    drawn[:, 1] = 0.03
+    assert one(spread(0.03, 0.05), drawn=drawn).verdict == "better"
+    drawn[:3, 1] = 0.0
+    assert one(spread(0.03, 0.05), drawn=drawn).verdict == "not worse"
+    drawn[:3, 1] = -0.02
+    found = one(spread(0.03, 0.05), drawn=drawn)
+    assert (found.verdict, found.labels) == ("not enough data", 0.85)
+    assert "labels" in found.reason
+
+
+def test_a_candidate_that_lacks_queries_does_not_pass():
+    answered = np.ones((2, 40), dtype=bool)
+    answered[1, 7] = False
+    found = one(spread(0.03, 0.05), answered=answered)
+    assert (found.verdict, found.queries) == ("not enough data", 39)
+    assert "1 of the baseline's queries" in found.reason
+    assert one(spread(-0.03, 0.05), answered=answered).verdict == "worse"
+    assert one(spread(0.03, 0.05), answered=answered[::-1]).verdict == "better"
+
+
+def test_so_many_queries_as_are_told_are_enough():
+    rng = np.random.default_rng(0)
+    needed = queries_needed(rng.normal(0, 0.1, 5000), 0.02, 0.95)
+    assert needed == pytest.approx((1.645 + 0.842) ** 2 * 25, rel=0.05)
+    tries = (one(rng.normal(0, 0.1, needed), 0.02) for _ in range(200))
+    passed = [found.verdict in ("better", "not worse") for found in tries]
+    assert 0.7 < np.mean(passed) < 0.9
+    assert queries_needed(np.zeros(9), 0.0, 0.95) == 0
+
+
+def test_the_gate_takes_limits():
+    given = {"truth": "t", "out": "o", "baseline": "b", "confidence": 0.5}
+    with pytest.raises(OptionError, match="confidence"):
+        load_options(BakeoffOptions, given)
+
+
+def test_the_level_at_the_margin():
+    rng = np.random.default_rng(1)
+    found = [one(rng.normal(-0.02, 0.1, 40), 0.02).verdict for _ in range(2000)]
+    assert np.mean([verdict in ("better", "not worse") for verdict in found]) < 0.07
+
+
+def write_run(path, name, order):
+    rows = [f"{q} Q0 {d} {n} {-n} {name}\n" for q in QUERIES for n, d in enumerate(order, 1)]
+    path.write_text("".join(rows))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    grades = zip("abcd", (3, 2, 1, 0), strict=True)
+    qrels = [f"{q} 0 {d} {grade}\n" for d, grade in grades for q in QUERIES]
+    (tmp_path / "qrels").write_text("".join(qrels))
+    orders = {"old": "bacd", "new": "abcd", "bad": "dcba"}
+    return {n: write_run(tmp_path / f"{n}.run", n, order) for n, order in orders.items()}
+
+
+def bakeoff(out, runs, baseline):
+    words = ["bakeoff", "--truth", str(out.parent / "qrels"), "--runs", *runs, "--out", str(out)]
+    return main([*words, "--baseline", baseline, "--measures", "nDCG@10"])
+
+
+def test_exit_status_and_table(files, tmp_path, capsys):
+    out = tmp_path / "passed"
+    assert bakeoff(out, [files["new"], files["old"]], "old") == 0
+    assert "GATE pass: new is better than old" in capsys.readouterr().out
+    [row] = rows_of(out, "gate")
+    assert (row["run"], row["baseline"], row["verdict"]) == ("new", "old", "better")
+    assert "GATE pass: new" in (out / "report.html").read_text()
+    assert bakeoff(tmp_path / "failed", [files["bad"], files["old"]], "old") == 4
+    few = tmp_path / "few.run"
+    few.write_text("\n".join(Path(files["new"]).read_text().splitlines()[:16]))
+    assert bakeoff(tmp_path / "open", [str(few), files["old"]], "old") == 3

@@ -1,0 +1,92 @@
+"""What lies in batches, listed and cancelled."""
+
+import asyncio
+import json
+import os
+
+import pytest
+
+from tests.fakes import Fakes
+from tests.helpers import builders
+from tests.helpers.builders import pool_of, send_away
+from zelo_ray.cli import main
+from zelo_ray.commands.batches import list_batches
+from zelo_ray.engine.batch import BatchClient
+from zelo_ray.engine.batch.parts import BatchPart, Parts
+from zelo_ray.errors import NotFoundError
+
+POOLS = [pool_of(range(6))]
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Providers whose batches take long, and runs that are stopped once theirs lie there."""
+    with Fakes(batch_seconds=60) as fakes:
+        names = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+        for name, url in zip(names, fakes.urls.values(), strict=True):
+            monkeypatch.setenv(name, url)
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+            monkeypatch.setenv(name, fakes.key)
+
+        class Hurried(BatchClient):
+            async def run(self, pools):
+                async def stop():
+                    while not any(tally.batched for tally in self.tallies.values()):
+                        await asyncio.sleep(0.05)
+                    self.stop("enough")
+
+                await asyncio.gather(super().run(pools), stop())
+
+        monkeypatch.setattr(builders, "BatchClient", Hurried)
+        yield fakes
+
+
+def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
+    send_away(POOLS, tmp_path, os.environ)
+    listed = str(list_batches(str(tmp_path), os.environ))
+    for part in Parts(str(tmp_path)):
+        assert part.batch in listed
+    assert main(["batches", str(tmp_path), "--cancel"]) == 0
+    printed = capsys.readouterr().out.lower()
+    assert printed.count("asked to cancel") == 3
+    assert all(part.cancelled for part in Parts(str(tmp_path))), "the next run asks for the rest"
+    assert slow.key not in listed + printed
+
+
+def test_what_is_known_of_a_batch_is_said(tmp_path):
+    parts = Parts(str(tmp_path))
+    parts.keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
+    done = BatchPart(
+        "b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7"
+    )
+    parts.keep(done)
+    listed = str(list_batches(str(tmp_path), {}))
+    assert "the next run will look for it" in listed
+    assert "collected" in listed
+
+
+def test_the_batches_of_a_run_lie_in_its_ledger(tmp_path, capsys):
+    out, ledger = tmp_path / "out", tmp_path / "ledger"
+    Parts(str(ledger)).keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
+    options = {"out": str(out), "ledger": str(ledger)}
+    out.mkdir()
+    (out / "run.json").write_text(json.dumps({"finished": False, "options": options}))
+    assert len(list_batches(str(out), {})) == 1
+    assert len(list_batches(str(ledger), {})) == 1
+    assert main(["batches", str(out)]) == 0
+    assert "openai:m" in capsys.readouterr().out
+
+
+def test_a_batch_in_the_output_itself_is_listed_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Parts("out").keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
+    options = {"out": str(tmp_path / "out"), "ledger": str(tmp_path / "out")}
+    (tmp_path / "out" / "run.json").write_text(json.dumps({"options": options}))
+    assert len(list_batches("out/", {})) == 1
+
+
+def test_without_batches_it_says_how_to_make_some(tmp_path, capsys):
+    with pytest.raises(NotFoundError):
+        list_batches(str(tmp_path), {})
+    assert main(["batches", str(tmp_path)]) == 1
+    assert "--mode batch" in capsys.readouterr().err

@@ -1,0 +1,43 @@
+"""One page that lists several runs: what it holds, where it goes, and what is no run."""
+
+import json
+import re
+
+import pytest
+
+from tests.helpers.builders import pool_of, results_of, write_run
+from zelo_ray import load_run
+from zelo_ray.commands.report import write_index
+from zelo_ray.errors import NotFoundError, OptionError
+
+EVIL = "javascript:alert(1)&\"'<script>window.pwned=1<"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for name in ("one", EVIL):
+        write_run(tmp_path / name, results_of(tmp_path / name, [pool_of()]))
+    place = tmp_path / "one" / "run.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"finished": False}))
+    load_run(tmp_path / EVIL).write_report()
+    return tmp_path
+
+
+def test_runs_are_listed_and_their_names_lead_nowhere_else(runs):
+    assert write_index([str(runs / "one"), str(runs / EVIL)]) == f"{runs}/index.html"
+    page = (runs / "index.html").read_text()
+    (address,) = re.findall(r'href="([^#"][^"]*)"', page)
+    assert address.startswith("javascript%3Aalert")
+    assert "<script>window" not in page
+    assert "not finished" in page
+    place = write_index([str(runs / "one")], str(runs / "sub" / "all.html"))
+    assert place == f"{runs}/sub/all.html"
+
+
+def test_what_is_no_run_is_refused_and_no_page_replaced(runs):
+    with pytest.raises(NotFoundError, match="gone is not a run"):
+        write_index([str(runs / "one"), str(runs / "gone")])
+    (runs / "index.html").write_text("<title>My site</title>")
+    with pytest.raises(OptionError, match="name another page with --index"):
+        write_index([str(runs / "one")])
+    assert "My site" in (runs / "index.html").read_text()

@@ -1,0 +1,180 @@
+"""The cause of a failure is told as it is: a firewall, a proxy, a server that counts nothing."""
+
+import asyncio
+import socket
+
+import pytest
+
+from tests.fakes.scripted import Scripted
+from tests.helpers.builders import MachineBudget, ask, judge_of, pool_of
+from tests.helpers.provider_calls import (
+    KEY,
+    VERDICT,
+    candidate,
+    completion,
+    message_of,
+    one,
+    request_for,
+    rerank_outcome,
+    send,
+)
+from zelo_ray.command_options import DoctorOptions
+from zelo_ray.commands.doctor import ask_judge
+from zelo_ray.engine.exposure import sum_exposure
+from zelo_ray.engine.replies import describe_uncounted
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings
+from zelo_ray.providers.addresses import is_local
+from zelo_ray.records import Usage
+
+NAMES = ("openai", "anthropic", "gemini")
+PAGE = "<!DOCTYPE html><html><head><title>{}</title></head><body>no</body></html>"
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+# An HTML page is not the API's.
+
+
+@pytest.mark.parametrize("provider", [*NAMES, "cohere"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_page_is_of_a_firewall_and_says_nothing_of_the_key(provider, status):
+    said = (status, {}, PAGE.format("Just a moment..."))
+    error = rerank_outcome(said) if provider == "cohere" else one(provider, said)
+    assert type(error) is Fatal
+    assert "a firewall or a login page" in str(error)
+    assert f"({status}" in str(error)
+    assert "an HTML page" in str(error)
+    assert ", Just a moment...)" in str(error)
+    assert "key" not in str(error).partition("machine")[0]
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize(("status", "title"), [(503, "Attention Required!"), (502, ""), (429, "?")])
+def test_a_page_that_may_pass_is_asked_again(provider, status, title):
+    error = one(provider, (status, {"Retry-After": "3"}, PAGE.format(title)))
+    assert type(error) is Retry
+    assert "an HTML page and not the API's answer" in str(error)
+    assert title in str(error)
+    assert (error.kind is RetryKind.THROTTLED, error.delay) == (status == 429, 3.0)
+
+
+# A proxy.
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_proxy_that_is_not_there_is_named(monkeypatch, provider):
+    with socket.socket() as bound, Scripted(completion()) as server:
+        bound.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{bound.getsockname()[1]}"
+        monkeypatch.setenv("HTTP_PROXY", f"http://{proxy}/")
+        error = send(request_for(provider), Settings(KEY, server.url, 5.0))
+        assert not server.bodies
+    through = f"connection refused, through the proxy http://{proxy}/ (http_proxy)"
+    assert str(error).endswith(f"{through}; set no_proxy=127.0.0.1")
+    assert error.kind is RetryKind.UNREACHED
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, Fatal), (404, Fatal), (407, Fatal), (502, Retry), (503, Retry)]
+)
+def test_a_proxy_that_answers_in_place_of_a_server_at_hand_is_named(
+    monkeypatch, provider, status, kind
+):
+    with Scripted((status, {}, PAGE.format("Squid"))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        error = send(request_for(provider), Settings(KEY, "http://127.0.0.1:9/v1", 5.0))
+    assert type(error) is kind
+    assert f"through the proxy {proxy.url} (http_proxy); set no_proxy=127.0.0.1" in str(error)
+
+
+def test_no_proxy_is_named_where_none_is_in_the_way(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    error = one("openai", (503, {}, PAGE.format("Squid")))
+    assert "proxy" not in str(error)
+    monkeypatch.delenv("no_proxy")
+    assert "proxy" not in str(rerank_outcome((503, {}, "no"))), "it heeds none"
+
+
+def test_what_is_at_hand():
+    near = ("http://127.0.0.1:1/v1", "http://localhost", "http://[::1]:8", "http://10.1.2.3")
+    assert all(map(is_local, (*near, "http://192.168.1.2", "http://gpu.local")))
+    assert not any(map(is_local, ("https://api.openai.com/v1", "http://8.8.8.8", "", None)))
+
+
+# Counts.
+
+
+@pytest.mark.parametrize("form", [str, float, lambda count: f"{count}.0"])
+def test_counts_of_all_providers_are_read(form):
+    counts = {"prompt_tokens": form(90), "completion_tokens": form(7)}
+    assert one("openai", completion(usage=counts)).usage == Usage(90, 7)
+    counts = {"input_tokens": form(40), "cache_read_input_tokens": form(50)}
+    message = message_of() | {"usage": counts | {"output_tokens": form(7)}}
+    assert one("anthropic", message).usage == Usage(90, 7, 50)
+    counts = {"promptTokenCount": form(90), "candidatesTokenCount": form(5)}
+    counts |= {"thoughtsTokenCount": form(2)}
+    read = one("gemini", candidate() | {"usageMetadata": counts}).usage
+    assert read == Usage(90, 7, thinking_tokens=2)
+    rows = [{"index": i, "relevance_score": 0.5} for i in range(4)]
+    units = {"meta": {"billed_units": {"search_units": form(1)}}, "results": rows}
+    assert rerank_outcome(units).usage.searches == 1
+
+
+@pytest.mark.parametrize("counts", ["none", [], 7, None, {"prompt_tokens": {}}, True])
+def test_counts_of_no_form_cost_no_answer(counts):
+    assert one("openai", completion() | {"usage": counts}).text == VERDICT
+    assert one("anthropic", message_of() | {"usage": counts}).text == VERDICT
+    assert one("gemini", candidate() | {"usageMetadata": counts}).text == VERDICT
+
+
+def run_uncounted(tmp_path, **fields):
+    with Scripted(completion(usage=None)) as server:
+        name = f"openai:m@{server.url}/v1"
+        prices = {name: {"input": 1, "output": 2}}
+        asker = ask([pool_of()], tmp_path, {}, judges=(name,), prices=prices, **fields)
+        return name, asker
+
+
+@pytest.mark.parametrize("cap", [None, 5.0])
+def test_a_server_that_reports_no_tokens_is_named(tmp_path, cap):
+    budget = MachineBudget(cap) if cap else None
+    name, asker = run_uncounted(tmp_path, budget=budget, max_usd=cap)
+    assert asker.tallies[name].uncounted == len(asker.books) == 6
+    assert (sum_exposure(str(tmp_path)) > 0) == bool(cap)
+    [said] = describe_uncounted(asker.tallies)
+    assert name in said
+
+
+def test_doctor_says_it_before_a_run_does():
+
+    with Scripted(completion(usage=None)) as server:
+        judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
+        finding = asyncio.run(ask_judge(judge, "none", DoctorOptions()))
+    assert finding.state == "ok"
+    assert "reports no tokens: under --max-usd" in str(finding)
+    assert "at its limit" in str(finding)
+
+
+def test_doctor_outlives_an_end_that_nobody_knows():
+
+    with Scripted(completion("a_new_word", "no")) as server:
+        judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
+        finding = asyncio.run(ask_judge(judge, "none", DoctorOptions()))
+    assert finding.state == "wrong"
+    assert "finish_reason: a_new_word" in str(finding)
+
+
+def test_no_text_of_a_prompt_says_what_an_error_means():
+    """Such as a document on billing, or on limits, that a server quotes."""
+    for words in ("billing", "api key", "per day", "limit: 0,", "content policy"):
+        error = one("openai", (400, {}, {"error": {"message": f"cannot read '{words}'"}}))
+        assert type(error) is Refused
+        assert error.status == "failed"
