@@ -66,7 +66,7 @@ def test_the_command_ends_with_1_where_something_is_wrong(capsys, monkeypatch, t
 def test_a_judge_that_cannot_be_asked_says_why(found):
     for judge, says in (
         ("opnai:x", "did you mean 'openai'"),
-        ("offline:bm52", "did you mean 'bm25'"),
+        ("offline:bm52", "there are bm25"),
         (LUNA, "set OPENAI_API_KEY"),
         ("cohere:rerank-v4.0-pro", "is a reranker"),
     ):
