@@ -11,13 +11,13 @@ from tests.helpers import builders
 from tests.helpers.builders import THREE, ask, key_for, pool_of, send_away
 from tests.helpers.crash import URLS
 from zelo_ray.engine.batch import BatchClient
-from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.providers import build_panel
+from zelo_ray.providers import Batch, Fatal, build_panel
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import Grade
+from zelo_ray.records import Answer, Grade, Usage
 
 POOLS = [pool_of(range(6), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
 REQUESTS = 4 * 15  # of one judge
@@ -310,3 +310,48 @@ def test_a_judge_that_is_lost_while_its_batch_is_created_hangs_nothing(
     away = send_away(POOLS, tmp_path, key_for(environ, "openai"), allow_missing_judges=True)
     assert away["openai"].stopped == ""
     assert len(away["openai"].books) == REQUESTS  # what is paid for is collected
+
+
+class ApiOfOneBatch:
+    """A batch that has ended, whose first line says that there is no money, the others votes."""
+
+    KEEPS_MARKS = True
+
+    def __init__(self, keys):
+        self.keys = keys
+
+    async def look(self, batch_id):
+        return Batch(batch_id, "completed", ended=True)
+
+    async def results(self, _):
+        yield self.keys[0], Fatal("the account's quota is used up")
+        for key in self.keys[1:]:
+            yield key, Answer("ok", '{"reasoning": "First.", "preference": -1}', Usage(100, 10))
+
+    async def aclose(self):
+        pass
+
+
+def test_a_line_that_stops_the_judge_loses_no_other_answer_of_its_batch(environ, tmp_path):
+    panel = build_panel(("openai",), {}, environ)
+    keys = [f"{number:032x}" for number in range(2000)]
+    options = builders.options_of(
+        inputs=("x",), out=str(tmp_path), judges=("openai",), mode="batch"
+    )
+    part = BatchPart("m", panel[0].name, "Preference", keys, 9, 9, 1.0, 1.0)
+    part.state, part.batch, part.requests = "submitted", "b", len(keys)
+    Parts(str(tmp_path)).keep(part)
+    ledger = Ledger(str(tmp_path), "run")
+
+    async def collect():
+        client = BatchClient(
+            *(options, panel, panel[0]), ledger=ledger, environ=environ, run_id="run"
+        )
+        client.api = ApiOfOneBatch(keys)
+        await client.run(list)
+        return client
+
+    client = asyncio.run(collect())
+    assert "quota" in client.stopped
+    assert [part.state for part in Parts(str(tmp_path))] == ["harvested"]
+    assert sum(map(ledger.has, keys)) == len(keys) - 1

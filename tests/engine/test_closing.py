@@ -16,11 +16,12 @@ import pytest
 import zelo_ray
 from tests.fakes.rerank import Rerankers
 from tests.helpers import crash
+from tests.helpers.builders import pool_of
 from tests.helpers.jobs import annotate, run_job
 from zelo_ray.engine.coordinator import LocalCoordination
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import RUN_LOCK
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, Stopped
 
 OPENAI = crash.DEFAULT_JUDGES[0]
 BLOCKS = """
@@ -235,3 +236,11 @@ def test_a_shells_limit_of_open_files_holds_up_no_call(servers, pools, tmp_path)
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert status == 0, printed
     assert crash.paid_twice(tmp_path, tmp_path / "out") == (0, 0)
+
+
+def test_a_judge_that_cannot_be_asked_holds_up_no_later_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk with blanks")
+    pool = pool_of((0, 1))
+    for _ in range(2):  # the second would wait for ever for writers of the first
+        with pytest.raises(Stopped, match="characters that no key has"):
+            zelo_ray.annotate([pool], out=tmp_path / "out", judges=OPENAI, progress=None)

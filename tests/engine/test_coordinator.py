@@ -196,3 +196,10 @@ def test_a_worker_that_dies_again_and_again_without_an_answer_is_given_up(answer
         coordinator.report(FIRST, WorkerReport("a", {"openai:m": tally}))
         starts.append(coordinator.register_worker(FIRST, ["openai:m"], 2))
     assert starts == [True] * 12 if answers else starts == [True] * 6 + [False] * 6
+
+
+def test_workers_of_a_later_sweep_are_no_deaths():
+    coordinator = begun(FIRST)
+    for sweep in (1, 2, 3):
+        for _ in range(8):
+            assert coordinator.register_worker(FIRST, ["openai:m"], 8, sweep)

@@ -24,6 +24,8 @@ from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.replies import describe_uncounted
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings
 from zelo_ray.providers.addresses import is_local
+from zelo_ray.providers.faults import read_fault
+from zelo_ray.providers.outcome import Caller, classify_fault
 from zelo_ray.records import Usage
 
 NAMES = ("openai", "anthropic", "gemini")
@@ -178,3 +180,25 @@ def test_no_text_of_a_prompt_says_what_an_error_means():
         error = one("openai", (400, {}, {"error": {"message": f"cannot read '{words}'"}}))
         assert type(error) is Refused
         assert error.status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (429, {"error": {"message": "slow down", "code": "api_key_rate_limit_exceeded"}}),
+        (408, {"error": {"message": "timed out", "code": "authentication_timeout"}}),
+        (503, {"error": {"message": "the queue is too large, try again later"}}),
+        (0, {"error": "temporary failure: billing service upstream timeout"}),
+        (0, {"error": {"message": "the newspaper day index failed upstream"}}),
+    ],
+)
+def test_what_passes_by_itself_is_tried_again(status, body):
+    caller = Caller("j", Settings("a-key"), ("KEY",), lambda _: None, ("system", "document"))
+    assert isinstance(classify_fault(read_fault(body, status), caller), Retry)
+
+
+def test_a_document_that_is_echoed_stops_no_judge():
+    document = "My credit balance is too low, says the bank."
+    caller = Caller("j", Settings("a-key"), ("KEY",), lambda _: None, (document,))
+    body = {"error": {"message": f"cannot read: {document}", "type": "invalid_request_error"}}
+    assert isinstance(classify_fault(read_fault(body, 400), caller), Refused)

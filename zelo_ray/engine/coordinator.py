@@ -180,9 +180,11 @@ class Coordinator:
         """Take a worker's figures so far; return why all are to stop, and whom to ask no more."""
         return self._state(run).take(report, self._clock.now())
 
-    def register_worker(self, run: CoordinatedRun, judges: Sequence[str], workers: int) -> bool:
-        """Count a worker of these judges; return false after too many without an answer."""
-        state, name = self._state(run), tuple(judges)
+    def register_worker(
+        self, run: CoordinatedRun, judges: Sequence[str], workers: int, sweep: int = 1
+    ) -> bool:
+        """Count a worker of a sweep; return false after too many without an answer."""
+        state, name = self._state(run), (*judges, str(sweep))
         tallies = (report.tallies for report, _ in state.reports.values())
         answered = sum(t[judge].answered for t in tallies for judge in judges if judge in t)
         starts, before = state.starts.get(name, (0, answered))

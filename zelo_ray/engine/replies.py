@@ -109,8 +109,8 @@ class LedgerWriter:
         return dollars
 
     def close(self) -> None:
-        """End the thread that writes, when nothing waits any more."""
-        self._executor.shutdown(wait=False)
+        """End the thread that writes, once it has written: then the ledger may be closed."""
+        self._executor.shutdown()
 
     def _price(self, judge: Judge, answer: Answer, *, in_batch: bool) -> float | None:
         """Return the price of an answer in US dollars; None if it depends on unreported tokens."""

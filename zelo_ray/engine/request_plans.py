@@ -48,6 +48,9 @@ def digest_code() -> str:
     return digest.hexdigest()
 
 
+digest_code()  # as it is imported: later edits do not run in this process
+
+
 class RequestPlans:
     """Plans of a job's pools. Where they cannot be read or kept, requests are rendered.
 

@@ -129,18 +129,22 @@ class OnlineWorker:
     async def _connect(self, environ: Mapping[str, str]) -> None:
         job, coordination = self._job, self._coordination
         message, actors = Coordinator.register_worker, job.options.actors
-        if not await coordination.send(message, self._names, actors):
+        if not await coordination.send(message, self._names, actors, job.sweep):
             raise PanelError("its process died again and again")
         self._ledger = open_ledger(job.options, self._judges, job.run_id)
-        self._client = OnlineClient(
-            *(job.options, job.panel, self._judges),
-            ledger=self._ledger,
-            environ=environ,
-            run_id=job.run_id,
-            coordinator=coordination,
-            disabled=job.disabled,
-            again=job.sweep > 1,
-        )
+        try:
+            self._client = OnlineClient(
+                *(job.options, job.panel, self._judges),
+                ledger=self._ledger,
+                environ=environ,
+                run_id=job.run_id,
+                coordinator=coordination,
+                disabled=job.disabled,
+                again=job.sweep > 1,
+            )
+        except BaseException:  # else this process would hold the lock of writers
+            self._ledger.close()
+            raise
         self._reporter = _Reporter(job, coordination, self._client)
 
     async def _open(self, environ: Mapping[str, str]) -> None:
@@ -196,6 +200,7 @@ async def ask_in_batches(
     pools: Callable[[], Iterable[Pool]],
 ) -> None:
     """Ask one judge through its provider's batch API; ``pools`` gives all pools anew each time."""
+    ledger = None
     try:
         ledger = open_ledger(job.options, (judge,), job.run_id)
         batcher = BatchClient(
@@ -207,6 +212,8 @@ async def ask_in_batches(
             disabled=job.disabled,
         )
     except (LedgerError, PanelError) as error:
+        if ledger:
+            ledger.close()
         report = WorkerReport(uuid.uuid4().hex, stopped=str(error))
         await coordination.send(Coordinator.report, report)
         return

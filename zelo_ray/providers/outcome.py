@@ -30,7 +30,8 @@ GONE = "its results are gone; the provider keeps them for some time only"
 _DAY, _NO_QUOTA, _OPTION, _FILTERED = 4290, 4291, 4000, 498
 """Meanings without a status of their own, but for the 498 of Cohere's filter."""
 _WORDS = {
-    402: "insufficientquota insufficientcredit insufficientbalance insufficientfunds billing "
+    402: "insufficientquota insufficientcredit insufficientbalance insufficientfunds "
+    "billingerror billinghardlimit billingnotactive "
     "paymentrequired spendlimit morecredits creditbalance exceededyourcurrentquota "
     "exceededcurrentquota arrearage",
     _DAY: "perday",
@@ -49,6 +50,8 @@ _WORDS = {
     500: "conflict timeout timedout deadline servererror internalerror apierror upstream",
 }
 """Words that tell a meaning, without case and punctuation; the first that fits counts."""
+_OF_TEXTS = tuple(meaning for meaning in _WORDS if meaning < 1000)
+"""Meanings that the text of an error may tell: its words may be of anything."""
 _PHRASES = {"credit balance is too low": 402, "content filtering policy": _FILTERED}
 """Sentences of Anthropic's errors that have no code of their own."""
 _OVERRULING = (402, _DAY, _NO_QUOTA, _OPTION, _FILTERED, 401)
@@ -82,21 +85,22 @@ def find_status(phrases: Iterable[str], among: Iterable[int] = tuple(_WORDS)) ->
     return next((m for m in among if any(word in text for word in _WORDS[m].split())), 0)
 
 
-def _find_meaning(fault: Fault, text: str) -> int:
+def _find_meaning(fault: Fault, text: str, message: str) -> int:
     """Return what a fault means: a status of HTTP, or one of the meanings above; 0: unknown.
 
     ``text`` is its message without what may be of a prompt, as no document may say what it means.
     """
     status, words = fault.http_status, [code for code in fault.codes if _CODE.fullmatch(code)]
     if not status:
-        return find_status(fault.codes) or find_status([text])
-    known = [m for phrase, m in _PHRASES.items() if phrase in fault.message]
+        return find_status(fault.codes) or find_status([text], _OF_TEXTS)
+    known = [m for phrase, m in _PHRASES.items() if phrase in message]
     if status == 400 and known:
         return known[0]
     if status < 500:
-        status = find_status(words, _OVERRULING) or status
+        among = _OVERRULING if status in (400, 403) else _OVERRULING[:-1]
+        status = find_status(words, among) or status
     is_long = (status == 400 or status >= 500) and find_status([*fault.codes, text], (413,))
-    return 413 if is_long else status
+    return 413 if is_long and status not in _KINDS else status
 
 
 # --- calls ----------------------------------------------------------------------------------------
@@ -115,7 +119,7 @@ _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
 _KEY_START = 6  # first characters of a key that servers may show
 _STARRED = re.compile(r"\S*\*{3,}\S*")  # another way in which servers show a key
-_STREAM = re.compile(r"\ufeff?\s*(:|data:|event:|id:|retry:|\{.*\}\s*\n\s*\{)")
+_STREAM = re.compile(r"\ufeff?\s*(?::.*\n\s*)*(data:|event:|id:|retry:|\{.*\}\s*\n\s*\{)")
 _PIECE_FIELDS = frozenset({"choices", "candidates", "object", "type"})
 
 
@@ -236,7 +240,8 @@ def read_response(
 def _is_stream(body: Any) -> bool:
     """Return whether an answer came in pieces: as events, as lines of JSON, or as a list."""
     if isinstance(body, list):  # rerankers answer by a list, too
-        return all(isinstance(piece, dict) and _PIECE_FIELDS & piece.keys() for piece in body)
+        pieces = (isinstance(piece, dict) and _PIECE_FIELDS & piece.keys() for piece in body)
+        return bool(body) and all(pieces)
     return isinstance(body, str) and bool(_STREAM.match(body))
 
 
@@ -257,7 +262,8 @@ def classify_fault(
     """
     # The message may quote a prompt that is not known here.
     text = "" if caller.prompts is None else caller.redact(fault.message)
-    name, meaning = caller.name, _find_meaning(fault, text)
+    message = fault.message if caller.prompts is None else text
+    name, meaning = caller.name, _find_meaning(fault, text, message)
     detail = _describe(fault, "" if meaning == 401 and not fault.page else text, caller)
     if lacking:
         detail = ": ".join(filter(None, ("a response without an answer in it", detail)))

@@ -32,6 +32,8 @@ class _Taken:
     spent: float = 0.0
     prompts: list[int] = field(default_factory=list)
     """their tokens, by answer"""
+    stop: Disabled | None = None
+    """why the judge is to be asked nothing more, once all is kept"""
 
 
 class Harvester:
@@ -133,20 +135,28 @@ class Harvester:
         client.estimates.learn_prompts(taken.prompts, bound)
         await client.close(part, "harvested", taken.spent)
         del client.recorded[batch.id]
-        left = part.requests - answers
+        if reason := self._find_reason(part, batch, taken, part.requests - answers, why):
+            client.disable(reason)
+
+    def _find_reason(
+        self, part: BatchPart, batch: Batch, taken: _Taken, left: int, why: str
+    ) -> Disabled | None:
+        """Return why the judge is to be asked nothing more after a batch; None if it may be."""
+        client = self._client
+        if taken.stop:
+            return taken.stop
         if client.permits.capped and taken.spent > part.dollars + NOTHING:
-            client.disable(overcharged("a batch", taken.spent, part.dollars))
-        elif self._fruitless >= _FRUITLESS:
+            return overcharged("a batch", taken.spent, part.dollars)
+        if self._fruitless >= _FRUITLESS:
             why = f"{_FRUITLESS} batches gave no result: {why}"
-            client.disable(Disabled(StopReason.NO_BATCH, why))
-        elif left and batch.cancelled and not part.cancelled:
+            return Disabled(StopReason.NO_BATCH, why)
+        if left and batch.cancelled and not part.cancelled:
             why = (
                 f"somebody cancelled its batch {batch.id}, so that {left:,} requests have no "
                 "answer; run the same command again to ask for them"
             )
-            client.disable(Disabled(StopReason.NO_BATCH, why))
-        elif not client.has_judged and (reason := gives_no_judgment(client.without_judgment)):
-            client.disable(reason)
+            return Disabled(StopReason.NO_BATCH, why)
+        return None if client.has_judged else gives_no_judgment(client.without_judgment)
 
     def _make_room(self, part: BatchPart) -> None:
         """Make room after a batch was refused because too many tokens are enqueued, by anyone."""
@@ -172,7 +182,7 @@ class Harvester:
         final, billed = True, True
         outcome = self._check_answer(part, outcome, limit_is_ours=limit_is_ours)
         if isinstance(outcome, Fatal):  # the judge is stopped, and the request asked again
-            client.disable(Disabled(StopReason.FATAL, outcome.detail))
+            taken.stop = taken.stop or Disabled(StopReason.FATAL, outcome.detail)
             return
         if isinstance(outcome, Answer):
             answer = outcome
@@ -216,7 +226,8 @@ class Harvester:
             except Retry as trouble:
                 return trouble
             if checked.error:
-                self._client.disable(Disabled(StopReason.ERROR, checked.error))
+                taken = self._taken[part.batch]
+                taken.stop = taken.stop or Disabled(StopReason.ERROR, checked.error)
             return checked.answer
         return outcome
 

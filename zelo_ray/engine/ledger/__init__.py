@@ -79,7 +79,11 @@ class Ledger:
         if run_id:
             name = f"{self._folder}/{run_id}-{uuid.uuid4().hex[:8]}"
             self._writer = open_writer(self._fs, name, clock)
-            _ = self.salt  # done now rather than between calls
+            try:
+                _ = self.salt  # done now rather than between calls
+            except BaseException:
+                self.close()
+                raise
 
     @cached_property
     def salt(self) -> str:

@@ -15,7 +15,7 @@ from zelo_ray.files.storage import sync_path
 _LOCAL_BYTES = 64 * 2**20  # a segment larger than this is left and a new one begun
 _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until it is left
 _RESERVE_BYTES = 4 * 2**20  # room for the answers in flight when a disk fills up
-_sync = os.fdatasync
+_sync = getattr(os, "fdatasync", os.fsync)  # macOS has but the other
 _UPLOAD_DELAYS = (0.5, 1, 2, 4, 8)  # seconds before another try
 
 
