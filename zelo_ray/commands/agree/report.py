@@ -305,9 +305,11 @@ def _trust(results: Results, rows: Sequence[Row]) -> Iterator[str]:
     for row in pick(rows, of=consensus.LEVELS[0], what=measure.PEOPLE_AGREE):
         if ">=" not in row["scale"] and not isnan(row["low"]):
             [share] = pick(rows, of=row["of"], scale=row["scale"], what=measure.SHARE)
-            word = "can" if row["low"] >= trust else "cannot" if row["high"] < trust else "may"
+            verdict = f"the panel {'can' if row['low'] >= trust else 'cannot'} be trusted blindly"
+            is_open = row["low"] < trust <= row["high"]
+            where_open = "it cannot be told yet whether the panel can be trusted blindly"
             where = f"Where all judges agree ({share['value']:.0%} of {row['scale']})"
-            rest = f"there the panel {word} be trusted blindly ({trust:g})."
+            rest = f"{where_open if is_open else verdict} ({trust:g})."
             yield f"{where}, people agree on {cell_of(row).text()}: {rest}"
 
 

@@ -75,7 +75,8 @@ def warn_of_asking(summary: Mapping[str, Any]) -> Iterator[Warn]:
         yield from _served(judge, ServerFigures(**row))
     if rejected := summary["rejected"]:
         lines = counted(rejected, "invalid input line was", "invalid input lines were")
-        text = f"{lines} set aside, and their queries have no labels"
+        its = "its query has" if rejected == 1 else "their queries have"
+        text = f"{lines} set aside, and {its} no labels"
         advice = "Fix the lines listed in rejected.parquet, and run the same command again"
         yield Warn("rejected", "doubtful", text, advice, "rejected")
 
