@@ -124,6 +124,19 @@ def test_what_cannot_be_written_leaves_what_there_was(tmp_path):
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.run", "old")]
 
 
+def test_two_writers_of_one_name_do_not_remove_each_others_draft(tmp_path, monkeypatch):
+    place, drafts = tmp_path / "a.json", []
+
+    def sync(path):
+        if path.is_dir() and not drafts:  # the first is in its place, and the next one begins
+            drafts.append(tmp_path / f"a.json{storage.PARTIAL}")
+            drafts[0].write_text("the next one's")
+
+    monkeypatch.setattr(storage, "sync_path", sync)
+    storage.write_text(str(tmp_path), place.name, "first")
+    assert (place.read_text(), drafts[0].read_text()) == ("first", "the next one's")
+
+
 # Orders and candidates
 
 

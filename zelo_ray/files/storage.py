@@ -213,6 +213,7 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
         os.close(handle)
         draft = Path(name)
     codec = next((name for ending, name in _CODECS.items() if path.endswith(ending)), None)
+    is_draft = True
     try:
         with name_file_in_errors(path if local else url, str(draft)):
             if local:
@@ -225,11 +226,13 @@ def open_for_writing(url: str, ending: str = "") -> Iterator[Any]:
             if local:
                 sync_path(draft)
                 draft.replace(path)
+                is_draft = False  # what has its name from here on is another writer's
                 sync_path(draft.parent)
             else:
                 fs.put_file(str(draft), path)
     finally:
-        draft.unlink(missing_ok=True)
+        if is_draft:
+            draft.unlink(missing_ok=True)
 
 
 def write_by_content(out: str, name: str, ending: str, pieces: Iterable[bytes]) -> str:
