@@ -1,4 +1,4 @@
-"""Judges that replay recorded opinions, without cost or key (docs/recorded.md).
+"""Judges that replay recorded opinions, without cost or key (docs/sizing.md).
 
 A recorded comparison of the pair takes precedence. Without one, two documents are compared by their
 values: the preference is the tanh of the difference. Without an opinion the request fails. The
