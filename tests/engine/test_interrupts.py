@@ -1,6 +1,7 @@
 """The ends of a job: what is closed, and when signals are handled."""
 
 import fcntl
+import gc
 import os
 import signal
 import threading
@@ -46,6 +47,17 @@ def test_a_worker_closes_connections_and_ledger_at_its_end(fakes, environ, tmp_p
         assert not is_being_written(tmp_path)
         assert len({row.key for row in read_rows(str(tmp_path))}) == 6 * queries
     assert {*threading.enumerate()} <= before  # some of earlier tests may have ended
+
+
+def test_a_judge_that_ends_at_once_leaves_no_task(fakes, tmp_path, caplog):
+    keys, options = {"OPENAI_API_KEY": "a-wrong-key"}, options_of(limits=None, out=str(tmp_path))
+    panel = build_panel(options.judges, {}, keys)
+    worker = OnlineWorker(Job(options, panel, "run", frozenset()), panel, LocalCoordination(), keys)
+    worker.ask(pool_of(query_id=f"q{n}", query=f"question {n}?") for n in range(20))
+    worker.close()
+    del worker
+    gc.collect()
+    assert "destroyed" not in caplog.text
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

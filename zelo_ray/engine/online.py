@@ -201,6 +201,8 @@ class OnlineClient(Asker):
         """Close connections; the ledger is the caller's."""
         await self._lower_exposure()
         await asyncio.to_thread(self.plans.close)
+        for channel in self.channels.values():
+            await channel.permits.aclose()
         for provider in self._connections.values():
             await provider.aclose()
         self.writer.close()

@@ -119,6 +119,13 @@ class PermitClient:
             _release(turn, may_go=True)
         self._refuse_waiting()
 
+    async def aclose(self) -> None:
+        """Close, and end the wait for another lease."""
+        self.close()
+        if granting := self._granting:
+            granting.cancel()
+            await asyncio.gather(granting, return_exceptions=True)
+
     def _refuse_waiting(self) -> None:
         for _, turn in self._queue:
             _release(turn, may_go=False)
