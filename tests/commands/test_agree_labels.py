@@ -47,7 +47,7 @@ def place(tmp_path):
             name = document["content"].split()
             grade = 1 if name[0] == "positive" else 3 if name[2] == "4" else 0
             ids, score = (query_id, document["id"]), grade * 0.9 + 0.1
-            scores.append(GradedScore(*ids, score, 0.2, 3, 1, grade, grade, grade, 0.3, False))
+            scores.append(GradedScore(*ids, score, 0.2, 3, 1, grade, grade, 0.3, False))
             document["score"] = score
             for run, likes in (("old-lover", grade == 1), ("new-lover", grade == 3), ("noise", 0)):
                 runs[run].append(Ranked(*ids, float(likes) + 0.1 * rng.random()))

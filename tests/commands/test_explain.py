@@ -91,7 +91,7 @@ def test_grades_tell_what_they_count_for(tmp_path):
     raters = [Rater(name, 0.5, 0.1, 1.0, 0.1, 0.25, 9) for name in ("openai:one", "gemini:x")]
     names = ("openai:one", "other")
     grades = [Grade("q1", "d1", name, 2, (), (), "", "") for name in names]
-    scores = [GradedScore("q1", "d1", 2.0, 0.1, 2, 1, 2, 2.0, 2, 0.0, False)]
+    scores = [GradedScore("q1", "d1", 2.0, 0.1, 2, 1, 2, 2.0, 0.0, False)]
     for name, rows, kind in (
         ("raters", raters, Rater),
         ("grades", grades, Grade),

@@ -107,9 +107,9 @@ def test_half_wins_are_a_binomial_regression():
     x = np.zeros((rows, items))
     x[np.arange(rows), games.first] += 1
     x[np.arange(rows), games.second] -= 1
-    theirs = sm.GLM(np.stack([games.won, games.lost], 1), x[:, :-1], family=sm.families.Binomial()).fit(
-        tol=1e-12
-    )
+    theirs = sm.GLM(
+        np.stack([games.won, games.lost], 1), x[:, :-1], family=sm.families.Binomial()
+    ).fit(tol=1e-12)
     scores, found = rate(games, np.inf)
     np.testing.assert_allclose((scores - scores[-1])[:-1], theirs.params, atol=1e-8)
     centre = np.vstack([np.eye(items - 1), np.zeros(items - 1)]) - 1 / items

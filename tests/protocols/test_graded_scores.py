@@ -94,7 +94,7 @@ def test_scores_rank_as_the_panel_grades(pooling):
     assert [(whole[f"d{g}"].grade, whole[f"d{g}"].median) for g in range(4)] == [
         (grade, grade) for grade in range(4)
     ]
-    assert {type(value) for s in first.scores for value in (s.grade, s.majority, s.rank)} == {int}
+    assert {type(value) for s in first.scores for value in (s.grade, s.rank)} == {int}
     assert whole["d9"].std_error > whole["d3"].std_error > 0
     if pooling == "mean":
         assert [score.score for score in first.scores] == [3, 3, 2, 1, 0]

@@ -192,7 +192,6 @@ def fit(
     if items:
         score, error = _pool(model, _weighted(parts, options) if parts else grades)
         shared = GRADE_SD if learned.shared is None else learned.shared
-        median, majority = fits.median_and_majority(grades)
         disagreement = fits.disagreement(grades)
         columns: dict[str, Any] = {
             "score": score,
@@ -200,8 +199,7 @@ def fit(
             "truth_error": np.hypot(np.nan_to_num(error), shared),
             "grade": fits.round_grades(score),
             "comparisons": np.bincount(grades.unit, minlength=len(items)),
-            "median": median,
-            "majority": majority,
+            "median": fits.median(grades),
             "disagreement": disagreement,
             "ambiguous": disagreement >= options.ambiguous,
         }
