@@ -247,13 +247,10 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     shows_none = (grade_shares > 0).sum(axis=1) < 2  # a judge of one grade alone
     values[1, shows_none] = errors[1, shows_none] = np.nan
     weights = _weights(parameters, grade_shares, panel)
-    columns = (values[0], errors[0], values[1], errors[1], weights)
-    raters = tuple(
-        Rater(judge, *row, grades=round(float(grade_shares[j].sum())))
-        for j, (judge, *row) in enumerate(
-            zip(ratings.judges, *(column.tolist() for column in columns), strict=True)
-        )
-    )
+    counts = np.rint(grade_shares.sum(axis=1)).astype(np.int64)
+    columns = (values[0], errors[0], values[1], errors[1], weights, counts)
+    rows = zip(ratings.judges, *(column.tolist() for column in columns), strict=True)
+    raters = tuple(Rater(*row) for row in rows)
     shares_of = np.where(panel, np.nan_to_num(weights), 0.0) if anchor is None else ~panel * 1.0
     below = (shares_of @ (np.exp(_log_cells(parameters)) @ _DENSITY)).cumsum()[:-1]
     edges = np.append(_X, 2 * _X[-1] - _X[-2]) - (_X[1] - _X[0]) / 2
