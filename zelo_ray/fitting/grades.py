@@ -249,8 +249,7 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     weights = _weights(parameters, grade_shares, panel)
     counts = np.rint(grade_shares.sum(axis=1)).astype(np.int64)
     columns = (values[0], errors[0], values[1], errors[1], weights, counts)
-    rows = zip(ratings.judges, *(column.tolist() for column in columns), strict=True)
-    raters = tuple(Rater(*row) for row in rows)
+    raters = tuple(map(Rater, ratings.judges, *(column.tolist() for column in columns)))
     shares_of = np.where(panel, np.nan_to_num(weights), 0.0) if anchor is None else ~panel * 1.0
     below = (shares_of @ (np.exp(_log_cells(parameters)) @ _DENSITY)).cumsum()[:-1]
     edges = np.append(_X, 2 * _X[-1] - _X[-2]) - (_X[1] - _X[0]) / 2
