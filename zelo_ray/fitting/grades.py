@@ -197,8 +197,7 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     times = np.bincount(place).astype(np.float64)
     grade_shares = np.zeros((judges, LEVELS))
     np.add.at(grade_shares, (ratings.judge, round_grades(ratings.grade)), ratings.weights)
-    total = grade_shares.sum(axis=0)
-    borrowed = _BORROWED * total / total.sum()
+    borrowed = _BORROWED * grade_shares.sum(axis=0) / grade_shares.sum(axis=0).sum()
     shares = grade_shares + borrowed + 1e-3
     shares /= shares.sum(axis=1, keepdims=True)
     cuts = np.sqrt(2) * scipy.special.ndtri(shares.cumsum(axis=1)[:, :-1])
@@ -222,13 +221,12 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         value -= 0.5 * (distance**2).sum()
         return -value / times.sum(), (-(slope - distance / _SDS) / times.sum()).ravel()
 
-    free = [(None, None)] * (LEVELS - 1)
     optimum = scipy.optimize.minimize(
         loss,
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, _STEEPEST), *free] * judges,
+        bounds=[(0.0, _STEEPEST), *[(None, None)] * (LEVELS - 1)] * judges,
         options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6, "maxcor": 30},
     )
     if not (np.isfinite(optimum.fun) and optimum.status in (0, 2)):
@@ -253,8 +251,8 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     shares_of = np.where(panel, np.nan_to_num(weights), 0.0) if anchor is None else ~panel * 1.0
     below = (shares_of @ (np.exp(_log_cells(parameters)) @ _DENSITY)).cumsum()[:-1]
     edges = np.append(_X, 2 * _X[-1] - _X[-2]) - (_X[1] - _X[0]) / 2
-    found_cuts: Floats = np.interp(below, np.append(0, _DENSITY.cumsum()), edges)
-    return Panel(ratings.judges, parameters, found_cuts, raters)
+    at = np.append(0, _DENSITY.cumsum())
+    return Panel(ratings.judges, parameters, np.interp(below, at, edges), raters)
 
 
 def _differences(function: Callable[[Floats], Floats], point: Floats) -> Floats:
