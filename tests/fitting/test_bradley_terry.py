@@ -161,9 +161,6 @@ def test_the_order_of_votes_and_queries_changes_no_bit(seeds, shuffle):
     assert score_votes(queries[::-1]) == score_votes(queries)[::-1]
 
 
-# Documents without a defeat
-
-
 # What a vote means
 
 
@@ -217,6 +214,3 @@ def test_95_percent_intervals_hold_the_truth_in_95_percent_of_cases(documents):
     scores, std_errors = bradley_terry(wins)
     covered = np.abs(scores - truth) < 1.96 * std_errors
     assert 0.93 < covered.mean() < 0.97
-
-
-# What cannot be fitted

@@ -1,7 +1,6 @@
 """Worked examples for grades: those that come along, those of a user or of a query of the input."""
 
 from itertools import product
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -18,7 +17,6 @@ from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchor
 from zelo_ray.protocols.shared_error import people_grades
 from zelo_ray.records import CODE_PLACEHOLDER, Grade
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
 SET = f"query: a question\ngrades:\n{GRADES}"
 OF_EVEN = f"query_id: even\n{SET}"

@@ -162,9 +162,6 @@ def test_tournaments(worths, judges, failing, fields):
             assert (kings[who].winner_id, kings[who].contests) == (rows[-1].king_id, len(rows))
 
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=60)
-
-
 def test_what_is_no_verdict_fails():
     good = {"reasoning": "r", "verdict": "v", "winner": "1", "confidence": 1}
     wrong = [{"winner": winner} for winner in (1, "A", "Tie", "")]

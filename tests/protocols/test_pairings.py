@@ -62,9 +62,6 @@ def test_the_transcript_is_the_golden_one(name):
     assert golden()[name] == kept[name]
 
 
-# What is shown
-
-
 # What is planned
 
 

@@ -171,9 +171,6 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict():
             assert failure.key in {r.key for r in asked[-1] if r.response_model is kind}
 
 
-# How it goes on
-
-
 # What comes out
 
 
