@@ -239,14 +239,6 @@ def test_people_grade_from_0_to_3(tmp_path):
         people_in(tmp_path / "scores.parquet")
 
 
-def test_a_panel_that_is_right_wherever_people_looked_may_err_elsewhere():
-    panel = np.where(np.arange(1000) % 4 == 0, 1.0, 0.0)
-    panel[:8] = [0, 1] * 4
-    row = shares_of(panel, only(panel, np.arange(1000) < 8))[1]
-    assert row.low < row.mean - 0.2
-    assert row.high > row.mean + 0.2
-
-
 @pytest.mark.parametrize("humans", [5, 60])
 def test_intervals_of_a_rare_grade_hold_it(humans):
     held, trials = 0, 200

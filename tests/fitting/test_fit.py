@@ -12,7 +12,7 @@ import statsmodels.api as sm
 from tests.helpers.games import baseball, citations, run, scores_of, write
 from zelo_ray.errors import InputError
 from zelo_ray.fitting import bradley_terry
-from zelo_ray.fitting.ratings import Comparisons, Unrated, rate
+from zelo_ray.fitting.ratings import Comparisons, rate
 from zelo_ray.fitting.scores import score_votes
 from zelo_ray.records import Vote
 
@@ -136,23 +136,6 @@ def test_items_that_never_met_have_no_scores():
     rows = [{"a": "x", "b": "y", "win": 1}, {"a": "z", "b": "w", "win": 1}]
     with pytest.raises(InputError, match="2 parts that never met: w, z; x, y"):
         scores_of(rows)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_it(seed):
-    """A prior a hundred times wider must not move scores that are finite, and moves others."""
-    rng = np.random.default_rng(seed)
-    for _ in range(10):
-        first = rng.integers(0, 4, 7)
-        second = (first + rng.integers(1, 4, 7)) % 4
-        won = rng.integers(0, 3, 7) / 2
-        games = Comparisons(4, first, second, won, 1 - won)
-        plain = rate(games, np.inf)
-        is_unrated = isinstance(plain, Unrated)
-        if is_unrated and not plain.is_infinite:
-            continue
-        (near, _), (far, _) = (rate(games, sd) for sd in (1e2, 1e4))
-        assert (np.abs(near - far).max() > 0.5) == is_unrated, plain
 
 
 def test_a_fit_that_does_not_converge_raises(monkeypatch):

@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.helpers.builders import PANEL, Shelf, lines_of, options_of
 from tests.helpers.debates import (
@@ -17,7 +15,6 @@ from tests.helpers.debates import (
     POOR,
     SWAPPED,
     debating,
-    debating_then,
     listed,
     play,
     repeating,
@@ -28,7 +25,7 @@ from zelo_ray.protocols import baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.baseline_weak import ListedScores
 from zelo_ray.reasons import UnscoredReason
-from zelo_ray.records import read_response, read_response_and_wraps
+from zelo_ray.records import read_response
 
 FIRST, SECOND = (20, 15, 8, 9, 10, 1), (19, 15, 9, 9, 10, 1)
 EVEN, GOOD_POOR, POOR_POOR = listed(FIRST, SECOND), tagged(GOOD, POOR), tagged(POOR, POOR)
@@ -93,32 +90,6 @@ def test_the_strict_reading_of_a_strong_answer():
         found = read_response(Tagged, text)
         assert isinstance(found, str), text
         assert "so it is" not in found, "an answer is not told in full"
-
-
-@given(st.sampled_from(["<answer_1>", "</analysis>", "<depth>"]), st.text(), st.text())
-def test_no_verdict_is_written_that_would_not_read_back(tag, before, after):
-    fields = read_response(Tagged, GOOD_POOR).model_dump()
-    fields["depth"]["analysis"] = before + tag + after
-    with pytest.raises(ValueError, match="an analysis holds a tag"):
-        Tagged.model_validate(fields)
-
-
-TAGS = [
-    f"<{end}{name}>"
-    for name in (*Tagged.model_fields, *baseline_strong.Analysis.model_fields)
-    for end in ("", "/")
-]
-PIECES = [*TAGS, "7", "10", "11", " ", "\n", "text", "<", "</", GOOD_POOR]
-
-
-@settings(max_examples=300)
-@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
-def test_whatever_reads_as_a_strong_answer_is_one(text):
-    found, wraps = read_response_and_wraps(Tagged, text)
-    if not isinstance(found, str):
-        written, whole = ("".join(each.split()) for each in (found.write(), text))
-        # A block of reasoning before the whole answer is a model's thought.
-        assert written == whole or (wraps == ("think",) and whole.endswith(written))
 
 
 # What they come to
@@ -205,15 +176,3 @@ def test_a_debate_that_was_held_costs_nothing_again():
     assert [len(requests) for requests in asked] == [6]
     assert {(v.rounds, v.method) for v in step.judgments} == {(3, "baseline-strong")}
     assert all(len(v.keys) == 3 and not v.arguments for v in step.judgments)
-
-
-def test_each_order_is_asked_as_often_as_its_own_debate_took():
-    def favour_a(request, number):
-        if request.response_model is not samre.RoundScores:
-            return None
-        totals = [(70, 60)] * 2 if request.documents[0].id == "doc-8" else [(60, 70), (70, 60)] * 2
-        return debating(*totals)(request, 2 * number - 1)
-
-    say = debating_then([], *[tagged(GOOD, GOOD)] * 4, otherwise=favour_a)
-    step, _ = play(baseline_strong, say, rounds="samre", both_orders=True)
-    assert [(v.swapped, v.rounds) for v in step.judgments] == [(False, 2), (True, 4)]

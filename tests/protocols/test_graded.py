@@ -1,23 +1,19 @@
 """The graded protocol: what is asked, in what words, and how replies are read."""
 
 import json
-import math
 import re
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests.helpers import builders
 from tests.helpers.builders import Shelf, judge_of, pool_of, reply_to, sealed
 from zelo_ray.protocols import advance, graded
-from zelo_ray.protocols import grading as sheets
-from zelo_ray.records import Document, Failure, Grade, Pool
+from zelo_ray.records import Failure, Grade
 
 options_of = partial(builders.options_of, protocol="graded")
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 SAID = {"facets_covered": ["how"], "facets_missing": [], "rationale": "because", "grade": 2}
 
@@ -48,41 +44,7 @@ def parts(text):
     return dict(zip(found[1::2], found[2::2], strict=True))
 
 
-PARTS = ["1. Task", "2. Grades", "3. Steps", "4. Answer", "5. Examples", "6. Query and document"]
-
-
-def rendered():
-    document = Document("d0", "Hold the button for ten seconds.\nThen wait.", {"source": "faq"})
-    pool = Pool("q1", "how do I reset $it?", (document,))
-    (request,) = asked(pool, PANEL[:1], show_metadata=("source",))
-    schema = json.dumps(request.response_model.model_json_schema(), indent=1)
-    return f"{request.system}\n{request.user}\n\n# 7. Schema\n\n{schema}\n"
-
-
-def test_the_prompt_is_the_golden_one():
-    """Every change of it asks and pays for everything anew."""
-    golden = (GOLDEN / f"{sheets.PROMPT}.txt").read_text(encoding="utf-8")
-    assert parts(rendered()) == parts(golden)
-    assert list(parts(rendered()))[:6] == PARTS
-
-
 # Examples
-
-
-def shown_order(request):
-    text = f"{request.system}\n{request.user}"
-    return tuple(map(int, re.findall(r"^Grade: (\d)$", text, re.MULTILINE)))
-
-
-def test_examples_are_shuffled_and_no_grade_stands_anywhere_more_often():
-    """For each query, whose documents share the text."""
-    each = [asked(pool_of(range(2), f"q{i}"), PANEL[:1]) for i in range(400)]
-    assert all(shown_order(one) == shown_order(other) for one, other in each)
-    orders = [shown_order(one) for one, _ in each]
-    assert len(set(orders)) == 24
-    for place in range(4):
-        for count in Counter(order[place] for order in orders).values():
-            assert abs(count - 100) < 4.5 * math.sqrt(400 * 0.25 * 0.75)
 
 
 def test_all_documents_of_a_query_are_graded_beside_one_of_several_sets():

@@ -148,15 +148,6 @@ def test_the_same_seed_asks_the_same_and_another_does_not_in_any_round(way):
         assert all(set(a) != set(b) for a, b in zip(one, other, strict=False))
 
 
-@each_way
-def test_another_query_id_draws_anew(way):
-    one, other = (
-        {request.key for asked in asked_by(way, pool_of(range(12), name))[1] for request in asked}
-        for name in ("q1", "q2")
-    )
-    assert (one == other) == draws_nothing(way)
-
-
 @pytest.mark.parametrize("way", [way for way in WAYS if WAYS[way][0] in PROTOCOLS])
 def test_only_who_waits_for_others_is_asked_something_else_beside_them(way):
     """A judge that joins, leaves or moves to another place is not paid for by the others."""

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,29 +12,17 @@ from tests.helpers.builders import (
     options_of,
     pool_of,
     reply_to,
-    sealed,
-    seen_worth,
     verdict,
 )
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.passages import truncate_text
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
-from zelo_ray.records import Document, Failure, Pool, Vote, delimiter_code
+from zelo_ray.records import Document, Failure, Pool, Vote
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 OPTIONS = options_of()
 TWO = pool_of((0, 1))
-
-
-def answered(pool, panel=PANEL, options=OPTIONS, say=None):
-    """What a pool comes to when every request gets the reply that ``say`` gives."""
-    shelf = Shelf()
-    for request in missing(pool, panel, options):
-        a, b = seen_worth(request)
-        shelf.put(request, say(request) if say else verdict((b - a) / 10))
-    return advance(zelo.rounds(pool, panel, options), shelf)
 
 
 def read(text, status="ok", swapped=False, **fields):
@@ -52,28 +39,7 @@ def read(text, status="ok", swapped=False, **fields):
     raise AssertionError("one round is all")
 
 
-# What is asked
-
-
-def test_the_prompt_is_the_golden_one():
-    """Every change of it asks and pays for everything anew."""
-    documents = (
-        Document("d0", "Hold the button for ten seconds.\nThen wait.", {"source": "faq"}),
-        Document("d1", "Fünf Gründe für einen Neustart 🔁", {"label": 3}),
-    )
-    pool = Pool("q1", "how do I reset $it?", documents)
-    options = options_of(show_metadata=("source",))
-    (request,) = sealed(missing(pool, PANEL[:1], options))
-    rendered = f"{request.system}\n=== user ===\n{request.user}\n"
-    assert rendered == (GOLDEN / f"{zelo.PROMPT}.txt").read_text(encoding="utf-8")
-
-
 # Documents between delimiters
-
-
-def test_the_code_follows_from_the_texts():
-    assert delimiter_code("a", "b") == delimiter_code("a", "b") != delimiter_code("ab", "")
-    assert re.fullmatch("[0-9a-f]{12}", delimiter_code("a"))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +92,6 @@ def test_a_vote_is_turned_back(swapped, preference):
     vote = read(verdict(preference), swapped=swapped)
     expected = -preference if swapped else preference
     assert vote == Vote("q1", "d0", "d1", "openai:one", expected, swapped, "because", vote.key)
-
-
-def test_votes_follow_the_worth_whatever_the_order_was():
-    step = answered(pool_of(range(6)))
-    assert {vote.swapped for vote in step.judgments} == {False, True}
-    for vote in step.judgments:
-        gap = int(vote.doc_id_b[1:]) - int(vote.doc_id_a[1:])
-        assert vote.preference == pytest.approx(gap / 10)
 
 
 def fields(preference, reasoning='"r"'):

@@ -78,13 +78,6 @@ def test_anything_but_a_finite_number_a_document_fails_the_pool(text, says):
     assert says in failure.reason
 
 
-def test_what_is_sent_is_what_the_key_hashes():
-    _, (request,) = drive(RANKERS["rerank"], SMALL, scores)
-    said = json.loads(request.user)
-    assert said == {"query": SMALL.query, "documents": [d.content for d in SMALL.documents]}
-    assert request.system == ""
-
-
 def test_a_judge_that_takes_few_documents_at_once_gets_several_requests():
     few = judge_of("cohere:m", documents=3)
     step, asked = drive(RANKERS["rerank"], large(7), scores, judge=few)
