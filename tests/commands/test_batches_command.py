@@ -53,18 +53,6 @@ def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
     assert slow.key not in listed + printed
 
 
-def test_what_is_known_of_a_batch_is_said(tmp_path):
-    parts = Parts(str(tmp_path))
-    parts.keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
-    done = BatchPart(
-        "b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7"
-    )
-    parts.keep(done)
-    listed = str(list_batches(str(tmp_path), {}))
-    assert "the next run will look for it" in listed
-    assert "collected" in listed
-
-
 def test_the_batches_of_a_run_lie_in_its_ledger(tmp_path, capsys):
     out, ledger = tmp_path / "out", tmp_path / "ledger"
     Parts(str(ledger)).keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
@@ -75,14 +63,6 @@ def test_the_batches_of_a_run_lie_in_its_ledger(tmp_path, capsys):
     assert len(list_batches(str(ledger), {})) == 1
     assert main(["batches", str(out)]) == 0
     assert "openai:m" in capsys.readouterr().out
-
-
-def test_a_batch_in_the_output_itself_is_listed_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Parts("out").keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
-    options = {"out": str(tmp_path / "out"), "ledger": str(tmp_path / "out")}
-    (tmp_path / "out" / "run.json").write_text(json.dumps({"options": options}))
-    assert len(list_batches("out/", {})) == 1
 
 
 def test_without_batches_it_says_how_to_make_some(tmp_path, capsys):

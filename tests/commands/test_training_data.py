@@ -1,16 +1,14 @@
 """``convert train``: what the examples of each form hold, and that libraries load them."""
 
 import json
-from math import exp, hypot, inf, isclose, nan
+from math import exp, hypot, isclose
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.helpers.builders import convert
-from zelo_ray.commands.convert.train import TargetScale, read_battles
+from zelo_ray.commands.convert.train import read_battles
 from zelo_ray.errors import InputError
 from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.tables import table_of
@@ -125,15 +123,6 @@ def test_triplets_have_a_gap_that_is_no_noise():
         run("--form triplets --min-gap 9 --out t.jsonl")
 
 
-def test_of_each_query_as_many_are_drawn_as_are_wanted_the_same_for_a_seed(place):
-    (place / "out/votes.parquet").unlink()
-    every = examples("pairs")
-    drawn = examples("pairs", "--per-query 2 --seed 3")
-    assert len(drawn) == 2
-    assert all(row in every for row in drawn)
-    assert drawn == examples("pairs", "--per-query 2 --seed 3")
-
-
 def test_a_folder_has_a_file_for_each_split_and_a_card(place):
     queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
     write_run(place, queries)
@@ -190,13 +179,3 @@ def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):
         (3.0, None),
         (1.0, None),
     ]
-
-
-@given(st.floats(-5, 5), st.floats(-5, 5), st.floats(0.01, 3))
-def test_chances_are_symmetric_and_follow_the_gap(gap, more, error):
-    for scale in (TargetScale("", in_logits=True), TargetScale("", in_logits=False)):
-        assert isclose(scale.chance(gap, error) + scale.chance(-gap, error), 1.0)
-        assert scale.chance(max(gap, more), error) >= scale.chance(min(gap, more), error)
-    assert TargetScale("", in_logits=False).chance(gap, nan) in (0.0, 0.5, 1.0)
-    assert 0 <= TargetScale("", in_logits=False, low=-5, high=5).target(gap) <= 1
-    assert TargetScale("", in_logits=True).target(-inf) == 0
