@@ -131,17 +131,6 @@ def test_tournaments(worths, judges, failing, fields):
             assert (kings[who].winner_id, kings[who].contests) == (rows[-1].king_id, len(rows))
 
 
-def test_what_is_no_verdict_fails():
-    good = {"reasoning": "r", "verdict": "v", "winner": "1", "confidence": 1}
-    wrong = [{"winner": winner} for winner in (1, "A", "Tie", "")]
-    wrong += [{"confidence": sure} for sure in (1.01, -0.1, "50%", True)] + [{"more": 1}]
-    for changed in ({}, *wrong):
-        said = json.dumps({**good, **changed})
-        step, _ = play(pool_of([1, 2]), PANEL[:1], lambda request, said=said: said)
-        assert [row.confidence for row in of(step, Contest)] == ([] if changed else [1.0])
-        assert [f.status for f in step.failures] == (["invalid"] if changed else [])
-
-
 # Scores
 
 

@@ -66,7 +66,6 @@ FOUR = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in 
 
 READINGS = {
     "as asked": (said(), 2),
-    "no rationale to speak of": (said(rationale=""), 2),
     "grade first": (json.dumps(dict(reversed(SAID.items()))), 2),  # an object has no order
     "two grades": (said()[:-1] + ', "grade": 1}', "a field is given twice, with different values"),
     "a grade twice": (said()[:-1] + ', "grade": 2}', 2),
@@ -74,15 +73,7 @@ READINGS = {
     "grade 2.0 in quotes": (said(grade="2.0"), "grade: must be a valid integer"),
     "grade in words": (said(grade="relevant"), "grade: must be a valid integer"),
     "grade true": (said(grade=True), "grade: must be a valid integer"),
-    "grade missing": (said().replace(', "grade": 2', ""), "grade: is missing"),
-    "grade in digits of another script": (
-        said().replace("2}", "\N{FULLWIDTH DIGIT TWO}}"),
-        "Invalid JSON",
-    ),
-    "rationale missing": (json.dumps({k: SAID[k] for k in SAID if k != "rationale"}), "rationale"),
-    "facets as one text": (said(facets_covered="how"), "facets_covered: "),
-    "a further field": (said(confidence=0.9), "confidence: is unknown"),
-    "prose": ("The document answers in part. Grade: 2", "Invalid JSON"),
+    "full width": (said().replace("2}", "\N{FULLWIDTH DIGIT TWO}}"), "Invalid JSON"),
 }
 
 

@@ -98,55 +98,30 @@ def fields(preference, reasoning='"r"'):
     return f'{{"reasoning": {reasoning}, "preference": {preference}}}'
 
 
-STRICT = {  # a reply's text and the preference that it states, or the word that says why it is none
+READ = {  # a reply's text and the preference that it states, or the word that says why it is none
     "as asked": (fields("-0.25"), -0.25),
-    "other order": ('{"preference": 0.5, "reasoning": "r"}', 0.5),
-    "white space": (f" \n{fields('0.5')}\t\n", 0.5),
     "no reasons": (fields("0.5", '""'), 0.5),
-    "integer 1": (fields("1"), 1.0),
-    "integer -1": (fields("-1"), -1.0),
-    "zero": (fields("0"), 0.0),
+    "an integer": (fields("-1"), -1.0),
     "minus zero": (fields("-0.0"), 0.0),
     "an exponent": (fields("5e-1"), 0.5),
     "very long reasons": (fields("0.5", json.dumps("x" * 2**20)), 0.5),
-    "1.5": (fields("1.5"), "less than or equal"),
     "just over": (fields("1.0000001"), "less than or equal"),
     "-57": (fields("-57"), "greater than or equal"),
     "huge": (fields("1" + "0" * 400), "finite|at most"),
-    "a huge exponent": (fields("1e999"), "finite"),
     "NaN": (fields("NaN"), "finite|Invalid JSON"),
-    "Infinity": (fields("-Infinity"), "finite|Invalid JSON"),
     "a number in quotes": (fields('"-1"'), -1.0),
     "a text": (fields('"1 or so"'), "valid number"),
     "two preferences": (fields("0.5")[:-1] + ', "preference": -0.5}', "given twice"),
     "true": (fields("true"), "valid number"),
-    "null": (fields("null"), "valid number"),
-    "a list": (fields("[0.5]"), "valid number"),
-    "a plus sign": (fields("+1"), "Invalid JSON"),
-    "no digit before the point": (fields("-.5"), "Invalid JSON"),
-    "no digit after the point": (fields("1."), "Invalid JSON"),
-    "reasons missing": ('{"preference": 0.5}', "reasoning: is missing"),
-    "preference missing": ('{"reasoning": "r"}', "preference: is missing"),
-    "reasons that are no text": (fields("0.5", "null"), "valid string"),
-    "a further field": ('{"reasoning": "r", "preference": 1, "winner": "A"}', "winner: is unknown"),
-    "fenced": (f"```json\n{fields('0.5')}\n```", 0.5),
-    "text before": (f"Here you are: {fields('0.5')}", "Invalid JSON"),
-    "text after": (f"{fields('0.5')} I hope this helps.", "Invalid JSON"),
     "two objects": (fields("0.5") + fields("-0.5"), "Invalid JSON"),
-    "in a list": (f"[{fields('0.5')}]", "object"),
-    "a bare number": ("0.5", "object"),
-    "half of it": (fields("0.5")[:20], "Invalid JSON"),
-    "single quotes": ("{'reasoning': 'r', 'preference': 0.5}", "Invalid JSON"),
-    "XML": ("<score>-1.0</score>", "Invalid JSON"),
     "half a character": (fields("0.5", r'"\ud83d"'), "Invalid JSON"),
     "half a character, raw": (fields("0.5", '"\ud83d"'), "unicode"),
-    "nothing": ("", "Invalid JSON"),
 }
 
 
-@pytest.mark.parametrize("name", STRICT)
+@pytest.mark.parametrize("name", READ)
 def test_the_strict_reading_of(name):
-    text, expected = STRICT[name]
+    text, expected = READ[name]
     found = read(text)
     if isinstance(expected, float):
         assert isinstance(found, Vote)
