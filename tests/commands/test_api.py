@@ -59,7 +59,10 @@ def test_every_public_name_is_there_and_has_a_docstring():
 
 
 @pytest.mark.parametrize("name", ["api", "report.results"])
-def test_the_examples_of_docstrings_run(name):
+def test_the_examples_of_docstrings_run(name, tmp_path, monkeypatch):
+    """Those that write results, too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(doctest.OPTIONFLAGS_BY_NAME, "SKIP", 0)
     found = doctest.testmod(import_module(f"zelo_ray.{name}"))
     assert found.attempted > 0
     assert found.failed == 0

@@ -1,21 +1,18 @@
 """Worked examples for grades: those that come along, those of a user or of a query of the input."""
 
-from itertools import product
 from random import Random
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.builders import options_of
 from zelo_ray.errors import OptionError
-from zelo_ray.protocols import Evidence, anchors, graded
+from zelo_ray.protocols import anchors
 from zelo_ray.protocols.anchors import GradedExample, load_anchors, parse_anchors, write_examples
 from zelo_ray.protocols.shared_error import people_grades
-from zelo_ray.records import CODE_PLACEHOLDER, Grade
+from zelo_ray.records import CODE_PLACEHOLDER
 
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
 SET = f"query: a question\ngrades:\n{GRADES}"
@@ -87,32 +84,7 @@ def table(names, rows):
     return pa.table(list(zip(*rows, strict=True)), names=names.split())
 
 
-def judged():
-    """Grades of three judges that err apart, of which one query's are as the people's."""
-    rng = np.random.default_rng(3)
-    truth = {(f"q{n}", f"d{d}"): int(rng.integers(0, 4)) for n, d in product(range(30), range(4))}
-    truth |= {("even", f"d{d}"): d for d in range(4)}
-    grades = [
-        (q, d, judge, int(np.clip(g + (q != "even") * rng.integers(-1, 2), 0, 3)))
-        for (q, d), g in truth.items()
-        for judge in "abc"
-    ]
-    people = table("query_id doc_id relevance", [(*ids, g) for ids, g in truth.items()])
-    by_query = {q: [] for q, *_ in grades}
-    for q, d, judge, grade in grades:
-        by_query[q].append(Grade(q, d, judge, grade, (), (), "", f"{q}{d}{judge}"))
-    return [*by_query.values()], people
-
-
 def test_people_of_that_query_do_not_set_the_scale():
-    grades, human = judged()
-    rest = human.filter(pc.not_equal(human["query_id"], "even"))
-    assert people_grades(human, OWN) == people_grades(rest, USUAL)
-    found, without, everyone = (
-        graded.learn(grades, Evidence([*"abc"], people), options)
-        for people, options in ((human, OWN), (rest, OWN), (human, USUAL))
-    )
-    assert (len(human), len(rest)) == (124, 120)
-    assert repr(found.raters) == repr(without.raters)  # which holds NaN
-    assert found.shared == without.shared
-    assert everyone.shared != found.shared
+    people = table("query_id doc_id relevance", [("q1", "d1", 2), ("even", "d1", 3)])
+    assert people_grades(people, OWN) == {("q1", "d1"): 2}
+    assert people_grades(people, USUAL) == {("q1", "d1"): 2, ("even", "d1"): 3}
