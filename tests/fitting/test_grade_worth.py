@@ -172,3 +172,16 @@ def test_grades_link_parts_that_never_met_and_place_what_has_no_vote():
     assert nothing.reason.code == UnscoredReason.NO_VOTES
     (alone,) = score([[]], [every], WORTH)
     assert [row.doc_id for row in alone.scores] == [*"abcde"]
+
+
+def test_copies_of_a_text_share_one_score_and_its_grades_count_once():
+    key = "0123456789abcdef" * 2
+    votes = [vote_of("a", "c1", -1.0, key=key), vote_of("a", "c2", -1.0, key=key)]
+    graded = [grade_of(doc_id, 1, key=key[::-1]) for doc_id in ("c1", "c2")]
+    (fit,) = score([votes], [[*graded, grade_of("a", 3)]], WORTH)
+    (plain,) = score([votes[:1]], [[graded[0], grade_of("a", 3)]], WORTH)
+    assert [row.doc_id for row in fit.scores] == ["a", "c1", "c2"]
+    assert fit.scores[1].score == fit.scores[2].score
+    gaps = [each.scores[0].score - each.scores[1].score for each in (fit, plain)]
+    assert gaps[0] == pytest.approx(gaps[1])
+    assert fit.scores[0].std_error == plain.scores[0].std_error

@@ -40,6 +40,22 @@ def test_a_text_is_split_without_a_loss(text, size):
     assert all(passages[:-1])
 
 
+@pytest.mark.parametrize(
+    ("text", "passages"),
+    [
+        ("one two\n\nthree four. five six", ["one two\n\n", "three four. ", "five six"]),
+        ("one or two\nthree four. five six", ["one or two\n", "three four. ", "five six"]),
+        ("head\n\nthree four five. six", ["head\n\n", "three four ", "five. six"]),
+        ("one or two. three four five six", ["one or two. ", "three four five ", "six"]),
+        ("onetwothreefourfivesix", ["onetwothreefourf", "ivesix"]),
+        ("一二。三四五六七八", ["一二。", "三四五六七", "八"]),
+        ("", [""]),
+    ],
+)
+def test_passages_end_at_paragraphs_lines_sentences_and_words(text, passages):
+    assert split_passages(text, 16) == passages
+
+
 def test_an_answer_is_shown_wherever_it_stands():
     for depth in (0, 0.35, 0.9, 1):
         at = round(depth * len(FILLER))
