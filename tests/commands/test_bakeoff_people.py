@@ -167,6 +167,17 @@ def test_all_labels_give_peoples_own_figures(contest, truth):
     assert not named & {"nDCG@10", "nDCG@3"}, "people's own ideal takes every label"
 
 
+def test_the_panel_joins_by_the_corrected_measure(contest):
+    alone = contest.figures("means")
+    status, told, [gate] = contest.run(contest.drawn(80), *GATE, measures=["AP"])
+    assert told["on_panel_scale"] == {SCALED: "nDCG@10"}
+    assert (status, gate["verdict"]) == (3, "not enough data"), "the gate is by AP"
+    means = contest.figures("means")
+    for name in "ab":
+        of_panel = alone["nDCG@10", "panel", name]["mean"]
+        assert means[SCALED, "graded", name]["mean"] == pytest.approx(of_panel)
+
+
 def test_whole_queries_are_taken_as_drawn(contest):
     own = {f"q{q}" for q in range(0, 40, 3)}
     _, told, _ = contest.run(contest.labels(only=lambda q, _: q in own))

@@ -65,6 +65,14 @@ def test_the_batches_of_a_run_lie_in_its_ledger(tmp_path, capsys):
     assert "openai:m" in capsys.readouterr().out
 
 
+def test_a_batch_in_the_output_itself_is_listed_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Parts("out").keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
+    options = {"out": str(tmp_path / "out"), "ledger": str(tmp_path / "out")}
+    (tmp_path / "out" / "run.json").write_text(json.dumps({"options": options}))
+    assert len(list_batches("out/", {})) == 1
+
+
 def test_without_batches_it_says_how_to_make_some(tmp_path, capsys):
     with pytest.raises(NotFoundError):
         list_batches(str(tmp_path), {})

@@ -97,6 +97,15 @@ def test_weights_over_the_probabilities_give_sums_without_bias():
     assert abs(np.mean(found) - value.sum()) < 3 * error
 
 
+def test_more_is_drawn_where_a_label_moves_more_and_nothing_that_counts_is_out_of_reach():
+    frame, _, _ = framed(queries=30)
+    size, apart = label_sizes(frame), np.ptp(frame.weight, axis=0)
+    assert ((size > 0) == (apart > 0)).all()
+    assert size[size > 0].min() >= 0.25 * apart[apart > 0].mean() - 1e-12
+    large = apart > np.median(apart)
+    assert (size[large] >= apart[large]).all()
+
+
 # --- the estimate
 
 

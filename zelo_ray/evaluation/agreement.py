@@ -24,7 +24,6 @@ from zelo_ray.fitting.grades import median_grades
 
 SAMPLES, CONFIDENCE = 1000, 0.95
 _UNDEFINED = 0.05  # of samples may be undefined: else the others are a biased selection
-_CELLS = 2**21  # of sampled tables that are in memory at once: 16 MB
 
 
 class Estimate(NamedTuple):
@@ -153,14 +152,8 @@ class Counts(NamedTuple):
         weights = draw_samples(self.queries)
         if self.queries < FEWEST:
             weights = weights[:1]
-        parts: dict[str, list[Floats]] = {name: [] for name in chosen}
-        step = max(1, _CELLS // self.tables["by_items"][0].size)
-        for start in range(0, len(weights), step):
-            rows = weights[start : start + step]
-            sums = {kind: np.tensordot(rows, table, axes=1) for kind, table in self.tables.items()}
-            for name, coefficient in chosen.items():
-                parts[name].append(coefficient.compute(sums))
-        return {name: np.concatenate(values) for name, values in parts.items()}
+        sums = {kind: np.tensordot(weights, table, axes=1) for kind, table in self.tables.items()}
+        return {name: coefficient.compute(sums) for name, coefficient in chosen.items()}
 
 
 def scale_name(levels: int, cut: int | None = None) -> str:

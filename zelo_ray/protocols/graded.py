@@ -241,24 +241,18 @@ def _score_kind(options: GradedOptions) -> ScoreKind:
     return replace(_SCORE, record=score_record(names), shown=shown)
 
 
-_MEAN = (
-    "the mean of the judges' grades; ± is its standard error; about people it is larger by what "
-    "they get wrong together"
-)
-_CALIBRATED = (
-    "the mean of what a document's grade may be, given what the judges said and how each of them "
-    "grades; ± is its standard deviation if judges err apart; about people it is larger by what "
-    "they get wrong together"
-)
-
-
 def _explained(options: Mapping[str, Any]) -> str:
-    what = _MEAN if recorded_pooling(options) == "mean" else _CALIBRATED
+    what = "the mean of the judges' grades; ± is its standard error"
+    if recorded_pooling(options) != "mean":
+        what = (
+            "the mean of what a document's grade may be, given what the judges said and how each "
+            "of them grades; ± is its standard deviation if judges err apart"
+        )
     by = "of a weighted mean over criteria, " if options.get("criteria") else ""
     return (
         "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
         f"part), 3 highly relevant (answers fully). A score is on that scale, {by}the same for all "
-        f"queries: {what}"
+        f"queries: {what}; about people it is larger by what they get wrong together"
     )
 
 
