@@ -5,8 +5,7 @@ import pytest
 
 from tests.helpers.builders import options_of
 from zelo_ray.errors import OptionError
-from zelo_ray.protocols import anchors
-from zelo_ray.protocols.anchors import load_anchors, parse_anchors
+from zelo_ray.protocols.anchors import load_anchors
 from zelo_ray.protocols.shared_error import people_grades
 
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
@@ -18,9 +17,9 @@ def test_a_text_of_ones_own_is_read():
     (anchor,) = load_anchors(SET)
     assert (anchor.query, anchor.query_id) == ("a question", "")
     assert [anchor.grades[g].document for g in range(4)] == [f"text {g}" for g in range(4)]
-    both = parse_anchors(f"---\n{SET}---\n{SET.replace('a question', 'another')}")
+    both = load_anchors(f"---\n{SET}---\n{SET.replace('a question', 'another')}")
     assert [each.query for each in both] == ["a question", "another"]
-    assert anchors.example_query_ids(OF_EVEN) == {"even"}
+    assert load_anchors(OF_EVEN)[0].query_id == "even"
     shared = SET.replace("{document: text 0, reason", "&any {document: text 0, reason")
     assert load_anchors(shared.replace("document: text 1", "<<: *any, document: text 1")) == (
         anchor,

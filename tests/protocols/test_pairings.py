@@ -79,7 +79,7 @@ def test_all_protocols_see_a_pair_in_the_same_order():
 @pytest.mark.parametrize(
     ("b_first", "word"), [((8, 7), "model_a"), ((7, 8), "tie"), ((7, 7), "tie")]
 )
-def test_orders_that_agree_are_one_word_and_others_a_tie(protocol, fields, b_first, word):
+def test_orders_that_differ_are_a_tie(protocol, fields, b_first, word):
     """A tie and a win differ, too."""
 
     def due(request):
