@@ -25,6 +25,7 @@ from zelo_ray.files.votes import VoteRows, read_vote_rows
 from zelo_ray.files.wording import counted, guard_formula
 from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.ratings import Comparisons, Unrated, rate
+from zelo_ray.fitting.scores import name_parts
 from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.model import Cell, Report, Section, table
 from zelo_ray.report.results import Results
@@ -147,15 +148,7 @@ def _describe_reason(reason: Unrated, names: Sequence[str]) -> str:
     more = "; use the prior (no --mle)" if reason.is_infinite else ""
     if reason.groups is None:
         return f"{reason.message}{more}"
-    parts: dict[int, list[str]] = {}
-    for name, group in zip(names, reason.groups.tolist(), strict=True):
-        parts.setdefault(group, []).append(name)
-    listed = _few([", ".join(_few(part)) for part in parts.values()])
-    return f"{reason.message}: {'; '.join(listed)}{more}"
-
-
-def _few(names: list[str]) -> list[str]:
-    return names if len(names) <= 4 else [*names[:3], "…"]
+    return f"{reason.message}: {name_parts(names, reason.groups.tolist())}{more}"
 
 
 def _ranked(

@@ -139,16 +139,12 @@ def grade_correlation(confusion: Floats) -> float:
 
     ``confusion`` has how often each pair of grades occurred, [levels, levels].
     """
-    total, levels = confusion.sum(), np.arange(len(confusion))
-    if not total:
+    first, second = np.indices(confusion.shape).reshape(2, -1)
+    if not confusion.any():
         return float("nan")
-    marginal_a, marginal_b = confusion.sum(axis=1) / total, confusion.sum(axis=0) / total
-    means = marginal_a @ levels, marginal_b @ levels
-    spreads = marginal_a @ levels**2 - means[0] ** 2, marginal_b @ levels**2 - means[1] ** 2
-    if min(spreads) <= 0:
-        return float("nan")
-    shared = levels @ confusion @ levels / total - means[0] * means[1]
-    return float(shared / np.sqrt(spreads[0] * spreads[1]))
+    spread = np.cov(first, second, aweights=confusion.ravel(), ddof=0)
+    product = float(spread[0, 0] * spread[1, 1])
+    return float(spread[0, 1]) / product**0.5 if product > 0 else float("nan")
 
 
 # --- a fit of each judge ------------------------------------------------------------------------
