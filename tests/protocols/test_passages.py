@@ -44,6 +44,7 @@ def test_a_text_is_split_without_a_loss(text, size):
     ("text", "passages"),
     [
         ("one two\n\nthree four. five six", ["one two\n\n", "three four. ", "five six"]),
+        ("one two\n\nthr\nfour five", ["one two\n\n", "thr\nfour five"]),
         ("one or two\nthree four. five six", ["one or two\n", "three four. ", "five six"]),
         ("head\n\nthree four five. six", ["head\n\n", "three four ", "five. six"]),
         ("one or two. three four five six", ["one or two. ", "three four five ", "six"]),

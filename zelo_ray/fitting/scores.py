@@ -196,8 +196,7 @@ def merge_copies(
     if not (merged or grades):  # one text alone: nothing else tells of it
         return votes, grades, {}
     if same:
-        renamed = [replace(grade, doc_id=first_of(grade.doc_id)) for grade in grades]
-        grades = [*{(grade.key, grade.doc_id): grade for grade in renamed}.values()]
+        grades = [replace(grade, doc_id=first_of(grade.doc_id)) for grade in grades]
     texts = {doc_id: first_of(doc_id) for doc_id in same}
     return merged, grades, texts | {first: first for first in texts.values()}
 
