@@ -25,7 +25,7 @@ from zelo_ray.fitting.grades import (
     calibrate,
     learn_panel,
     mean,
-    median_and_majority,
+    median,
     round_grades,
 )
 
@@ -93,11 +93,9 @@ def coefficients(table: Floats) -> Floats:
 
 def words(data: Recorded, panel: Iterable[int]) -> dict[str, Ints]:
     ratings = data.ratings(panel)
-    median, majority = median_and_majority(ratings)
     return {
         "rounded mean": round_grades(mean(ratings)),
-        "median (lower)": np.floor(median).astype(np.int64),
-        "majority": majority,
+        "median (lower)": np.floor(median(ratings)).astype(np.int64),
         "thurstone": round_grades(calibrate(learn_panel(ratings), ratings)[0]),
     }
 

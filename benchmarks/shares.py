@@ -22,7 +22,7 @@ from benchmarks.data import published
 from benchmarks.panels import Recorded, load
 from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.corrected import correct_means
-from zelo_ray.fitting.grades import Ratings, median_and_majority
+from zelo_ray.fitting.grades import Ratings, median
 
 TOP, DRAWN = 4, "random documents"
 DESIGNS = {
@@ -67,7 +67,7 @@ def simulated(rng: np.random.Generator, queries: int = 60, documents: int = 40) 
 
 def recorded(data: Recorded, panel: Iterable[int]) -> Labelled:
     ratings: Ratings = data.ratings(panel)
-    said = np.floor(median_and_majority(ratings)[0])
+    said = np.floor(median(ratings))
     parts = [data.query == number for number in range(int(data.query.max()) + 1)]
     return Labelled(
         data.name, [said[p] for p in parts], [data.human[p].astype(np.float64) for p in parts]

@@ -30,7 +30,7 @@ from benchmarks.data import few, published, read_battles, read_grades
 from benchmarks.figures import mean_interval
 from benchmarks.simulated import World, cycle_asks, ring_asks, zelo_scores
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank_run
-from zelo_ray.evaluation.systems import estimate_taus
+from zelo_ray.evaluation.systems import estimate_tau
 from zelo_ray.files.judgments import read_runs
 from zelo_ray.fitting.battles import Battles, Floats, battles_of, count_games
 from zelo_ray.fitting.grade_worth import GRADES, fit_with_grades, learn_grade_worth
@@ -155,12 +155,11 @@ class Systems:
         return np.nan_to_num(np.array(values))
 
     def compare(self, labels: Sequence[Floats]) -> str:
-        """Tau and tau-AP of the runs' means, and pairs told apart rightly and wrongly."""
+        """Tau of the runs' means, and pairs told apart rightly and wrongly."""
         theirs = self.measured(labels)
-        taus = estimate_taus(self.by_people, theirs)
-        cells = [f"{tau.value:.3f} [{tau.low:.3f}, {tau.high:.3f}]" for tau in taus]
+        tau = estimate_tau(self.by_people, theirs)
         right, wrong = apart(self.by_people, theirs)
-        return " | ".join([*cells, str(right), str(wrong)])
+        return f"{tau.value:.3f} [{tau.low:.3f}, {tau.high:.3f}] | {right} | {wrong}"
 
 
 def apart(people: Floats, panel: Floats) -> tuple[int, int]:
@@ -185,8 +184,8 @@ def show_recorded(folder: Path) -> None:
     """Print both tables of DL 2019."""
     field = Battlefield()
     systems = Systems(field, folder)
-    print("| way | calls a document | nDCG@10 | pairs in order | tau | tau-AP | apart | wrongly |")
-    print("|---|---:|---|---|---|---|---:|---:|")
+    print("| way | calls a document | nDCG@10 | pairs in order | tau | apart | wrongly |")
+    print("|---|---:|---|---|---|---:|---:|")
     for way in recorded_ways(field, seed=0):
         good, order = order_of_documents(way.scores, field.people)
         cells = [f"{way.calls:.1f}", mean_interval(good), mean_interval(order)]

@@ -697,7 +697,6 @@ class GradedScore(Score):
     grade: int
     """the nearest whole grade, 0 to 3"""
     median: float
-    majority: int
     disagreement: float
     ambiguous: bool
 

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy.stats import kendalltau
 
 from tests.helpers.builders import agreement_of, write_lines
 from zelo_ray.cli import main
@@ -47,7 +46,7 @@ def place(tmp_path):
             name = document["content"].split()
             grade = 1 if name[0] == "positive" else 3 if name[2] == "4" else 0
             ids, score = (query_id, document["id"]), grade * 0.9 + 0.1
-            scores.append(GradedScore(*ids, score, 0.2, 3, 1, grade, grade, grade, 0.3, False))
+            scores.append(GradedScore(*ids, score, 0.2, 3, 1, grade, grade, 0.3, False))
             document["score"] = score
             for run, likes in (("old-lover", grade == 1), ("new-lover", grade == 3), ("noise", 0)):
                 runs[run].append(Ranked(*ids, float(likes) + 0.1 * rng.random()))
@@ -157,24 +156,3 @@ def test_scores_of_a_run_of_votes_order_runs_too(tmp_path, monkeypatch):
     results = agreement_of("judged", "--human", "data/qrels.txt", *runs)
     assert results.rows("figures", of="scores of judged", what="tau-b")
     assert not agreement_of("judged", *runs).complete, "there is no other order to compare with"
-
-
-def test_dl19_under_gpt4s_labels(published):
-    folder = published / "trec_dl19"
-    runs = sorted((folder / "runs_top10").glob("*.run"))
-    labels = (f"gpt={folder / 'judges/gpt-4_umbrela_graded.txt'}", "--human", folder / "qrels.txt")
-    results = agreement_of(*labels, "--relevant", "human=2", "gpt=2", "--runs", *runs)
-    old, new = means(results, "human"), means(results, "gpt")
-    assert round(old["idst_bert_p1"], 4) == 0.7645
-    assert round(old["bm25base_p"], 4) == 0.5058
-    [tau] = results.rows("figures", what="tau-b")
-    values = [[side[run] for run in old] for side in (old, new)]
-    assert tau["value"] == pytest.approx(kendalltau(*values).statistic)
-    assert tau["low"] < tau["value"] < tau["high"]
-    assert (tau["queries"], len(results.effects)) == (43, 666)
-    for row in results.effects:
-        for side, board in (("a", old), ("b", new)):
-            difference = board[row["run_a"]] - board[row["run_b"]]
-            assert row[f"difference_{side}"] == pytest.approx(difference)
-    positive = sum(row["label_a"] >= 2 for row in results.differing)
-    assert (positive, len(results.differing) - positive) == (734, 1137)

@@ -9,10 +9,7 @@ import pytest
 from tests.commands.test_bakeoff import QUERIES
 from tests.helpers.builders import rows_of
 from zelo_ray.cli import main
-from zelo_ray.command_options import BakeoffOptions
-from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
-from zelo_ray.options import load_options
 
 OPTIONS = {"measure": "m", "confidence": 0.95}
 
@@ -95,12 +92,6 @@ def test_so_many_queries_as_are_told_are_enough():
     passed = [found.verdict in ("better", "not worse") for found in tries]
     assert 0.7 < np.mean(passed) < 0.9
     assert queries_needed(np.zeros(9), 0.0, 0.95) == 0
-
-
-def test_the_gate_takes_limits():
-    given = {"truth": "t", "out": "o", "baseline": "b", "confidence": 0.5}
-    with pytest.raises(OptionError, match="confidence"):
-        load_options(BakeoffOptions, given)
 
 
 def test_the_level_at_the_margin():

@@ -53,18 +53,6 @@ def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
     assert slow.key not in listed + printed
 
 
-def test_what_is_known_of_a_batch_is_said(tmp_path):
-    parts = Parts(str(tmp_path))
-    parts.keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
-    done = BatchPart(
-        "b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7"
-    )
-    parts.keep(done)
-    listed = str(list_batches(str(tmp_path), {}))
-    assert "the next run will look for it" in listed
-    assert "collected" in listed
-
-
 def test_the_batches_of_a_run_lie_in_its_ledger(tmp_path, capsys):
     out, ledger = tmp_path / "out", tmp_path / "ledger"
     Parts(str(ledger)).keep(BatchPart("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))

@@ -288,24 +288,6 @@ def test_the_queries_needed_by_hand_and_by_statsmodels():
     assert count_needed(np.ones(1), np.ones(1)) == 0
 
 
-def test_equals_seldom_win_where_they_are_measured_on_other_queries():
-    """And often where they are measured on those on which they were chosen."""
-    rng, items, wins = np.random.default_rng(5), made_items(30, 8), [0, 0]
-    for _ in range(100):
-        hard = rng.normal(0.8, 0.8, 60)
-        chance = 1 / (1 + np.exp(-(hard + rng.normal(0, 0.4, (6, 60)))))
-        right = rng.random((6, 60, 8)) < chance[..., np.newaxis]
-        halves = [
-            dict(zip(("old", *"abcde"), words.reshape(6, -1).tolist(), strict=True))
-            for words in np.split(np.where(right, A, B), 2, axis=1)
-        ]
-        chosen = choose(pairs_of(items), halves[0])
-        for half, verdicts in enumerate(halves):
-            wins[half] += gain_of(items, verdicts[chosen], verdicts["old"]).is_better
-    assert wins[0] >= 8
-    assert wins[1] <= 6
-
-
 # Figures and costs
 
 

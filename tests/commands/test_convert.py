@@ -153,10 +153,10 @@ def test_beir_and_back():
 def graded():
     """The results of a graded run, whose panel is split over one document."""
     rows = [
-        ("q1", "b", 2.75, 0.2, 3, 1, 3, 3.0, 3, 0.0, False),
-        ("q1", "g", 1.5, 0.9, 3, 2, 1, 2.0, 3, 2.0, True),
-        ("q1", "a", 0.125, 0.1, 3, 3, 0, 0.0, 0, 0.0, False),
-        ("q2", "gone", 1.0, 0.1, 3, 1, 1, 1.0, 1, 0.0, False),
+        ("q1", "b", 2.75, 0.2, 3, 1, 3, 3.0, 0.0, False),
+        ("q1", "g", 1.5, 0.9, 3, 2, 1, 2.0, 2.0, True),
+        ("q1", "a", 0.125, 0.1, 3, 3, 0, 0.0, 0.0, False),
+        ("q2", "gone", 1.0, 0.1, 3, 1, 1, 1.0, 0.0, False),
     ]
     write_scores(GradedScore, rows)
 

@@ -8,13 +8,12 @@ import pytest
 
 from tests.helpers.builders import explained, pool_of, results_of, write_run
 from tests.helpers.hills import write_contests
-from zelo_ray import cli
 from zelo_ray.command_options import ExplainOptions
 from zelo_ray.commands.explain import run
 from zelo_ray.errors import NotFoundError
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.tables import table_of
-from zelo_ray.records import Grade, GradedScore, Rater, Score, Vote
+from zelo_ray.records import Score, Vote
 
 
 def refused(out, query, doc=None):
@@ -85,25 +84,6 @@ def test_the_fit_expects_what_the_two_scores_say(tmp_path):
     assert found["expected"].value == pytest.approx(1 / (1 + math.e))
 
 
-def test_grades_tell_what_they_count_for(tmp_path):
-    results_of(tmp_path, [pool_of()])
-    write_run(tmp_path, results_of(tmp_path, [pool_of()]), protocol="graded")
-    raters = [Rater(name, 0.5, 0.1, 1.0, 0.1, 0.25, 9) for name in ("openai:one", "gemini:x")]
-    names = ("openai:one", "other")
-    grades = [Grade("q1", "d1", name, 2, (), (), "", "") for name in names]
-    scores = [GradedScore("q1", "d1", 2.0, 0.1, 2, 1, 2, 2.0, 2, 0.0, False)]
-    for name, rows, kind in (
-        ("raters", raters, Rater),
-        ("grades", grades, Grade),
-        ("scores", scores, GradedScore),
-    ):
-        pq.write_table(table_of(rows, kind), tmp_path / f"{name}.parquet")
-    one, other = shown(tmp_path, "grades", "d1")
-    assert (one["judge"], one["grade"]) == ("openai:one", 2)
-    assert (one["severity"].value, one["weight"].value) == (0.5, 0.25)
-    assert other["weight"].value is None
-
-
 def test_a_query_is_named_by_its_beginning_or_text(tmp_path):
     texts = {"query-0a1": "How do I reset it?", "b": "It?", "c": "Why is it blue?"}
     results_of(tmp_path, [pool_of(query_id=name, query=text) for name, text in texts.items()])
@@ -116,23 +96,6 @@ def test_a_query_is_named_by_its_beginning_or_text(tmp_path):
         assert f"\nQuery {found}\n" in explained(tmp_path, named)
     assert "text of several queries: query-0a1, b, c" in refused(tmp_path, "i")
     assert "did you mean 'query-0a1'?" in refused(tmp_path, "qury-0a1")
-
-
-def test_the_command_lists_queries_and_can_be_short(tmp_path, capsys):
-    results_of(tmp_path, [pool_of(query_id=f"q{n}") for n in range(12)])
-
-    def said(*words, status=0):
-        assert cli.main(["explain", str(tmp_path), *words]) == status
-        return capsys.readouterr().out.splitlines()
-
-    listed = said()
-    assert len([line for line in listed if line.startswith("q") and line[1].isdigit()]) == 10
-    document = ("--query", "q1", "--doc", "d3")
-    full, short = said(*document), said(*document, "--short")
-    assert set(short) < set(full)
-    assert "against d" in "".join(full)
-    assert "against d" not in "".join(short)
-    said("--doc", "d1", status=2)
 
 
 def test_texts_cannot_steer_a_terminal(tmp_path):

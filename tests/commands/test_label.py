@@ -116,21 +116,6 @@ def test_chances_of_a_finished_sample_are_those_of_the_design(tmp_path, contest)
     np.testing.assert_allclose(read_labels(str(out)).rows["probability"].to_numpy(), wanted)
 
 
-def test_answers_of_some_of_a_sample_are_a_sample_of_so_many():
-    """A mean weighted by the chances has no bias, wherever people stop."""
-    rng = np.random.default_rng(0)
-    sizes, worth = rng.uniform(0.05, 1, 40), rng.uniform(0, 3, 40)
-    for stop in (5, 15):
-        sums = []
-        for _ in range(1500):
-            priority = sizes / (1 - rng.uniform(size=40))
-            order = np.argsort(-priority)
-            chance = inclusion_probabilities(sizes[order[:stop]], priority[order[stop]])
-            sums.append((worth[order[:stop]] / chance).sum())
-        error = np.std(sums) / np.sqrt(len(sums))
-        assert abs(np.mean(sums) - worth.sum()) < 4 * error
-
-
 def test_what_holds_for_the_whole_sample_cannot_change(tmp_path, contest):
     out = tmp_path / "labels"
     drawn(out, contest="contest", labels=3)

@@ -45,7 +45,7 @@ def place(tmp_path, monkeypatch):
     rows = [
         GradedScore(
             *(q, d, float(grade), 0.4 if d == "d9" else 0.1, 3, int(d[1:]) + 1, grade),
-            *(float(grade), grade, 2.0 if d == "d9" else 0.0, d == "d9"),
+            *(float(grade), 2.0 if d == "d9" else 0.0, d == "d9"),
         )
         for (q, d), grade in GRADES.items()
     ]

@@ -21,6 +21,7 @@ from zelo_ray.engine.refit import InseparableError, find_truth_run
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
+from zelo_ray.families import families_of
 from zelo_ray.files.judgments import read_qrels
 from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
@@ -46,6 +47,12 @@ NAMES = {
     "lexical": "offline:bm25 bm25 likelihood bm25base_p",
     "myclass": "my_module:MyClass",
 } | {name: name for name in ("original", "p_bert", "egypt-run")}
+
+
+def test_a_name_tells_its_families():
+    for families, names in NAMES.items():
+        for name in names.split():
+            assert families_of(name) == {*families.split()}, name
 
 
 def related(families):

@@ -1,18 +1,15 @@
 """``convert train``: what the examples of each form hold, and that libraries load them."""
 
 import json
-from math import exp, hypot, inf, isclose, nan
+from math import exp, hypot, isclose
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.helpers.builders import convert
-from zelo_ray.commands.convert.train import TargetScale, read_battles
+from zelo_ray.commands.convert.train import read_battles
 from zelo_ray.errors import InputError
-from zelo_ray.files.splits import SPLITS, split_of
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import Score, Vote
 
@@ -102,16 +99,6 @@ def test_pairs_by_scores_are_all_pairs_with_the_chance_by_bradley_and_terry(plac
     assert pairs["a", "c"]["votes"] == 0
 
 
-def test_a_list_holds_the_whole_query_on_a_scale_from_0_to_1():
-    first, second = examples("lists")
-    assert first["doc_ids"] == ["a", "b", "c"]
-    assert first["documents"] == ["text a", "text b", "text c"]
-    assert first["labels"] == pytest.approx([logistic(x) for x in (2, 0, -2)])
-    assert len(first["weights"]) == 3
-    assert "logistic(score)" in first["scale"]
-    assert second["doc_ids"] == ["a"]
-
-
 def test_triplets_have_a_gap_that_is_no_noise():
     gaps = {("a", "b"): (2.0, hypot(0.3, 0.4)), ("a", "c"): (4.0, hypot(0.3, 2.0))}
     (only,) = examples("triplets")
@@ -123,27 +110,6 @@ def test_triplets_have_a_gap_that_is_no_noise():
         InputError, match=r"no two documents of a query are 9 standard errors apart"
     ):
         run("--form triplets --min-gap 9 --out t.jsonl")
-
-
-def test_of_each_query_as_many_are_drawn_as_are_wanted_the_same_for_a_seed(place):
-    (place / "out/votes.parquet").unlink()
-    every = examples("pairs")
-    drawn = examples("pairs", "--per-query 2 --seed 3")
-    assert len(drawn) == 2
-    assert all(row in every for row in drawn)
-    assert drawn == examples("pairs", "--per-query 2 --seed 3")
-
-
-def test_a_folder_has_a_file_for_each_split_and_a_card(place):
-    queries = {f"q{i}": {"a": (1.0, 0.1), "b": (-1.0, 0.1)} for i in range(40)}
-    write_run(place, queries)
-    run("--form triplets --out data --splits 60 20 20")
-    names = sorted(path.name for path in (place / "data").iterdir())
-    assert names == ["README.md", "dev.jsonl", "test-pools.jsonl", "test.jsonl", "train.jsonl"]
-    found = {s: rows_of(f"data/{s}.jsonl") for s in SPLITS}
-    of_query = {row["query_id"]: split for split, rows in found.items() for row in rows}
-    assert len(of_query) == sum(map(len, found.values())) == 40
-    assert all(split_of(f"what is {q}?", (60, 20, 20)) == split for q, split in of_query.items())
 
 
 def test_a_folder_is_written_again_and_one_with_other_files_is_left_alone(place):
@@ -190,13 +156,3 @@ def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):
         (3.0, None),
         (1.0, None),
     ]
-
-
-@given(st.floats(-5, 5), st.floats(-5, 5), st.floats(0.01, 3))
-def test_chances_are_symmetric_and_follow_the_gap(gap, more, error):
-    for scale in (TargetScale("", in_logits=True), TargetScale("", in_logits=False)):
-        assert isclose(scale.chance(gap, error) + scale.chance(-gap, error), 1.0)
-        assert scale.chance(max(gap, more), error) >= scale.chance(min(gap, more), error)
-    assert TargetScale("", in_logits=False).chance(gap, nan) in (0.0, 0.5, 1.0)
-    assert 0 <= TargetScale("", in_logits=False, low=-5, high=5).target(gap) <= 1
-    assert TargetScale("", in_logits=True).target(-inf) == 0

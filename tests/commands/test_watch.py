@@ -12,7 +12,6 @@ from zelo_ray.commands import watch as watch_module
 from zelo_ray.commands.running import run_recorded
 from zelo_ray.commands.watch import poll
 from zelo_ray.engine.job import claim_output
-from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus, Stopped
 from zelo_ray.files.run_record import find_record
@@ -202,15 +201,3 @@ def test_the_end_of_a_run_does_not_hide_the_next_one(tmp_path):
     write(tmp_path, token="the next one")
     recorder.end(0, "")
     assert read(tmp_path)["token"] == "the next one"
-
-
-def test_watching_takes_no_lock_and_writes_nothing(tmp_path):
-    def times():
-        return sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
-
-    write(tmp_path)
-    with claim_folder(str(tmp_path)):
-        before = times()
-        for place in (tmp_path, tmp_path / "none"):
-            assert main(["watch", str(place), "--once"]) == 0
-        assert times() == before

@@ -52,7 +52,9 @@ def of_all(grades, levels=4):
     """The panel's coefficients by name, of two raters those of the pair."""
     raters = ("r0", "r1") if len(grades[0]) == 2 else ("all", "")
     return {
-        key[3]: each.value for key, each in measured(grades, levels).items() if key[:2] == raters
+        key[3]: each.estimate.value
+        for key, each in measured(grades, levels).items()
+        if key[:2] == raters
     }
 
 
@@ -101,7 +103,7 @@ def test_coefficients_of_two_are_those_of_scikit_learn_on_what_both_judged(items
                     or found[f"r{b}", f"r{a}", scale, name]
                 )
                 assert each.items == both.sum()
-                return each.value
+                return each.estimate.value
 
             for name, weights in (("", None), ("-linear", "linear"), ("-quadratic", "quadratic")):
                 expected = np.nan
@@ -156,7 +158,7 @@ def test_a_sample_is_what_the_coefficient_is_of_its_queries_repeated():
             (pair, ("r0", "r1"), "kappa"),
         ):
             tables = {k: np.tensordot(weights, table, 1) for k, table in counts.tables.items()}
-            value = found[*raters, "0-3", name].value
+            value = found[*raters, "0-3", name].estimate.value
             assert COEFFICIENTS[name].compute(tables) == pytest.approx(value, abs=1e-12)
 
 
@@ -164,13 +166,14 @@ def test_intervals_are_of_queries_and_not_of_items():
     """100 copies of each item are no more evidence, as long as they are in the same query."""
     grades = random_grades(40, 2, 0.0)
     queries = np.arange(40) % 10
-    one = measured(grades, queries=queries)
-    many = measured(np.repeat(grades, 20, axis=0), queries=np.repeat(queries, 20))
-    key = ("r0", "r1", "0-3", "kappa")
-    assert (one[key].low, one[key].high) == pytest.approx((many[key].low, many[key].high), abs=1e-9)
-    apart = measured(np.repeat(grades, 20, axis=0), queries=np.arange(800))
-    assert apart[key].high - apart[key].low < (one[key].high - one[key].low) / 2
-    assert apart[key].queries == 800
+    many = np.repeat(grades, 20, axis=0)
+    one, same, apart = (
+        measured(rows, queries=of)["r0", "r1", "0-3", "kappa"].estimate
+        for rows, of in ((grades, queries), (many, np.repeat(queries, 20)), (many, np.arange(800)))
+    )
+    assert one == pytest.approx(same, abs=1e-9)
+    assert apart.high - apart.low < (one.high - one.low) / 2
+    assert apart.queries == 800
 
 
 def test_intervals_hold_the_true_kappa_about_as_often_as_they_say():
@@ -184,6 +187,6 @@ def test_intervals_hold_the_true_kappa_about_as_often_as_they_say():
             rng.random((300, 2)) < copying[:, None], truth[:, None], rng.integers(0, 2, (300, 2))
         )
         each = measured(grades, 2, np.repeat(np.arange(30), 10))
-        one = each["r0", "r1", "0-1", "kappa"]
+        one = each["r0", "r1", "0-1", "kappa"].estimate
         held += one.low <= 0.25 + 1 / 36 <= one.high  # E[p^2] of Beta(4, 4): .5^2 + 1/36
     assert 50 <= held <= 60

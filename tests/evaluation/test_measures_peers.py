@@ -18,24 +18,16 @@ pytestmark = pytest.mark.filterwarnings(r"ignore:ast\.|Attribute [ns] is:Depreca
 reads_measures = pytest.mark.skipif(sys.version_info >= (3, 14), reason="ir_measures needs ast.Num")
 
 
-def contest(seed, *, low=0, high=4, levels=6, complete=False):
-    """A truth and a run: ties, missing queries, unjudged documents, strangers.
-
-    Args:
-        seed: of everything.
-        low: the least grade.
-        high: one above the greatest.
-        levels: how many different scores there are; fewer make more ties.
-        complete: whether the run ranks just the judged documents of every query.
-    """
+def contest(seed, *, low=0, high=4, levels=6):
+    """A truth and a run: ties, missing queries, unjudged documents, strangers."""
     rng = np.random.default_rng(seed)
     truth, run = {}, {}
     for q in range(int(rng.integers(1, 8))):
         names = [f"d{i}" for i in rng.permutation(40)]
         known = names[: rng.integers(2, 25)]
         truth[f"q{q}"] = {d: int(rng.integers(low, high)) for d in known}
-        found = known if complete else [f"d{i}" for i in rng.permutation(60)[: rng.integers(1, 40)]]
-        if complete or rng.random() < 0.8:
+        found = [f"d{i}" for i in rng.permutation(60)[: rng.integers(1, 40)]]
+        if rng.random() < 0.8:
             # Steps of 1/8 are exact as 32-bit floats, so that all peers see the same ties.
             run[f"q{q}"] = {d: float(rng.integers(-levels, levels)) / 8 for d in found}
     run["stranger"] = {"d1": 1.0}

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from tests.helpers.contests import framed, table
-from zelo_ray.commands.bakeoff.people import LabelledFrame
-from zelo_ray.evaluation.gate import decide_gate
 from zelo_ray.evaluation.measures import (
     Truth,
     evaluate,
@@ -33,7 +31,7 @@ from zelo_ray.evaluation.people.sampling import (
     priorities,
     sample_threshold,
 )
-from zelo_ray.evaluation.significance import compare_pairs, student_test
+from zelo_ray.evaluation.significance import student_test
 
 LINEAR = ("nDCG@5", "nDCG@3", "nDCG(dcg='exp-log2')@5", "P(rel=2)@4", "RBP(rel=1)@5", "Grade@5")
 
@@ -155,83 +153,6 @@ def test_intervals_hold_what_people_would_say(labels, error):
     _, low, high, _, _ = student_test(np.array(rows), 0.95, np.full(500, 60))
     true = (wanted[0] - wanted[1]).mean()
     assert 0.93 <= ((low <= true) & (true <= high)).mean() <= 0.975
-
-
-def close_arms_and_another(rng, queries=60, documents=15):
-    """Two arms that differ by one swap in every second query, and one that is unlike both.
-
-    The panel overrates what the first arm has higher; people see no difference on average.
-    """
-    panel, people, runs = [], {}, {"a": [], "b": [], "c": []}
-    for q in range(queries):
-        grade = rng.integers(0, 4, documents).astype(float)
-        told = np.clip(np.rint(grade + rng.normal(0, 0.5, documents)), 0, 3)
-        one = np.argsort(-grade + rng.normal(0, 1, documents))
-        other = one.copy()
-        if q % 2:
-            other[[1, 5]] = one[[5, 1]]
-            grade[one[[1, 5]]] = rng.permutation([1.0, 2.0])
-            told[one[[1, 5]]] = 2.0, 1.0
-        for d in range(documents):
-            panel.append((f"q{q:02}", f"d{d}", told[d]))
-            people[f"q{q:02}", f"d{d}"] = grade[d]
-        for name, order in zip(runs, (one, other, rng.permutation(documents)), strict=True):
-            runs[name] += [(f"q{q:02}", f"d{d}", -float(place)) for place, d in enumerate(order)]
-    truth = Truth(table("relevance", zip(*panel, strict=True)))
-    ranked = {n: rank_run(truth, table("score", zip(*r, strict=True))) for n, r in runs.items()}
-    frame = build_frame(parse_measure("nDCG@10"), ranked)
-    return frame, np.array([people[pair] for pair in frame.ids])
-
-
-def test_what_tells_others_apart_makes_nothing_of_two_arms_sure():
-    """Most labels are drawn where the third arm is unlike both: they tell nothing of these."""
-    rng, sure, told = np.random.default_rng(2), 0, set()
-    for _ in range(20):
-        frame, said = close_arms_and_another(rng)
-        size = label_sizes(frame)
-        for _ in range(5):
-            order = np.where(size > 0, size / (1 - rng.random(len(size))), 0)
-            threshold = sample_threshold(order, 60)
-            gain = np.where(order > threshold, said, np.nan)
-            chances = inclusion_probabilities(size, threshold)
-            telling = LabelledFrame(frame, size, gain, chances, "drawn").deciding_queries
-            known = ~np.isnan(gain)
-            for a, b in ((0, 1), (0, 2)):
-                rows = known & (frame.weight[a] != frame.weight[b])
-                queries = len(np.unique(frame.query[rows]))
-                assert telling[a, b] == telling[b, a] == (queries if rows.sum() >= 30 else 0)
-            values = {"m": correct_metrics(frame, gain, chances)}
-            rows = compare_pairs(values, ["a", "b", "c"], confidence=0.95, labelled={"m": telling})
-            sure += rows[0].p < 0.05
-            told.add(math.isnan(rows[0].low))
-            assert not math.isnan(rows[1].low)
-            verdicts = decide_gate(
-                *(values["m"], frame.answered, ["a", "b", "c"], "b"),
-                measure="m",
-                margin=0.0,
-                confidence=0.95,
-                labelled=telling[1],
-            )
-            assert verdicts[0].reason == "too few of people's labels distinguish the two"
-    assert (sure, told) == (0, {True})
-
-
-def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
-    """What the panel cannot know: in half of the queries all documents are one grade better."""
-    frame, said, _ = framed(queries=60, documents=12, error=0.3, best=(0, 3))
-    said = said + (frame.query % 2)
-    size, rng = label_sizes(frame), np.random.default_rng(2)
-    spread = {True: [], False: []}
-    for _ in range(60):
-        order = size / (1 - rng.random(len(size)))
-        threshold = sample_threshold(order, 250)
-        gain = np.where(order > threshold, said, np.nan)
-        for apart, found in spread.items():
-            one, other = correct_metrics(
-                frame, gain, inclusion_probabilities(size, threshold), whole_queries=apart
-            )
-            found.append((one - other).mean())
-    assert np.std(spread[False]) < 0.9 * np.std(spread[True])
 
 
 def test_an_arm_that_did_not_answer_a_query_decides_nothing_there():

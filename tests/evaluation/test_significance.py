@@ -68,11 +68,6 @@ class TestMeans:
         np.testing.assert_allclose([found.low, found.high], [[NAN, NAN, 0.3]] * 2)
         assert np.isnan(mean_metrics(np.empty((2, 0)), 0.95).mean).all()
 
-    def test_of_other_than_shares_may_have_ends_beyond_1(self):
-        found = mean_metrics(np.array([[0.0, 3, 1, 2, 2], [-1.0, 0, 1, 0, 0]]), 0.95)
-        assert found.high[0] > 2.5
-        assert found.low[1] < -0.5
-
 
 class TestStudent:
     def test_is_scipys_where_many_differences_are_not_0(self):
@@ -134,10 +129,6 @@ class TestHolm:
         adjusted = holm(np.array([0.01, 0.04, 0.03, 0.005]))
         assert adjusted == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
-    def test_of_one_test_and_of_none(self):
-        assert holm(np.array([0.2])) == pytest.approx([0.2])
-        assert holm(np.array([])).size == 0
-
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.999))
     def test_rejects_what_the_steps_reject(self, p, alpha):
         """Holm's own wording: go up while the i-th smallest p is at most alpha / (m - i)."""
@@ -156,11 +147,6 @@ class TestCompare:
         assert row.difference == pytest.approx(0.1)
         assert row.p == row.p_holm == 1.0
 
-    def test_few_queries_tell_too_little(self):
-        row = pair([0.4, 0.5, 0.6, 0.9], [0.3, 0.1, 0.2, 0.1])
-        assert np.isnan([row.low, row.high, row.p_better]).all()
-        assert row.p == 0.125
-
     @pytest.mark.parametrize("noise", [0.0, 1e-16])
     def test_equal_arms(self, noise):
         a = metrics(1, 30)[0]
@@ -175,15 +161,6 @@ class TestCompare:
         assert row.difference == pytest.approx(0.4 if row.queries else NAN, nan_ok=True)
         assert np.isnan([row.low, row.high, row.p_better]).all()
         assert row.p == row.p_holm == 1.0
-
-    def test_swapped_arms_mirror_the_result(self):
-        a, b = metrics(2, 35, seed=2)
-        ab, ba = pair(a, b), pair(b, a)
-        assert (ba.difference, ba.low, ba.high) == pytest.approx(
-            (-ab.difference, -ab.high, -ab.low)
-        )
-        assert (ba.wins, ba.losses, ba.p) == (ab.losses, ab.wins, pytest.approx(ab.p))
-        assert ba.p_better == pytest.approx(1 - ab.p_better)
 
     def test_other_arms_and_measures_do_not_matter(self):
         values = metrics(6, 40)
@@ -200,19 +177,6 @@ def by_measure(drawn):
 
 
 class TestLabelUncertainty:
-    values = np.array([[0.6, 0.7, 0.8, 0.4, 0.9, 0.7], [0.5, 0.6, 0.8, 0.3, 0.7, 0.8]])
-
-    def p_labels(self, deviation, draws=300):
-        noise = np.random.default_rng(0).normal(0, 1, (draws, *self.values.shape))
-        drawn = self.values + deviation * noise
-        return pair(*self.values, drawn=by_measure(drawn)).p_labels
-
-    def test_moves_p_labels_to_a_half(self):
-        shares = [self.p_labels(deviation) for deviation in (0.0, 0.2, 1.0, 100.0)]
-        assert shares == sorted(shares, reverse=True)
-        assert shares[0] == 1.0
-        assert shares[-1] == pytest.approx(0.5, abs=0.1)
-
     def test_is_the_share_of_draws(self):
         a = np.concatenate([np.full((30, 1, 8), 0.7), np.full((10, 1, 8), 0.3)])
         drawn = by_measure(np.concatenate([a, np.full_like(a, 0.5)], axis=1))

@@ -120,7 +120,7 @@ def test_what_is_nothing_of_the_kind_is_refused(tmp_path):
 
 
 def test_pooled_grades_are_no_judge_of_the_panel(tmp_path):
-    score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
+    score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 0.3, False)
     place = write_file(tmp_path / "scores.parquet", records_table([score], GradedScore))
     found = read_all_judgments([f"panel={place}", qrels(tmp_path / "x.txt", d1=1)])
     assert (found.judges, found.panel, found.pooled) == (("panel", "x"), ("x",), ("panel",))

@@ -74,9 +74,7 @@ def test_grades_count_and_not_the_scores_beside(tmp_path, name):
 
 def test_scores_of_a_graded_run_count_not_grades(tmp_path):
     values = {"d1": 2.4, "d2": 1 / 3}
-    scores = [
-        GradedScore("q", d, s, 0.1, 3, 1, round(s), 1, 1, 0.0, False) for d, s in values.items()
-    ]
+    scores = [GradedScore("q", d, s, 0.1, 3, 1, round(s), 1, 0.0, False) for d, s in values.items()]
     write_file(tmp_path / "scores.parquet", records_table(scores, GradedScore))
     documents = [
         {"id": s.doc_id, "content": "?", "score": s.score, "grade": s.grade} for s in scores

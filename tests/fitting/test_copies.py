@@ -1,17 +1,12 @@
 """Documents of one text in a query are one opponent: an answer on them counts once."""
 
 import random
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from tests.helpers.builders import judge_of, options_of, play, truly
 from zelo_ray.fitting.scores import score_votes
-from zelo_ray.protocols import zelo
-from zelo_ray.records import Document, Pool, Vote
-
-PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
+from zelo_ray.records import Vote
 
 
 def key_of(number):
@@ -71,19 +66,3 @@ def test_a_pool_of_copies_alone_still_has_scores_of_all(pool):
     keys = [1, 1, 1] if pool == "one text" else [1, 1, 2]
     fits = score_votes([[vote(*i, -1.0, key_of(k)) for i, k in zip(ids, keys, strict=True)]])
     assert set(by_document(fits)) == {"a", "b", "c"}
-
-
-def test_copies_in_a_pool_have_one_score_and_others_fewer_comparisons():
-    """Twelve of eighteen documents are one text."""
-    worths = [1.0] * 12 + [0.0, 0.5, 1.5, 2.0, 2.5, 3.0]
-    documents = (Document(f"d{n:02}", f"text [worth={x:.9f}]") for n, x in enumerate(worths))
-    step, _ = play(zelo, options_of(), Pool("q", "what?", tuple(documents)), PANEL, truly)
-    keyless = [replace(row, key="") for row in step.judgments]
-    scores, before = (
-        by_document(zelo.fit([rows], options_of())) for rows in (step.judgments, keyless)
-    )
-    assert sorted(score.rank for score in scores.values()) == [*range(1, 19)]
-    met = Counter((scores[f"d{n:02}"].score, scores[f"d{n:02}"].comparisons) for n in range(12))
-    assert met.most_common(1)[0][1] >= 10
-    others = [f"d{n}" for n in range(12, 18)]
-    assert sum(scores[d].comparisons for d in others) < sum(before[d].comparisons for d in others)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tests.helpers.builders import PANEL, answers, lines_of, options_of, write_as_run
-from zelo_ray.engine import learning
+from tests.helpers.builders import options_of
 from zelo_ray.fitting.scores import score_votes
 from zelo_ray.fitting.truth_error import (
     GRADE_SD,
@@ -155,14 +154,3 @@ def test_the_share_is_learned_from_the_order_of_grades_and_few_labels_count_in_p
     for nothing in (np.full(len(query), np.nan), np.ones(len(query))):  # the latter orders nothing
         found = learn_share(query, scores, errors, nothing)
         assert (found.value, found.queries) == (SHARE, 0)
-
-
-# In a run
-
-
-def settled(out, pools, human=None):
-    """A run of battles, both passes where there are human grades."""
-    out.mkdir()
-    options = options_of(out=str(out), **({"human": str(human)} if human else {}))
-    shelf, lines = answers(pools, options, None), lines_of(pools)
-    return write_as_run(lines, PANEL, options, shelf, learning.read_human_grades(options))

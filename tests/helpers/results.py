@@ -59,7 +59,7 @@ def write_graded(out, queries=5, documents=4, judges=JUDGES, repeats=1, say="", 
         apart = float(np.abs(np.subtract.outer(given, given)).mean())
         head = (query_id, doc_id, word + 0.25, more.get("std_error", 0.5), len(given), rank)
         split = doc_id.endswith(f"d{documents - 1}")
-        scores.append(GradedScore(*head, word, float(np.median(given)), word, apart, split))
+        scores.append(GradedScore(*head, word, float(np.median(given)), apart, split))
     humans = more.get("humans", 0)
     ends = (0.35, 0.62) if humans else (float("nan"),) * 2
     shares = [Share(m, 0.5, 0.48, *ends, len(scores), humans) for m in ("grade", ">=1", ">=2")]

@@ -22,7 +22,7 @@ from zelo_ray.protocols import graded
 from zelo_ray.protocols.grading import weighted_mean
 from zelo_ray.protocols.options import parse_criterion
 from zelo_ray.providers import build_panel
-from zelo_ray.records import CriterionGrade, Grade, response_schema
+from zelo_ray.records import CriterionGrade, Grade
 
 PANEL = build_panel(("openai:a-model", "anthropic:a-model"), {}, {})
 BY = ("relevance=2: it answers the query", "freshness: it is of this year")
@@ -87,15 +87,6 @@ def test_a_criterion_has_a_name_and_may_have_a_weight_and_a_meaning(tmp_path):
     given = options(str(path))
     again = type(given).model_validate(given.model_dump(mode="json"), context="recorded")
     assert (given.criteria, again.parsed_criteria) == (BY, given.parsed_criteria)
-
-
-def test_one_call_asks_for_all_criteria_in_their_order():
-    request, *rest = asked()
-    assert len(rest) == 7  # four documents, two judges
-    assert "- relevance: it answers the query\n- freshness: it is of this year" in request.system
-    schema = response_schema(request.response_model)
-    assert list(schema["properties"]) == schema["required"] == ["relevance", "freshness"]
-    assert schema["additionalProperties"] is False
 
 
 def test_criteria_and_their_meanings_are_other_questions_and_weights_are_not():

@@ -28,6 +28,7 @@ from zelo_ray.records import (
     Document,
     Pool,
     SyntheticFeatures,
+    read_response,
     synthesize_answer,
 )
 from zelo_ray.wrapping import break_special_tokens
@@ -148,15 +149,6 @@ def test_the_same_seed_asks_the_same_and_another_does_not_in_any_round(way):
         assert all(set(a) != set(b) for a, b in zip(one, other, strict=False))
 
 
-@each_way
-def test_another_query_id_draws_anew(way):
-    one, other = (
-        {request.key for asked in asked_by(way, pool_of(range(12), name))[1] for request in asked}
-        for name in ("q1", "q2")
-    )
-    assert (one == other) == draws_nothing(way)
-
-
 @pytest.mark.parametrize("way", [way for way in WAYS if WAYS[way][0] in PROTOCOLS])
 def test_only_who_waits_for_others_is_asked_something_else_beside_them(way):
     """A judge that joins, leaves or moves to another place is not paid for by the others."""
@@ -262,6 +254,34 @@ def test_nothing_is_shown_past_the_limit_past_the_length_and_of_what_was_not_wis
 
 
 # What becomes of replies
+
+
+def broken(said):
+    """An answer as an object, each time changed in one place so that it is none."""
+    for name, value in said.items():
+        yield {other: said[other] for other in said if other != name}
+        yield from (said | {name: changed} for changed in (None, {"so": value}))
+    yield said | {"more": 1}
+
+
+@each_way
+def test_an_answer_of_another_form_is_a_failure(way):
+    """What was asked for in prose has tests of its own."""
+    _, rounds = asked_by(way, pool_of())
+    for request in {r.response_model: r for asked in rounds for r in asked}.values():
+        whole = opinion(request)
+        if not whole.startswith("{"):
+            continue
+        model, said = request.response_model, json.loads(whole)
+        changed = map(json.dumps, broken(said))
+        for text in (*changed, "", whole[:-1], f"[{whole}]", f"So: {whole}", f"{whole} So."):
+            assert isinstance(read_response(model, text), str), text
+        for text in (f" \n{whole}\n", f"```json\n{whole}\n```"):
+            assert isinstance(read_response(model, text), model)
+        shelf = Shelf()
+        shelf.put(request, "{}")
+        (failure,) = asked_by(way, pool_of(), shelf=shelf)[0].failures
+        assert (failure.status, failure.key) == ("invalid", request.key)
 
 
 @each_way

@@ -44,6 +44,7 @@ def test_a_text_is_split_without_a_loss(text, size):
     ("text", "passages"),
     [
         ("one two\n\nthree four. five six", ["one two\n\n", "three four. ", "five six"]),
+        ("one two\n\nthr\nfour five", ["one two\n\n", "thr\nfour five"]),
         ("one or two\nthree four. five six", ["one or two\n", "three four. ", "five six"]),
         ("head\n\nthree four five. six", ["head\n\n", "three four ", "five. six"]),
         ("one or two. three four five six", ["one or two. ", "three four five ", "six"]),
@@ -74,15 +75,6 @@ def test_an_answer_is_shown_wherever_it_stands():
         ("café", "The cafe\u0301 is here. ", "This is not what it is about at all. "),
     ):
         assert answer.strip() in shown(f"{filler * 300}{answer}{filler * 300}", query).content
-
-
-@pytest.mark.parametrize(("size", "passages"), [(8_012, 32), (10_000, 128), (40_000, 1000)])
-def test_as_much_is_shown_of_a_long_document_as_of_its_beginning(size, passages):
-    for unit in ("Words of no great weight.\n", "これは何の関係もない文章です。"):
-        text = (unit * size).encode()[: size - len(ANSWER)].decode(errors="ignore") + ANSWER
-        said = shown(text, tokens=2000, passages=passages).content
-        assert 0.95 * 8000 <= len(said.encode()) <= 8000
-        assert passages == 32 or ANSWER in said
 
 
 def test_no_document_holds_a_number_of_its_own():

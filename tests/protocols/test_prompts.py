@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.helpers.builders import missing, options_of, pool_of, sealed
 from zelo_ray.engine.ledger import Ledger, salt_of
@@ -137,14 +135,6 @@ def test_all_requests_of_a_query_have_one_code_and_begin_alike():
     assert requests[0].system == other.system
 
 
-def test_one_document_more_asks_nothing_anew():
-    few, many = (
-        {request.key for request in missing(pool_of(range(n)), PANEL, options_of(cycles=9))}
-        for n in (4, 5)
-    )
-    assert few < many
-
-
 # What judges are told
 
 
@@ -201,22 +191,6 @@ def test_what_the_line_says_of_a_query_is_shown_where_it_is_asked_for():
     (plain, *_) = missing(pool, PANEL, options_of())
     assert "How?" not in plain.user
     assert plain.key != request.key
-
-
-@given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
-def test_no_text_holds_the_place_of_a_code(query, text, instructions):
-    pool = Pool(
-        "q", f"q{query}", (Document("a", text), Document("b", f"{text}{CODE_PLACEHOLDER}{query}"))
-    )
-    told = f"In our words:\n{instructions.replace(CODE_PLACEHOLDER, '')}".strip()
-    for name in ("zelo", "graded", "best-of"):
-        options = options_of(protocol=name, instructions=told)
-        plain = first_round(find_protocol(name).rounds(pool, PANEL[:1], options))
-        for request, before in zip(sealed(plain), plain, strict=True):
-            code = delimiter_code("a ledger's own", *before.marks)
-            assert CODE_PLACEHOLDER not in request.system + request.user
-            assert request.user.count(f" {code}]") == 2 * (len(request.documents) + 1)
-            assert request.system.count(delimiter_code("a ledger's own")) == 2
 
 
 def test_the_texts_of_examples_can_forge_no_marker_and_no_other_example():

@@ -64,19 +64,6 @@ def test_only_what_is_to_be_json_has_a_schema(fakes, environ, tmp_path, provider
         assert len(rows) == found.total()
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-def test_how_hard_to_think_is_said_without_a_schema(fakes, environ, tmp_path, provider):
-    name, option, place = {
-        "anthropic": ("anthropic:claude-haiku-5-5", "effort", "output_config"),
-        "gemini": ("gemini:gemini-3.1-flash-lite", "thinking_level", "generationConfig"),
-    }[provider]
-    fields = {"judge_options": {name: {option: "low"}}, "protocol": "baseline-strong"}
-    run("online", tmp_path, environ, provider, **fields)
-    for body in asked(fakes):
-        assert "low" in str(body[place]).lower()
-        assert not shapes(body)
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_a_text_of_another_form_is_asked_for_again_once(fakes, environ, tmp_path, way):
     for name, fault, end in (

@@ -64,11 +64,7 @@ def test_every_document_has_its_place_in_the_order_of_the_pool(name):
         ('{"scores": [1, 2, 3, 4, 5]}', "5 scores for 4 documents"),
         ('{"scores": []}', "0 scores for 4 documents"),
         ('{"scores": [1, 2, 3, NaN]}', "finite"),
-        ('{"scores": [1, 2, 3, "4th"]}', "number"),
         ('{"scores": [1, 2, 3, true]}', "number"),
-        ('{"scores": [1, 2, 3, null]}', "number"),
-        ('{"scores": [1, 2, 3, 4], "more": 1}', "more"),
-        ("four", "JSON"),
     ],
 )
 def test_anything_but_a_finite_number_a_document_fails_the_pool(text, says):
@@ -76,13 +72,6 @@ def test_anything_but_a_finite_number_a_document_fails_the_pool(text, says):
     (failure,) = step.failures
     assert failure.status == "invalid"
     assert says in failure.reason
-
-
-def test_what_is_sent_is_what_the_key_hashes():
-    _, (request,) = drive(RANKERS["rerank"], SMALL, scores)
-    said = json.loads(request.user)
-    assert said == {"query": SMALL.query, "documents": [d.content for d in SMALL.documents]}
-    assert request.system == ""
 
 
 def test_a_judge_that_takes_few_documents_at_once_gets_several_requests():

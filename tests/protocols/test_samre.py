@@ -85,23 +85,6 @@ def test_pairs_are_for_a_and_b_whichever_was_shown_first(swapped):
 # What is shown to whom
 
 
-def test_an_advocate_sees_what_was_said_so_far_and_its_own_answer_first():
-    _, asked = verdict_of(*ALTERNATING)
-    first, second = asked[0]
-    assert set(blocks(first.user)[1]) == {"question", "Answer 1", "Answer 2"}
-    _, found = blocks(asked[4][1].user)
-    assert list(found) == [
-        *("question", "Answer 2", "Answer 1"),
-        *("last feedback of the judge", "last argument of your opponent"),
-        *("your argument of round 1", "your argument of round 2"),
-    ]
-    assert found["last feedback of the judge"] == "Feedback in round 2."
-    assert found["last argument of your opponent"] == "Defence of Answer 1 in round 2."
-    assert found["your argument of round 1"] == "Defence of Answer 2 in round 1."
-    assert [d.id for d in first.documents] == ["doc-8", "doc-9"]
-    assert [d.id for d in second.documents] == ["doc-9", "doc-8"]
-
-
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
@@ -131,30 +114,18 @@ def test_nothing_that_is_said_can_close_its_block(texts):
 # Failures
 
 
-STATUSES = ["refused", "filtered", "truncated", "failed"]
 NO_GOOD = {  # what cannot be read, and why
     "an empty defence": (Defence, " \n", "text: must have at least 1 character"),
     "an empty feedback": (Feedback, "", "text: must have at least 1 character"),
-    "scores in prose": (RoundScores, "(70, 60)", "Invalid JSON"),
     "scores of 21": (RoundScores, points(121, 60), "equal to 20"),
     "scores of 0": (RoundScores, points(5, 60), "equal to 1"),
     "a float": (RoundScores, points(60, 60).replace("10", "10.5"), "valid integer"),
-    "a text": (RoundScores, points(60, 60).replace("10", '"ten"'), "valid integer"),
     "8/10": (RoundScores, points(60, 60).replace("10", "8/10"), "Invalid JSON"),
-    "NaN": (RoundScores, points(60, 60).replace("10", "NaN"), "valid integer"),
-    "no rebuttal": (
-        RoundScores,
-        points(60, 60).replace("rebuttal", "retort"),
-        "rebuttal: is missing",
-    ),
-    "a sum": (RoundScores, points(60, 60)[:-1] + ', "total": 1}', "total: is unknown"),
-    "two fences": (RoundScores, 2 * f"```json\n{points(60, 60)}\n```\n", "Invalid JSON"),
 }
 
 
 def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict():
-    for name, number in product([*NO_GOOD, *STATUSES], (1, 2)):
-        kind, said, why = NO_GOOD.get(name, (RoundScores, name, "because"))
+    for (kind, said, why), number in product(NO_GOOD.values(), (1, 2)):
 
         def bad(request, current, at=(kind, number), said=said):
             return said if (request.response_model, current) == at else None
@@ -165,13 +136,10 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict():
         assert len(step.failures) == (2 if kind is Defence else 1)
         for failure in step.failures:
             assert (failure.query_id, failure.doc_ids) == ("query-7", ("doc-8", "doc-9"))
-            assert failure.status == (name if name in STATUSES else "invalid")
+            assert failure.status == "invalid"
             assert why in failure.reason
             assert "so it is" not in failure.reason
             assert failure.key in {r.key for r in asked[-1] if r.response_model is kind}
-
-
-# How it goes on
 
 
 # What comes out

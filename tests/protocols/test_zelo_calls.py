@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from functools import partial
-from random import Random
 
 import pytest
 
@@ -92,25 +91,6 @@ def test_what_goes_together():
         load_command("annotate", {**given, "anchors": "law"})
 
 
-# What it comes to
-
-
-def test_scores_order_as_the_judges_see_it():
-    pools = [pool_of(WORTHS, f"q{number}") for number in range(5)]
-    fits, _ = scored([asked(pool)[0] for pool in pools])
-    for fit in fits:
-        scores = {score.doc_id: score.score for score in fit.scores}
-        ordered = sorted(range(25), key=lambda place: WORTHS[place])
-        ups = [
-            scores[f"d{b}"] > scores[f"d{a}"] for a, b in zip(ordered, ordered[5:], strict=False)
-        ]
-        assert len(scores) == 25
-        assert sum(ups) >= 15
-        assert all(score.absolute_error > score.std_error for score in fit.scores)
-        absolute = [score.absolute_score for score in fit.scores]
-        assert absolute == [round(number, 12) for number in absolute]
-
-
 # As files
 
 
@@ -161,11 +141,3 @@ def test_human_grades_tell_how_far_scores_lie_from_people(tmp_path):
     assert taught.truth_error != plain.truth_error
     scores = [rows_of(tmp_path / name, "scores") for name in ("plain", "taught")]
     assert [row["score"] for row in scores[0]] == [row["score"] for row in scores[1]]
-
-
-def test_no_bit_of_a_query_depends_on_company_or_order():
-    steps = [asked(pool_of(WORTHS, f"q{number}"))[0] for number in range(4)]
-    together, learned = scored(steps)
-    turned = [Random(3).sample(step.judgments, len(step.judgments)) for step in steps[::-1]]
-    assert zelo.fit(turned, options_of(), learned)[::-1] == together
-    assert [zelo.fit([step.judgments], options_of(), learned)[0] for step in steps] == together

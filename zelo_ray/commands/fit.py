@@ -1,7 +1,7 @@
 """``fit``: rate items by comparisons from any source."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import inf, log
 from typing import Any
@@ -25,6 +25,7 @@ from zelo_ray.files.votes import VoteRows, read_vote_rows
 from zelo_ray.files.wording import counted, guard_formula
 from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.ratings import Comparisons, Unrated, rate
+from zelo_ray.fitting.scores import name_parts
 from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.model import Cell, Report, Section, table
 from zelo_ray.report.results import Results
@@ -124,9 +125,8 @@ def _queries(rows: VoteRows) -> Iterator[_Query]:
         at = slice(start, end)
         names, place = np.unique(np.concatenate([first[at], second[at]]), return_inverse=True)
         sides, (won, lost, tied) = place.reshape(2, -1), (each[at] for each in weights)
-        games = Comparisons(
-            items=len(names), first=sides[0], second=sides[1], won=won, lost=lost, tied=tied
-        )
+        half = tied / 2
+        games = Comparisons(len(names), sides[0], sides[1], won + half, lost + half)
         judges = np.unique(judge[at], return_inverse=True)[1]
         yield _Query(ids[start], names.tolist(), games, judges)
 
@@ -137,12 +137,10 @@ def _share_among_judges(query: _Query) -> Comparisons:
     low, high = np.minimum(games.first, games.second), np.maximum(games.first, games.second)
     _, pair = np.unique(low * games.items + high, return_inverse=True)
     codes, voice = np.unique(pair * (query.judge.max() + 1) + query.judge, return_inverse=True)
-    spoken = np.bincount(voice, games.won + games.lost + games.tied)
+    spoken = np.bincount(voice, games.won + games.lost)
     judges = np.bincount(codes[spoken > 0] // (query.judge.max() + 1), minlength=pair.max() + 1)
     weight = 1 / np.maximum(spoken[voice] * judges[pair], np.finfo(float).tiny)
-    return replace(
-        games, won=games.won * weight, lost=games.lost * weight, tied=games.tied * weight
-    )
+    return games._replace(won=games.won * weight, lost=games.lost * weight)
 
 
 def _describe_reason(reason: Unrated, names: Sequence[str]) -> str:
@@ -150,25 +148,16 @@ def _describe_reason(reason: Unrated, names: Sequence[str]) -> str:
     more = "; use the prior (no --mle)" if reason.is_infinite else ""
     if reason.groups is None:
         return f"{reason.message}{more}"
-    parts: dict[int, list[str]] = {}
-    for name, group in zip(names, reason.groups.tolist(), strict=True):
-        parts.setdefault(group, []).append(name)
-    listed = _few([", ".join(_few(part)) for part in parts.values()])
-    return f"{reason.message}: {'; '.join(listed)}{more}"
-
-
-def _few(names: list[str]) -> list[str]:
-    return names if len(names) <= 4 else [*names[:3], "…"]
+    return f"{reason.message}: {name_parts(names, reason.groups.tolist())}{more}"
 
 
 def _ranked(
     query: _Query, rated: Floats, std_errors: Floats, options: FitOptions
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of a query's scores: best first, ties by name; a tie is half a win."""
+    """Return the rows of a query's scores: best first, ties by name."""
     games, size = query.games, query.games.items
     places = np.concatenate([games.first, games.second])
-    counts = np.tile(games.won + games.lost + games.tied, 2)
-    won = np.concatenate([games.won, games.lost]) + np.tile(games.tied, 2) / 2
+    counts, won = np.tile(games.won + games.lost, 2), np.concatenate([games.won, games.lost])
     points, zero, _ = _SCALES[options.scale]
     # Rounding errors must not break ties, so keep 12 digits. Adding 0 turns -0 into 0.
     scores = (np.round(rated, 12) + 0.0) * points + zero

@@ -24,7 +24,6 @@ from zelo_ray.fitting.grades import median_grades
 
 SAMPLES, CONFIDENCE = 1000, 0.95
 _UNDEFINED = 0.05  # of samples may be undefined: else the others are a biased selection
-_CELLS = 2**21  # of sampled tables that are in memory at once: 16 MB
 
 
 class Estimate(NamedTuple):
@@ -153,14 +152,8 @@ class Counts(NamedTuple):
         weights = draw_samples(self.queries)
         if self.queries < FEWEST:
             weights = weights[:1]
-        parts: dict[str, list[Floats]] = {name: [] for name in chosen}
-        step = max(1, _CELLS // self.tables["by_items"][0].size)
-        for start in range(0, len(weights), step):
-            rows = weights[start : start + step]
-            sums = {kind: np.tensordot(rows, table, axes=1) for kind, table in self.tables.items()}
-            for name, coefficient in chosen.items():
-                parts[name].append(coefficient.compute(sums))
-        return {name: np.concatenate(values) for name, values in parts.items()}
+        sums = {kind: np.tensordot(weights, table, axes=1) for kind, table in self.tables.items()}
+        return {name: coefficient.compute(sums) for name, coefficient in chosen.items()}
 
 
 def scale_name(levels: int, cut: int | None = None) -> str:
@@ -195,7 +188,7 @@ def count_ratings(ratings: RatingMatrix, raters: Sequence[str]) -> Counts:
 
 
 class Agreement(NamedTuple):
-    """One coefficient, with its 95% interval, of two raters, or of the panel ``rater_a`` (B is "").
+    """One coefficient of two raters, or of the panel ``rater_a`` (B is "").
 
     ``scale`` is such as ``0-3``, or ``>=2`` for grades binarised there.
     """
@@ -204,10 +197,7 @@ class Agreement(NamedTuple):
     rater_b: str
     scale: str
     coefficient: str
-    value: float
-    low: float
-    high: float
-    queries: int
+    estimate: Estimate
     items: int
 
 
@@ -223,25 +213,16 @@ class ConfusionCell:
     items: int
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The difference between A's and B's agreement with people, on what all three judged.
-
-    ``relative`` is in per cent of ``value_b``, NaN where that is not above 0.
-    """
+class Difference(NamedTuple):
+    """By how much more A agrees with people than B, on what all three judged; also in per cent."""
 
     rater_a: str
     rater_b: str
     scale: str
     coefficient: str
-    value_a: float
-    value_b: float
-    difference: float
-    low: float
-    high: float
+    more: Estimate
     relative: float
     items: int
-    queries: int
 
 
 def measure_agreement(
@@ -260,7 +241,7 @@ def measure_agreement(
     for scale, part in counts.scales(cuts):
         for name, values in part.compute(coefficients).items():
             estimate = estimate_values(values, counts.queries)
-            yield Agreement(a, b, scale, name, *estimate, counts.items)
+            yield Agreement(a, b, scale, name, estimate, counts.items)
 
 
 def count_confusions(
@@ -291,9 +272,6 @@ def compare_agreement(
     for (scale, first), (_, second) in zip(*sides, strict=True):
         values_a, values_b = (counts.compute(coefficients) for counts in (first, second))
         for name, values in values_a.items():
-            estimate = estimate_values(values - values_b[name], first.queries)
-            a, b = float(values[0]), float(values_b[name][0])
-            ends = (estimate.value, estimate.low, estimate.high)
-            relative = 100 * estimate.value / b if b > 0 else nan
-            sizes = (first.items, first.queries)
-            yield Difference(*pair, scale, name, a, b, *ends, relative, *sizes)
+            more, b = estimate_values(values - values_b[name], first.queries), values_b[name][0]
+            relative = 100 * more.value / float(b) if b > 0 else nan
+            yield Difference(*pair, scale, name, more, relative, first.items)

@@ -4,7 +4,7 @@ The queries are the sample: intervals are about other samples of such queries. E
 for each ranker (or pair of rankers) and a column for each query, with NaN where there is no metric.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from math import isnan, log2, nan, sqrt
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from zelo_ray.evaluation.ranking import Bools, Floats, Ints
-from zelo_ray.records import Comparison, Estimate, Mean
+from zelo_ray.evaluation.ranking import Floats, Ints
+from zelo_ray.records import Comparison, Estimate
 
 FEWEST = 5  # with fewer queries no interval is given
 TIE = 1e-12  # metrics, which are of the order of 1, that differ by less differ by rounding
@@ -123,35 +123,6 @@ def holm(p: Floats) -> Floats:
     return adjusted
 
 
-def evaluate_rankers(
-    values: Mapping[str, Floats],
-    answered: Bools,
-    rankers: Sequence[str],
-    *,
-    confidence: float,
-    drawn: Iterable[Mapping[str, Floats]] = (),
-    uncompared: Collection[str] = (),
-) -> tuple[list[Mean], list[Comparison]]:
-    """Compute the means of rankers, and the uncertainty of each difference.
-
-    Of values and ``answered``, [rankers, queries], NaN is not defined. What a ranker did not
-    answer counts in its mean with its value (by custom 0), and is left out of its comparisons.
-    ``drawn`` are values under draws of the labels, which give ``p_labels``; ``uncompared``
-    measures get means only.
-    """
-    means = [
-        Mean(ranker, measure, *row)
-        for measure, metrics in values.items()
-        for ranker, row in zip(rankers, mean_metrics(metrics, confidence).rows(), strict=True)
-    ]
-    common = {
-        name: np.where(answered, metrics, np.nan)
-        for name, metrics in values.items()
-        if name not in uncompared
-    }
-    return means, compare_pairs(common, rankers, confidence=confidence, drawn=drawn)
-
-
 def compare_pairs(
     values: Mapping[str, Floats],
     rankers: Sequence[str],
@@ -163,8 +134,9 @@ def compare_pairs(
 ) -> list[Comparison]:
     """Compare all pairs of rankers by all measures, each on the queries where both have a metric.
 
-    Values are as in `evaluate_rankers`, but NaN also where a ranker did not answer;
-    ``labelled`` is by measure, [rankers, rankers], as in `student_test`. With fewer than 5
+    Values are [rankers, queries], NaN where there is none. ``drawn`` are values under draws of
+    the labels, which give ``p_labels``; ``labelled`` is by measure, [rankers, rankers], as in
+    `student_test`. With fewer than 5
     common queries the interval and ``p_better`` are NaN. Errors of labels are part of the
     variance between queries, so ``p`` includes them; ``p_labels`` is the share of the draws in
     which A's mean over these very queries is above B's, ties as half. Holm's correction counts

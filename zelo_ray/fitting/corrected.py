@@ -6,8 +6,6 @@ error on a sample, and the panel's grades cover all documents. The sampling unit
 documents of one query are correlated.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy
 
@@ -52,19 +50,18 @@ def correct_means(
     note, is_sound = _check_sampling(has_label, query, probability, frame)
     if probability is not None and (probability[has_label] == 1).all():
         probability = None  # as of all documents, or of whole queries
-    at_least = (round_grades(grade)[:, np.newaxis] >= np.arange(1, LEVELS)).astype(np.float64)
-    unit = np.unique(query, return_inverse=True)[1]
-    rows = [("grade", grade, human, LEVELS - 1)]
-    for level in range(1, LEVELS):
-        true = np.where(has_label, human >= level, np.nan)
-        rows.append((f">={level}", at_least[:, level - 1], true, 1))
+    rounded, unit = round_grades(grade), np.unique(query, return_inverse=True)[1]
     shares = list[Share]()
-    for name, panel, true, top in rows:
+    for level in range(LEVELS):
+        name, panel, true, top = "grade", grade, human, LEVELS - 1
+        if level:
+            name, panel, top = f">={level}", (rounded >= level).astype(np.float64), 1
+            true = np.where(has_label, human >= level, np.nan)
         alone = float(panel.mean()) if panel.size else np.nan
-        corrected = _Sample(panel, true, unit, top, probability).corrected()
-        estimate = corrected if is_sound else (np.nan, np.nan, np.nan)
-        counts = len(panel), int(has_label.sum())
-        shares.append(Share(name, alone, *estimate, *counts))
+        estimate = np.nan, np.nan, np.nan
+        if is_sound:
+            estimate = _correct(panel, true, unit, top, probability)
+        shares.append(Share(name, alone, *estimate, len(panel), int(has_label.sum())))
     return tuple(shares), (note,) if note else ()
 
 
@@ -106,58 +103,43 @@ def _check_sampling(
     return f"people's grades cannot correct the means: {problem}; {_DRAW}", False
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """Values of the panel for all documents, and the truth of some, from 0 to top; [units] each."""
-
-    panel: Floats
-    true: Floats
-    query: Ints
-    top: int
-    probability: Floats | None
-
-    def corrected(self) -> tuple[float, float, float]:
-        """Return the corrected mean and the ends of its interval."""
-        has_label = ~np.isnan(self.true)
-        true, grades, query = self.true[has_label], self.panel[has_label], self.query[has_label]
-        # With equal probabilities the panel's mean is over unlabelled documents; else over all.
-        panel_rows = ~has_label if self.probability is None else np.ones(len(has_label), dtype=bool)
-        if not true.size:
-            return (float(self.panel.mean()) if panel_rows.any() else np.nan), np.nan, np.nan
-        weight = np.ones(true.size) if self.probability is None else 1 / self.probability[has_label]
-        weight = weight / weight.sum()
-        queries = len(np.unique(query))
-        enough = true.size >= FEWEST and (queries >= FEWEST or queries == true.size)
-        if enough and self.top == 1:
-            mean = float(weight @ true)
-            size = self._effective_size(has_label) / (true.size * float(weight @ weight))
-            if min(mean, 1 - mean) * size < FEWEST - _ROUNDING:
-                return mean, *clusters.binomial_interval(min(mean * size, size), size)
-        trust = _trust(self.panel[panel_rows], grades, true, weight)
-        errors = true - trust * grades
-        mean = float(weight @ errors) + (
-            trust * float(self.panel[panel_rows].mean()) if panel_rows.any() else 0
-        )
-        if not enough:
-            return mean, np.nan, np.nan
-        panel = trust * self.panel[panel_rows], np.ones(panel_rows.sum()), self.query[panel_rows]
-        variance = _variance((errors, weight, query), panel)
-        half = float(scipy.special.stdtrit(queries - 1, 0.975) * variance**0.5)
-        below, above = 0.0, 0.0
-        if np.ptp(errors) < _ROUNDING:
-            share = 1 - 0.025 ** (1 / self._effective_size(has_label))
-            below = share * float(errors[0] + trust * self.top)
-            above = share * float(self.top - errors[0])
-        return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
-
-    def _effective_size(self, observed: np.ndarray) -> float:
-        """Return the effective number of labels, given the correlation within queries."""
-        yes = self.true[observed] / self.top
-        labels = clusters.sum_by_query(yes, self.query[observed])
-        panel = clusters.sum_by_query(self.panel / self.top, self.query)
-        correlations = [clusters.intraclass_correlation(*part) for part in (labels, panel)]
-        usual = float(np.nanmax(correlations)) if not np.isnan(correlations).all() else np.nan
-        return clusters.effective_size(*labels, usual)
+def _correct(
+    panel: Floats, truth: Floats, query: Ints, top: int, probability: Floats | None
+) -> tuple[float, float, float]:
+    """Return the corrected mean and the ends of its interval, of values from 0 to ``top``."""
+    has_label = ~np.isnan(truth)
+    if not has_label.any():
+        return (float(panel.mean()) if panel.size else np.nan), np.nan, np.nan
+    true, grades, labelled = truth[has_label], panel[has_label], query[has_label]
+    # With equal probabilities the panel's mean is over unlabelled documents; else over all.
+    rest = ~has_label if probability is None else np.ones(len(panel), dtype=bool)
+    weight = np.ones(true.size) if probability is None else 1 / probability[has_label]
+    weight = weight / weight.sum()
+    queries, size = len(np.unique(labelled)), np.nan
+    enough = true.size >= FEWEST and (queries >= FEWEST or queries == true.size)
+    if enough:  # how many labels these are worth, given the correlation within queries
+        labels = clusters.sum_by_query(true / top, labelled)
+        every = clusters.sum_by_query(panel / top, query)
+        usual = [clusters.intraclass_correlation(*part) for part in (labels, every)]
+        usual = [value for value in usual if not np.isnan(value)] or [np.nan]
+        size = clusters.effective_size(*labels, max(usual))
+        if top == 1:
+            mean, alike = float(weight @ true), size / (true.size * float(weight @ weight))
+            if min(mean, 1 - mean) * alike < FEWEST - _ROUNDING:
+                return mean, *clusters.binomial_interval(min(mean * alike, alike), alike)
+    trust = _trust(panel[rest], grades, true, weight)
+    errors = true - trust * grades
+    mean = float(weight @ errors) + (trust * float(panel[rest].mean()) if rest.any() else 0)
+    if not enough:
+        return mean, np.nan, np.nan
+    variance = _variance((errors, weight, labelled), (trust * panel[rest], rest[rest], query[rest]))
+    half = float(scipy.special.stdtrit(queries - 1, 0.975) * variance**0.5)
+    below, above = 0.0, 0.0
+    if np.ptp(errors) < _ROUNDING:
+        share = 1 - 0.025 ** (1 / size)
+        below = share * float(errors[0] + trust * top)
+        above = share * float(top - errors[0])
+    return mean, max(0.0, mean - half - below), min(top, mean + half + above)
 
 
 def _variance(*means: tuple[Floats, Floats, Ints]) -> float:

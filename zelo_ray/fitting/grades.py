@@ -38,23 +38,18 @@ class Ratings:
     judges: tuple[str, ...]
 
     @property
-    def _votes(self) -> Ints:
-        votes: Ints = self.unit * max(1, len(self.judges)) + self.judge
-        return votes
-
-    @property
     def weights(self) -> Floats:
         """Return the weight of each observation: 1 over the repeats of its judge and unit."""
-        _, place, repeats = np.unique(self._votes, return_inverse=True, return_counts=True)
-        weights: Floats = 1 / repeats[place]
-        return weights
+        cells = self.unit * max(1, len(self.judges)) + self.judge
+        _, place, repeats = np.unique(cells, return_inverse=True, return_counts=True)
+        return np.asarray(1 / repeats[place])
 
     @property
     def judge_means(self) -> tuple[Ints, Floats]:
         """Return the mean of each judge's grades of a unit: the unit and the mean."""
-        votes, place = np.unique(self._votes, return_inverse=True)
-        means: Floats = np.bincount(place, self.grade) / np.bincount(place)
-        return votes // max(1, len(self.judges)), means
+        judges = max(1, len(self.judges))
+        cells, place = np.unique(self.unit * judges + self.judge, return_inverse=True)
+        return cells // judges, np.bincount(place, self.grade) / np.bincount(place)
 
     def matrix(self) -> NDArray[np.int16]:
         """Return grades as [judges, units], -1 where a judge gave none; of several the median."""
@@ -79,10 +74,8 @@ def mean(ratings: Ratings) -> Floats:
     """Return the mean grade of each unit, in which every judge counts once; NaN without any."""
     unit, means = ratings.judge_means
     with np.errstate(invalid="ignore"):
-        variances: Floats = np.bincount(unit, means, ratings.units) / (
-            np.bincount(unit, minlength=ratings.units)
-        )
-    return variances
+        count = np.bincount(unit, minlength=ratings.units)
+        return np.asarray(np.bincount(unit, means, ratings.units) / count)
 
 
 def _judge_squares(ratings: Ratings) -> tuple[Ints, Floats]:
@@ -117,22 +110,14 @@ def round_grades(values: Floats) -> Ints:
     return np.nan_to_num(np.rint(np.round(values, 9)), nan=-1).astype(np.int64)
 
 
-def median_and_majority(ratings: Ratings) -> tuple[Floats, Ints]:
-    """Return the median grade and the most frequent one of each unit; NaN and -1 without any.
-
-    The median is midway between two where votes tie; of several most frequent grades the nearest to
-    the median counts, then the lower.
-    """
+def median(ratings: Ratings) -> Floats:
+    """Return the median grade of each unit, midway between two where votes tie; NaN without any."""
     cells = ratings.unit * LEVELS + round_grades(ratings.grade)
     votes = np.bincount(cells, ratings.weights, ratings.units * LEVELS).reshape(-1, LEVELS)
     half, reached = votes.sum(axis=1, keepdims=True) / 2, votes.cumsum(axis=1)
     lower = (reached >= half - _ROUNDING).argmax(axis=1)
-    middle = (lower + (reached > half + _ROUNDING).argmax(axis=1)) / 2
-    winners = votes >= votes.max(axis=1, keepdims=True) - _ROUNDING
-    away = np.abs(np.arange(LEVELS) - middle[:, np.newaxis])
-    nearest = np.where(winners, away, np.inf).argmin(axis=1)
-    has_grades = half[:, 0] > 0
-    return np.where(has_grades, middle, np.nan), np.where(has_grades, nearest, -1)
+    upper = (reached > half + _ROUNDING).argmax(axis=1)
+    return np.where(half[:, 0] > 0, (lower + upper) / 2, np.nan)
 
 
 def disagreement(ratings: Ratings) -> Floats:
@@ -154,16 +139,12 @@ def grade_correlation(confusion: Floats) -> float:
 
     ``confusion`` has how often each pair of grades occurred, [levels, levels].
     """
-    total, levels = confusion.sum(), np.arange(len(confusion))
-    if not total:
+    first, second = np.indices(confusion.shape).reshape(2, -1)
+    if not confusion.any():
         return float("nan")
-    marginal_a, marginal_b = confusion.sum(axis=1) / total, confusion.sum(axis=0) / total
-    means = marginal_a @ levels, marginal_b @ levels
-    spreads = marginal_a @ levels**2 - means[0] ** 2, marginal_b @ levels**2 - means[1] ** 2
-    if min(spreads) <= 0:
-        return float("nan")
-    shared = levels @ confusion @ levels / total - means[0] * means[1]
-    return float(shared / np.sqrt(spreads[0] * spreads[1]))
+    spread = np.cov(first, second, aweights=confusion.ravel(), ddof=0)
+    product = float(spread[0, 0] * spread[1, 1])
+    return float(spread[0, 1]) / product**0.5 if product > 0 else float("nan")
 
 
 # --- a fit of each judge ------------------------------------------------------------------------
@@ -212,11 +193,9 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
     times = np.bincount(place).astype(np.float64)
     grade_shares = np.zeros((judges, LEVELS))
     np.add.at(grade_shares, (ratings.judge, round_grades(ratings.grade)), ratings.weights)
-    total = grade_shares.sum(axis=0)
-    borrowed = _BORROWED * total / total.sum()
-    shares = (grade_shares + borrowed + 1e-3) / (grade_shares + borrowed + 1e-3).sum(
-        axis=1, keepdims=True
-    )
+    borrowed = _BORROWED * grade_shares.sum(axis=0) / grade_shares.sum(axis=0).sum()
+    shares = grade_shares + borrowed + 1e-3
+    shares /= shares.sum(axis=1, keepdims=True)
     cuts = np.sqrt(2) * scipy.special.ndtri(shares.cumsum(axis=1)[:, :-1])
     gaps = np.log(np.maximum(np.diff(cuts, axis=1), 1e-3))
     start = np.hstack([np.ones((judges, 1)), cuts[:, :1], gaps])
@@ -238,46 +217,38 @@ def learn_panel(ratings: Ratings, anchor: str | None = None) -> Panel:
         value -= 0.5 * (distance**2).sum()
         return -value / times.sum(), (-(slope - distance / _SDS) / times.sum()).ravel()
 
-    free = [(None, None)] * (LEVELS - 1)
     optimum = scipy.optimize.minimize(
         loss,
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, _STEEPEST), *free] * judges,
+        bounds=[(0.0, _STEEPEST), *[(None, None)] * (LEVELS - 1)] * judges,
         options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6, "maxcor": 30},
     )
     if not (np.isfinite(optimum.fun) and optimum.status in (0, 2)):
         raise ArithmeticError(f"the panel fit did not converge ({optimum.message})")
-    parameters, shape = optimum.x.reshape(judges, LEVELS), (judges, LEVELS)
+    panel = np.array([name != anchor for name in ratings.judges])
+
+    def traits(point: Floats) -> Floats:
+        return _traits(point.reshape(judges, LEVELS), grade_shares, panel)
+
+    parameters, values = optimum.x.reshape(judges, LEVELS), traits(optimum.x)
     curvature = _differences(lambda point: loss(point)[1], optimum.x)
     covariance = np.linalg.pinv((curvature + curvature.T) / 2 * times.sum(), hermitian=True)
-    panel = np.array([name != anchor for name in ratings.judges])
-    traits = _traits(parameters, grade_shares, panel)
     with np.errstate(invalid="ignore"):  # a judge that grades at random has an infinite spread
-        rises = _differences(
-            lambda point: _traits(point.reshape(shape), grade_shares, panel), optimum.x
-        )
+        rises = _differences(traits, optimum.x)
         errors = np.sqrt(np.maximum(np.einsum("etj,ef,ftj->tj", rises, covariance, rises), 0))
+    shows_none = (grade_shares > 0).sum(axis=1) < 2  # a judge of one grade alone
+    values[1, shows_none] = errors[1, shows_none] = np.nan
     weights = _weights(parameters, grade_shares, panel)
-    shows_errors = (grade_shares > 0).sum(axis=1) > 1  # a judge of one grade alone shows none
-    raters = tuple(
-        Rater(
-            judge,
-            severity=float(traits[0, j]),
-            severity_error=float(errors[0, j]),
-            spread=float(traits[1, j]) if shows_errors[j] else np.nan,
-            spread_error=float(errors[1, j]) if shows_errors[j] else np.nan,
-            weight=float(weights[j]),
-            grades=round(float(grade_shares[j].sum())),
-        )
-        for j, judge in enumerate(ratings.judges)
-    )
+    counts = np.rint(grade_shares.sum(axis=1)).astype(np.int64)
+    columns = (values[0], errors[0], values[1], errors[1], weights, counts)
+    raters = tuple(map(Rater, ratings.judges, *(column.tolist() for column in columns)))
     shares_of = np.where(panel, np.nan_to_num(weights), 0.0) if anchor is None else ~panel * 1.0
     below = (shares_of @ (np.exp(_log_cells(parameters)) @ _DENSITY)).cumsum()[:-1]
     edges = np.append(_X, 2 * _X[-1] - _X[-2]) - (_X[1] - _X[0]) / 2
-    found_cuts: Floats = np.interp(below, np.append(0, _DENSITY.cumsum()), edges)
-    return Panel(ratings.judges, parameters, found_cuts, raters)
+    at = np.append(0, _DENSITY.cumsum())
+    return Panel(ratings.judges, parameters, np.interp(below, at, edges), raters)
 
 
 def _differences(function: Callable[[Floats], Floats], point: Floats) -> Floats:

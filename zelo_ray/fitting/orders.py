@@ -10,29 +10,19 @@ Gaussian prior, and errors are Laplace's, as in `zelo_ray.fitting.bradley_terry`
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import chain
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Bools, Floats, Ints, battles_of, count_games
+from zelo_ray.fitting.battles import Floats, battles_of, count_games
 from zelo_ray.fitting.bradley_terry import MAX_STEPS, damping
 from zelo_ray.fitting.scores import Fit, rank_documents, why_unscored
 from zelo_ray.fitting.truth_error import SHARE
 from zelo_ray.records import Vote
 
 _TOL = 1e-10  # largest last step of a score, in logits
-
-
-class OrderStack(NamedTuple):
-    """Orders of one query's documents, as rows of equal length."""
-
-    documents: int
-    places: Ints
-    """[orders, longest]: the documents' numbers, the best first; 0 where an order has ended"""
-    shown: Bools
-    """whether an order has a document at a place"""
-    weight: Floats
-    """what each order counts"""
+Order = tuple[int, ...]
+"""Places of documents, the best first."""
 
 
 def score_orders(
@@ -49,10 +39,13 @@ def score_orders(
     reasons = why_unscored(battles, count_games(battles))
     fitted, calls = [np.zeros((2, 0))], [np.zeros(0, np.int64)]
     for number, ids in enumerate(battles.documents):
-        stack = stack_orders(query_votes[number], ids)
-        blank = np.zeros((2, len(ids)))
-        fitted.append(blank if number in reasons else np.stack(fit_orders(stack, prior_sd)))
-        calls.append(np.bincount(stack.places[stack.shown], minlength=len(ids)))
+        orders = orders_of(query_votes[number], ids)
+        scores = np.zeros((2, len(ids)))
+        if number not in reasons:
+            scores[:] = fit_orders(orders, len(ids), prior_sd)
+        fitted.append(scores)
+        shown = np.fromiter(chain.from_iterable(orders), np.int64)
+        calls.append(np.bincount(shown, minlength=len(ids)))
     scores, errors = np.concatenate(fitted, axis=1)
     query_ids = [votes[0].query_id if votes else "" for votes in query_votes]
     comparisons = np.concatenate(calls)
@@ -61,70 +54,47 @@ def score_orders(
     )
 
 
-def stack_orders(votes: Sequence[Vote], doc_ids: Sequence[str]) -> OrderStack:
-    """Build the orders that the votes of one query came from: those of one key are one order.
-
-    ``doc_ids`` are the query's documents, ascending.
-    """
+def orders_of(votes: Sequence[Vote], doc_ids: Sequence[str]) -> list[Order]:
+    """Return the orders that votes on these documents came from: those of one key are one order."""
     number = {doc_id: place for place, doc_id in enumerate(doc_ids)}
     wins: dict[str, Counter[int]] = defaultdict(Counter)
     for vote in votes:
         sign = (vote.preference > 0) - (vote.preference < 0)
         wins[vote.key][number[vote.doc_id_a]] -= sign
         wins[vote.key][number[vote.doc_id_b]] += sign
-    orders = sorted(
-        tuple(sorted(wins_by_place, key=lambda place: (-wins_by_place[place], place)))
-        for wins_by_place in wins.values()
-    )
-    longest = max(map(len, orders), default=0)
-    places = np.zeros((len(orders), longest), dtype=np.int64)
-    for row, order in enumerate(orders):
-        places[row, : len(order)] = order
-    shown = np.arange(longest) < np.array([len(order) for order in orders])[:, np.newaxis]
-    voters = Counter(frozenset(order) for order in orders)
-    weight = np.array([1 / voters[frozenset(order)] for order in orders])
-    return OrderStack(len(doc_ids), places, shown.reshape(places.shape), weight)
+    return sorted(tuple(sorted(of, key=lambda p: (-of[p], p))) for of in wins.values())
 
 
-def fit_orders(stack: OrderStack, prior_sd: float) -> tuple[Floats, Floats]:
+def fit_orders(orders: Sequence[Order], documents: int, prior_sd: float) -> tuple[Floats, Floats]:
     """Fit scores by Newton's method, centred on 0, and their standard errors, in logits."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
-    precision = prior_sd**-2
-    scores = np.zeros(stack.documents)
+    voters = Counter(frozenset(order) for order in orders)
+    # A row for each choice: who could be taken, who was, and what it counts.
+    choices = [
+        (order[place:], 1 / voters[frozenset(order)])
+        for order in orders
+        for place in range(len(order) - 1)
+    ]
+    weight = np.array([[share] for _, share in choices])
+    missing = np.full((len(choices), documents), -np.inf)
+    for row, (rest, _) in enumerate(choices):
+        missing[row, list(rest)] = 0
+    taken = np.bincount([rest[0] for rest, _ in choices], weight[:, 0], documents)
+    precision, scores = prior_sd**-2, np.zeros(documents)
     for _ in range(MAX_STEPS):
-        gradient, curvature = order_derivatives(scores, stack)
-        curvature[np.diag_indices_from(curvature)] += precision
-        step: Floats = np.asarray(np.linalg.solve(curvature, gradient - precision * scores), float)
+        logits = missing + scores
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        chance = powers / powers.sum(axis=1, keepdims=True)
+        expected = weight * chance
+        slope = taken - expected.sum(axis=0) - precision * scores
+        curvature = np.diag(expected.sum(axis=0) + precision) - expected.T @ chance
+        step: Floats = np.asarray(np.linalg.solve(curvature, slope), float)
         scores = scores + damping(step[np.newaxis])[0] * step
         if np.abs(step).max() <= _TOL:
             break
     else:
         raise ArithmeticError(f"Plackett-Luce: no convergence in {MAX_STEPS} steps")
     # The likelihood does not see a shift of all scores, in whose direction the prior alone holds.
-    variances = np.diagonal(np.linalg.inv(curvature)) - 1 / (stack.documents * precision)
+    variances = np.diagonal(np.linalg.inv(curvature)) - 1 / (documents * precision)
     return scores - scores.mean(), np.sqrt(np.maximum(variances, 0))
-
-
-def order_derivatives(scores: Floats, stack: OrderStack) -> tuple[Floats, Floats]:
-    """Compute the gradient of the log-likelihood, and its negated Hessian."""
-    size, longest = stack.documents, stack.places.shape[1]
-    gradient, diagonal = np.zeros(size), np.zeros(size)
-    logits = np.where(stack.shown, scores[stack.places], -np.inf)
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    squares = np.zeros(size * size)
-    for place in range(longest - 1):  # the last document is no choice
-        choices = powers[:, place:]
-        going = stack.shown[:, place + 1]
-        total = choices.sum(axis=1, keepdims=True)
-        chance = np.divide(choices, total, out=np.zeros_like(choices), where=total > 0)
-        weight = np.where(going, stack.weight, 0.0)
-        where = stack.places[:, place:]
-        expected = weight[:, np.newaxis] * chance
-        gradient += np.bincount(where[:, 0], weight, size)
-        gradient -= np.bincount(where.ravel(), expected.ravel(), size)
-        diagonal += np.bincount(where.ravel(), expected.ravel(), size)
-        cells = where[:, :, np.newaxis] * size + where[:, np.newaxis]
-        products = expected[:, :, np.newaxis] * chance[:, np.newaxis]
-        squares += np.bincount(cells.ravel(), products.ravel(), size * size)
-    return gradient, np.diag(diagonal) - squares.reshape(size, size)

@@ -1,6 +1,7 @@
 """Fit the ratings of items to comparisons of any origin, by the model of `bradley_terry`."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -22,11 +23,10 @@ class Unrated:
     is_infinite: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparisons:
+class Comparisons(NamedTuple):
     """Comparisons of one query, in columns of equal length; items are numbers from 0.
 
-    ``won``, ``lost`` and ``tied`` are the weights with which the first did so.
+    ``won`` and ``lost`` are the weights with which the first did so; a tie is half of both.
     """
 
     items: int
@@ -34,30 +34,22 @@ class Comparisons:
     second: Ints
     won: Floats
     lost: Floats
-    tied: Floats
 
 
 def rate(comparisons: Comparisons, prior_sd: float = 2.5) -> tuple[Floats, Floats] | Unrated:
     """Fit the scores of one query, in logits and centred on 0; return them and standard errors.
 
-    A tie is half a win for each. An infinite ``prior_sd`` means maximum likelihood.
+    An infinite ``prior_sd`` means maximum likelihood.
     """
-    games = _sum_by_pair(comparisons)
-    return _why_unrated(games, prior_sd) or fit_games(games, prior_sd)
-
-
-def _sum_by_pair(rows: Comparisons) -> Games:
-    won, lost = rows.won + rows.tied / 2, rows.lost + rows.tied / 2
-    for weights in (won, lost):
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError("weights of comparisons must be finite and not negative")
-    low, high = np.minimum(rows.first, rows.second), np.maximum(rows.first, rows.second)
-    pairs, place = np.unique(low * rows.items + high, return_inverse=True)
-    weights = np.where(rows.first > rows.second, [lost, won], [won, lost])
+    items, first, second, won, lost = comparisons
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    pairs, place = np.unique(low * items + high, return_inverse=True)
+    weights = np.where(first > second, [lost, won], [won, lost])
     i_won, j_won = (np.bincount(place, each, len(pairs)).astype(np.float64) for each in weights)
     some = i_won + j_won > 0
-    i, j = np.divmod(pairs[some], rows.items)
-    return Games(np.zeros_like(i), i, j, i_won[some], j_won[some], np.array([rows.items]))
+    i, j = np.divmod(pairs[some], items)
+    games = Games(np.zeros_like(i), i, j, i_won[some], j_won[some], np.array([items]))
+    return _why_unrated(games, prior_sd) or fit_games(games, prior_sd)
 
 
 def _why_unrated(games: Games, prior_sd: float) -> Unrated | None:

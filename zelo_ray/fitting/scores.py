@@ -1,6 +1,6 @@
 """Votes, and grades beside them, to ranked scores and their errors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -140,14 +140,19 @@ def why_unscored(
     part = connected_parts(x, y, len(owner))
     reasons = dict[int, Unscored]()
     for query in np.unique(owner[part != part[starts[owner]]]).tolist():
-        parts: dict[int, list[str]] = {}
-        for doc_id, number in zip(battles.documents[query], part[owner == query], strict=True):
-            parts.setdefault(number, []).append(doc_id)
-        names = "; ".join(_first([", ".join(_first(ids)) for ids in parts.values()]))
-        reason = UnscoredReason.DISCONNECTED
-        reasons[query] = Unscored.because(reason, parts=len(parts), names=names)
+        reason, own = UnscoredReason.DISCONNECTED, part[owner == query].tolist()
+        names = name_parts(battles.documents[query], own)
+        reasons[query] = Unscored.because(reason, parts=len({*own}), names=names)
     idle = set(range(len(sizes))) - {*games.query.tolist(), *queries.tolist()}
     return reasons | dict.fromkeys(idle, Unscored.because(UnscoredReason.NO_VOTES))
+
+
+def name_parts(names: Iterable[str], part: Iterable[int]) -> str:
+    """Return the names by the number of their part, of many the first ones."""
+    parts: dict[int, list[str]] = {}
+    for name, number in zip(names, part, strict=True):
+        parts.setdefault(number, []).append(name)
+    return "; ".join(_first([", ".join(_first(own)) for own in parts.values()]))
 
 
 def _first(names: list[str]) -> list[str]:
@@ -191,8 +196,7 @@ def merge_copies(
     if not (merged or grades):  # one text alone: nothing else tells of it
         return votes, grades, {}
     if same:
-        renamed = [replace(grade, doc_id=first_of(grade.doc_id)) for grade in grades]
-        grades = [*{(grade.key, grade.doc_id): grade for grade in renamed}.values()]
+        grades = [replace(grade, doc_id=first_of(grade.doc_id)) for grade in grades]
     texts = {doc_id: first_of(doc_id) for doc_id in same}
     return merged, grades, texts | {first: first for first in texts.values()}
 

@@ -109,19 +109,17 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
     return _shrink_to_default(float(np.exp(best.x)), SHARE, len(terms))
 
 
-def learn_grades(
-    query: Ints, scores: Floats, errors: Floats, human: Floats, usual: float = GRADE_SD
-) -> SharedError:
+def learn_grades(query: Ints, scores: Floats, errors: Floats, human: Floats) -> SharedError:
     """Learn su in grades, so that score +- 1.96 truth_error holds .95 of human grades.
 
-    Fewer than 40 queries with usable labels shrink it towards the default, ``usual``.
+    Fewer than 40 queries with usable labels shrink it towards the default.
     """
     mask = np.isfinite(human) & np.isfinite(errors)
     if not mask.any():
-        return _shrink_to_default(usual, usual, 0)
+        return _shrink_to_default(GRADE_SD, GRADE_SD, 0)
     short = ((scores[mask] - human[mask]) / 1.96) ** 2 - errors[mask] ** 2
     needed = np.sqrt(np.maximum(np.quantile(short, 0.95, method="higher"), _LOW**2))
-    return _shrink_to_default(float(needed), usual, len(np.unique(query[mask])))
+    return _shrink_to_default(float(needed), GRADE_SD, len(np.unique(query[mask])))
 
 
 def _shrink_to_default(estimate: float, default: float, queries: int) -> SharedError:

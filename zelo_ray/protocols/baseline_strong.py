@@ -73,15 +73,12 @@ class Tagged(StrictModel):
             raise ValueError(
                 "its tags, or what stands between them, are not as they were asked for"
             )
-        values = iter(match.groups())
+        said = match.groups()
+        rows = zip(_CRITERIA, said[::3], said[1::3], said[2::3], strict=True)
         return cls.model_validate(
             {
-                name: {
-                    "analysis": next(values),
-                    "answer_1": float(next(values)),
-                    "answer_2": float(next(values)),
-                }
-                for name in _CRITERIA
+                name: {"analysis": text, "answer_1": float(one), "answer_2": float(two)}
+                for name, text, one, two in rows
             }
         )
 

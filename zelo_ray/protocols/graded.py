@@ -192,7 +192,6 @@ def fit(
     if items:
         score, error = _pool(model, _weighted(parts, options) if parts else grades)
         shared = GRADE_SD if learned.shared is None else learned.shared
-        median, majority = fits.median_and_majority(grades)
         disagreement = fits.disagreement(grades)
         columns: dict[str, Any] = {
             "score": score,
@@ -200,8 +199,7 @@ def fit(
             "truth_error": np.hypot(np.nan_to_num(error), shared),
             "grade": fits.round_grades(score),
             "comparisons": np.bincount(grades.unit, minlength=len(items)),
-            "median": median,
-            "majority": majority,
+            "median": fits.median(grades),
             "disagreement": disagreement,
             "ambiguous": disagreement >= options.ambiguous,
         }
@@ -243,24 +241,18 @@ def _score_kind(options: GradedOptions) -> ScoreKind:
     return replace(_SCORE, record=score_record(names), shown=shown)
 
 
-_MEAN = (
-    "the mean of the judges' grades; ± is its standard error; about people it is larger by what "
-    "they get wrong together"
-)
-_CALIBRATED = (
-    "the mean of what a document's grade may be, given what the judges said and how each of them "
-    "grades; ± is its standard deviation if judges err apart; about people it is larger by what "
-    "they get wrong together"
-)
-
-
 def _explained(options: Mapping[str, Any]) -> str:
-    what = _MEAN if recorded_pooling(options) == "mean" else _CALIBRATED
+    what = "the mean of the judges' grades; ± is its standard error"
+    if recorded_pooling(options) != "mean":
+        what = (
+            "the mean of what a document's grade may be, given what the judges said and how each "
+            "of them grades; ± is its standard deviation if judges err apart"
+        )
     by = "of a weighted mean over criteria, " if options.get("criteria") else ""
     return (
         "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
         f"part), 3 highly relevant (answers fully). A score is on that scale, {by}the same for all "
-        f"queries: {what}"
+        f"queries: {what}; about people it is larger by what they get wrong together"
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from zelo_ray.files.wording import counted
 from zelo_ray.fitting.truth_error import SHARE, learn_share
-from zelo_ray.protocols.anchors import example_query_ids
+from zelo_ray.protocols.anchors import load_anchors
 from zelo_ray.protocols.protocol import Evidence, Learned
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def shown_example_queries(options: Mapping[str, Any]) -> frozenset[str]:
     battles_alone = "calls_per_document" in options and options["calls_per_document"] is None
     if battles_alone or options.get("criteria") or not options.get("anchors"):
         return frozenset()
-    return example_query_ids(str(options["anchors"]))
+    sets = load_anchors(str(options["anchors"]))
+    return frozenset(anchor.query_id for anchor in sets if anchor.query_id)
 
 
 def people_grades(people: pa.Table | None, options: Any) -> dict[tuple[str, str], float]:

@@ -33,9 +33,9 @@ query, each below its number, as in [passage 7 of 31]. That others are left out 
 it nor against it. Where you give reasons, name the passages that they rest on by number."""
 
 
-def delimit(name: str, text: str, code: str = CODE_PLACEHOLDER) -> str:
+def delimit(name: str, text: str) -> str:
     """Put a text between markers that it cannot forge."""
-    return f"[{name} {code}]\n{text}\n[end of {name} {code}]"
+    return f"[{name} {CODE_PLACEHOLDER}]\n{text}\n[end of {name} {CODE_PLACEHOLDER}]"
 
 
 def criteria_block(name: str, words: str) -> str:

@@ -96,7 +96,8 @@ def measure_grades(
 def _figure_of(row: Agreement, scale: str = "") -> Figure:
     """Return agreement as a figure: of a judge against people, or of B against A; of a panel."""
     of, against = (row.rater_b, row.rater_a) if row.rater_b else (row.rater_a, "")
-    return make_figure(of, against, row.coefficient, row, scale=scale or row.scale, items=row.items)
+    scale = scale or row.scale
+    return make_figure(of, against, row.coefficient, row.estimate, scale=scale, items=row.items)
 
 
 def _severities(judgments: AllJudgments, graded: pa.Table) -> Iterator[Figure]:
@@ -198,10 +199,9 @@ def compare_with_people(judgments: AllJudgments, options: AgreeOptions) -> list[
 def _difference(row: Difference) -> Iterator[Figure]:
     """Yield by how much one judge agrees more with people than another, also in per cent."""
     where, scale, what = (row.rater_a, row.rater_b), SCALES[row.scale], f"more {row.coefficient}"
-    ends = (row.difference, row.low, row.high, nan)
-    yield Figure(*where, what, scale, *ends, row.items, row.queries)
+    yield make_figure(*where, what, row.more, scale=scale, items=row.items)
     ends = (row.relative, nan, nan, nan)
-    yield Figure(*where, f"{what}, in %", scale, *ends, row.items, row.queries)
+    yield Figure(*where, f"{what}, in %", scale, *ends, row.items, row.more.queries)
 
 
 def _vote_by_vote(votes: VoteTable, weights: Floats | None) -> Iterator[Figure]:

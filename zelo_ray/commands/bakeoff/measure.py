@@ -22,7 +22,7 @@ from zelo_ray.evaluation.measures import (
     rank_run,
 )
 from zelo_ray.evaluation.ranking import Floats
-from zelo_ray.evaluation.significance import evaluate_rankers, label_draws, mean_metrics
+from zelo_ray.evaluation.significance import compare_pairs, label_draws, mean_metrics
 from zelo_ray.records import Comparison, Mean
 
 _CELLS = 2**22
@@ -87,13 +87,21 @@ def measure(truth: Truth, runs: Mapping[str, pa.Table], options: BakeoffOptions)
     answered = np.array([ranking.answered for ranking in rankings.values()])
     draws = options.label_draws if np.nan_to_num(truth.std_error).any() else 0
     drawn = partial(_evaluate_draws, truth, [*rankings.values()], draws, options.seed)
-    means, comparisons = evaluate_rankers(
-        values,
-        answered,
-        [*rankings],
-        confidence=options.confidence,
-        drawn=drawn(compared),
-        uncompared={str(m) for m in measures if m.kind.about_labels or m not in compared},
+    # What a ranker did not answer counts as 0 in its mean, and is left out of comparisons.
+    means = [
+        Mean(ranker, name, *row)
+        for name, metrics in values.items()
+        for ranker, row in zip(
+            rankings, mean_metrics(metrics, options.confidence).rows(), strict=True
+        )
+    ]
+    both = {
+        str(measure): np.where(answered, values[str(measure)], np.nan)
+        for measure in measures
+        if measure in compared and not measure.kind.about_labels
+    }
+    comparisons = compare_pairs(
+        both, [*rankings], confidence=options.confidence, drawn=drawn(compared)
     )
     return Measured(
         *(truth, runs, [*rankings], measures, compared, rankings, values, answered),

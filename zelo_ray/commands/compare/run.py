@@ -285,8 +285,7 @@ def agreement_figures(
     ratings = RatingMatrix((HUMAN, way), grades, pairs.queries, 3, weights)
     for row in agreement_with_people(ratings, _COEFFICIENTS):
         if what := FIGURES.get((row.scale, row.coefficient)):
-            estimate = Estimate(row.value, row.low, row.high, row.queries)
-            yield _figure(way, what, part, estimate, row.items)
+            yield _figure(way, what, part, row.estimate, row.items)
 
 
 def cost_figures(

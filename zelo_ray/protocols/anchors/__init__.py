@@ -15,13 +15,8 @@ from zelo_ray.errors import OptionError
 from zelo_ray.records import CODE_PLACEHOLDER, first_error
 
 GRADES = (0, 1, 2, 3)
-DOMAINS = tuple(
-    sorted(
-        file.name.removesuffix(".yaml")
-        for file in files(__package__).iterdir()
-        if file.name.endswith(".yaml")
-    )
-)
+_FILES = [each.name for each in files(__package__).iterdir() if each.name.endswith(".yaml")]
+DOMAINS = tuple(sorted(name.removesuffix(".yaml") for name in _FILES))
 """Of the examples that come with the project."""
 USUAL = "web"
 
@@ -60,17 +55,12 @@ class Anchor(BaseModel):
 
 
 @cache
-def load_anchors(anchors: str) -> tuple[Anchor, ...]:
-    """Load the examples of a domain, or those in a text of the same form."""
-    if anchors not in DOMAINS:
-        return parse_anchors(anchors)
-    return parse_anchors(files(__package__).joinpath(f"{anchors}.yaml").read_text(encoding="utf-8"))
-
-
-def parse_anchors(text: str) -> tuple[Anchor, ...]:
-    """Read one or more sets of examples."""
+def load_anchors(text: str) -> tuple[Anchor, ...]:
+    """Load the sets of examples of a domain, or those in a text of the same form."""
     from zelo_ray.options import read_yaml  # noqa: PLC0415 - not for help
 
+    if text in DOMAINS:
+        text = files(__package__).joinpath(f"{text}.yaml").read_text(encoding="utf-8")
     try:
         entries = read_yaml(text, "the anchors are")
     except ValueError as error:
@@ -91,11 +81,6 @@ def parse_anchors(text: str) -> tuple[Anchor, ...]:
     return tuple(sets)
 
 
-def example_query_ids(anchors: str) -> frozenset[str]:
-    """Return the IDs of the queries used in examples; people's grades of them measure no judge."""
-    return frozenset(anchor.query_id for anchor in load_anchors(anchors) if anchor.query_id)
-
-
 def write_examples(anchor: Anchor, rng: Random) -> str:
     """Write a set for a prompt: its examples in random order, reasons before grades.
 
@@ -104,10 +89,8 @@ def write_examples(anchor: Anchor, rng: Random) -> str:
     lines = [f"Query of the examples: {_on_one_line(anchor.query)}"]
     for name, grade in zip("ABCD", rng.sample(GRADES, len(GRADES)), strict=True):
         example = anchor.grades[grade]
-        quoted = (
-            f"> {line}" for line in example.document.replace(CODE_PLACEHOLDER, "").splitlines()
-        )
-        lines += ["", f"Example {name}:", *quoted]
+        document = example.document.replace(CODE_PLACEHOLDER, "")
+        lines += ["", f"Example {name}:", *(f"> {line}" for line in document.splitlines())]
         lines += [f"Rationale: {_on_one_line(example.reason)}"] if example.reason else []
         lines += [f"Grade: {grade}"]
     return "\n".join(lines)
