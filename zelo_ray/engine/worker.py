@@ -148,21 +148,11 @@ class OnlineWorker:
         self._reporter = _Reporter(job, coordination, self._client)
 
     async def _open(self, environ: Mapping[str, str]) -> None:
-        """Connect; if that fails, end the judges, or the run if it may not go on without them."""
+        """Connect, or leave the judges out."""
         try:
             await self._connect(environ)
-        except (LedgerError, PanelError) as error:
-            own = (name for judge in self._judges for name in (judge.name, judge.provider))
-            reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
         except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
-            reason = unexpected(error)
-        else:
-            return
-        disabled, stopped = dict.fromkeys(self._names, reason), ""
-        if not self._job.options.allow_missing_judges:
-            disabled, stopped = {}, reason.message_for(*self._names)
-        report = WorkerReport(uuid.uuid4().hex, stopped=stopped, disabled=disabled)
-        await self._coordination.send(Coordinator.report, report)
+            await _leave_out(self._job, self._judges, self._coordination, error)
 
     async def _close(self) -> None:
         client, self._client = self._client, None
@@ -192,6 +182,20 @@ class OnlineWorker:
         await self._reporter.report()
 
 
+async def _leave_out(
+    job: Job, judges: Sequence[Judge], coordination: Coordination, error: Exception
+) -> None:
+    """Ask judges nothing whose worker cannot start; the run stops where it needs them."""
+    names, reason = [job.display_name(judge.name) for judge in judges], unexpected(error)
+    if isinstance(error, LedgerError | PanelError):
+        own = (name for judge in judges for name in (judge.name, judge.provider))
+        reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
+    report = WorkerReport(uuid.uuid4().hex, stopped=reason.message_for(*names))
+    if job.options.allow_missing_judges:
+        report = WorkerReport(uuid.uuid4().hex, disabled=dict.fromkeys(names, reason))
+    await coordination.send(Coordinator.report, report)
+
+
 async def ask_in_batches(
     job: Job,
     judge: Judge,
@@ -211,17 +215,16 @@ async def ask_in_batches(
             coordinator=coordination,
             disabled=job.disabled,
         )
-    except (LedgerError, PanelError) as error:
+    except Exception as error:  # noqa: BLE001 - as of a worker that asks online
         if ledger:
             ledger.close()
-        report = WorkerReport(uuid.uuid4().hex, stopped=str(error))
-        await coordination.send(Coordinator.report, report)
+        await _leave_out(job, (judge,), coordination, error)
         return
     reporter = _Reporter(job, coordination, batcher)
     try:
         await batcher.run(pools)
     except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-        batcher.stop(unexpected(error).message)
+        batcher.disable(unexpected(error))
     finally:
         reporter.close()
         await reporter.report()

@@ -12,7 +12,7 @@ from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.health import gives_no_judgment
-from zelo_ray.engine.replies import CUT_OFF, check_answer, name_error, overcharged
+from zelo_ray.engine.replies import CUT_OFF, check_answer, overcharged, unexpected
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, find_protocol
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
@@ -89,7 +89,8 @@ class Harvester:
         except LedgerError as error:
             client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            client.stop(f"{client.judge.name}: unexpected {name_error(error)}")
+            client.open.pop(part.mark)
+            client.disable(unexpected(error))
         else:
             return batch.ended
         return False
