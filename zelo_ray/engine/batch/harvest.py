@@ -181,7 +181,14 @@ class Harvester:
         limit_is_ours = 0 < part.limit < (client.judge.options.get("max_output_tokens") or 0)
         self._tries[key] += 1
         final, billed = True, True
-        outcome = self._check_answer(part, outcome, limit_is_ours=limit_is_ours)
+        if isinstance(outcome, Answer):
+            try:
+                verdict = self._model_named(part.verdict)
+                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
+                error, outcome = checked.error, checked.answer
+                taken.stop = taken.stop or (Disabled(StopReason.ERROR, error) if error else None)
+            except Retry as trouble:
+                outcome = trouble
         if isinstance(outcome, Fatal):  # the judge is stopped, and the request asked again
             taken.stop = taken.stop or Disabled(StopReason.FATAL, outcome.detail)
             return
@@ -217,20 +224,6 @@ class Harvester:
         if final:
             reason = strip_name(answer.reason, client.judge.name, client.judge.provider)
             client.tally.count_ended(answer.status, reason, client.clock.date())
-
-    def _check_answer(self, part: BatchPart, outcome: Outcome, *, limit_is_ours: bool) -> Outcome:
-        """Return an outcome, of which an answer is read."""
-        if isinstance(outcome, Answer):
-            try:
-                verdict = self._model_named(part.verdict)
-                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
-            except Retry as trouble:
-                return trouble
-            if checked.error:
-                taken = self._taken[part.batch]
-                taken.stop = taken.stop or Disabled(StopReason.ERROR, checked.error)
-            return checked.answer
-        return outcome
 
 
 async def _in_blocks(
