@@ -1,7 +1,6 @@
 """What calls without a reply may have cost: said before they are sent, and known after a kill."""
 
 import asyncio
-import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,32 +31,6 @@ def test_nothing_is_sent_before_it_is_said(tmp_path):
 
     asyncio.run(run())
     assert sum_exposure(str(tmp_path)) >= 25.0  # as after a kill
-
-
-def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("zelo_ray.engine.durable.open_for_writing", full)
-    with pytest.raises(LedgerError, match="is full; make room and run again"):
-        asyncio.run(exposure_in(tmp_path).add(1.0))
-
-
-def test_many_calls_are_one_line(tmp_path, monkeypatch):
-    async def run():
-        exposure, said = exposure_in(tmp_path), []
-        say = exposure._write
-
-        async def counted(dollars):
-            said.append(dollars)
-            await say(dollars)
-
-        monkeypatch.setattr(exposure, "_write", counted)
-        await asyncio.gather(*(exposure.add(0.01) for _ in range(500)))
-        assert len(said) < 30
-        assert sum_exposure(str(tmp_path)) == pytest.approx(5.0)
-
-    asyncio.run(run())
 
 
 def test_what_is_settled_is_said_no_more(tmp_path):

@@ -1,6 +1,5 @@
 """Asking within limits: budgets, rates, and judges or servers that come to their end."""
 
-import asyncio
 import socket
 from collections import Counter
 
@@ -8,23 +7,17 @@ import pytest
 
 from tests.fakes import Fakes, Fault
 from tests.helpers.builders import (
-    HURRIED,
     THREE,
     MachineBudget,
-    OwnCoordination,
     ask,
     key_for,
-    options_of,
     pool_of,
 )
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.coordinator import Coordinator, LeaseRequest
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.protocols import advance, samre, zelo
-from zelo_ray.providers import build_panel, fingerprint
+from zelo_ray.providers import build_panel
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Document, Grade, Pool
 
@@ -92,37 +85,6 @@ def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, t
     spared = ask([POOL], tmp_path, key_for(environ, "openai"), allow_missing_judges=True, **job)
     assert spared.stopped == ""
     assert spared.disabled["openai:gpt-6-luna"].code is StopReason.THROTTLED
-
-
-def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ, tmp_path):
-    """Here another run on the cluster, with the same key."""
-    fakes.faults = [Fault("429", times=8)]
-    shared = OwnCoordination(HURRIED)
-
-    async def run():
-        panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")
-        options = options_of(out=str(tmp_path), patience=5.0)
-        fields = {"ledger": ledger, "environ": environ, "run_id": "run", "coordinator": shared}
-        asker = OnlineClient(options, panel, panel, clock=HURRIED, **fields)
-        account = Account(f"openai:gpt-6-luna {fingerprint(environ['OPENAI_API_KEY'])}")
-
-        answered = LeaseRequest(account, answered=True)
-
-        async def hear():
-            while True:
-                await shared.send(Coordinator.lease, answered)
-                await asyncio.sleep(0.005)
-
-        hearing = asyncio.create_task(hear())
-        await asker.ask_about(pool_of((0, 1)))
-        hearing.cancel()
-        await asker.aclose()
-        ledger.close()
-        return asker
-
-    asker = asyncio.run(run())
-    assert asker.stopped == ""
-    assert fakes.outcomes["429"] >= 8
 
 
 @pytest.fixture

@@ -134,13 +134,6 @@ def test_a_query_with_too_few_answers_is_reported_and_not_scored(tmp_path, share
     assert len(rows_of(tmp_path, "votes")) == 9
 
 
-def test_what_was_never_answered_makes_a_run_incomplete(tmp_path):
-    summary = results_of(tmp_path, [pool_of()], lambda _: "missing")
-    assert not summary.complete
-    assert summary.failures == 0
-    assert rows_of(tmp_path, "votes") == []
-
-
 def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
     raw = json.loads(line_of(pool_of()))
     raw |= {"split": "test", "big": 2**70}
