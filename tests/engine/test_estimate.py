@@ -250,15 +250,6 @@ def test_batches_are_for_those_who_have_them(tmp_path):
     assert found.dollars("online").expected == pytest.approx(both + luna.batch.expected)
 
 
-def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
-    found = estimated([POOL], *job(tmp_path, LUNA, QWEN))
-    assert found.unpriced == [QWEN]
-    assert found.forecasts[1].online is found.forecasts[1].batch is None
-    assert found.dollars("online").expected == found.forecasts[0].online.expected
-    _, table, *_ = shown(found)
-    assert [row[5] for row in table.rows][1] == "?"
-
-
 @pytest.mark.parametrize(
     ("judge", "limit", "minutes"),
     [

@@ -398,16 +398,6 @@ def test_segments_of_an_object_store_are_read_once_a_node(s3, small, node, no_re
     assert not stale.exists()
 
 
-def test_another_ledger_at_the_same_place_is_another(s3, small, node):
-    out = f"{s3}/out"
-    fill(out, first := made_up(random.Random(10), 60))
-    tells_the_truth(out, first)
-    fs, root = index_files.ledger_folder(out)
-    fs.rm(root, recursive=True)
-    fill(out, second := made_up(random.Random(11), 60))
-    tells_the_truth(out, second)
-
-
 _OPEN = """
 import sys
 from zelo_ray.engine.ledger import Ledger, index_files
