@@ -126,33 +126,30 @@ class OnlineWorker:
         self._abandoned = True
         self._loop.cancel_tasks(self._asking)
 
-    async def _connect(self, environ: Mapping[str, str]) -> None:
-        job, coordination = self._job, self._coordination
+    async def _open(self, environ: Mapping[str, str]) -> None:
+        """Connect, or leave the judges out."""
+        job, coordination, ledger = self._job, self._coordination, None
         message, actors = Coordinator.register_worker, job.options.actors
         if not await coordination.send(message, self._names, actors, job.sweep):
-            raise PanelError("its process died again and again")
-        self._ledger = open_ledger(job.options, self._judges, job.run_id)
+            error = PanelError("its process died again and again")
+            await _leave_out(job, self._judges, coordination, error)
+            return
         try:
+            self._ledger = ledger = open_ledger(job.options, self._judges, job.run_id)
             self._client = OnlineClient(
                 *(job.options, job.panel, self._judges),
-                ledger=self._ledger,
+                ledger=ledger,
                 environ=environ,
                 run_id=job.run_id,
                 coordinator=coordination,
                 disabled=job.disabled,
                 again=job.sweep > 1,
             )
-        except BaseException:  # else this process would hold the lock of writers
-            self._ledger.close()
-            raise
-        self._reporter = _Reporter(job, coordination, self._client)
-
-    async def _open(self, environ: Mapping[str, str]) -> None:
-        """Connect, or leave the judges out."""
-        try:
-            await self._connect(environ)
+            self._reporter = _Reporter(job, coordination, self._client)
         except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
-            await _leave_out(self._job, self._judges, self._coordination, error)
+            if ledger:  # else this process would hold the lock of writers
+                ledger.close()
+            await _leave_out(job, self._judges, coordination, error)
 
     async def _close(self) -> None:
         client, self._client = self._client, None
