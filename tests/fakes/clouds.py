@@ -141,8 +141,6 @@ class Clouds:
             metadata = {"reasons": ["violence"], "flagged_input": "…", "provider_name": "Together"}
             error = {"code": 403, "message": "Your input was flagged", "metadata": metadata}
             answer = {"error": error, "user_id": "u"}
-        if "[[down]]" in text:
-            answer = {"error": {"code": 502, "message": "Provider returned error"}, "user_id": "u"}
         await response.write(json.dumps(answer).encode())
         return response
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import Fakes, Fault
 from tests.fakes.scripted import Scripted
-from tests.helpers.builders import THREE
+from tests.helpers.builders import THREE, runs
 from tests.helpers.provider_calls import (
     KEY,
     SECRET,
@@ -279,18 +279,16 @@ def test_what_a_response_without_an_answer_was_billed(fakes, provider):
 
 
 @pytest.mark.parametrize("provider", THREE)
-def test_cancellation_passes(fakes, provider):
-    async def run():
-        fakes.faults = [Fault("timeout")]
-        client = load_provider(provider).connect(Settings(KEY, fakes.urls[provider], 5))
-        call = asyncio.create_task(client.send(request_for(provider)))
-        await asyncio.sleep(0.2)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        await client.aclose()
-
-    asyncio.run(run())
+@runs
+async def test_cancellation_passes(fakes, provider):
+    fakes.faults = [Fault("timeout")]
+    client = load_provider(provider).connect(Settings(KEY, fakes.urls[provider], 5))
+    call = asyncio.create_task(client.send(request_for(provider)))
+    await asyncio.sleep(0.2)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await client.aclose()
 
 
 @pytest.mark.parametrize("provider", THREE)
