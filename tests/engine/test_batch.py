@@ -13,9 +13,12 @@ from tests.helpers.crash import URLS
 from zelo_ray.engine.batch import BatchClient
 from zelo_ray.engine.batch.parts import BatchPart, Parts
 from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.coordinator import LocalCoordination
+from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.worker import ask_in_batches
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.providers import Batch, Fatal, build_panel
+from zelo_ray.providers import Batch, Batches, Fatal, build_panel
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Grade, Usage
 
@@ -355,3 +358,33 @@ def test_a_line_that_stops_the_judge_loses_no_other_answer_of_its_batch(environ,
     assert "quota" in client.stopped
     assert [part.state for part in Parts(str(tmp_path))] == ["harvested"]
     assert sum(map(ledger.has, keys)) == len(keys) - 1
+
+
+@pytest.mark.parametrize("spared", [True, False])
+def test_a_judge_without_a_key_is_left_out_of_batches(environ, tmp_path, spared):
+    panel = build_panel(("openai", "anthropic"), {}, environ)
+    options = builders.options_of(
+        inputs=("x",), out=str(tmp_path), mode="batch", allow_missing_judges=spared
+    )
+    job, coordination = Job(options, panel, "run", frozenset()), LocalCoordination()
+    asyncio.run(ask_in_batches(job, panel[0], coordination, {}, list))
+    _, stopped, disabled = coordination.read_figures()
+    assert "OPENAI_API_KEY" in (disabled[panel[0].name].message if spared else stopped)
+    assert bool(disabled) != bool(stopped)
+
+
+def test_an_error_nobody_foresaw_ends_one_judge(environ, tmp_path, monkeypatch):
+    """Its batch is left for a later run, and the others go on."""
+    panel = build_panel(("openai",), {}, environ)
+    options = builders.options_of(
+        inputs=("x",), out=str(tmp_path), mode="batch", allow_missing_judges=True, batch_poll=0.01
+    )
+    part = BatchPart("m", panel[0].name, "Preference", ["0" * 32], state="submitted", batch="b")
+    Parts(str(tmp_path)).keep(part)
+    monkeypatch.setattr(Batches, "look", None)
+    job, coordination = Job(options, panel, "run", frozenset()), LocalCoordination()
+    asyncio.run(ask_in_batches(job, panel[0], coordination, environ, list))
+    _, stopped, disabled = coordination.read_figures()
+    assert not stopped
+    assert "unexpected TypeError" in disabled[panel[0].name].message
+    assert [part.is_open for part in Parts(str(tmp_path))] == [True]

@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import re
-import subprocess
-import sys
 import time
-import tracemalloc
 from dataclasses import replace
 from itertools import product
 
@@ -253,22 +249,6 @@ def test_a_batch_that_cannot_be_created(
         assert (error.kind, error.delay) == (RetryKind.THROTTLED, 3)
 
 
-@pytest.mark.parametrize("provider", THREE)
-def test_a_wrong_key(fakes, provider, tmp_path):
-    async def create(client):
-        await submit(client, requests_for(provider), tmp_path)
-
-    for work in (
-        create,
-        lambda client: client.find(0.0),
-        lambda client: client.look(f"{STARTS[provider]}b"),
-    ):
-        error = run(provider, fakes, work, key="sk-a-wrong-key-0123456789")
-        assert isinstance(error, Fatal)
-        assert "sk-a-wrong-key" not in repr(error)
-        assert all(name in str(error) for name in load_provider(provider).key_variables)
-
-
 # Finding, looking, cancelling
 
 
@@ -504,54 +484,3 @@ def test_a_line_is_one_line_however_it_is_split(fakes, provider):
 
 
 # Memory
-
-
-@pytest.fixture
-def far_away(tmp_path):
-    """Fakes in a process of their own, whose memory is theirs."""
-    command = [sys.executable, "-m", "tests.fakes"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    text = ""
-    while not (urls := re.search(r"http://127\.0\.0\.1:\d+", text)):
-        text = process.stdout.readline()
-        assert text, "the fakes did not start"
-    yield urls[0]
-    process.terminate()
-    process.wait(10)
-    process.stdout.close()
-
-
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # by Gemini's SDK
-@pytest.mark.parametrize(
-    ("provider", "base", "most"),
-    [("openai", "/openai/v1", 4e6), ("anthropic", "/anthropic", 4e6), ("gemini", "/gemini", 24e6)],
-)
-def test_a_large_file_is_never_in_memory_as_a_whole(far_away, provider, base, most, tmp_path):
-    count, path = 20_000, tmp_path / "lines.jsonl"
-    peaks = {}
-
-    async def work(client):
-        line = client.line(request_for(provider, "word " * 200))
-        key = request_for(provider, "word " * 200).key.encode()
-        with path.open("wb") as file:
-            file.writelines(line.replace(key, b"%032d" % n) for n in range(count))
-        tracemalloc.start()
-        batch = await client.create(path, MODELS[provider], "large")
-        peaks["up"] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        await end(client, batch.id)
-        tracemalloc.start()
-        found = [0, 0]
-        async for _, outcome in client.results(batch.id):
-            found[isinstance(outcome, Answer)] += 1
-        peaks["down"] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    assert run(provider, far_away + base, work, key="a-key-for-tests-only", timeout=60) == [
-        0,
-        count,
-    ]
-    assert path.stat().st_size > 25e6
-    assert peaks["up"] < most
-    assert peaks["down"] < 4e6

@@ -72,12 +72,6 @@ def test_a_failed_try_and_the_wait_after_it_do_not_count(tmp_path):
     assert 0 < row.seconds < 0.3  # not the second that the server asked for
 
 
-def test_scorers_of_this_package_load_their_tables_apart(tmp_path):
-    rows = rank(POOLS, tmp_path / "out", {}, "bm25").books
-    assert sum(row.load_seconds > 0 for row in rows) == 1
-    assert all(0 < row.seconds < 0.5 for row in rows)
-
-
 def test_a_local_model_says_its_device_and_what_loading_it_took():
     def load(judge):
         time.sleep(PAUSE)

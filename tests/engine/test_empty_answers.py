@@ -298,11 +298,3 @@ def run(tmp_path, script, **fields):
         given = {"judges": (name,), "keep_asking": True, **fields}  # all prompts have 90 tokens
         asker = ask([pool_of()], tmp_path / "out", {}, **given)
         return asker, server.bodies
-
-
-def test_an_account_without_credits_is_told_after_one_call(tmp_path):
-    asker, bodies = run(tmp_path, FAULTS["402 of OpenRouter"][0])
-    assert len(bodies) == 1
-    assert "raise it, then run again (402: " in asker.stopped
-    assert "(402: Insufficient credits. Add more)" in asker.stopped
-    assert not asker.books

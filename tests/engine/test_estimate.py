@@ -6,8 +6,6 @@ from random import Random
 
 import pytest
 
-from tests.fakes import Fault
-from tests.fakes.parts import without_codes
 from tests.helpers.builders import (
     QUICK,
     SLOW,
@@ -19,7 +17,6 @@ from tests.helpers.builders import (
     reply_to,
     short,
     two_speeds,
-    verdict,
 )
 from zelo_ray.commands.dry_run import JobPreview, build_estimate
 from zelo_ray.engine import estimate
@@ -127,49 +124,7 @@ def test_a_judge_says_no_more_than_it_may(tmp_path):
         assert (found.online.high == 0) == (judge != LUNA)
 
 
-def test_all_pools_count_though_few_are_rendered(tmp_path, few_rendered):
-    pools = uneven_pools(120)
-    options, panel = job(tmp_path, LUNA, HAIKU)
-    asked = [request for pool in pools for request in missing(pool, panel, options)]
-    found = estimated(pools, options, panel)
-    words = sum(-(-measure_request(request.with_codes("")) // 4) + 20 for request in asked)
-    assert found.pools == 120
-    assert sum(each.planned for each in found.forecasts) == len(asked)
-    assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.2)
-    again = estimated(pools[::-1], options, panel).dollars("online").expected
-    assert found.dollars("online").expected == pytest.approx(again, rel=1e-9)
-
-
 # Replies are there
-
-
-def test_a_pilot_of_a_twentieth_foretells_the_bill(fakes, environ, tmp_path):
-    """Lengths of documents and answers vary, and some answers must be asked for again."""
-
-    def talkative(system, user, schema, model):
-        rng = Random(f"{model}{without_codes(user)}")
-        return verdict(rng.uniform(-1, 1), "because " * max(3, round(rng.lognormvariate(3, 0.4))))
-
-    fakes.judge, fakes.faults = talkative, [Fault("prose", rate=0.1)]
-    fakes.cached, fakes.thinking = 0.2, 30
-    pools, names = uneven_pools(100, 3), (LUNA, HAIKU)
-    pilot = ask(pilot_of(pools, 5), tmp_path, environ, judges=names)
-    panel, options = pilot.job
-    found = estimated(pools, options, panel)
-    left = found.dollars("online")
-    books = ask(pools, tmp_path, environ, judges=names, run_id="whole").books
-    bill = sum(row.dollars for row in books)
-    assert found.spent == pytest.approx(sum(row.dollars for row in pilot.books))
-    assert found.spent < 0.1 * bill
-    assert found.spent + left.expected == pytest.approx(bill, rel=0.1)
-    assert left.low < left.expected < left.high < 1.6 * left.expected
-    for forecast in found.forecasts:
-        mine = [row for row in books if row.judge == forecast.judge]
-        answered = {row.key for row in mine if row.run_id == "run" and row.final}
-        assert forecast.answered == forecast.replies == len(answered)
-        assert forecast.planned == len({row.key for row in mine})
-        rest = sum(row.input_tokens for row in mine if row.run_id == "whole")
-        assert forecast.input_tokens == pytest.approx(rest, rel=0.1)
 
 
 def test_later_rounds_are_estimated_by_those_that_were_held(fakes, environ, tmp_path):
@@ -293,15 +248,6 @@ def test_batches_are_for_those_who_have_them(tmp_path):
     both = luna.batch.expected + qwen.online.expected
     assert found.dollars("batch").expected == pytest.approx(both)
     assert found.dollars("online").expected == pytest.approx(both + luna.batch.expected)
-
-
-def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
-    found = estimated([POOL], *job(tmp_path, LUNA, QWEN))
-    assert found.unpriced == [QWEN]
-    assert found.forecasts[1].online is found.forecasts[1].batch is None
-    assert found.dollars("online").expected == found.forecasts[0].online.expected
-    _, table, *_ = shown(found)
-    assert [row[5] for row in table.rows][1] == "?"
 
 
 @pytest.mark.parametrize(

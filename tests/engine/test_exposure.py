@@ -1,13 +1,13 @@
 """What calls without a reply may have cost: said before they are sent, and known after a kill."""
 
 import asyncio
-import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tests.helpers.builders import runs
 from zelo_ray.engine.exposure import Exposure, sum_exposure
 from zelo_ray.errors import LedgerError
 
@@ -34,91 +34,57 @@ def test_nothing_is_sent_before_it_is_said(tmp_path):
     assert sum_exposure(str(tmp_path)) >= 25.0  # as after a kill
 
 
-def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("zelo_ray.engine.durable.open_for_writing", full)
-    with pytest.raises(LedgerError, match="is full; make room and run again"):
-        asyncio.run(exposure_in(tmp_path).add(1.0))
-
-
-def test_many_calls_are_one_line(tmp_path, monkeypatch):
-    async def run():
-        exposure, said = exposure_in(tmp_path), []
-        say = exposure._write
-
-        async def counted(dollars):
-            said.append(dollars)
-            await say(dollars)
-
-        monkeypatch.setattr(exposure, "_write", counted)
-        await asyncio.gather(*(exposure.add(0.01) for _ in range(500)))
-        assert len(said) < 30
-        assert sum_exposure(str(tmp_path)) == pytest.approx(5.0)
-
-    asyncio.run(run())
+@runs
+async def test_what_is_settled_is_said_no_more(tmp_path):
+    exposure = exposure_in(tmp_path)
+    await asyncio.gather(*(exposure.add(0.1) for _ in range(20)))
+    for _ in range(20):
+        exposure.remove(0.1)
+    await exposure.lower()
+    assert sum_exposure(str(tmp_path)) == 0.0
+    assert records(tmp_path) == []
 
 
-def test_what_is_settled_is_said_no_more(tmp_path):
-    async def run():
-        exposure = exposure_in(tmp_path)
-        await asyncio.gather(*(exposure.add(0.1) for _ in range(20)))
-        for _ in range(20):
-            exposure.remove(0.1)
-        await exposure.lower()
-        assert sum_exposure(str(tmp_path)) == 0.0
-        assert records(tmp_path) == []
-
-    asyncio.run(run())
-
-
-def test_what_is_lost_stays(tmp_path):
-    async def run():
-        exposure = exposure_in(tmp_path)
-        for _ in range(4):
-            await exposure.add(0.5)
-        exposure.remove(0.5, possibly_billed=True)
-        for _ in range(3):
-            exposure.remove(0.5)
-        await exposure.lower()
-        assert sum_exposure(str(tmp_path)) == pytest.approx(0.5)
+@runs
+async def test_what_is_lost_stays(tmp_path):
+    exposure = exposure_in(tmp_path)
+    for _ in range(4):
         await exposure.add(0.5)
-        assert sum_exposure(str(tmp_path)) >= 1.0
-
-    asyncio.run(run())
-
-
-def test_less_is_said_now_and_then_while_calls_are_out(tmp_path):
-    async def run():
-        now = [0.0]
-        exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
-        for _ in range(10):
-            await exposure.add(1.0)
-        for _ in range(9):
-            exposure.remove(1.0)
-        await exposure.lower()
-        assert sum_exposure(str(tmp_path)) >= 10.0  # that was a moment ago
-        now[0] = 60.0
-        await exposure.lower()
-        assert sum_exposure(str(tmp_path)) == pytest.approx(1.0)
-
-    asyncio.run(run())
+    exposure.remove(0.5, possibly_billed=True)
+    for _ in range(3):
+        exposure.remove(0.5)
+    await exposure.lower()
+    assert sum_exposure(str(tmp_path)) == pytest.approx(0.5)
+    await exposure.add(0.5)
+    assert sum_exposure(str(tmp_path)) >= 1.0
 
 
-def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
-    async def run():
-        now = [0.0]
-        exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
-        for _ in range(10):
-            await exposure.add(1.0)
-        for _ in range(9):
-            exposure.remove(1.0)
-        now[0] = 60.0
-        await asyncio.gather(exposure.lower(), *(exposure.add(1.0) for _ in range(5)))
-        assert sum_exposure(str(tmp_path)) >= 6.0
+@runs
+async def test_less_is_said_now_and_then_while_calls_are_out(tmp_path):
+    now = [0.0]
+    exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
+    for _ in range(10):
+        await exposure.add(1.0)
+    for _ in range(9):
+        exposure.remove(1.0)
+    await exposure.lower()
+    assert sum_exposure(str(tmp_path)) >= 10.0  # that was a moment ago
+    now[0] = 60.0
+    await exposure.lower()
+    assert sum_exposure(str(tmp_path)) == pytest.approx(1.0)
 
-    asyncio.run(run())
+
+@runs
+async def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
+    now = [0.0]
+    exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
+    for _ in range(10):
+        await exposure.add(1.0)
+    for _ in range(9):
+        exposure.remove(1.0)
+    now[0] = 60.0
+    await asyncio.gather(exposure.lower(), *(exposure.add(1.0) for _ in range(5)))
+    assert sum_exposure(str(tmp_path)) >= 6.0
 
 
 def test_an_object_store_will_do(s3):

@@ -140,14 +140,6 @@ def test_a_failure_is_an_attempt_where_others_are_answered():
     assert health.record_failure(LOST, "a", 9.0) == 1.0  # others were answered meanwhile
 
 
-def test_a_lone_probe_that_reaches_the_server_costs_little():
-    health = health_of()
-    for _ in range(3):
-        health.record_failure(AWAY, "a", 0.0)
-    assert health.seconds_to_wait("a", 9.0) == 0.0
-    assert health.record_failure(AWAY, "a", 9.0) == 0.1
-
-
 # When it is given up
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from tests.fakes import Fakes
 from tests.fakes.lengths import Lengths
-from tests.helpers.builders import ask, options_of, pool_of
+from tests.helpers.builders import ask, pool_of
 from zelo_ray.engine.ledger import read_rows
-from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
-from zelo_ray.providers import build_panel, panel_of
+from zelo_ray.providers import build_panel
 from zelo_ray.records import Request
 
 LUNA = "openai:gpt-6-luna"
@@ -49,19 +48,6 @@ def test_the_keys_are_what_they_were(name, options, key):
 )
 def test_how_an_answer_travels_is_no_part_of_the_key(options):
     assert request_by(**options).key == request_by().key
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"reasoning_effort": "low"},
-        {"temperature": 0.5},
-        {"response_format": "none"},
-        {"extra_body": {"top_k": 1}},
-    ],
-)
-def test_what_changes_an_answer_is_in_the_key(options):
-    assert request_by(**options).key != request_by().key
 
 
 @pytest.fixture
@@ -104,11 +90,3 @@ def test_a_retry_asks_what_was_cut_off_at_twice_the_limit(short, tmp_path):
     assert {row.key for row in anew} == cut
     assert limits_asked(short)[-len(anew) :] == [120] * len(anew)
     assert {row.limit for row in read_rows(str(tmp_path)) if row.run_id == "again"} == {120}
-
-
-@pytest.mark.parametrize("field", ["max_tokens", "n"])
-def test_a_cap_wants_no_other_limit_of_output(field):
-    body = {LUNA: {"extra_body": {field: 9}}}
-    options = options_of(judges=(LUNA,), judge_options=body, max_usd=1.0, limits=None)
-    with pytest.raises(PanelError, match=f"cannot be kept with {field} in extra_body"):
-        panel_of(options, OPENAI)

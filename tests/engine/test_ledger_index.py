@@ -303,24 +303,6 @@ def test_a_segment_that_grew_or_changed_is_read_again(indexed, tmp_path):
     tells_the_truth(out, [*replies, more])
 
 
-def test_a_backup_of_segments_is_read_again_where_its_times_are_not_those_of_the_index(
-    indexed, tmp_path, small, no_reading
-):
-    out, replies, _ = copy(indexed, tmp_path)
-    last = max((out / "replies").glob("*.jsonl"))
-    lines = last.read_bytes().splitlines(keepends=True)
-    last.write_bytes(b"".join(lines[:-2]))  # as it was when the backup was made
-    for segment in (out / "replies").glob("*.jsonl"):
-        os.utime(segment, (7, 7))
-    left = [reply for reply in replies if reply_to_line(reply) not in lines[-2:]]
-    tells_the_truth(out, left)
-    update_index(str(out))
-    tells_the_truth(out, left)
-    no_reading()
-    tells = Ledger(str(out))
-    assert all(tells.contains([*that_count(left)]))
-
-
 def test_damage_that_no_date_tells_is_found_when_it_is_read_and_asked_again(indexed, tmp_path):
     out, replies, _ = copy(indexed, tmp_path)
     wanted = that_count(replies)
@@ -414,26 +396,6 @@ def test_segments_of_an_object_store_are_read_once_a_node(s3, small, node, no_re
     monkeypatch.setattr(index_files, "_LEAST_BYTES", 1)
     tells_the_truth(out, replies + more)
     assert not stale.exists()
-
-
-def test_on_ray_the_file_beside_the_segments_is_read(
-    indexed, tmp_path, node, no_reading, monkeypatch
-):
-    out, replies, _ = copy(indexed, tmp_path)
-    monkeypatch.setenv("RAY_ADDRESS", "a-cluster:6379")
-    no_reading()
-    assert all(Ledger(str(out)).contains([*that_count(replies)]))
-    assert [*node.glob("*/*")] == []
-
-
-def test_another_ledger_at_the_same_place_is_another(s3, small, node):
-    out = f"{s3}/out"
-    fill(out, first := made_up(random.Random(10), 60))
-    tells_the_truth(out, first)
-    fs, root = index_files.ledger_folder(out)
-    fs.rm(root, recursive=True)
-    fill(out, second := made_up(random.Random(11), 60))
-    tells_the_truth(out, second)
 
 
 _OPEN = """

@@ -33,12 +33,6 @@ def test_large_calls_are_served_in_their_turn():
     assert starts == sorted(starts)
 
 
-def test_the_tightest_limit_decides():
-    limiter = Limiter(Account("a", {"rpm": 6000, "itpm": 60_000, "otpm": 6_000}), now=0.0)
-    lease = limiter.lease([{"rpm": 1, "itpm": 50, "otpm": 100}] * 5, 0.0)
-    assert lease.delays[0] == pytest.approx(1 / 0.99)
-
-
 def test_a_lease_looks_no_more_than_a_second_ahead():
     limiter = Limiter(RPM, now=0.0)
     lease = limiter.lease([{"rpm": 1}] * 500, 0.0)

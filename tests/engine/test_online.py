@@ -163,20 +163,6 @@ def test_attempts_are_calls(fakes, environ, tmp_path):
     assert not step.judgments
 
 
-def test_a_429_pauses_the_other_calls_of_the_judge(fakes, environ, tmp_path):
-    fakes.faults = [Fault("429", total=1, retry_after=0.5)]
-    limits = {"openai:gpt-6-luna": {"concurrency": 4}}
-    ask([pool_of(range(12))], tmp_path, key_for(environ, "openai"), limits=limits, clock=Clock())
-    (struck,) = [entry for entry in fakes.journal if entry["outcome"] == "429"]
-    meanwhile = [
-        entry
-        for entry in fakes.journal
-        if struck["finished"] < entry["arrived"] < struck["finished"] + 0.5
-    ]
-    assert len(fakes.journal) == 49
-    assert len(meanwhile) <= 8  # what was on its way already
-
-
 def run_briefly(work):
     """Run a coroutine that ends soon, or else fail."""
 
@@ -399,14 +385,6 @@ def test_an_answer_with_half_a_character_in_it_is_kept_as_unreadable(odd, text):
     assert {row.status for row in asker.books} == {"invalid"}
     assert asker.books[0].input_tokens == 100
     assert asker.stopped == ""
-
-
-def test_tallies_add_up_field_by_field():
-    one = Tally(known=1, answered=3, dollars=0.5, statuses={"ok": 2, "failed": 1})
-    one.limits = {"rpm": 60.0}
-    one.add(Tally(known=1, answered=1, dollars=0.25, statuses={"ok": 1, "refused": 3}))
-    statuses = {"ok": 3, "failed": 1, "refused": 3}
-    assert one == Tally(known=2, answered=4, dollars=0.75, statuses=statuses, limits={"rpm": 60.0})
 
 
 # In the eyes of others

@@ -2,14 +2,12 @@
 
 import asyncio
 import socket
-from collections import Counter
 
 import pytest
 
 from tests.fakes import Fakes, Fault
 from tests.helpers.builders import (
     HURRIED,
-    THREE,
     MachineBudget,
     OwnCoordination,
     ask,
@@ -22,29 +20,13 @@ from zelo_ray.engine.coordinator import Coordinator, LeaseRequest
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import OnlineClient
-from zelo_ray.engine.replies import budget_used_up
-from zelo_ray.protocols import advance, samre, zelo
+from zelo_ray.protocols import advance, samre
 from zelo_ray.providers import build_panel, fingerprint
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.records import Document, Grade, Pool
+from zelo_ray.records import Document, Pool
 
 POOL = pool_of()
 REQUESTS = 6  # of one judge on a pool of four
-
-
-def test_a_budget_holds_and_the_next_run_goes_on(fakes, environ, tmp_path):
-    pools = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
-    one = ask(pools[:1], tmp_path / "one", key_for(environ, "openai")).books
-    cap = 2.5 * sum(row.dollars for row in one)
-    till = MachineBudget(cap)
-    spent = ask(pools, tmp_path, key_for(environ, "openai"), budget=till, max_usd=cap)
-    assert spent.stopped == ""  # no fault, and no stop
-    assert spent.disabled == {"openai:gpt-6-luna": budget_used_up(cap)}
-    paid = sum(row.dollars for row in spent.books)
-    assert 0.5 * cap < paid <= cap
-    assert till.most <= cap
-    rest = ask(pools, tmp_path, key_for(environ, "openai"), run_id="again")
-    assert len(rest.books) == len({row.key for row in rest.books}) == 4 * 28
 
 
 def test_what_a_response_without_an_answer_says_it_used_is_in_the_books(fakes, environ, tmp_path):
@@ -149,21 +131,6 @@ def test_a_server_that_knows_no_such_model_or_key_is_asked_once(tmp_path, fault)
         assert len(fakes.journal) == 1
     assert asker.stopped.startswith(f"{judge}: ")
     assert asker.books == []
-
-
-def test_a_run_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
-    job = {"judges": THREE, "calls_per_document": 4}
-    (gemini,) = build_panel(("gemini",), {}, environ)
-    gone = {gemini.name: Disabled(StopReason.FATAL, "no such model")}
-    asker = ask([POOL], tmp_path, environ, disabled=gone, **job)
-    assert asker.stopped == ""
-    rows = Counter(row.judge.partition(":")[0] for row in asker.books)
-    panel, options = asker.job
-    step = advance(zelo.rounds(POOL, panel, options), Ledger(str(tmp_path)), gone)
-    grades = [judgment for judgment in step.judgments if isinstance(judgment, Grade)]
-    assert not step.missing
-    assert len(grades) == 2 * len(POOL.documents)
-    assert rows == Counter(judgment.judge.partition(":")[0] for judgment in step.judgments)
 
 
 @pytest.mark.parametrize("cap", [0.1, 0.2])

@@ -136,17 +136,6 @@ def test_a_judge_that_never_comes_back_is_given_up_and_nothing_is_kept_of_it(
     assert {row.status for row in again.books} == {"ok"}
 
 
-@pytest.mark.parametrize("slots", [1, 32])
-def test_a_prompt_that_a_server_breaks_down_of_does_not_hold_up_the_run(
-    fakes, environ, tmp_path, slots
-):
-    fakes.faults = [Fault("500", rate=0.1)]
-    limits = {"openai:gpt-6-luna": {"concurrency": slots}}
-    asker = ask(POOLS, tmp_path, key_for(environ, "openai"), limits=limits, attempts=3)
-    assert asker.stopped == ""
-    assert len({row.key for row in asker.books}) == REQUESTS
-
-
 class OfPrompt(Fault):
     """A fault that strikes every sixth prompt, each time that it is sent."""
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.fakes.rates import Bucket
-from tests.helpers.builders import OwnCoordination
+from tests.helpers.builders import OwnCoordination, runs
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.coordinator import CallCost
@@ -37,33 +37,21 @@ def client_of(limits=None, coordination=None, **fields):
     return PermitClient(Account("a", limits or {}), coordination or OwnCoordination(), **fields)
 
 
-def runs(test):
-    """Run a test on an event loop."""
-
-    def run(*given, **fields):
-        asyncio.run(test(*given, **fields))
-
-    run.__name__, run.__dict__ = test.__name__, test.__dict__
-    return run
-
-
 @pytest.mark.parametrize("limits", [{}, {"rpm": 1e9}])
-def test_of_calls_that_may_go_at_once_one_begins_in_a_turn_of_the_loop(limits):
-    async def run():
-        client, turn, begun = client_of(limits), 0, []
+@runs
+async def test_of_calls_that_may_go_at_once_one_begins_in_a_turn_of_the_loop(limits):
+    client, turn, begun = client_of(limits), 0, []
 
-        async def call():
-            assert await take(client)
-            begun.append(turn)
+    async def call():
+        assert await take(client)
+        begun.append(turn)
 
-        calls = [asyncio.create_task(call()) for _ in range(50)]
-        while len(begun) < 50:
-            await asyncio.sleep(0)
-            turn += 1
-        await asyncio.gather(*calls)
-        assert len(set(begun)) == 50
-
-    asyncio.run(run())
+    calls = [asyncio.create_task(call()) for _ in range(50)]
+    while len(begun) < 50:
+        await asyncio.sleep(0)
+        turn += 1
+    await asyncio.gather(*calls)
+    assert len(set(begun)) == 50
 
 
 @runs
@@ -198,19 +186,17 @@ async def test_when_the_budget_is_over_everyone_is_sent_away():
 
 
 @pytest.mark.parametrize("moment", [0, 0.01, 0.05], ids=["queued", "asked for", "delayed"])
-def test_a_call_that_is_cancelled_gives_its_money_back(moment):
-    async def run():
-        budget = Budget(1.0, 0.0)
-        client = client_of({"rpm": 66}, Slow(budget=budget, seconds=0.03))
-        call = asyncio.create_task(take(client, dollars=0.2))
-        await asyncio.sleep(moment)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
-        await asyncio.sleep(0.05)
-        await client.report_spending()
-        assert budget.reserved == pytest.approx(0.0)
-
-    asyncio.run(run())
+@runs
+async def test_a_call_that_is_cancelled_gives_its_money_back(moment):
+    budget = Budget(1.0, 0.0)
+    client = client_of({"rpm": 66}, Slow(budget=budget, seconds=0.03))
+    call = asyncio.create_task(take(client, dollars=0.2))
+    await asyncio.sleep(moment)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    await client.report_spending()
+    assert budget.reserved == pytest.approx(0.0)
 
 
 @runs

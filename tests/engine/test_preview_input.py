@@ -31,14 +31,6 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     assert "--dry-run" not in told["next_command"]
 
 
-def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):
-    pools = [pool_of(range(8), query_id=f"q{i}") for i in range(200)]
-    inputs = write(tmp_path / "in.jsonl", pools)
-    flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
-    main(["annotate", inputs, *flags, "--max-usd", "0.001"])
-    assert "will exhaust the budget" in " ".join(capsys.readouterr().out.split())
-
-
 def test_a_dry_run_tells_what_may_have_been_billed_besides(tmp_path, capsys):
     inputs = write(tmp_path / "in.jsonl", [pool_of()])
     folder = tmp_path / "out" / "exposure"
@@ -49,19 +41,3 @@ def test_a_dry_run_tells_what_may_have_been_billed_besides(tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "Up to $2.50 more may have been billed " in printed
     assert "will exhaust the budget of $2.5" in printed
-
-
-def test_a_budget_needs_prices(tmp_path, capsys):
-    inputs = write(tmp_path / "in.jsonl", [pool_of()])
-    judge = "openai:own@http://127.0.0.1:9/v1"
-    flags = ["--out", str(tmp_path / "out"), "--judges", judge, "--max-usd", "5"]
-    assert main(["annotate", inputs, *flags]) == 2
-    said = capsys.readouterr().err
-    assert judge in said
-    assert "prices:" in said
-
-
-def test_an_input_without_a_pool(tmp_path, capsys):
-    inputs = write(tmp_path / "in.jsonl", [], b"nothing\n")
-    assert main(["annotate", inputs, "--out", "o", "--dry-run", "--judges", "offline:bm25"]) == 1
-    assert "no pool" in capsys.readouterr().err

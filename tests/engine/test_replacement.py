@@ -133,19 +133,6 @@ def warnings(tmp_path):
     return [warn.code for warn in load_run(tmp_path / "contest").report.warnings]
 
 
-def test_a_contest_says_that_its_truth_has_changed(contest, tmp_path):
-    run, measure = contest
-    run(*measure)
-    _, told = run(*measure)
-    assert "changed" not in told
-    change(tmp_path)
-    _, told = run(*measure)
-    assert "The truth has changed since the last " in told
-    assert "truth_changed" in warnings(tmp_path)
-    run(*measure)
-    assert "truth_changed" not in warnings(tmp_path)
-
-
 def test_labels_say_that_the_truth_has_changed(contest, tmp_path):
     run, measure = contest
     run(*measure)

@@ -9,7 +9,6 @@ from tests.helpers.builders import (
     answers,
     line_of,
     lines_of,
-    missing,
     options_of,
     pool_of,
     results_of,
@@ -134,13 +133,6 @@ def test_a_query_with_too_few_answers_is_reported_and_not_scored(tmp_path, share
     assert len(rows_of(tmp_path, "votes")) == 9
 
 
-def test_what_was_never_answered_makes_a_run_incomplete(tmp_path):
-    summary = results_of(tmp_path, [pool_of()], lambda _: "missing")
-    assert not summary.complete
-    assert summary.failures == 0
-    assert rows_of(tmp_path, "votes") == []
-
-
 def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
     raw = json.loads(line_of(pool_of()))
     raw |= {"split": "test", "big": 2**70}
@@ -170,9 +162,6 @@ def test_an_error_on_the_way_leaves_the_files_of_the_last_run(tmp_path):
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
-# The census
-
-
 def counts(options):
     return lambda pool: zelo.count(pool, PANEL, options)
 
@@ -182,24 +171,3 @@ def census(tmp_path, *lines, **fields):
     shard.write_bytes(b"\n".join(lines))
     options = options_of(out=str(tmp_path / "out"), **fields)
     return count_input([str(shard)], counts(options), options.out), str(shard)
-
-
-def test_the_census_counts_what_will_be_asked(tmp_path):
-    pools = [*some_pools(), pool_of((), query_id="none"), pool_of((1,), query_id="one")]
-    counted, _ = census(tmp_path, *map(line_of, pools), cycles=1)
-    planned = {
-        judge.name: sum(len(missing(pool, [judge], options_of(cycles=1))) for pool in pools)
-        for judge in PANEL
-    }
-    assert counted.planned == planned
-    assert (counted.pools, counted.documents, counted.rejected) == (9, 36, 0)
-
-
-def test_bad_lines_are_written_with_their_place_and_text(tmp_path):
-    good = line_of(pool_of())
-    counted, shard = census(tmp_path, good, b'{"torn": "\xff', b"", b"[]")
-    assert (counted.pools, counted.rejected) == (1, 2)
-    one, other = rows_of(tmp_path / "out", "rejected")
-    assert (one["file"], one["line"], other["line"]) == (shard, 2, 4)
-    assert one["raw"] == '{"torn": "\\xff'
-    assert "Invalid JSON" in one["reason"]

@@ -16,7 +16,6 @@ from tests.fakes import gemini, knowing, openai
 from tests.fakes.parts import Asked, Said
 
 KEY = "a-key-for-tests-only"
-VERSION = "2024-10-21"
 DEPLOYMENT = "judge-eu"
 BEDROCK_MODEL = "openai.gpt-oss-120b-1:0"
 ROUTED = "qwen/qwen3-32b"
@@ -48,7 +47,6 @@ class Clouds:
             app = web.Application()
             post = app.router.add_post
             post("/openai/v1/chat/completions", self._azure)
-            post("/openai/deployments/{name}/chat/completions", self._azure_dated)
             post("/bedrock/openai/v1/chat/completions", self._bedrock)
             post("/{version}/projects/p/locations/global/{rest:.*}:generateContent", self._gemini)
             post("/token", self._token)
@@ -85,14 +83,6 @@ class Clouds:
         if KEY not in (request.headers.get("api-key"), _bearer(request)):
             return _azure_error(401, "401", "Access denied due to invalid subscription key.")
         return _azure_answer(body, body["model"])
-
-    async def _azure_dated(self, request: web.Request) -> web.Response:
-        body = await self._read(request)
-        if request.query.get("api-version") != VERSION:
-            return _azure_error(404, "404", "Resource not found")
-        if request.headers.get("api-key") != KEY or "Authorization" in request.headers:
-            return _azure_error(401, "401", "Access denied due to invalid subscription key.")
-        return _azure_answer(body, request.match_info["name"])
 
     async def _bedrock(self, request: web.Request) -> web.Response:
         body = await self._read(request)
@@ -151,8 +141,6 @@ class Clouds:
             metadata = {"reasons": ["violence"], "flagged_input": "…", "provider_name": "Together"}
             error = {"code": 403, "message": "Your input was flagged", "metadata": metadata}
             answer = {"error": error, "user_id": "u"}
-        if "[[down]]" in text:
-            answer = {"error": {"code": 502, "message": "Provider returned error"}, "user_id": "u"}
         await response.write(json.dumps(answer).encode())
         return response
 

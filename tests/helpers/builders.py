@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import asdict, replace
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 
@@ -71,6 +72,16 @@ def line_of(pool):
     ]
     query = {"id": pool.query_id, "query": pool.query, **pool.about}
     return json.dumps({"query": query, "documents": documents}).encode()
+
+
+def runs(test):
+    """Run a test on an event loop."""
+
+    @wraps(test)
+    def run(*given, **fields):
+        asyncio.run(test(*given, **fields))
+
+    return run
 
 
 UNHURRIED = 1e6  # requests a minute, where a test is not about them

@@ -26,7 +26,7 @@ def cloud():
 @pytest.fixture
 def azure(cloud, monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", cloud.url)
-    monkeypatch.delenv("OPENAI_API_VERSION", raising=False)
+    monkeypatch.setenv("AZURE_OPENAI_AD_TOKEN", "not to be sent")
     return cloud
 
 
@@ -65,23 +65,10 @@ def test_azure_is_asked_by_its_v1_api(azure, tmp_path, monkeypatch, path):
     assert statuses(asker) == {"ok": 6}
     assert {path for path, *_ in azure.asked} == {"/openai/v1/chat/completions"}
     assert {body["model"] for *_, body in azure.asked} == {clouds.DEPLOYMENT}
-
-
-def test_azure_is_asked_by_a_dated_api_where_a_date_is_set(azure, tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_VERSION", clouds.VERSION)
-    monkeypatch.setenv("AZURE_OPENAI_AD_TOKEN", "not to be sent")
-    environ = {"AZURE_OPENAI_API_KEY": KEY}
-    asker = ask([pool_of()], tmp_path, environ, judges=(f"azure:{clouds.DEPLOYMENT}",))
-    assert statuses(asker) == {"ok": 6}
-    path = f"/openai/deployments/{clouds.DEPLOYMENT}/chat/completions"
-    assert {asked for asked, *_ in azure.asked} == {f"{path}?api-version={clouds.VERSION}"}
     assert {row.dollars for row in asker.books} == {None}
 
 
-@pytest.mark.parametrize("version", [None, clouds.VERSION], ids=["v1", "dated"])
-def test_what_azure_filters_is_a_failure_and_no_judgment(azure, tmp_path, monkeypatch, version):
-    if version:
-        monkeypatch.setenv("OPENAI_API_VERSION", version)
+def test_what_azure_filters_is_a_failure_and_no_judgment(azure, tmp_path):
     pools = marked("[[violent]]", "[[cut]]", "[[unchecked]]", "[[worth=1]]")
     environ = {"AZURE_OPENAI_API_KEY": KEY}
     asker = ask(pools, tmp_path, environ, judges=(f"azure:{clouds.DEPLOYMENT}",))
@@ -93,20 +80,13 @@ def test_what_azure_filters_is_a_failure_and_no_judgment(azure, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    ("deployment", "key", "version", "says"),
+    ("deployment", "key", "says"),
     [
-        ("other", KEY, None, "no such model or address.*DeploymentNotFound"),
-        ("other", KEY, clouds.VERSION, "no such model or address.*DeploymentNotFound"),
-        (clouds.DEPLOYMENT, "wrong", None, "set AZURE_OPENAI_API_KEY to a valid one"),
-        (clouds.DEPLOYMENT, "wrong", clouds.VERSION, "set AZURE_OPENAI_API_KEY to a valid one"),
-        (clouds.DEPLOYMENT, KEY, "2019-01-01", "no such model or address.*Resource not found"),
+        ("other", KEY, "no such model or address.*DeploymentNotFound"),
+        (clouds.DEPLOYMENT, "wrong", "set AZURE_OPENAI_API_KEY to a valid one"),
     ],
 )
-def test_what_azure_refuses_stops_the_judge_in_one_line(
-    azure, tmp_path, monkeypatch, deployment, key, version, says
-):
-    if version:
-        monkeypatch.setenv("OPENAI_API_VERSION", version)
+def test_what_azure_refuses_stops_the_judge_in_one_line(azure, tmp_path, deployment, key, says):
     name = f"azure:{deployment}"
     asker = ask([pool_of()], tmp_path, {"AZURE_OPENAI_API_KEY": key}, judges=(name,))
     assert re.search(says, why_stopped(asker))

@@ -1,14 +1,12 @@
-"""The cause of a failure is told as it is: a firewall, a proxy, a server that counts nothing."""
+"""The cause of a failure is told as it is: a firewall, a server that counts nothing."""
 
 import asyncio
-import socket
 
 import pytest
 
 from tests.fakes.scripted import Scripted
 from tests.helpers.builders import MachineBudget, ask, judge_of, pool_of
 from tests.helpers.provider_calls import (
-    KEY,
     VERDICT,
     candidate,
     completion,
@@ -16,28 +14,18 @@ from tests.helpers.provider_calls import (
     one,
     request_for,
     rerank_outcome,
-    send,
 )
 from zelo_ray.command_options import DoctorOptions
 from zelo_ray.commands.doctor import ask_judge
 from zelo_ray.engine.exposure import sum_exposure
 from zelo_ray.engine.replies import describe_uncounted
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings
-from zelo_ray.providers.addresses import is_local
 from zelo_ray.providers.faults import read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault
 from zelo_ray.records import Usage
 
 NAMES = ("openai", "anthropic", "gemini")
 PAGE = "<!DOCTYPE html><html><head><title>{}</title></head><body>no</body></html>"
-PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch):
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
 
 
 # An HTML page is not the API's.
@@ -64,51 +52,6 @@ def test_a_page_that_may_pass_is_asked_again(provider, status, title):
     assert "an HTML page and not the API's answer" in str(error)
     assert title in str(error)
     assert (error.kind is RetryKind.THROTTLED, error.delay) == (status == 429, 3.0)
-
-
-# A proxy.
-
-
-@pytest.mark.parametrize("provider", NAMES)
-def test_a_proxy_that_is_not_there_is_named(monkeypatch, provider):
-    with socket.socket() as bound, Scripted(completion()) as server:
-        bound.bind(("127.0.0.1", 0))
-        proxy = f"127.0.0.1:{bound.getsockname()[1]}"
-        monkeypatch.setenv("HTTP_PROXY", f"http://{proxy}/")
-        error = send(request_for(provider), Settings(KEY, server.url, 5.0))
-        assert not server.bodies
-    through = f"connection refused, through the proxy http://{proxy}/ (http_proxy)"
-    assert str(error).endswith(f"{through}; set no_proxy=127.0.0.1")
-    assert error.kind is RetryKind.UNREACHED
-
-
-@pytest.mark.parametrize("provider", NAMES)
-@pytest.mark.parametrize(
-    ("status", "kind"), [(403, Fatal), (404, Fatal), (407, Fatal), (502, Retry), (503, Retry)]
-)
-def test_a_proxy_that_answers_in_place_of_a_server_at_hand_is_named(
-    monkeypatch, provider, status, kind
-):
-    with Scripted((status, {}, PAGE.format("Squid"))) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
-        error = send(request_for(provider), Settings(KEY, "http://127.0.0.1:9/v1", 5.0))
-    assert type(error) is kind
-    assert f"through the proxy {proxy.url} (http_proxy); set no_proxy=127.0.0.1" in str(error)
-
-
-def test_no_proxy_is_named_where_none_is_in_the_way(monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
-    error = one("openai", (503, {}, PAGE.format("Squid")))
-    assert "proxy" not in str(error)
-    monkeypatch.delenv("no_proxy")
-    assert "proxy" not in str(rerank_outcome((503, {}, "no"))), "it heeds none"
-
-
-def test_what_is_at_hand():
-    near = ("http://127.0.0.1:1/v1", "http://localhost", "http://[::1]:8", "http://10.1.2.3")
-    assert all(map(is_local, (*near, "http://192.168.1.2", "http://gpu.local")))
-    assert not any(map(is_local, ("https://api.openai.com/v1", "http://8.8.8.8", "", None)))
 
 
 # Counts.

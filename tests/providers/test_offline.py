@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from tests.helpers.builders import ask, judge_of, pool_of, request_of
+from tests.helpers.builders import judge_of, request_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import Refused, Settings, load_provider, offline
@@ -159,14 +159,6 @@ def test_what_compares_nothing_is_refused():
         request = request_of(judge=judge_of("offline:bm25"), query=QUERY, **fields)
         with pytest.raises(Refused, match="cannot argue"):
             asyncio.run(offline.Offline().send(request))
-
-
-def test_the_panel_asks_without_a_key_or_a_dollar(tmp_path):
-    asker = ask([pool_of()], tmp_path, {}, judges=("offline",))
-    assert asker.stopped == ""
-    assert len(asker.books) == 18
-    assert {row.dollars for row in asker.books} == {0.0}
-    assert all(json.loads(row.text)["reasoning"] for row in asker.books)
 
 
 def test_threads_that_stem_at_once_find_the_same_words():

@@ -328,15 +328,6 @@ def test_batches_are_not_looked_for_elsewhere(provider):
 # Batches
 
 
-def said_of_a_line(provider, error):
-    """What a provider says of a line that came to nothing."""
-    if provider == "openai":
-        return {"response": None, "error": error}
-    if provider == "anthropic":
-        return {"result": {"type": "errored", "error": {"type": "error", "error": error}}}
-    return {"error": error}
-
-
 @pytest.mark.parametrize("provider", THREE)
 def test_a_batch_that_somebody_cancelled_is_not_bought_anew_at_once(
     fakes, environ, tmp_path, provider

@@ -4,12 +4,9 @@ import fnmatch
 import os
 import runpy
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -57,14 +54,6 @@ def test_a_pod_has_room_for_the_actors_that_are_said_to_fit(manifest):
         )
         assert cpus - 1 >= 12 * ASKING_CPUS
         assert memory * 0.9 >= 12 * ASKING_BYTES
-
-
-def test_the_image_has_the_ray_that_the_manifests_name(manifest):
-    named = cluster_of(manifest)["rayVersion"]
-    dockerfile = (FOLDER / "Dockerfile").read_text()
-    assert f"ARG RAY={named}\n" in dockerfile
-    assert '"ray==$RAY"' in dockerfile
-    assert named.split(".")[:2] == version("ray").split(".")[:2]
 
 
 @pytest.fixture
@@ -137,32 +126,6 @@ def copied_files():
     copies = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
     own = [words for words in copies if not any(word.startswith("--from=") for word in words)]
     return [word for words in own for word in words if not word.startswith("--")]
-
-
-@pytest.mark.nightly
-def test_the_image_builds_its_wheel_from_what_is_copied_and_runs_without_root(tmp_path):
-    """Every step but the base and the packages of other people, as no container engine is here."""
-    for name in copied_files():
-        source, target = crash.ROOT / name, tmp_path / "src" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, target)
-    words = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "-o", tmp_path / "dist"]
-    built = subprocess.run(
-        [*words, tmp_path / "src"], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert built.returncode == 0, built.stderr
-    [wheel] = (tmp_path / "dist").glob("zelo_ray-*.whl")
-    with zipfile.ZipFile(wheel) as files:
-        assert "zelo_ray/data/sample/part-0.jsonl" in files.namelist()
-    steps = [line.split()[:2] for line in (FOLDER / "Dockerfile").read_text().splitlines()]
-    user = steps.index(["USER", "ray"])
-    bases = [n for n, words in enumerate(steps) if words[:1] == ["FROM"]]
-    assert max(bases) < user < next(n for n, words in enumerate(steps) if words[:1] == ["ARG"])
-    assert not [words for words in steps[user + 1 :] if words[:1] == ["USER"]]
-    assert all("slim" in steps[n][1] for n in bases)
 
 
 def test_the_clusters_of_ray_up_ask_for_a_token_too():

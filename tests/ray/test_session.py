@@ -17,6 +17,7 @@ from zelo_ray.ray.pipeline import (
     ASKING_BYTES,
     ASKING_CPUS,
     asking_actor_options,
+    most_building_actors,
     reading_task_options,
 )
 
@@ -163,3 +164,9 @@ def test_an_actor_declares_what_it_takes_and_readers_no_processor(cluster):
     cluster((True, {"CPU": 4.0, "memory": 12e9}), (True, {"CPU": 2.0, "memory": 1e9}))
     assert asking_actor_options() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
     assert reading_task_options() == {"num_cpus": 0, "concurrency": 6}
+
+
+@pytest.mark.parametrize(("cpus", "actors"), [(0, 1), (2, 2), (64, 4)])
+def test_no_more_actors_build_than_there_are_processors(cluster, cpus, actors):
+    cluster((True, {"CPU": float(cpus)}))
+    assert most_building_actors() == actors

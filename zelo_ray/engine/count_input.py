@@ -48,16 +48,10 @@ def count_input(
     metadata: Sequence[str] = (),
     keep: bool = True,
 ) -> InputCount:
-    """Read all the input once; write what is bad to ``rejected.parquet``.
+    """Read all the input once; ``keep``: write what is bad to ``rejected.parquet`` in ``out``.
 
-    Args:
-        shards: the files of the input.
-        count: how many requests a pool takes.
-        out: the run's directory or URL.
-        only: which of the good lines to count.
-        show: fields of queries that judges are shown.
-        metadata: the same of documents.
-        keep: whether to write anything.
+    Good lines are counted if ``only`` says so; ``count`` gives the requests of a pool. Judges are
+    shown the fields ``show`` of queries, and ``metadata`` of documents.
 
     Raises:
         InputError: there is no good line in it, or none to count.

@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeVar
 from zelo_ray.engine.ledger import drop_reserves, update_index
 from zelo_ray.engine.lock import claim_folder
 from zelo_ray.engine.request_plans import FOLDER as PLANS
-from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError
 from zelo_ray.files.pools import Line, LineLimits, read_lines
@@ -51,10 +50,6 @@ class Job:
         protocol = "" if plain else self.options.protocol
         values["options"] = (protocol, dict(self.options), self.options.model_fields_set)
         return _rebuild, (PluginFolders(), values)
-
-    def open_plans(self) -> RequestPlans:
-        """Open the plans of the job's pools for reading."""
-        return RequestPlans(self.options)
 
     def display_name(self, judge: str) -> str:
         """Return the name of a judge where figures are shown."""

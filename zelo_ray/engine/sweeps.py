@@ -15,6 +15,7 @@ from zelo_ray.engine.executor import AskedJudges, Executor
 from zelo_ray.engine.job import Job, Timer, Watch
 from zelo_ray.engine.learning import choose_sample, learn, write_learned
 from zelo_ray.engine.ledger import Ledger, update_index
+from zelo_ray.engine.request_plans import RequestPlans
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import LedgerError, Stopped
@@ -122,7 +123,7 @@ class ResultsBuilder:
 
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
-        self._ledger, self._plans = Ledger(job.options.ledger_dir), job.open_plans()
+        self._ledger, self._plans = Ledger(job.options.ledger_dir), RequestPlans(job.options)
 
     def build(self, lines: Sequence[Line]) -> pa.Table:
         """Build the results of good lines."""

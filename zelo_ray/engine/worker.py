@@ -126,43 +126,30 @@ class OnlineWorker:
         self._abandoned = True
         self._loop.cancel_tasks(self._asking)
 
-    async def _connect(self, environ: Mapping[str, str]) -> None:
-        job, coordination = self._job, self._coordination
+    async def _open(self, environ: Mapping[str, str]) -> None:
+        """Connect, or leave the judges out."""
+        job, coordination, ledger = self._job, self._coordination, None
         message, actors = Coordinator.register_worker, job.options.actors
         if not await coordination.send(message, self._names, actors, job.sweep):
-            raise PanelError("its process died again and again")
-        self._ledger = open_ledger(job.options, self._judges, job.run_id)
+            error = PanelError("its process died again and again")
+            await _leave_out(job, self._judges, coordination, error)
+            return
         try:
+            self._ledger = ledger = open_ledger(job.options, self._judges, job.run_id)
             self._client = OnlineClient(
                 *(job.options, job.panel, self._judges),
-                ledger=self._ledger,
+                ledger=ledger,
                 environ=environ,
                 run_id=job.run_id,
                 coordinator=coordination,
                 disabled=job.disabled,
                 again=job.sweep > 1,
             )
-        except BaseException:  # else this process would hold the lock of writers
-            self._ledger.close()
-            raise
-        self._reporter = _Reporter(job, coordination, self._client)
-
-    async def _open(self, environ: Mapping[str, str]) -> None:
-        """Connect; if that fails, end the judges, or the run if it may not go on without them."""
-        try:
-            await self._connect(environ)
-        except (LedgerError, PanelError) as error:
-            own = (name for judge in self._judges for name in (judge.name, judge.provider))
-            reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
+            self._reporter = _Reporter(job, coordination, self._client)
         except Exception as error:  # noqa: BLE001 - one that cannot start would start for ever
-            reason = unexpected(error)
-        else:
-            return
-        disabled, stopped = dict.fromkeys(self._names, reason), ""
-        if not self._job.options.allow_missing_judges:
-            disabled, stopped = {}, reason.message_for(*self._names)
-        report = WorkerReport(uuid.uuid4().hex, stopped=stopped, disabled=disabled)
-        await self._coordination.send(Coordinator.report, report)
+            if ledger:  # else this process would hold the lock of writers
+                ledger.close()
+            await _leave_out(job, self._judges, coordination, error)
 
     async def _close(self) -> None:
         client, self._client = self._client, None
@@ -192,6 +179,20 @@ class OnlineWorker:
         await self._reporter.report()
 
 
+async def _leave_out(
+    job: Job, judges: Sequence[Judge], coordination: Coordination, error: Exception
+) -> None:
+    """Ask judges nothing whose worker cannot start; the run stops where it needs them."""
+    names, reason = [job.display_name(judge.name) for judge in judges], unexpected(error)
+    if isinstance(error, LedgerError | PanelError):
+        own = (name for judge in judges for name in (judge.name, judge.provider))
+        reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
+    report = WorkerReport(uuid.uuid4().hex, stopped=reason.message_for(*names))
+    if job.options.allow_missing_judges:
+        report = WorkerReport(uuid.uuid4().hex, disabled=dict.fromkeys(names, reason))
+    await coordination.send(Coordinator.report, report)
+
+
 async def ask_in_batches(
     job: Job,
     judge: Judge,
@@ -211,17 +212,16 @@ async def ask_in_batches(
             coordinator=coordination,
             disabled=job.disabled,
         )
-    except (LedgerError, PanelError) as error:
+    except Exception as error:  # noqa: BLE001 - as of a worker that asks online
         if ledger:
             ledger.close()
-        report = WorkerReport(uuid.uuid4().hex, stopped=str(error))
-        await coordination.send(Coordinator.report, report)
+        await _leave_out(job, (judge,), coordination, error)
         return
     reporter = _Reporter(job, coordination, batcher)
     try:
         await batcher.run(pools)
     except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-        batcher.stop(unexpected(error).message)
+        batcher.disable(unexpected(error))
     finally:
         reporter.close()
         await reporter.report()

@@ -7,7 +7,6 @@ digest of the key from the same file, so that no other key is ever sent there.
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from zelo_ray.providers.provider import Provider
@@ -32,15 +31,6 @@ def find_url_error(url: str) -> str:
 def lacks_scheme(model: str) -> bool:
     """Return whether a model's name continues with a server's address without ``http://``."""
     return bool(_NO_SCHEME.search(model))
-
-
-def is_local(url: str | None) -> bool:
-    """Return whether a server is on this machine or in a private network."""
-    host = urlsplit(url or "").hostname or ""
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
 
 
 def public_address(address: str) -> str:

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Refused, Retry, Settings
+from zelo_ray.providers import Batch, BatchLimits, Outcome, Provider, Refused, Retry
 from zelo_ray.providers.batches import Batches, parse_time
 from zelo_ray.providers.dialect import (
     BatchDialect,
@@ -18,7 +18,6 @@ from zelo_ray.providers.dialect import (
     DialectConnection,
     StainlessClient,
     merge_fields,
-    sdk_options,
 )
 from zelo_ray.providers.extra_body import tier_of
 from zelo_ray.providers.faults import Fault, read_fault
@@ -136,14 +135,6 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
     return {name: limit for name, limit in limits.items() if limit}
 
 
-def _open(settings: Settings, seconds: float) -> StainlessClient:
-    import anthropic  # noqa: PLC0415 - two seconds of import, paid where it is used
-
-    http_client = anthropic.DefaultAioHttpClient(follow_redirects=False)
-    sdk = anthropic.AsyncAnthropic(**sdk_options(settings, seconds), http_client=http_client)
-    return StainlessClient(sdk, anthropic.APIStatusError, "/v1/messages")
-
-
 # --- batches: all requests in one call, the results as a stream of lines --------------------------
 
 
@@ -157,11 +148,11 @@ async def _submit(client: StainlessClient, lines: Path, _: str, _model: str, _ma
             for piece in _body_of_lines(file):
                 yield piece
 
-        headers: Any = {"headers": {"Content-Length": str(length)}}
+        headers = {"headers": {"Content-Length": str(length)}}
         response = await client.sdk.post(
             _BATCHES, cast_to=client.response, content=stream(), options=headers
         )
-    return response.text
+    return str(response.text)
 
 
 def _body_of_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -194,8 +185,7 @@ def _find_results(body: Any, batch: Batch) -> Iterator[str]:
 
 @asynccontextmanager
 async def _download(client: StainlessClient, batch_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
-    sdk: Any = client.sdk
-    async with sdk.messages.batches.with_streaming_response.results(batch_id) as response:
+    async with client.sdk.messages.batches.with_streaming_response.results(batch_id) as response:
         yield aiter(response.iter_bytes())
 
 
@@ -234,7 +224,7 @@ DIALECT = Dialect(
     key_variables=("ANTHROPIC_API_KEY",),
     base_url="https://api.anthropic.com",
     url_variable="ANTHROPIC_BASE_URL",
-    open=_open,
+    open=partial(StainlessClient, "anthropic", "/v1/messages"),
     body=lambda request, _: build_body(request),
     read_answer=read_answer,
     read_usage=read_usage,

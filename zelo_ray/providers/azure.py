@@ -1,21 +1,17 @@
-"""Azure OpenAI: the deployments of a resource, by its v1 API or by one with a date.
+"""Azure OpenAI: the deployments of a resource, by its v1 API, which speaks plain OpenAI.
 
-Azure's own variables say where and how: ``AZURE_OPENAI_ENDPOINT``, ``AZURE_OPENAI_API_KEY``, and
-``OPENAI_API_VERSION`` for a dated API, whose addresses hold the deployment and whose key travels in
-a header of its own. Without the latter the v1 API is called, which speaks plain OpenAI.
+Azure's own variables say where and how: ``AZURE_OPENAI_ENDPOINT`` and ``AZURE_OPENAI_API_KEY``.
 """
 
 import os
 from dataclasses import replace
-from typing import Any
 
 from zelo_ray.providers import Fatal, Provider, Settings
 from zelo_ray.providers import openai as dialects
 from zelo_ray.providers.addresses import url_for
-from zelo_ray.providers.dialect import DialectConnection, StainlessClient, sdk_options
+from zelo_ray.providers.dialect import DialectConnection
 
 _API = "/openai"
-_V1 = f"{_API}/v1"
 
 
 def _connect(settings: Settings) -> DialectConnection:
@@ -25,23 +21,8 @@ def _connect(settings: Settings) -> DialectConnection:
         what = "no address; set AZURE_OPENAI_ENDPOINT to https://RESOURCE.openai.azure.com"
         raise Fatal(what, name=DIALECT.name)
     resource = url.partition(f"{_API}/")[0].rstrip("/").removesuffix(_API)
-    return DialectConnection(
-        DIALECT, DIALECT.resolve(replace(settings, base_url=f"{resource}{_V1}"))
-    )
-
-
-def _open(settings: Settings, seconds: float) -> StainlessClient:
-    """Open the SDK's client for the v1 API, or for the API of a date, such as ``2024-10-21``."""
-    import openai  # noqa: PLC0415 - a second of import, paid where it is used
-
-    date = os.environ.get("OPENAI_API_VERSION")
-    if not date:
-        return dialects.open_client(settings, seconds)
-    options: dict[str, Any] = sdk_options(settings, seconds)
-    options["base_url"] = f"{(settings.base_url or '').removesuffix(_V1)}{_API}"
-    http_client = openai.DefaultAioHttpClient(follow_redirects=False)
-    sdk = openai.AsyncAzureOpenAI(**options, api_version=date, http_client=http_client)
-    return StainlessClient(sdk, openai.APIStatusError, "/chat/completions")
+    at = replace(settings, base_url=f"{resource}{_API}/v1")
+    return DialectConnection(DIALECT, DIALECT.resolve(at))
 
 
 DIALECT = replace(
@@ -50,7 +31,6 @@ DIALECT = replace(
     key_variables=("AZURE_OPENAI_API_KEY",),
     base_url="",
     url_variable="AZURE_OPENAI_ENDPOINT",
-    open=_open,
     body=lambda request, _: dialects.build_body(request),
     batch=None,
 )

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from zelo_ray.providers.addresses import find_url_error, url_for
 from zelo_ray.providers.faults import Fault, read_fault
@@ -21,10 +21,6 @@ from zelo_ray.providers.no_response import CONNECT_SECONDS
 from zelo_ray.providers.outcome import Caller, attempt_call
 from zelo_ray.providers.provider import Batch, Fatal, Outcome, Settings
 from zelo_ray.records import Answer, Request, Usage
-
-if TYPE_CHECKING:
-    import anthropic
-    import openai
 
 
 class Client(Protocol):
@@ -139,18 +135,24 @@ class DialectConnection:
 
 
 class StainlessClient:
-    """The client of OpenAI's or of Anthropic's SDK, which one generator makes."""
+    """The client of OpenAI's or of Anthropic's SDK, by its name: one generator makes both."""
 
-    def __init__(
-        self,
-        sdk: "openai.AsyncOpenAI | anthropic.AsyncAnthropic",
-        error: type["openai.APIStatusError | anthropic.APIStatusError"],
-        path: str,
-    ) -> None:
+    def __init__(self, name: str, path: str, settings: Settings, seconds: float) -> None:
         import httpx2  # noqa: PLC0415 - paid where it is used
 
-        self.sdk, self.response = sdk, httpx2.Response
-        self._error, self._path = error, path
+        # The SDK takes an httpx that another thread is just importing for a whole one.
+        if find_spec("httpx"):
+            import_module("httpx")
+        module: Any = import_module(name)
+        kind = module.AsyncOpenAI if name == "openai" else module.AsyncAnthropic
+        self.sdk: Any = kind(
+            api_key=settings.key or "none",  # never empty: the SDK would look for another
+            base_url=settings.base_url,
+            timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
+            max_retries=0,
+            http_client=module.DefaultAioHttpClient(follow_redirects=False),
+        )
+        self.response, self._error, self._path = httpx2.Response, module.APIStatusError, path
 
     async def ask(self, model: str, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
         """Post a request, whose body names the model."""
@@ -160,12 +162,12 @@ class StainlessClient:
 
     async def get(self, path: str, query: Mapping[str, Any]) -> str:
         """Return the text of a response."""
-        options: Any = {"params": query}
-        return (await self.sdk.get(path, cast_to=self.response, options=options)).text
+        response = await self.sdk.get(path, cast_to=self.response, options={"params": query})
+        return str(response.text)
 
     async def post(self, path: str, body: dict[str, Any]) -> str:
         """Post JSON; return the response's text."""
-        return (await self.sdk.post(path, cast_to=self.response, body=body)).text
+        return str((await self.sdk.post(path, cast_to=self.response, body=body)).text)
 
     def find_fault(self, error: Exception) -> Fault | None:
         """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
@@ -176,24 +178,6 @@ class StainlessClient:
     async def aclose(self) -> None:
         """Close the sockets."""
         await self.sdk.close()
-
-
-def sdk_options(settings: Settings, seconds: float) -> dict[str, Any]:
-    """Return the options of such an SDK's client: no retries, and no key but ours.
-
-    Import httpx whole before the SDK looks into it: the SDK takes one that another thread is just
-    importing, as other SDKs do, for a whole one.
-    """
-    import httpx2  # noqa: PLC0415 - paid where it is used
-
-    if find_spec("httpx"):
-        import_module("httpx")
-    return {
-        "api_key": settings.key or "none",  # never empty: the SDK would look for another
-        "base_url": settings.base_url,
-        "timeout": httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
-        "max_retries": 0,
-    }
 
 
 def resolve_settings(

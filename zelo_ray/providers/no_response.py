@@ -8,10 +8,6 @@ import os
 import ssl
 from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
-
-from zelo_ray.providers.addresses import is_local, public_address
 
 CONNECT_SECONDS = 10.0
 """Timeout of making a connection. The call's own timeout begins afterwards."""
@@ -36,17 +32,6 @@ class MissingResponse(NamedTuple):
 
     reason: str
     unreached: bool
-
-
-def proxy_note(url: str, *, always: bool = False) -> str:
-    """Return a note on the proxy that a call goes through; by default only for a local server."""
-    place, local = urlsplit(url), is_local(url)
-    proxy = getproxies_environment().get(place.scheme)
-    if not proxy or not (local or always) or proxy_bypass(place.netloc.rpartition("@")[2]):
-        return ""
-    address = public_address(proxy if "//" in proxy else f"http://{proxy}")
-    route = f", through the proxy {address} ({place.scheme}_proxy)"
-    return f"{route}; set no_proxy={place.hostname}" if local else route
 
 
 def explain_no_response(error: BaseException, seconds: float) -> MissingResponse | None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from zelo_ray.providers.dialect import (
     DialectConnection,
     StainlessClient,
     merge_fields,
-    sdk_options,
 )
 from zelo_ray.providers.faults import Fault, fault_in, read_fault
 from zelo_ray.providers.outcome import Caller, classify_fault, read_response
@@ -170,15 +170,6 @@ def _requests_a_minute(headers: Mapping[str, str]) -> float | None:
     return None if used > 0 and reset * limit / used > _LONGEST_MINUTE else limit
 
 
-def open_client(settings: Settings, seconds: float) -> StainlessClient:
-    """Open the SDK's client; ``seconds`` may pass without any byte."""
-    import openai  # noqa: PLC0415 - a second of import, paid where it is used
-
-    http_client = openai.DefaultAioHttpClient(follow_redirects=False)
-    sdk = openai.AsyncOpenAI(**sdk_options(settings, seconds), http_client=http_client)
-    return StainlessClient(sdk, openai.APIStatusError, _ENDPOINT)
-
-
 # --- batches: a file of completions goes up, two files of results come down ----------------------
 
 
@@ -192,8 +183,7 @@ def _build_line(request: Request, settings: Settings) -> Mapping[str, Any]:
 async def _upload(client: StainlessClient, lines: Path) -> str:
     with lines.open("rb") as file:  # a handle is read piece by piece, a path at once
         upload: Any = ("batch.jsonl", file, "application/jsonl")
-        sdk: Any = client.sdk
-        response = await sdk.files.with_raw_response.create(file=upload, purpose="batch")
+        response = await client.sdk.files.with_raw_response.create(file=upload, purpose="batch")
     return str(response.text)
 
 
@@ -235,8 +225,7 @@ def _find_results(body: Any, batch: Batch) -> Iterator[str]:
 
 @asynccontextmanager
 async def _download(client: StainlessClient, file: str) -> AsyncIterator[AsyncIterator[bytes]]:
-    sdk: Any = client.sdk
-    async with sdk.files.with_streaming_response.content(file) as response:
+    async with client.sdk.files.with_streaming_response.content(file) as response:
         yield aiter(response.iter_bytes())
 
 
@@ -267,7 +256,7 @@ DIALECT = Dialect(
     key_variables=("OPENAI_API_KEY",),
     base_url="https://api.openai.com/v1",
     url_variable="OPENAI_BASE_URL",
-    open=open_client,
+    open=partial(StainlessClient, "openai", _ENDPOINT),
     body=_body,
     read_answer=read_answer,
     read_usage=read_usage,

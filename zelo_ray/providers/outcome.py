@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zelo_ray.providers.faults import Fault, fault_in, read_fault
-from zelo_ray.providers.no_response import explain_no_response, proxy_note
+from zelo_ray.providers.no_response import explain_no_response
 from zelo_ray.providers.provider import Fatal, Outcome, Refused, Retry, RetryKind, Settings
 from zelo_ray.providers.reading import server_delay
 from zelo_ray.records import Answer, Usage
@@ -142,16 +142,10 @@ class Caller:
     """whether the call is about existing batches, so that no error means a refused request"""
     gone_statuses: Collection[int] = ()
     """statuses that mean that the results no longer exist"""
-    uses_proxy: bool = True
-    """whether its HTTP library goes through the proxy of the environment"""
 
     def redact(self, text: str) -> str:
         """Return a text without keys; empty if it quotes a prompt."""
         return redact(text, self.prompts or (), (self.settings.key,))
-
-    def proxy_note(self, *, always: bool) -> str:
-        """Return a note on the proxy in the way; by default only for a local server."""
-        return proxy_note(self.settings.base_url or "", always=always) if self.uses_proxy else ""
 
 
 async def guard_call(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
@@ -175,9 +169,8 @@ def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refuse
         if fault := caller.fault(error):
             return classify_fault(fault, caller)
         if why := explain_no_response(error, seconds):
-            detail = why.reason + caller.proxy_note(always=True)
             kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
-            return Retry(detail, name=caller.name, kind=kind, unsettled=not why.unreached)
+            return Retry(why.reason, name=caller.name, kind=kind, unsettled=not why.unreached)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
         error = another
     at = traceback.extract_tb(error.__traceback__)[-1]
@@ -290,9 +283,7 @@ def _describe(fault: Fault, text: str, caller: Caller) -> str:
     if fault.page:
         text = f"an HTML page and not the API's answer{text and ', '}{text}"
     detail = ": ".join(filter(None, (start, text)))
-    if not detail and caller.prompts is None:
-        detail = "an error without a code"
-    return detail + caller.proxy_note(always=fault.page or status == _PROXY_LOGIN)
+    return detail or ("an error without a code" if caller.prompts is None else "")
 
 
 def _find_advice(fault: Fault, meaning: int, caller: Caller) -> str:

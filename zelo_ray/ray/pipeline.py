@@ -104,7 +104,7 @@ class RayExecutor:
             batch_size=POOLS_AT_ONCE,
             batch_format="pyarrow",
             num_cpus=0,
-            compute=ActorPoolStrategy(min_size=1, max_size=_BUILDING_ACTORS),
+            compute=ActorPoolStrategy(min_size=1, max_size=most_building_actors()),
         )
         yield from _blocks(dataset)
 
@@ -167,10 +167,16 @@ def reading_task_options() -> dict[str, Any]:
     On a cluster they take no processor: they would wait for ever for one where actors that ask,
     which wait for them, hold all that there are.
     """
-    if not is_joined():
-        return {}
-    cpus = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
-    return {"num_cpus": 0, "concurrency": max(1, int(cpus))}
+    return {"num_cpus": 0, "concurrency": _processors()} if is_joined() else {}
+
+
+def most_building_actors() -> int:
+    """Return how many actors build at most: no more than there are processors."""
+    return min(_BUILDING_ACTORS, _processors())
+
+
+def _processors() -> int:
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
 
 
 def _blocks(dataset: Any) -> Iterator[pa.Table]:

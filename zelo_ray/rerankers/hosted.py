@@ -103,8 +103,8 @@ class Hosted:
         """Score the documents of a request, sending exactly what its key was hashed from."""
         payload = json.loads(request.user)
         query, documents = payload["query"], payload["documents"]
-        about = (request.judge.name, self._settings, self._shape.keys, _fault, (query, *documents))
-        caller = Caller(*about, uses_proxy=False)
+        about = (request.judge.name, self._settings, self._shape.keys, _fault)
+        caller = Caller(*about, prompts=(query, *documents))
         read = partial(_read, len(documents))
         session, begun = self._open_session(), time.perf_counter()  # the first imports aiohttp
         posting = self._post(session, self._body(request.judge, query, documents))

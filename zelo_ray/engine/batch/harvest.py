@@ -12,7 +12,7 @@ from zelo_ray.engine.batch.state import JudgeInBatches
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.health import gives_no_judgment
-from zelo_ray.engine.replies import CUT_OFF, check_answer, name_error, overcharged
+from zelo_ray.engine.replies import CUT_OFF, check_answer, overcharged, unexpected
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, find_protocol
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
@@ -89,7 +89,8 @@ class Harvester:
         except LedgerError as error:
             client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            client.stop(f"{client.judge.name}: unexpected {name_error(error)}")
+            client.open.pop(part.mark)
+            client.disable(unexpected(error))
         else:
             return batch.ended
         return False
@@ -180,7 +181,14 @@ class Harvester:
         limit_is_ours = 0 < part.limit < (client.judge.options.get("max_output_tokens") or 0)
         self._tries[key] += 1
         final, billed = True, True
-        outcome = self._check_answer(part, outcome, limit_is_ours=limit_is_ours)
+        if isinstance(outcome, Answer):
+            try:
+                verdict = self._model_named(part.verdict)
+                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
+                error, outcome = checked.error, checked.answer
+                taken.stop = taken.stop or (Disabled(StopReason.ERROR, error) if error else None)
+            except Retry as trouble:
+                outcome = trouble
         if isinstance(outcome, Fatal):  # the judge is stopped, and the request asked again
             taken.stop = taken.stop or Disabled(StopReason.FATAL, outcome.detail)
             return
@@ -216,20 +224,6 @@ class Harvester:
         if final:
             reason = strip_name(answer.reason, client.judge.name, client.judge.provider)
             client.tally.count_ended(answer.status, reason, client.clock.date())
-
-    def _check_answer(self, part: BatchPart, outcome: Outcome, *, limit_is_ours: bool) -> Outcome:
-        """Return an outcome, of which an answer is read."""
-        if isinstance(outcome, Answer):
-            try:
-                verdict = self._model_named(part.verdict)
-                checked = check_answer(verdict, outcome, None, limit_is_ours=limit_is_ours)
-            except Retry as trouble:
-                return trouble
-            if checked.error:
-                taken = self._taken[part.batch]
-                taken.stop = taken.stop or Disabled(StopReason.ERROR, checked.error)
-            return checked.answer
-        return outcome
 
 
 async def _in_blocks(

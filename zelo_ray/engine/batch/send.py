@@ -14,7 +14,7 @@ from zelo_ray.engine.coordinator import CallCost
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.replies import budget_used_up
 from zelo_ray.engine.tokens import bound_tokens, measure_request
-from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind, load_provider
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, load_provider
 from zelo_ray.providers.pricing import highest_price
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Request, Usage, response_model_name
@@ -251,16 +251,14 @@ class Sender:
                 client.disable(Disabled(StopReason.FATAL, error.detail))
             else:
                 taken = {entry.batch for entry in client.parts}
-                marks = client.api.KEEPS_MARKS
-                ids = [b.id for b in candidates if b.id not in taken and _may_be(b, part, marks)]
+                if client.api.KEEPS_MARKS:
+                    alike = [batch for batch in candidates if batch.mark == part.mark]
+                else:
+                    alike = [batch for batch in candidates if batch.requests == part.requests]
+                ids = [batch.id for batch in alike if batch.id not in taken]
                 if ids:
                     part.candidates = ids[1:]
                     await client.enter(part, ids[0])
                     self._has_created = True
                 return bool(ids)
         return False
-
-
-def _may_be(batch: Batch, part: BatchPart, marks: bool) -> bool:
-    """Return whether a batch may be this part's: by its mark, or by its number of requests."""
-    return batch.mark == part.mark if marks else batch.requests == part.requests
