@@ -41,7 +41,6 @@ QUERIES = [{"_id": f"q{q}", "text": f"query {q}"} for q in range(2)]
 POOLS_BY_LINE = ",\n".join(map(json.dumps, POOLS))
 SAME = {
     **dict.fromkeys(("rows.csv", "rows.jsonl.gz", "rows.json", "rows.parquet"), ROWS),
-    "data.json": json.dumps({"data": ROWS}, indent=2),
     "mixed.csv": [ROWS[n] for n in (0, 3, 1, 4, 2, 5)],
     "other order.csv": [dict(reversed(row.items())) for row in ROWS],
     "lists.json": LISTS,

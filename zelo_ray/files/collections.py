@@ -95,7 +95,7 @@ def read_texts(
         every: Iterable[Document]
         if source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
-        elif source.kind in ("text", "trec qrels", "table", "trec run"):
+        elif source.kind in ("text", "table"):
             every = _texts_of_lines(source)
         else:
             source.refuse("texts with ids")
@@ -104,6 +104,8 @@ def read_texts(
 
 def _is_headless(source: Source) -> bool:
     """Return whether lines begin without a header, as id<TAB>text may: only known names tell."""
+    if source.separator == " ":  # texts that look like TREC's lines
+        return True
     if not source.separator or unpacked_name(source.place).endswith(".csv"):
         return False
     roles = {*map(role_of, source.names)}

@@ -73,7 +73,6 @@ _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
 _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
 _RUN_FILES = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
 """What lies in the results of a run, and nowhere else."""
-_RANKED = {"trec run": "run", "trec qrels": "qrels"}
 _TEXTS = ("corpus", "queries")
 _PUBLIC = (DATASET, "hf://")
 _NOTE_PUBLIC = (
@@ -262,9 +261,9 @@ def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
 
 
 def _form(source: Source) -> str:
-    """Return the kind of a source; run and qrels also of tables, whose others are rows or ""."""
+    """Return the kind of a source; of tables run, qrels, rows or ""."""
     if source.kind != "table":
-        return _RANKED.get(source.kind, source.kind)
+        return source.kind
     if source.has("content", "query"):
         return "rows"
     if not source.has("query_id", "doc_id"):

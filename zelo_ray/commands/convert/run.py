@@ -255,7 +255,7 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
 def _run(options: ConvertOptions, columns: Columns) -> Written:
     source = options.source
     content = open_source(source, columns)
-    if content.kind == "trec run" or (content.kind == "table" and content.has("score")):
+    if content.kind == "table" and content.has("score"):
         runs = read_runs([source], columns)
     else:
         judged = read_qrels(source, columns).rename_columns({"relevance": "score"})
