@@ -262,26 +262,28 @@ def test_a_folder_is_its_lines_or_its_tables(request, tmp_path, store):
     root = {"disk": str(tmp_path / "in"), "memory": "memory://mixed"}.get(store)
     root = root or f"{request.getfixturevalue('s3')}/mixed"
     rows = "query_id,query,doc_id,text\nq7,what,d0,x\nq7,what,d1,y\n"
-    write_folder(root, {"a.csv": rows, "more/b.json": [pool_of(4)], "c.run": RUN})
+    write_folder(root, {"a.csv": rows, "b.json": [pool_of(4)], "c.run": RUN})
     found = convert(root, root)
     assert ids_in(found.places) == ["q4", "q7"]
     assert "c.run" in found.notes[1]
-    write_folder(root, {n: as_lines([pool_of(n[0])]) for n in ("e.NDJSON", "more/deep/d.jsonl.gz")})
+    lines = ("e.NDJSON", "d.jsonl.gz", "more/f.jsonl")
+    write_folder(root, {name: as_lines([pool_of(name[0])]) for name in lines})
     found = convert(root, root)
-    assert ids_in(find_shards(found.places, f"{root}/out")) == ["qe", "qm"]
+    assert ids_in(find_shards(found.places, f"{root}/out")) == ["qd", "qe"]
     (note,) = found.notes
-    assert all(name in note for name in ("a.csv", "b.json", "c.run"))
+    assert all(name in note for name in ("a.csv", "b.json", "c.run", "more/"))
+    assert "out" not in note.partition(": ")[2]
     fs, path = fsspec.url_to_fs(root)
     fs.rm(path, recursive=True)
 
 
 def test_results_in_a_folder_are_no_input(tmp_path):
     files = {"a.jsonl": [pool_of(0)], ".hidden.jsonl": [pool_of(1)], "out/b.jsonl": [pool_of(2)]}
-    files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl", "replies/x.jsonl")}
+    files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl")}
     root = write_folder(tmp_path / "in", files)
     assert ids_in(convert(root, root).places) == ["q0"]
-    with refused("holds no JSON lines, and no table, beside results of runs"):
-        convert(root, f"{root}/out")
+    with refused("holds no JSON lines, and no table, but run"):
+        convert(root, write_folder(tmp_path / "deep", {"run/annotated.jsonl": "{}"}))
     files = {"scores.parquet": "", "annotated.jsonl": [pool_of(3)]}
     assert ids_in(convert(tmp_path, write_folder(tmp_path / "judged", files)).places) == ["q3"]
 

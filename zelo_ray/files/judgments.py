@@ -181,7 +181,7 @@ def _numbers_of_documents(source: Source, wanted: Wanted) -> _Numbers:
     def read(number: int, row: Row) -> list[tuple[int, str, str, float | None, float | None]]:
         nonlocal is_rounded
         found = []
-        for _, item in rows_of_list(source, number, row, Shown()):
+        for _, item in rows_of_list(source, Shown(), number, row):
             query_id, doc_id, score = item["query_id"], item.get("doc_id"), item.get("score")
             if not (query_id or item["query"]):
                 raise ValueError("needs the id of its query, and a list of documents")
