@@ -483,12 +483,12 @@ def _describe_error(kind: type[CommandOptions], error: ValidationError) -> str:
 def read_config(place: str) -> dict[str, Any]:
     """Read the options of a YAML file; none if no file is named."""
     try:
-        documents = read_yaml(read_text(place), "the config file is") if place else []
+        documents = read_yaml(read_text(place), f"{place} is") if place else []
     except ValueError as error:
         raise OptionError(str(error)) from None
     options = documents[0] if documents else {}
     if len(documents) > 1 or not isinstance(options, dict):
-        raise OptionError("the config file must hold lines of option: value")
+        raise OptionError(f"{place}: must hold lines of option: value")
     return options
 
 

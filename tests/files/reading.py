@@ -34,6 +34,7 @@ from zelo_ray.memory import as_options
 from zelo_ray.providers import recorded
 
 annotate_line = pools.annotate_line
+as_votes = votes.as_votes
 explain_mismatch = candidates.explain_mismatch
 find_doubts = candidates.find_doubts
 find_shards = storage.find_shards
@@ -47,6 +48,7 @@ read_judgments = judges.read_judgments
 read_recording = recorded.read_recording
 read_runs = judgments.read_runs
 read_texts = collections.read_texts
+read_vote_rows = votes.read_vote_rows
 records_table = tables.table_of
 sort_run = candidates.sort_run
 split_columns = schema.split_columns

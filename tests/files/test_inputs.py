@@ -1,6 +1,7 @@
 """What users bring becomes the same pools from every container, and nothing is lost in silence."""
 
 import json
+import math
 from pathlib import Path
 
 import fsspec
@@ -69,6 +70,19 @@ def test_what_is_in_memory_is_the_same_pools(tmp_path):
     values += [pa.Table.from_pylist(LISTS)]
     for value in (*values, frame.set_index(["qid", "docno"]), frame.set_index("qid")):
         assert read_memory(tmp_path, value)[0] == POOLS
+
+
+def test_nan_in_metadata_is_no_value(tmp_path):
+    documents = [{"id": "a", "content": "x", "metadata": {"price": math.nan, "n": {"m": math.nan}}}]
+    pools = [{"query": {"id": "q", "query": "w"}, "documents": documents}]
+    rows = [
+        {"query": "w", "doc_id": d["id"], "text": "x", "metadata": d["metadata"]} for d in documents
+    ]
+    for value in (pools, rows):
+        for kind in (pa.Table.from_pylist, pd.DataFrame, list):
+            ((pool,), _) = read_memory(tmp_path, kind(value))
+            assert "NaN" not in json.dumps(pool)
+            assert not pool["documents"][0]["metadata"].get("price")
 
 
 def test_the_same_input_makes_the_same_file(tmp_path):

@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
-from zelo_ray.files.schema import IDS, convert, own_id, role_of, to_id, to_text, value_of
+from zelo_ray.files.schema import (
+    IDS,
+    convert,
+    own_id,
+    role_of,
+    to_id,
+    to_text,
+    value_of,
+    without_nulls,
+)
 from zelo_ray.files.wording import text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
@@ -137,14 +146,6 @@ def other_fields(row: Row, own_names: Collection[str], prefix: str = "") -> dict
     inner = row.get("metadata")
     row = {**inner, **row} if isinstance(inner, Mapping) else row
     return select_fields(row, (n for n in row if n not in {*own_names, "metadata"}), prefix)
-
-
-def without_nulls(value: Any) -> Any:
-    """Return a row without null fields, which exist only because other rows have them, and NaN."""
-    if isinstance(value, Mapping):
-        parts = ((n, part) for n, part in value.items() if part is not None and part == part)  # noqa: PLR0124 - NaN
-        return {n: without_nulls(part) for n, part in parts}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def pools_of(sources: Sequence[Source], notes: Notes, show: Shown) -> Iterator[PoolRow]:
