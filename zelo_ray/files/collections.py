@@ -9,6 +9,7 @@ Each part may be JSON lines, Parquet or a table, one file or a folder of them. O
 is the one called test.
 """
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
@@ -47,28 +48,19 @@ def find_part(folder: str, part: Part) -> list[str]:
     """Find the files of one part of a collection: ``part.jsonl``, or those in ``part/``."""
     root, usual = folder.rstrip("/"), _ALSO.get(part, (part,))
     names = list_directory(root) or []
-    if not any(stem(name) in usual for name in names) and root.rpartition("/")[2] in usual:
-        files, place = names, root  # the folder of the part itself
-    else:
-        named = [name for word in usual for name in names if stem(name) == word]
-        one = [name for name in named if unpacked_name(name).endswith(_ENDINGS)]
-        if one:
-            return [f"{root}/{one[0]}"]
-        place = f"{root}/{named[0]}" if named else f"{root}/{part}"
-        files = list_directory(place) or []
-    by_stem: dict[str, str] = {}  # a file in two forms is read in one
-    for ending in _ENDINGS:
-        for name in (n for n in files if unpacked_name(n).endswith(ending) and n[0] != "."):
-            by_stem.setdefault(name.split(".")[0], name)
-    splits = {name.split("-")[0] for name in by_stem}
-    if not by_stem:
+    named = [name for word in usual for name in names if stem(name) == word]
+    if one := [name for name in named if unpacked_name(name).endswith(_ENDINGS)]:
+        return [f"{root}/{one[0]}"]
+    is_itself = not named and root.rpartition("/")[2] in usual
+    place = root if is_itself else f"{root}/{named[0]}" if named else f"{root}/{part}"
+    every = (name for name in list_directory(place) or () if name[0] != ".")
+    files = [name for name in every if unpacked_name(name).endswith(_ENDINGS)]
+    splits = {re.split("[-.]", name)[0] for name in files}
+    if not files:
         raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
     if len(splits) > 1 and "test" not in splits:
-        raise InputError(
-            f"{place}: no split is called test: name one, {' or '.join(by_stem.values())}"
-        )
-    wanted = sorted(by_stem.values())
-    return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
+        raise InputError(f"{place}: no split is called test: name one, {' or '.join(files)}")
+    return [f"{place}/{n}" for n in files if len(splits) == 1 or n.startswith("test")]
 
 
 def read_texts(

@@ -306,7 +306,7 @@ def _columns_of_scores(place: str) -> set[str]:
     names = list_directory(place)
     if names is not None and RESULTS not in names:
         return set()
-    file = f"{place.rstrip('/')}/{RESULTS}" if names is not None else place
+    file = place if names is None else f"{place.rstrip('/')}/{RESULTS}"
     return {*open_source(file).names} if file.endswith(".parquet") else set()
 
 
@@ -315,28 +315,30 @@ def has_grades(place: str) -> bool:
     return _columns_of_scores(place) >= _POOLED
 
 
+def has_logits(place: str) -> bool:
+    """Return whether a place is the ``--out`` of a run whose scores are logits, or their table."""
+    return _columns_of_scores(place) >= {*schema_of(Score).names} and not has_grades(place)
+
+
+def _read_scores(place: str, schema: pa.Schema, *names: str) -> pa.Table:
+    table = parquet_table(open_judgments(place).place, names)
+    return table.select(names).rename_columns(schema.names).cast(schema)
+
+
 def read_graded(place: str) -> pa.Table:
     """Read the panel's whole grade of each document, as `records.Qrel`, and ``ambiguous``."""
     if not has_grades(place):
         raise InputError(f"{place}: holds no grades of a panel: give the --out of a graded run")
-    names = ["query_id", "doc_id", "grade", "std_error", "ambiguous"]
-    table = parquet_table(open_judgments(place).place, names).select(names)
     schema = _QREL.append(pa.field("ambiguous", pa.bool_()))
-    return table.rename_columns(schema.names).cast(schema)
-
-
-def has_logits(place: str) -> bool:
-    """Return whether a place is the ``--out`` of a run whose scores are logits, or their table."""
-    return _columns_of_scores(place) >= {*schema_of(Score).names} and not has_grades(place)
+    return _read_scores(place, schema, "query_id", "doc_id", "grade", "std_error", "ambiguous")
 
 
 def read_absolute(place: str) -> pa.Table | None:
     """Read scores on one scale for all queries, as `records.Qrel`; None if there are none."""
     if not _columns_of_scores(place) >= {*schema_of(AbsoluteScore).names}:
         return None
-    names = ["query_id", "doc_id", "absolute_score", "absolute_error"]
-    table = parquet_table(open_judgments(place).place, names)
-    table = table.select(names).rename_columns(_QREL.names).cast(_QREL)
+    names = ("query_id", "doc_id", "absolute_score", "absolute_error")
+    table = _read_scores(place, _QREL, *names)
     return table.filter(pc.fill_null(pc.is_finite(table["relevance"]), False))
 
 
