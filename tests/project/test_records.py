@@ -53,7 +53,7 @@ class Strict(BaseModel):
     ("text", "says"),
     [
         ('{"names": ["a", 7]}', "names[1]: must be a valid string"),
-        ('{"names": [7, 8, 9]}', "names[0]: must be a valid string (and 2 more)"),
+        ('{"names": [7, 8, 9]}', "names[0]: must be a valid string"),
         ("{}", "names: is missing"),
         ('{"names": [], "a.b": 1}', "a.b: is unknown"),
         ("[]", "must be an object"),
