@@ -597,7 +597,7 @@ def _trec_block(block: bytes, names: Sequence[str], roles: Mapping[str, str]) ->
     block = block.translate(_BLANKS)
     while b"  " in block:
         block = block.replace(b"  ", b" ")
-    block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+    block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ").rstrip(b"\n")
     if b"\n\n" in block or block.startswith(b"\n"):
         return None
     copy = pa.BufferOutputStream()  # memory of Arrow's own, which its threads may release last
