@@ -47,7 +47,6 @@ read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
 read_recording = recorded.read_recording
 read_runs = judgments.read_runs
-read_texts = collections.read_texts
 read_vote_rows = votes.read_vote_rows
 records_table = tables.table_of
 sort_run = candidates.sort_run
@@ -186,8 +185,12 @@ def read_votes(place):
     return [*zip(found.table["query_id"].to_pylist(), found["won"].to_pylist(), strict=True)]
 
 
+def read_texts(place, part, **more):
+    return [*collections.read_texts(str(place), part, **more).values()]
+
+
 def read_corpus(place):
-    return [(d.id, d.content) for d in read_texts(str(place), "corpus")]
+    return [(d.id, d.content) for d in read_texts(place, "corpus")]
 
 
 def triples(table, value):

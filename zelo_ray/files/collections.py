@@ -68,18 +68,25 @@ def read_texts(
     part: Literal["corpus", "queries"],
     wanted: Container[str] | None = None,
     columns: Mapping[str, str] | None = None,
-) -> Iterator[Document]:
-    """Yield documents or queries of a file or a collection, one at a time; all if none are wanted.
+) -> dict[str, Document]:
+    """Read the documents or queries of a file or a collection by id; all if none are wanted.
 
     Tables have an id and a text, and perhaps a title, which stands before the text; lines may be
     ``id<TAB>text``. The metadata of a query are the other fields of its row.
     """
+    return index_by_id(iter_texts(place, part, wanted, columns), place)
+
+
+def iter_texts(
+    place: str, part: str, wanted: Container[str] | None, columns: Mapping[str, str] | None
+) -> Iterator[Document]:
+    """Yield the same one at a time, as they stand there."""
     if place.startswith(DATASET):
         yield from _texts_of_dataset(load_dataset(place), part, wanted)
         return
     user = columns if columns is not None else {}
     if list_directory(place) is not None:
-        files = find_part(place, part)
+        files = find_part(place, "corpus" if part == "corpus" else "queries")
     else:
         files = find_shards([place]) if has_magic(place) else [place]
     for file in files:

@@ -24,7 +24,7 @@ from zelo_ray.files.candidates import (
 )
 from zelo_ray.files.collections import (
     has_part,
-    index_by_id,
+    iter_texts,
     read_texts,
     runs_of_collection,
     top_ranked,
@@ -52,7 +52,7 @@ from zelo_ray.files.storage import (
 )
 from zelo_ray.files.wording import counted, escape_bytes
 from zelo_ray.options import AskingOptions
-from zelo_ray.records import Document, Pool
+from zelo_ray.records import Pool
 
 _NO_LIMITS = LineLimits(2**40, 2**40, 2**40)
 DEPTH = 100
@@ -293,13 +293,6 @@ def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -
     )
 
 
-def _read_index(
-    part: Literal["corpus", "queries"], options: InputOptions, wanted: set[str] | None = None
-) -> dict[str, Document]:
-    place = str(getattr(options, part))
-    return index_by_id(read_texts(place, part, wanted, options.columns), place)
-
-
 def _unmatched(place: str, ids: Iterable[str], texts: str, others: Iterable[str]) -> InputError:
     why = explain_mismatch(place, ids, texts, others)
     return InputError(f"no id of {place} is in {texts}: {why}")
@@ -328,13 +321,13 @@ def _filled(
     """Yield the pools of candidates with their texts; of the corpus only what is wanted is kept."""
     corpus, queries_place = options.corpus or "", options.queries or ""
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    queries = _read_index("queries", options)
+    queries = read_texts(queries_place, "queries", None, options.columns)
     if queries.keys().isdisjoint(candidates):
         raise _unmatched(place, candidates, queries_place, queries)
     notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
-    texts = _read_index("corpus", options, wanted)
+    texts = read_texts(corpus, "corpus", wanted, options.columns)
     if not texts:
-        others = [text.id for text in read_texts(corpus, "corpus", None, options.columns)]
+        others = [text.id for text in iter_texts(corpus, "corpus", None, options.columns)]
         raise _unmatched(place, wanted, corpus, others or ["(nothing)"])
     return fill_candidates(candidates, queries, texts, notes)
 
