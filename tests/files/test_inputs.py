@@ -296,6 +296,8 @@ def test_results_in_a_folder_are_no_input(tmp_path):
     files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl")}
     root = write_folder(tmp_path / "in", files)
     assert ids_in(convert(root, root).places) == ["q0"]
+    with refused("holds no JSON lines, and no table"):  # but what this run writes
+        convert(root, f"{root}/out")
     with refused("holds no JSON lines, and no table, but run"):
         convert(root, write_folder(tmp_path / "deep", {"run/annotated.jsonl": "{}"}))
     files = {"scores.parquet": "", "annotated.jsonl": [pool_of(3)]}

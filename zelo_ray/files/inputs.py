@@ -230,9 +230,11 @@ def _files_of_folder(folder: Source, out: str, notes: Notes) -> list[str]:
     if folder.kind == "results" and ANNOTATED in folder.names:
         return name_urls(fs, [f"{root}/{ANNOTATED}"])
     own = fsspec.url_to_fs(out)[1].rstrip("/") if out else ""
-    names = [n for n in folder.names if n[0] != "." and f"{root}/{n}" != own]
-    folders = [n for n in names if fs.isdir(f"{root}/{n}")]
-    files = [n for n in names if n not in folders]
+    types = {e["name"].rstrip("/").rpartition("/")[2]: e["type"] for e in fs.ls(root, detail=True)}
+    names = [
+        n for n in sorted(types) if n[:1] not in ("", ".") and own not in (root, f"{root}/{n}")
+    ]
+    files = [n for n in names if types[n] != "directory"]
     by_ending = (
         [n for n in files if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS)
     )
@@ -241,7 +243,7 @@ def _files_of_folder(folder: Source, out: str, notes: Notes) -> list[str]:
         has = ", ".join(names[:8]) or "nothing else"
         raise InputError(f"{folder.place}: holds no JSON lines, and no table, but {has}; {_INPUTS}")
     others = (n for n in files if n not in data and unpacked_name(n).endswith(_DATA))
-    if rest := [*others, *(f"{n}/" for n in folders)]:
+    if rest := [*others, *(f"{n}/" for n in names if n not in files)]:
         listed = ", ".join(map(escape_bytes, rest[:10])) + (" ..." if rest[10:] else "")
         notes.say(f"left out of {folder.place}: {listed}")
     return name_urls(fs, [f"{root}/{name}" for name in data])
