@@ -12,6 +12,9 @@ from itertools import chain, count
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow.compute as pc
+
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.pools import LINE_FIELDS, Notes, PoolRow, hash_id
 from zelo_ray.files.rows import Row, Source, concat, is_pool, list_column
@@ -25,6 +28,7 @@ from zelo_ray.files.schema import (
     value_of,
     without_nulls,
 )
+from zelo_ray.files.tables import category_codes
 from zelo_ray.files.wording import text_for_judges
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Document
@@ -245,8 +249,8 @@ def _listed_document(
 # --- rows with one document -----------------------------------------------------------------------
 
 
-def _rows_by_query(sources: Sequence[Source], show: Shown) -> Iterable[Sequence[PlacedRow]]:
-    """Return the rows of tables with one document in each, by query."""
+def _rows_by_query(sources: Sequence[Source], show: Shown) -> Iterator[Sequence[PlacedRow]]:
+    """Yield the rows of tables with one document in each, by query; one query's at a time."""
     parts = []
     for source in sources:
         shown = {f"{_ABOUT}{n}": n for n in show.query if n in {*source.names} - LINE_FIELDS}
@@ -255,12 +259,15 @@ def _rows_by_query(sources: Sequence[Source], show: Shown) -> Iterable[Sequence[
     every = concat(parts)
     if by_id := every.has("query_id"):
         every.require({"query_id": "query_id"})
-    groups = defaultdict[str, list[PlacedRow]](list)
-    for number, row in enumerate(row for b in every.table.to_batches() for row in b.to_pylist()):
-        if row.get("metadata"):
+    keys = category_codes(pc.fill_null(every["query_id" if by_id else "query"], ""))
+    order = np.argsort(keys, kind="stable")
+    table, start = every.table.take(order), 0
+    for end in (np.flatnonzero(np.diff(keys[order], append=-1)) + 1).tolist():
+        rows = table.slice(start, end - start).to_pylist()
+        for row in (row for row in rows if row.get("metadata")):
             row["metadata"] = json.loads(row["metadata"])
-        groups[row["query_id" if by_id else "query"] or ""].append((every.where(number), row))
-    return groups.values()
+        yield [*zip(map(every.where, order[start:end].tolist()), rows, strict=True)]
+        start = end
 
 
 def _rows_by_question(
