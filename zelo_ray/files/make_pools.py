@@ -95,17 +95,17 @@ def make_pool(
 
 def _query_of_rows(rows: Sequence[PlacedRow], texts: Texts) -> PoolRow:
     """Build the query of a pool; all of its rows must agree on it."""
-    where, first = rows[0]
-    id_ = first.get("query_id") or ""
-    known, about = texts.get(id_), dict[str, str]()
+    (start, first), about = rows[0], dict[str, str]()
+    id_, same = first.get("query_id") or "", (first.get("query"), first.get("session_id"))
+    known, named = texts.get(id_), [role for role in first if role.startswith(_ABOUT)]
     for where, row in rows:
-        if any(row.get(name) != first.get(name) for name in ("query", "session_id")):
+        if (row.get("query"), row.get("session_id")) != same:
             raise InputError(f"{where}: query {id_!r} has another text in an earlier row")
-        fields = {n.removeprefix(_ABOUT): v for n, v in row.items() if n.startswith(_ABOUT) and v}
-        for name, text in fields.items():
-            if (same := about.setdefault(name, text)) != text:
-                two = f"two of {name!r}: {same[:40]!r} and {text[:40]!r}"
-                raise InputError(f"{rows[0][0]}: query {id_!r} has {two}: --show-query needs one")
+        for role in (role for role in named if row.get(role)):
+            name, text = role.removeprefix(_ABOUT), row[role]
+            if (other := about.setdefault(name, text)) != text:
+                two = f"two of {name!r}: {other[:40]!r} and {text[:40]!r}"
+                raise InputError(f"{start}: query {id_!r} has {two}: --show-query needs one")
     text = first.get("query")
     query = {"id": id_, "query": known.content if text is None and known else text}
     query |= {"session_id": first["session_id"]} if first.get("session_id") else {}
@@ -261,7 +261,8 @@ def _rows_by_query(sources: Sequence[Source], show: Shown) -> Iterator[Sequence[
         every.require({"query_id": "query_id"})
     keys = category_codes(pc.fill_null(every["query_id" if by_id else "query"], ""))
     order = np.argsort(keys, kind="stable")
-    table, start = every.table.take(order), 0
+    is_in_order = (order[1:] > order[:-1]).all()
+    table, start = every.table if is_in_order else every.table.take(order), 0
     for end in (np.flatnonzero(np.diff(keys[order], append=-1)) + 1).tolist():
         rows = table.slice(start, end - start).to_pylist()
         for row in (row for row in rows if row.get("metadata")):
@@ -306,7 +307,9 @@ def _turns(source: Source, show: Sequence[str], number: int, row: Row) -> list[P
             raise ValueError("a turn of its conversation has no qa_id or no query")
         content = turn.get("assistant") if isinstance(turn.get("assistant"), str) else ""
         texts = {"query_id": qa_id, "query": turn["query"], "content": content}
-        turns.append((source.where(number), head | texts | select_fields(turn, show, _ABOUT)))
+        shown = dict.fromkeys(f"{_ABOUT}{name}" for name in show)
+        shown |= select_fields(turn, show, _ABOUT)
+        turns.append((source.where(number), head | texts | shown))
     return turns
 
 
