@@ -78,6 +78,7 @@ _UNREAD = {
 """By the first bytes of a file that is not read, what it is and what to do."""
 _PLAIN = {TREC_RUN: "a TREC run", TREC_QRELS: "a file of TREC's qrels"}
 _MARKUP = re.compile(rb"\s*<(html|top|[!?])", re.IGNORECASE)
+_LAST_BLANK = re.compile(rb"\n\s*\n\s*$")
 _BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 _RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
 """Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
@@ -585,8 +586,14 @@ def _open_trec(place: str, file: _File, names: tuple[str, ...], user: Mapping[st
             yield number, dict(zip(names, cells, strict=False))
 
     def columns(roles: Mapping[str, str]) -> pa.Table | None:
-        tables = [_trec_block(block, names, roles) for block in file.blocks()]
-        return None if None in tables else pa.concat_tables(tables)
+        tables, is_over = [], False
+        for block in file.blocks():
+            table = None if is_over else _trec_block(block, names, roles)
+            if table is None:
+                return None
+            tables.append(table)
+            is_over = bool(_LAST_BLANK.search(block[-99:]))  # only the last line may be blank
+        return pa.concat_tables(tables)
 
     more: dict[str, Any] = {"separator": " ", "_read": rows, "_columns": columns}
     return Source(place, "table", names, columns=user, **more)
