@@ -262,19 +262,20 @@ class ReadingOptions(CommandOptions):
         return columns
 
 
-class Limit(StrictModel):
-    """Limits on the calls to one judge, over the whole cluster."""
+_Rate = Annotated[float | None, Field(gt=0)]
+_Dollars = Annotated[float, Field(ge=0)]
 
-    concurrency: int | None = Field(
-        default=None, ge=1, description="calls in flight, 1 per actor or more"
-    )
-    rpm: float | None = Field(default=None, gt=0, description="requests a minute")
-    tpm: float | None = Field(default=None, gt=0, description="tokens a minute")
-    itpm: float | None = Field(default=None, gt=0, description="input tokens a minute")
-    otpm: float | None = Field(default=None, gt=0, description="output tokens a minute")
-    enqueued_tokens: int | None = Field(
-        default=None, gt=0, description="tokens of all batches at once"
-    )
+
+class Limit(StrictModel):
+    """Limits on the calls to one judge, over the whole cluster; rates are per minute."""
+
+    concurrency: Annotated[int | None, Field(ge=1)] = None
+    rpm: _Rate = None
+    tpm: _Rate = None
+    itpm: _Rate = None
+    otpm: _Rate = None
+    enqueued_tokens: Annotated[int | None, Field(gt=0)] = None
+    """tokens of all batches at once"""
 
     @property
     def rates(self) -> dict[str, float]:
@@ -286,16 +287,13 @@ class Limit(StrictModel):
 class Price(StrictModel):
     """Prices of a model, in US dollars per million tokens, or per thousand searches."""
 
-    input: float = Field(default=0.0, ge=0)
-    output: float = Field(default=0.0, ge=0, description="with hidden thinking")
-    cached: float | None = Field(
-        default=None, ge=0, description="input read from a cache; as input if None"
-    )
-    cache_write: float | None = Field(
-        default=None, ge=0, description="as input if None, or 1.25 times as much at Anthropic"
-    )
-    batch: float = Field(default=0.5, ge=0, description="factor for what comes in a batch")
-    search: float = Field(default=0.0, ge=0, description="of a reranker, for 1,000 search units")
+    input: _Dollars = 0.0
+    output: _Dollars = 0.0  # with hidden thinking
+    cached: Annotated[float | None, Field(ge=0)] = None  # input read from a cache; as input if None
+    cache_write: Annotated[float | None, Field(ge=0)] = None
+    """as input if None, or 1.25 times as much at Anthropic"""
+    batch: _Dollars = 0.5  # a factor for what comes in a batch
+    search: _Dollars = 0.0  # of a reranker, for 1,000 search units
 
     @model_validator(mode="after")
     def _says_what_it_costs(self) -> Self:
@@ -483,12 +481,12 @@ def _describe_error(kind: type[CommandOptions], error: ValidationError) -> str:
 def read_config(place: str) -> dict[str, Any]:
     """Read the options of a YAML file; none if no file is named."""
     try:
-        documents = read_yaml(read_text(place), "the config file is") if place else []
+        documents = read_yaml(read_text(place), f"{place} is") if place else []
     except ValueError as error:
         raise OptionError(str(error)) from None
     options = documents[0] if documents else {}
     if len(documents) > 1 or not isinstance(options, dict):
-        raise OptionError("the config file must hold lines of option: value")
+        raise OptionError(f"{place}: must hold lines of option: value")
     return options
 
 

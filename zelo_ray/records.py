@@ -849,5 +849,4 @@ def first_error(error: ValidationError) -> str:
     message = _OWN_WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
     if first["type"] not in ("value_error", "assertion_error"):
         message = re.sub(r"^\w+ should ", "must ", message)
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{place}: {message}{more}" if place else f"{message}{more}"
+    return f"{place}: {message}" if place else message

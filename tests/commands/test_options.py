@@ -97,11 +97,11 @@ WRONG = {
     "protocol: graded\ncycles: 3": r"^--cycles .* --protocol zelo, .* not of graded; ",
     "protocol: samre\nrounds: 1.5": r"^rounds: a number from 1 on, or samre",
     "- a list": "option: value",
-    "a: [": "is not valid YAML",
+    "a: [": "job.yaml is not valid YAML",
     "a: !!python/object:os.system x": "is not valid YAML",
     "a: 2026-13-45": "is not valid YAML: month must be in 1..12",
     "[" * 100_000: "is not valid YAML: it is nested too deeply",
-    "seed: 1\n---\nseed: 2\n": "must hold lines of option: value",
+    "seed: 1\n---\nseed: 2\n": "job.yaml: must hold lines of option: value",
     "max_usd: 1\nseed: 3\nmax_usd: 100\n": "line 3: 'max_usd' is given twice",
     f"limits:\n  {LUNA!r}:\n    rpm: 1\n    rpm: 9\n": "line 4: 'rpm' is given twice",
 }

@@ -34,6 +34,7 @@ from zelo_ray.memory import as_options
 from zelo_ray.providers import recorded
 
 annotate_line = pools.annotate_line
+as_votes = votes.as_votes
 explain_mismatch = candidates.explain_mismatch
 find_doubts = candidates.find_doubts
 find_shards = storage.find_shards
@@ -46,7 +47,7 @@ read_all_judgments = judges.read_all_judgments
 read_judgments = judges.read_judgments
 read_recording = recorded.read_recording
 read_runs = judgments.read_runs
-read_texts = collections.read_texts
+read_vote_rows = votes.read_vote_rows
 records_table = tables.table_of
 sort_run = candidates.sort_run
 split_columns = schema.split_columns
@@ -184,8 +185,12 @@ def read_votes(place):
     return [*zip(found.table["query_id"].to_pylist(), found["won"].to_pylist(), strict=True)]
 
 
+def read_texts(place, part, **more):
+    return [*collections.read_texts(str(place), part, **more).values()]
+
+
 def read_corpus(place):
-    return [(d.id, d.content) for d in read_texts(str(place), "corpus")]
+    return [(d.id, d.content) for d in read_texts(place, "corpus")]
 
 
 def triples(table, value):

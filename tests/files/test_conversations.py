@@ -22,6 +22,8 @@ def session(assistant, name="s"):
     turns = [
         {"qa_id": f"{n}", "query": f"q {n}", "assistant": assistant, "note": "x"} for n in range(2)
     ]
+    if assistant == "red":
+        del turns[0]["note"]
     return {"session_id": name, "assistant_id": assistant, "conversation": turns}
 
 

@@ -1,6 +1,7 @@
 """What users bring becomes the same pools from every container, and nothing is lost in silence."""
 
 import json
+import math
 from pathlib import Path
 
 import fsspec
@@ -41,7 +42,6 @@ QUERIES = [{"_id": f"q{q}", "text": f"query {q}"} for q in range(2)]
 POOLS_BY_LINE = ",\n".join(map(json.dumps, POOLS))
 SAME = {
     **dict.fromkeys(("rows.csv", "rows.jsonl.gz", "rows.json", "rows.parquet"), ROWS),
-    "data.json": json.dumps({"data": ROWS}, indent=2),
     "mixed.csv": [ROWS[n] for n in (0, 3, 1, 4, 2, 5)],
     "other order.csv": [dict(reversed(row.items())) for row in ROWS],
     "lists.json": LISTS,
@@ -70,6 +70,19 @@ def test_what_is_in_memory_is_the_same_pools(tmp_path):
     values += [pa.Table.from_pylist(LISTS)]
     for value in (*values, frame.set_index(["qid", "docno"]), frame.set_index("qid")):
         assert read_memory(tmp_path, value)[0] == POOLS
+
+
+def test_nan_in_metadata_is_no_value(tmp_path):
+    documents = [{"id": "a", "content": "x", "metadata": {"price": math.nan, "n": {"m": math.nan}}}]
+    pools = [{"query": {"id": "q", "query": "w"}, "documents": documents}]
+    rows = [
+        {"query": "w", "doc_id": d["id"], "text": "x", "metadata": d["metadata"]} for d in documents
+    ]
+    for value in (pools, rows):
+        for kind in (pa.Table.from_pylist, pd.DataFrame, list):
+            ((pool,), _) = read_memory(tmp_path, kind(value))
+            assert "NaN" not in json.dumps(pool)
+            assert not pool["documents"][0]["metadata"].get("price")
 
 
 def test_the_same_input_makes_the_same_file(tmp_path):
@@ -263,26 +276,30 @@ def test_a_folder_is_its_lines_or_its_tables(request, tmp_path, store):
     root = {"disk": str(tmp_path / "in"), "memory": "memory://mixed"}.get(store)
     root = root or f"{request.getfixturevalue('s3')}/mixed"
     rows = "query_id,query,doc_id,text\nq7,what,d0,x\nq7,what,d1,y\n"
-    write_folder(root, {"a.csv": rows, "more/b.json": [pool_of(4)], "c.run": RUN})
+    write_folder(root, {"a.csv": rows, "b.json": [pool_of(4)], "c.run": RUN})
     found = convert(root, root)
     assert ids_in(found.places) == ["q4", "q7"]
     assert "c.run" in found.notes[1]
-    write_folder(root, {n: as_lines([pool_of(n[0])]) for n in ("e.NDJSON", "more/deep/d.jsonl.gz")})
+    lines = ("e.NDJSON", "d.jsonl.gz", "more/f.jsonl")
+    write_folder(root, {name: as_lines([pool_of(name[0])]) for name in lines})
     found = convert(root, root)
-    assert ids_in(find_shards(found.places, f"{root}/out")) == ["qe", "qm"]
+    assert ids_in(find_shards(found.places, f"{root}/out")) == ["qd", "qe"]
     (note,) = found.notes
-    assert all(name in note for name in ("a.csv", "b.json", "c.run"))
+    assert all(name in note for name in ("a.csv", "b.json", "c.run", "more/"))
+    assert "out" not in note.partition(": ")[2]
     fs, path = fsspec.url_to_fs(root)
     fs.rm(path, recursive=True)
 
 
 def test_results_in_a_folder_are_no_input(tmp_path):
     files = {"a.jsonl": [pool_of(0)], ".hidden.jsonl": [pool_of(1)], "out/b.jsonl": [pool_of(2)]}
-    files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl", "replies/x.jsonl")}
+    files |= {f"run/{name}": "{}" for name in ("run.json", "annotated.jsonl")}
     root = write_folder(tmp_path / "in", files)
     assert ids_in(convert(root, root).places) == ["q0"]
-    with refused("holds no JSON lines, and no table, beside results of runs"):
+    with refused("holds no JSON lines, and no table"):  # but what this run writes
         convert(root, f"{root}/out")
+    with refused("holds no JSON lines, and no table, but run"):
+        convert(root, write_folder(tmp_path / "deep", {"run/annotated.jsonl": "{}"}))
     files = {"scores.parquet": "", "annotated.jsonl": [pool_of(3)]}
     assert ids_in(convert(tmp_path, write_folder(tmp_path / "judged", files)).places) == ["q3"]
 

@@ -62,7 +62,7 @@ BAD = {
     "nested too deep": (DEEP, "Invalid JSON: .*depth"),
     "too large a document": (line([doc(content="é" * 600_000)]), "content is 1,200,000 bytes"),
     "too long a line": (line([doc(content="x" * 5 * 2**20)]), "longer than 4,194,304 bytes"),
-    "two things wrong": (line([doc(7), doc(8)]), r"\(and 1 more\)"),
+    "two things wrong": (line([doc(7), doc(8)]), r"documents\[0\].id: must be a text"),
     "a secret": (line([doc(7, content="a secret recipe")]), r"^(?!.*secret)"),
 }
 

@@ -28,7 +28,6 @@ SAME = {  # forms of the same table
     "bom.csv": "\ufeff" + as_csv(ROWS),
     "line.json": json.dumps(ROWS),
     "nested.json": json.dumps({"q1": {"d1": 2, "d2": "0"}}),
-    "within.json": json.dumps({"data": ROWS}),
     "Other Names.csv": OTHER,
     "decimal-commas.csv": "query_id;doc_id;grade\nq1;d1;2,0\nq1;d2;0,0\n",
     "empty-columns.csv": "query_id,doc_id,grade,,\nq1,d1,2,,\nq1,d2,0,,\n",

@@ -76,6 +76,11 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, capfd):
         (tmp_path / "a.run").write_bytes(RUN.encode() + line)
         with refused(says):
             read_run(tmp_path / "a.run")
+    for size in range(16, 80):  # a blank line at the end of any block
+        monkeypatch.setattr(storage, "BLOCK_BYTES", size)
+        (tmp_path / "a.run").write_text(RUN.replace("\n", "\n\n") + "q1 Q0 d2 4 0 bm25\n")
+        with refused(r"a\.run:7: document 'd2' .*a\.run:3"):
+            read_run(tmp_path / "a.run")
     assert capfd.readouterr().err == "", "no word of Arrow's"
 
 

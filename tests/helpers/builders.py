@@ -33,7 +33,7 @@ from zelo_ray.engine.online import OnlineClient
 from zelo_ray.engine.replies import statuses_to_retry
 from zelo_ray.engine.tally import Tally
 from zelo_ray.engine.write_results import write_results
-from zelo_ray.files.pools import LineLimits, parse_line
+from zelo_ray.files.pools import LineLimits, parse_line, pool_row, to_line
 from zelo_ray.files.run_record import record_start
 from zelo_ray.files.storage import write_json
 from zelo_ray.options import FROM_USER, AnnotateOptions
@@ -66,12 +66,7 @@ def pool_of(worths=(0, 1, 2, 3), query_id="q1", query="how do I reset it?"):
 
 def line_of(pool):
     """The input line of a pool."""
-    documents = [
-        {"id": d.id, "content": d.content} | ({"metadata": d.metadata} if d.metadata else {})
-        for d in pool.documents
-    ]
-    query = {"id": pool.query_id, "query": pool.query, **pool.about}
-    return json.dumps({"query": query, "documents": documents}).encode()
+    return to_line(pool_row(pool))
 
 
 def runs(test):
@@ -365,11 +360,7 @@ def ask_apart(pools, options, panel, *, run_id="run", enough=None, look=None, ag
 
 def write_graded(path, pools):
     """Input lines of pools, with the grades that simulated judges see."""
-    with path.open("wb") as file:
-        for pool in pools:
-            documents = [asdict(document) for document in pool.documents]
-            query = {"id": pool.query_id, "query": pool.query, **pool.about}
-            file.write(orjson.dumps({"query": query, "documents": documents}) + b"\n")
+    path.write_bytes(b"".join(line_of(pool) + b"\n" for pool in pools))
     return path
 
 

@@ -1,20 +1,16 @@
 """Published comparisons, and what writes and fits them as a person would."""
 
-import csv
-import gzip
-import io
-import json
 from itertools import permutations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from tests.files.reading import write_file
 from zelo_ray import cli, fit
 from zelo_ray.fitting.battles import Games
 from zelo_ray.fitting.bradley_terry import fit_games
 
+write = write_file
 JOURNALS = ("Biometrika", "Comm Statist", "JASA", "JRSS-B")
 CITED = [[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]]
 """How often papers of the journal of each column cite that of the row (Stigler 1994; Agresti 2002,
@@ -49,27 +45,6 @@ def baseball():
         ],
         columns=["home.team", "away.team", "home.wins", "away.wins"],
     )
-
-
-def write(path, rows):
-    """Rows as a file of the kind that its name says."""
-    rows = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
-    names = dict.fromkeys(name for row in rows for name in row)
-    rows = [{name: row.get(name) for name in names} for row in rows]
-    kind = path.name.removesuffix(".gz").rsplit(".", 1)[1]
-    if kind == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-        return path
-    text = io.StringIO(newline="")
-    if kind == "jsonl":
-        text.write("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        table = csv.DictWriter(text, names, delimiter="\t" if kind == "tsv" else ",")
-        table.writeheader()
-        table.writerows(rows)
-    data = text.getvalue().encode()
-    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
-    return path
 
 
 def run(capsys, *words):

@@ -1,18 +1,14 @@
 """Files of results made by hand: grades, comparisons of judges, of labels and of protocols."""
 
-import json
 from dataclasses import asdict
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from tests.helpers.builders import pool_of, results_of, write_run
-from tests.helpers.hills import by_judge
+from tests.helpers.hills import write_rows
 from zelo_ray import cli
 from zelo_ray.commands.report import write_report
-from zelo_ray.engine.tally import Tally
-from zelo_ray.engine.write_results import Summary
-from zelo_ray.files.storage import write_json
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import AbsoluteScore, Failure, Grade, GradedScore, Rater, Share
 
@@ -69,37 +65,12 @@ def write_graded(out, queries=5, documents=4, judges=JUDGES, repeats=1, say="", 
         if humans or rater.judge != "human"
     ]
     failures = [Failure(f"{say}q0", (f"{say}d1",), f"{say}{JUDGES[0]}", "refused", say, 2, "key")]
-    for name, rows, record in (
-        ("grades", grades, Grade),
-        ("scores", scores, GradedScore),
-        ("raters", raters, Rater),
-        ("shares", shares, Share),
-        ("failures", failures, Failure),
-    ):
+    for name, rows, record in (("raters", raters, Rater), ("shares", shares, Share)):
         pq.write_table(table_of(rows, record), out / f"{name}.parquet")
-    lines = [
-        {
-            "query": {"id": f"{say}q{query}", "query": f"{say}question {query}?"},
-            "documents": [
-                {"id": f"{say}d{place}", "content": f"{say}text {place}"}
-                for place in range(documents)
-            ],
-        }
-        for query in range(queries)
-    ]
-    (out / "annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    count = queries * documents
-    tallies = by_judge({"grades": grades, "failures": failures})
-    summary = Summary(str(out), queries, count, count, len(grades), 1, **tallies)
-    options = {"protocol": "graded", "pooling": more.get("pooling", "thurstone"), "seed": 0}
-    value = {
-        "kind": "annotate",
-        "run_id": "20261101T000000Z-abc",
-        "options": {**options, "repeats": repeats, "ambiguous": 1.5},
-        "summary": asdict(summary),
-        "judges": {f"{say}{judge}": asdict(Tally(answered=9, dollars=1.0)) for judge in judges},
-    }
-    write_json(str(out), "run.json", value)
+    options = {"protocol": "graded", "pooling": more.get("pooling", "thurstone")}
+    options |= {"repeats": repeats, "ambiguous": 1.5}
+    tables = {"grades": (grades, Grade), "failures": (failures, Failure)}
+    write_rows(out, options, scores, GradedScore, **tables)
     return grades, scores
 
 

@@ -113,19 +113,6 @@ def test_every_message_that_is_explained_is_one_of_the_code():
         assert re.search("[^\0]*".join(pieces), texts), message
 
 
-def test_the_options_page_shows_every_option():
-    sys.path.insert(0, str(ROOT / "docs" / "hooks"))
-    from options_page import options_page
-
-    page = options_page()
-    assert not [
-        flag
-        for flag in OPTIONS - {"--config", "--json", "--progress", "--help", "--version"}
-        if f"`{flag}" not in page and flag[2:].replace("-", "_") not in page.lower()
-    ]
-    assert all(f"\n## {name}\n" in f"\n{page}" for name in COMMANDS)
-
-
 @pytest.mark.nightly
 def test_the_site_builds_and_fetches_nothing(tmp_path):
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())

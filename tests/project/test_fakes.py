@@ -2,19 +2,11 @@
 
 import asyncio
 import json
-import signal
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import anthropic
 import openai
-import psutil
 import pytest
 from google import genai
 
@@ -146,44 +138,6 @@ def test_bodies_that_the_servers_refuse(fakes, path, body, words):
     assert words in said["error"]["message"]
 
 
-def test_faults_follow_from_seed_body_and_attempt_alone():
-    texts = [f"{PAIR} {number}" for number in range(40)]
-    orders = [texts, texts[::-1], texts]
-    outcomes = []
-    for order, seed in zip(orders, (1, 1, 2), strict=True):
-        with Fakes(faults=[Fault("429", rate=0.3), Fault("500", rate=0.2)], seed=seed) as fakes:
-            for text in order * 2:
-                post(fakes, text)
-            outcomes.append({(e["sha"], e["seen"]): e["outcome"] for e in fakes.journal})
-    assert outcomes[0] == outcomes[1] != outcomes[2]
-    assert set(Counter(outcomes[0].values())) == {"ok", "429", "500"}
-
-
-def test_rates(fakes):
-    with Fakes(rpm=60, tpm=60_000, burst=2) as fakes:
-        first, second, third = (post(fakes, text) for text in "abc")
-        assert (first[0], second[0], third[0]) == (200, 200, 429)
-        assert first[1]["x-ratelimit-limit-requests"] == "60"
-        assert first[1]["x-ratelimit-remaining-requests"] == "1"
-        assert 0 < int(third[1]["retry-after-ms"]) <= 1000 * int(third[1]["retry-after"]) <= 1000
-        assert fakes.journal[-1]["outcome"] == "throttled"
-    with Fakes(tpm=600, burst=10) as fakes:  # 10 a second, 100 at once
-        statuses = [post(fakes, text * 300)[0] for text in "abc"]  # over 75 tokens each
-        assert statuses == [200, 429, 429]
-
-
-def test_what_came_while_a_server_was_stopped_is_no_burst():
-    """SIGSTOP, or a machine that is busy elsewhere: the server finds it all at once then."""
-    with Fakes(rpm=600, burst=1) as fakes, ThreadPoolExecutor(60) as threads:
-        assert post(fakes)[0] == 200
-        fakes._loop.call_soon_threadsafe(time.sleep, 3.0)
-        time.sleep(0.2)
-        meanwhile = [*threads.map(lambda n: post(fakes, str(n))[0], range(30))]
-        assert meanwhile == [200] * 30
-        at_once = [*threads.map(lambda n: post(fakes, str(n))[0], range(100, 160))]
-        assert 429 in at_once
-
-
 def test_the_key_is_asked_for_and_never_written(tmp_path):
     journal = tmp_path / "journal.jsonl"
     with Fakes(key="the-right-key", journal=journal, bodies=True) as fakes:
@@ -198,28 +152,3 @@ def test_the_key_is_asked_for_and_never_written(tmp_path):
     assert [json.loads(line) for line in text.splitlines()] == entries
     assert [entry["outcome"] for entry in entries] == ["wrong_key", "ok", "ok"]
     assert PAIR in entries[1]["body"]
-
-
-def test_the_killer_waits_for_its_moment(tmp_path):
-    script = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '99']); print(p.pid)"
-    command = [sys.executable, "-u", "-c", f"{script}; time.sleep(99)"]
-    pid = tmp_path / "pid"
-    fakes = [sys.executable, "-m", "tests.fakes", "--kill", f"created:2:{pid}", "--key", "k"]
-    params = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": PAIR}]}
-    batch = {"requests": [{"custom_id": "one", "params": params}]}
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as victim,
-        subprocess.Popen(fakes, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process,
-    ):
-        child = psutil.Process(int(victim.stdout.readline()))
-        pid.write_text(str(victim.pid))
-        there = Fakes(key="k")
-        there.url = json.loads(process.stdout.readline())["url"]
-        assert post(there, path="/anthropic/v1/messages/batches", body=batch)[0] == 200
-        assert victim.poll() is None
-        assert post(there, path="/anthropic/v1/messages/batches", body=batch)[0] == 200
-        assert victim.wait(5) == -signal.SIGKILL
-        with suppress(psutil.NoSuchProcess):
-            assert child.status() == psutil.STATUS_ZOMBIE
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0

@@ -5,13 +5,10 @@ import re
 import subprocess
 import sys
 import tarfile
-import tomllib
 import zipfile
-from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
-import yaml
 
 import zelo_ray
 from tests.helpers import crash
@@ -70,19 +67,6 @@ def test_every_place_that_names_the_version_names_this_one(place):
     assert set(found if place != "CHANGELOG.md" else found[:1]) == {VERSION}
 
 
-def test_the_workflows_run_the_first_and_the_last_python_that_the_package_names():
-    files = [*(crash.ROOT / ".github").rglob("*.yml"), crash.ROOT / "CITATION.cff"]
-    read = {path.name: yaml.safe_load(path.read_text()) for path in files}
-    cells = read["nightly.yml"]["jobs"]["versions"]["strategy"]["matrix"]["include"]
-    first, last = (cell["python"] for cell in cells)
-    project = tomllib.loads((crash.ROOT / "pyproject.toml").read_text())["project"]
-    named = [re.search(r":: (3\.\d+)$", text) for text in project["classifiers"]]
-    pythons = [match[1] for match in named if match]
-    assert (first, last) == (pythons[0], pythons[-1])
-    assert project["requires-python"] == f">={first}"
-    assert {"file.yml", "server.yml", "provider.yml", "number.yml", "release.yml"} <= read.keys()
-
-
 @pytest.mark.nightly
 def test_the_archives_hold_the_package_and_no_more_than_it_needs(built):
     wheel, archive = built
@@ -106,18 +90,6 @@ def test_the_archives_hold_the_package_and_no_more_than_it_needs(built):
         tops = {Path(name).parts[1] for name in files.getnames()}
     assert {"zelo_ray", "data", "docs", "tests", "README.md", "pyproject.toml"} <= tops
     assert not {".venv", "out", ".git"} & tops
-
-
-@pytest.mark.nightly
-def test_the_metadata_say_what_an_index_shows(installed):
-    [info] = installed[0].glob("*.dist-info")
-    metadata = Distribution.at(info).metadata
-    assert metadata["Version"] == VERSION
-    assert metadata["Requires-Python"] == ">=3.11"
-    assert "Typing :: Typed" in metadata.get_all("Classifier")
-    assert "Bradley-Terry" in metadata.get_payload()
-    extras = metadata.get_all("Provides-Extra")
-    assert {"offline", "encoders", "cluster", "s3", "gcs", "hf"} <= {*extras}
 
 
 @pytest.mark.ray

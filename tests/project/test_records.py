@@ -1,7 +1,5 @@
 """The nouns: names of judges, and what makes a request what it is (keys: see the ledger)."""
 
-import dataclasses
-
 import pytest
 from pydantic import (
     BaseModel,
@@ -9,7 +7,7 @@ from pydantic import (
     ValidationError,
 )
 
-from tests.helpers.builders import judge_of, request_of
+from tests.helpers.builders import request_of
 from zelo_ray.providers import parse_judge
 from zelo_ray.records import Document, Judge, first_error
 
@@ -40,12 +38,6 @@ def test_a_judge_is_read_as_it_is_written(name, judge):
     assert judge.name.rstrip(":") == name
 
 
-def test_records_do_not_change():
-    for record in (judge_of(), Document("a", "b"), request_of()):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(record, dataclasses.fields(record)[0].name, "x")
-
-
 def test_a_request_does_not_show_its_documents_in_logs():
     request = request_of(query="a secret query", documents=(Document("a", "a secret text"),))
     assert "secret" not in repr(request)
@@ -61,7 +53,7 @@ class Strict(BaseModel):
     ("text", "says"),
     [
         ('{"names": ["a", 7]}', "names[1]: must be a valid string"),
-        ('{"names": [7, 8, 9]}', "names[0]: must be a valid string (and 2 more)"),
+        ('{"names": [7, 8, 9]}', "names[0]: must be a valid string"),
         ("{}", "names: is missing"),
         ('{"names": [], "a.b": 1}', "a.b: is unknown"),
         ("[]", "must be an object"),

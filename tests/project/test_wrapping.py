@@ -3,15 +3,13 @@
 import json
 import re
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fakes.scripted import Scripted
 from tests.helpers.builders import judge_of, options_of, pool_of
 from tests.helpers.provider_calls import request_for, send
 from zelo_ray.engine.replies import check_answer
@@ -41,30 +39,15 @@ HARMONY = (
 READ = {
     "plain": (VERDICT, ()),
     "white space around": (f"\n\n {VERDICT}\n", ()),
-    # Gemma, Mistral, Phi, Claude and older Gemini without a schema
-    "a fence with its language": (f"```json\n{VERDICT}\n```", ("fence",)),
     "a fence without": (f"```\n{VERDICT}\n```\n", ("fence",)),
     "a fence of tildes": (f"~~~JSON\n{VERDICT}\n~~~", ("fence",)),
     "on many lines, in a fence": (
         f"```json\n{json.dumps(json.loads(VERDICT), indent=2)}\n```",
         ("fence",),
     ),
-    # DeepSeek-R1, QwQ, Qwen3, GLM, Nemotron and others whose server has no parser of reasoning
-    "a think block": (f"<think>\nLet me see. A: yes {{}}.\n</think>\n\n{VERDICT}", ("think",)),
     "an empty think block": (f"<think>\n\n</think>\n\n{VERDICT}", ("think",)),
     "a think block with a draft": (f"<think>Perhaps {OTHER}? No.</think>{VERDICT}", ("think",)),
-    "a think block, then a fence": (
-        f"<think>Hm.</think>\n```json\n{VERDICT}\n```",
-        ("think", "fence"),
-    ),
     "thinking": (f"<thinking>Hm.</thinking>\n{VERDICT}", ("think",)),
-    # Magistral
-    "THINK in brackets": (f"[THINK]Hm.[/THINK]{VERDICT}", ("think",)),
-    # gpt-oss, where the server leaves its channels in
-    "channels": (
-        f"{HARMONY}{VERDICT}<|return|>",
-        ("think",),
-    ),
     # Command A, GLM
     "a frame": (
         f"<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>{VERDICT}<|END_RESPONSE|>",
@@ -79,8 +62,6 @@ READ = {
         f"<|channel|>final <|constrain|>json<|message|>{VERDICT}<|return|>",
         ("think",),
     ),
-    # Llama, Command R, Granite, Kimi
-    "a line before": (f"Here is my judgment:\n\n{VERDICT}", ("talk",)),
     "a line after": (f"{VERDICT}\n\nLet me know if you need more.", ("talk",)),
     "lines around a fence": (
         f"Here is the JSON:\n```json\n{VERDICT}\n```\nI hope that helps!",
@@ -371,27 +352,6 @@ def test_a_long_text_of_no_form_is_soon_read(piece):
     assert isinstance(read_response(Preference, piece * 500_000), str)
 
 
-class _Server(BaseHTTPRequestHandler):
-    """A compatible server that answers with one message."""
-
-    message: ClassVar[dict] = {}
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        choice = {"index": 0, "finish_reason": "stop", "message": self.message}
-        usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
-        said = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
-        body = json.dumps({**said, "choices": [choice], "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
 PARTS = [
     {"type": "thinking", "thinking": [{"type": "text", "text": OTHER}]},
     {"type": "text", "text": VERDICT},
@@ -409,12 +369,12 @@ PARTS = [
     ],
 )
 def test_thoughts_that_a_server_tells_apart_are_not_the_answer(message, status, told):
-    serving = type("Serving", (_Server,), {"message": {"role": "assistant", **message}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), serving) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        settings = Settings("", f"http://127.0.0.1:{server.server_port}/v1")
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+    said = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
+    with Scripted({**said, "choices": [choice], "usage": usage}) as server:
+        settings = Settings("", f"{server.url}/v1")
         answer = check_answer(Preference, send(request_for("openai"), settings), "").answer
-        server.shutdown()
     assert answer.status == status
     assert told in answer.reason
     assert not answer.text.strip() or answer.text == VERDICT

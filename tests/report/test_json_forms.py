@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tests.helpers.json_documents import SCHEMA, parsed_strictly, printed
+from tests.helpers.json_documents import parsed_strictly, printed
 from zelo_ray import cli
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.errors import ExitStatus
@@ -17,12 +17,6 @@ from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report.document import plain_value, report_fields
 from zelo_ray.report.model import Cell, Link, Report, Section, Table
 from zelo_ray.report.watches import MessageStream, ProgressEvents
-
-
-def test_the_schema_names_all_there_is():
-    names, fields = [status.name.lower() for status in ExitStatus], SCHEMA["properties"]
-    assert fields["status"]["enum"] == [*map(int, ExitStatus)]
-    assert fields["status_name"]["enum"] == names
 
 
 def test_a_cell_knows_its_number_its_interval_and_its_link():

@@ -1,8 +1,7 @@
 """How a protocol is driven: rounds, parts that go on apart, judges that are lost, replays."""
 
-from tests.helpers.builders import PANEL, CountingShelf, Shelf, request_of
+from tests.helpers.builders import PANEL, Shelf, request_of
 from zelo_ray.protocols import Parallel, Progress, Step, advance
-from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Failure
 
 ONE, TWO = PANEL
@@ -69,38 +68,6 @@ def test_a_judge_does_not_wait_for_another_where_parts_go_apart():
     assert [said[0] for said in step.judgments] == [ONE.name, TWO.name]
     assert all(len(said) == 4 for said in step.judgments)
     assert step.judgments == advance(side_by_side(), shelf).judgments
-
-
-def test_it_does_wait_within_a_round():
-    shelf, progress = Shelf(), Progress(in_step())
-    assert answer(shelf, progress.step(shelf), ONE) == 1
-    assert [request.judge for request in progress.step(shelf).missing] == [TWO]
-
-
-def test_who_is_lost_is_waited_for_no_more_and_those_left_go_on():
-    shelf, progress = Shelf(), Progress(in_step())
-    disabled = {TWO.name: Disabled(StopReason.FATAL, "it is gone")}
-    while answer(shelf, step := progress.step(shelf, disabled), ONE):
-        pass
-    assert (len(step.judgments), len(step.failures)) == (3, 3)
-    assert {failure.judge for failure in step.failures} == {TWO.name}
-    apart = Progress(side_by_side())
-    while answer(shelf, step := apart.step(shelf, disabled), ONE):
-        pass
-    assert step.judgments[1] == (TWO.name, *["not asked: it is gone"] * 3)
-
-
-def test_no_reply_is_read_twice_on_the_way_nor_in_a_replay():
-    for protocol in (side_by_side, in_step):
-        shelf = CountingShelf()
-        progress = Progress(protocol(), remember=True)
-        while answer(shelf, step := progress.step(shelf), *PANEL):
-            assert sum(step.reply_counts.values()) == shelf.reads.total()
-        assert set(shelf.reads.values()) == {1}
-        assert sorted(each.key for each in progress.answered_requests) == sorted(shelf.replies)
-        shelf.reads.clear()
-        assert advance(protocol(), shelf) == step
-        assert (shelf.reads.total(), set(shelf.reads.values())) == (6, {1})
 
 
 def test_nothing_is_rendered_before_it_is_asked_for():

@@ -2,7 +2,7 @@
 
 from math import nan
 
-from zelo_ray.report.model import Cell, Report, Section, Warn, chart, table, write_number
+from zelo_ray.report.model import Cell, Report, Section, Warn, table, write_number
 from zelo_ray.report.results import render_text
 from zelo_ray.report.terminal import render_report, render_table
 
@@ -53,12 +53,3 @@ def test_further_rows_are_counted_and_names_steer_nothing():
     assert r"m\x1b9" in shown
     assert r"m\x1b10" not in shown
     assert "… and 40 more rows: see means.parquet" in shown
-
-
-def test_what_only_a_page_shows_costs_the_terminal_nothing():
-    def fail():
-        raise AssertionError
-
-    charts = Section("charts", "Charts", [chart({}, "a caption")])
-    report = Report("Title", sections=[charts], page_sections=fail)
-    assert "Charts" not in render_text(render_report(report, 80), 80)

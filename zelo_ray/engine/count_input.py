@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.make_pools import Shown, ShownFields
+from zelo_ray.files.make_pools import ShownFields
 from zelo_ray.files.pools import Line, LineLimits, Notes, read_lines
 from zelo_ray.files.tables import Rejected, ResultsWriter, schema_of, table_of
 from zelo_ray.records import Pool
@@ -58,7 +58,7 @@ def count_input(
         OptionError: none has a field of ``show`` or ``metadata``.
     """
     found, query_ids, first_rejection = InputCount(), set[str](), ""
-    shown, own_queries = ShownFields(Shown(tuple(show), tuple(metadata))), Notes()
+    shown, own_queries = ShownFields(show, metadata), Notes()
     tables = {"rejected": schema_of(Rejected)}
     with ResultsWriter(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, LineLimits())):

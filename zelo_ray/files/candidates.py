@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.files.make_pools import Texts, make_pool
+from zelo_ray.files.make_pools import make_pool
 from zelo_ray.files.pools import Notes, PoolRow
 from zelo_ray.files.tables import category_codes, iter_rows
 from zelo_ray.files.wording import counted
@@ -92,13 +92,12 @@ def fill_candidates(
     notes: Notes,
 ) -> Iterator[PoolRow]:
     """Yield pools of candidates, in their order; each keeps its ranks in its metadata."""
-    texts = Texts(queries, corpus)
     for query_id, documents in candidates.items():
         rows = [
             ("", {"query_id": query_id, "doc_id": d, "metadata": {"ranks": ranks} if ranks else {}})
             for d, ranks in documents.items()
         ]
-        yield from make_pool(rows, notes, texts)
+        yield from make_pool(rows, notes, queries, corpus)
 
 
 def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ Each part may be JSON lines, Parquet or a table, one file or a folder of them. O
 is the one called test.
 """
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
@@ -47,28 +48,19 @@ def find_part(folder: str, part: Part) -> list[str]:
     """Find the files of one part of a collection: ``part.jsonl``, or those in ``part/``."""
     root, usual = folder.rstrip("/"), _ALSO.get(part, (part,))
     names = list_directory(root) or []
-    if not any(stem(name) in usual for name in names) and root.rpartition("/")[2] in usual:
-        files, place = names, root  # the folder of the part itself
-    else:
-        named = [name for word in usual for name in names if stem(name) == word]
-        one = [name for name in named if unpacked_name(name).endswith(_ENDINGS)]
-        if one:
-            return [f"{root}/{one[0]}"]
-        place = f"{root}/{named[0]}" if named else f"{root}/{part}"
-        files = list_directory(place) or []
-    by_stem: dict[str, str] = {}  # a file in two forms is read in one
-    for ending in _ENDINGS:
-        for name in (n for n in files if unpacked_name(n).endswith(ending) and n[0] != "."):
-            by_stem.setdefault(name.split(".")[0], name)
-    splits = {name.split("-")[0] for name in by_stem}
-    if not by_stem:
+    named = [name for word in usual for name in names if stem(name) == word]
+    if one := [name for name in named if unpacked_name(name).endswith(_ENDINGS)]:
+        return [f"{root}/{one[0]}"]
+    is_itself = not named and root.rpartition("/")[2] in usual
+    place = root if is_itself else f"{root}/{named[0]}" if named else f"{root}/{part}"
+    every = (name for name in list_directory(place) or () if name[0] != ".")
+    files = [name for name in every if unpacked_name(name).endswith(_ENDINGS)]
+    splits = {re.split("[-.]", name)[0] for name in files}
+    if not files:
         raise InputError(f"{root}: holds neither {part}.jsonl (.tsv, .parquet ...) nor {part}/")
     if len(splits) > 1 and "test" not in splits:
-        raise InputError(
-            f"{place}: no split is called test: name one, {' or '.join(by_stem.values())}"
-        )
-    wanted = sorted(by_stem.values())
-    return [f"{place}/{n}" for n in wanted if len(splits) == 1 or n.startswith("test")]
+        raise InputError(f"{place}: no split is called test: name one, {' or '.join(files)}")
+    return [f"{place}/{n}" for n in files if len(splits) == 1 or n.startswith("test")]
 
 
 def read_texts(
@@ -76,18 +68,25 @@ def read_texts(
     part: Literal["corpus", "queries"],
     wanted: Container[str] | None = None,
     columns: Mapping[str, str] | None = None,
-) -> Iterator[Document]:
-    """Yield documents or queries of a file or a collection, one at a time; all if none are wanted.
+) -> dict[str, Document]:
+    """Read the documents or queries of a file or a collection by id; all if none are wanted.
 
     Tables have an id and a text, and perhaps a title, which stands before the text; lines may be
     ``id<TAB>text``. The metadata of a query are the other fields of its row.
     """
+    return index_by_id(iter_texts(place, part, wanted, columns), place)
+
+
+def iter_texts(
+    place: str, part: str, wanted: Container[str] | None, columns: Mapping[str, str] | None
+) -> Iterator[Document]:
+    """Yield the same one at a time, as they stand there."""
     if place.startswith(DATASET):
         yield from _texts_of_dataset(load_dataset(place), part, wanted)
         return
     user = columns if columns is not None else {}
     if list_directory(place) is not None:
-        files = find_part(place, part)
+        files = find_part(place, "corpus" if part == "corpus" else "queries")
     else:
         files = find_shards([place]) if has_magic(place) else [place]
     for file in files:
@@ -95,7 +94,7 @@ def read_texts(
         every: Iterable[Document]
         if source.names and not _is_headless(source):
             every = _texts_of_table(source, part)
-        elif source.kind in ("text", "trec qrels", "table", "trec run"):
+        elif source.kind in ("text", "table"):
             every = _texts_of_lines(source)
         else:
             source.refuse("texts with ids")
@@ -104,6 +103,8 @@ def read_texts(
 
 def _is_headless(source: Source) -> bool:
     """Return whether lines begin without a header, as id<TAB>text may: only known names tell."""
+    if source.separator == " ":  # texts that look like TREC's lines
+        return True
     if not source.separator or unpacked_name(source.place).endswith(".csv"):
         return False
     roles = {*map(role_of, source.names)}

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,22 +24,13 @@ from zelo_ray.files.candidates import (
 )
 from zelo_ray.files.collections import (
     has_part,
-    index_by_id,
+    iter_texts,
     read_texts,
     runs_of_collection,
     top_ranked,
 )
 from zelo_ray.files.judgments import ANNOTATED, read_qrels, read_runs
-from zelo_ray.files.make_pools import (
-    Shown,
-    ShownFields,
-    Texts,
-    make_pool,
-    pools_of_conversations,
-    pools_of_lists,
-    pools_of_rows,
-    rows_of_mteb,
-)
+from zelo_ray.files.make_pools import Shown, ShownFields, pools_of
 from zelo_ray.files.pools import (
     LineLimits,
     Notes,
@@ -62,7 +52,7 @@ from zelo_ray.files.storage import (
 )
 from zelo_ray.files.wording import counted, escape_bytes
 from zelo_ray.options import AskingOptions
-from zelo_ray.records import Document, Pool
+from zelo_ray.records import Pool
 
 _NO_LIMITS = LineLimits(2**40, 2**40, 2**40)
 DEPTH = 100
@@ -71,9 +61,6 @@ _LINES = (".jsonl", ".ndjson")
 _TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".json")
 _RUNS = (".run", ".trec", ".res", ".qrels", ".txt")
 _DATA = (*_LINES, *_TABLES, *_RUNS, ".xlsx", ".bz2", ".xz", ".zip")
-_RUN_FILES = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/pools-[0-9a-f]{12}\.jsonl$)")
-"""What lies in the results of a run, and nowhere else."""
-_RANKED = {"trec run": "run", "trec qrels": "qrels"}
 _TEXTS = ("corpus", "queries")
 _PUBLIC = (DATASET, "hf://")
 _NOTE_PUBLIC = (
@@ -162,7 +149,7 @@ def convert_inputs(patterns: Sequence[str], out: str, options: InputOptions) -> 
     if not sources:
         as_named = shards == find_shards(patterns, out)  # a glob stays one
         return ConvertedInputs(tuple(patterns if as_named else shards), tuple(notes.lines()))
-    fields, counts = ShownFields(Shown(options.shown.query)), Counter[str]()
+    fields, counts = ShownFields(options.shown.query), Counter[str]()
 
     def lines() -> Iterator[bytes]:
         for pool in make_pools(sources, options, notes):
@@ -237,34 +224,35 @@ def find_inputs(patterns: Sequence[str], out: str, notes: Notes) -> list[str]:
     return [*places]
 
 
-def _files_of_folder(source: Source, out: str, notes: Notes) -> list[str]:
+def _files_of_folder(folder: Source, out: str, notes: Notes) -> list[str]:
     """Return the JSON lines of a folder, else its tables, else its runs; note what is left out."""
-    if source.kind == "results" and ANNOTATED in source.names:
-        return [f"{source.place.rstrip('/')}/{ANNOTATED}"]
-    fs, path = fsspec.url_to_fs(source.place)
-    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
-    every = sorted(fs.find(path))
-    within = {name[: part.start()] for name in every for part in _RUN_FILES.finditer(name)}
-    others = tuple(f"{run}/" for run in within)
-    names = [n for n in every if not n.startswith((own, *others)) and "/." not in n[len(path) :]]
-    endings = (_LINES, _TABLES, _RUNS)
-    by_ending = ([n for n in names if unpacked_name(n).endswith(e)] for e in endings)
+    fs, root = fsspec.url_to_fs(folder.place.rstrip("/"))
+    if folder.kind == "results" and ANNOTATED in folder.names:
+        return name_urls(fs, [f"{root}/{ANNOTATED}"])
+    own = fsspec.url_to_fs(out)[1].rstrip("/") if out else ""
+    types = {e["name"].rstrip("/").rpartition("/")[2]: e["type"] for e in fs.ls(root, detail=True)}
+    names = [
+        n for n in sorted(types) if n[:1] not in ("", ".") and own not in (root, f"{root}/{n}")
+    ]
+    files = [n for n in names if types[n] != "directory"]
+    by_ending = (
+        [n for n in files if unpacked_name(n).endswith(e)] for e in (_LINES, _TABLES, _RUNS)
+    )
     data = next((found for found in by_ending if found), [])
-    rest = [n for n in names if n not in data and unpacked_name(n).endswith(_DATA)]
     if not data:
-        has = ", ".join(n.rpartition("/")[2] for n in names[:8]) or "nothing else"
-        what = f"holds no JSON lines, and no table, beside results of runs, but {has}"
-        raise InputError(f"{source.place}: {what}; {_INPUTS}")
-    if rest:
-        listed = ", ".join(escape_bytes(name.rpartition("/")[2]) for name in rest[:10])
-        notes.say(f"left out of {source.place}: {listed}{' ...' if rest[10:] else ''}")
-    return name_urls(fs, data)
+        has = ", ".join(names[:8]) or "nothing else"
+        raise InputError(f"{folder.place}: holds no JSON lines, and no table, but {has}; {_INPUTS}")
+    others = (n for n in files if n not in data and unpacked_name(n).endswith(_DATA))
+    if rest := [*others, *(f"{n}/" for n in names if n not in files)]:
+        listed = ", ".join(map(escape_bytes, rest[:10])) + (" ..." if rest[10:] else "")
+        notes.say(f"left out of {folder.place}: {listed}")
+    return name_urls(fs, [f"{root}/{name}" for name in data])
 
 
 def _form(source: Source) -> str:
-    """Return the kind of a source; run and qrels also of tables, whose others are rows or ""."""
+    """Return the kind of a source; of tables run, qrels, rows or ""."""
     if source.kind != "table":
-        return _RANKED.get(source.kind, source.kind)
+        return source.kind
     if source.has("content", "query"):
         return "rows"
     if not source.has("query_id", "doc_id"):
@@ -295,42 +283,16 @@ def make_pools(sources: Sequence[Source], options: InputOptions, notes: Notes) -
         return _pools_of_ranked(ranked, options, notes)
     if folders:
         return chain.from_iterable(_pools_of_folder(f, options, notes) for f in folders)
+    for source in others:
+        if source.kind == "table" and not _form(source):
+            lacks = [name for name in ("query", "content") if not source.has(name)]
+            source.refuse("pools", f"it has no column {' and no '.join(lacks)}", _INPUTS)
+        if source.kind in ("text", "labels", "folder", "results"):
+            source.refuse("pools", _INPUTS)
     return chain.from_iterable(
-        _pools_with_texts([s for s in others if s.kind == kind], options, notes)
+        pools_of([s for s in others if s.kind == kind], notes, options.shown)
         for kind in dict.fromkeys(source.kind for source in others)
     )
-
-
-def _pools_with_texts(
-    sources: Sequence[Source], options: InputOptions, notes: Notes
-) -> Iterator[PoolRow]:
-    """Yield the pools of sources of one kind, which hold texts."""
-    match sources[0].kind:
-        case "lists" | "pools":
-            for source in sources:
-                yield from pools_of_lists(source, notes, options.shown)
-        case "mteb":
-            for number, source in enumerate(sources, 1):
-                prefix = f"{number}-" if sources[1:] else ""
-                for rows in rows_of_mteb(source, notes, options.shown, prefix):
-                    yield from make_pool(rows, notes, Texts())
-        case "conversations":
-            yield from pools_of_conversations(sources, notes, options.shown.query)
-        case "table":
-            for source in sources:
-                if not _form(source):
-                    lacks = [name for name in ("query", "content") if not source.has(name)]
-                    source.refuse("pools", f"it has no column {' and no '.join(lacks)}", _INPUTS)
-            yield from pools_of_rows(sources, notes, options.shown)
-        case _:
-            sources[0].refuse("pools", _INPUTS)
-
-
-def _read_index(
-    part: Literal["corpus", "queries"], options: InputOptions, wanted: set[str] | None = None
-) -> dict[str, Document]:
-    place = str(getattr(options, part))
-    return index_by_id(read_texts(place, part, wanted, options.columns), place)
 
 
 def _unmatched(place: str, ids: Iterable[str], texts: str, others: Iterable[str]) -> InputError:
@@ -361,13 +323,13 @@ def _filled(
     """Yield the pools of candidates with their texts; of the corpus only what is wanted is kept."""
     corpus, queries_place = options.corpus or "", options.queries or ""
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
-    queries = _read_index("queries", options)
+    queries = read_texts(queries_place, "queries", None, options.columns)
     if queries.keys().isdisjoint(candidates):
         raise _unmatched(place, candidates, queries_place, queries)
     notes.leave_out("queries without candidates", *(q for q in queries if q not in candidates))
-    texts = _read_index("corpus", options, wanted)
+    texts = read_texts(corpus, "corpus", wanted, options.columns)
     if not texts:
-        others = [text.id for text in read_texts(corpus, "corpus", None, options.columns)]
+        others = [text.id for text in iter_texts(corpus, "corpus", None, options.columns)]
         raise _unmatched(place, wanted, corpus, others or ["(nothing)"])
     return fill_candidates(candidates, queries, texts, notes)
 

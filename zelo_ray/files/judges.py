@@ -140,9 +140,8 @@ def _grades_of(place: str, file: JudgmentsFile, levels: int, notes: list[str] | 
     number = int(is_outside.sum())
     file.refuse(grades != np.floor(grades), "is not a whole number", "the grade ", grades)
     if notes is None:
-        more = f" (and {number - 1:,} more)" if number > 1 else ""
         how = "--clip moves such grades to the nearest end, --levels how many grades there are"
-        file.refuse(is_outside, f"is not in 0 to {top}{more}: {how}", "the grade ", grades)
+        file.refuse(is_outside, f"is not in 0 to {top}: {how}", "the grade ", grades)
     elif number:
         worst = ", ".join(f"{value:g}" for value in np.unique(grades[is_outside])[:5])
         share = f"{number:,} of {len(file):,} grades"

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Literal
 
@@ -32,7 +33,6 @@ from zelo_ray.files.run_record import refuse_unfinished
 from zelo_ray.files.schema import role_of, to_number
 from zelo_ray.files.storage import file_stem, list_directory
 from zelo_ray.files.tables import category_codes, parquet_table, schema_of
-from zelo_ray.files.trec import NUMBERS, read_trec
 from zelo_ray.names import split_name
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Ranked, Score
 
@@ -41,6 +41,8 @@ Wanted = Literal["truth", "grades", "scores"]
 its whole grades; or the scores (else the ranks) of a run."""
 _Numbers = Iterator[tuple[int, str, str, float | None]]
 """Numbers of documents: the row where one stands, query, document, number."""
+NUMBERS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("value", pa.float64())])
+"""A number of a document for a query: a relevance, a grade or a score."""
 ANNOTATED = "annotated.jsonl"
 _QREL = schema_of(Qrel)
 _ROUNDING = 0.5 + 1e-9
@@ -97,8 +99,6 @@ def _find_numbers(source: Source, wanted: Wanted) -> Rows | None:
             parts = [_find_numbers(file, wanted) for file in every]
             read = [part for part in parts if part is not None]
             rows = concat(read) if read else None
-        case "trec qrels" | "trec run" if is_run == (source.kind == "trec run"):
-            rows = read_trec(source)
         case "mteb" if not is_run:
             items = chain.from_iterable(rows_of_mteb(source, Notes(), Shown()))
             graded = (row for _, row in items if "doc_id" in row and has_visible_text(row["query"]))
@@ -126,7 +126,9 @@ def _numbers_of_dataset(place: str, wanted: Wanted) -> _Numbers:
 
 def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
     """Read a table of query, document and number; return None if it lacks one of these."""
-    is_run = wanted == "scores"
+    is_run, is_trec = wanted == "scores", source.separator == " "
+    if is_trec and is_run != source.has("score"):
+        return None
     value = source.roles("score") or source.roles("rank") if is_run else _grade_of(source, wanted)
     more = ("run",) if is_run else _TRUTH_ROLES
     roles = source.roles("query_id", "doc_id", *more)
@@ -147,6 +149,9 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
         texts = rows["query"].to_pylist()
         ids = [None if text is None else hash_id("q", text) for text in texts]
         rows = rows.with_column("query_id", pa.array(ids, pa.string()))
+    if is_trec and is_run and len(pc.unique(rows["run"])) != 1:  # which says nothing, as trec_eval
+        rows = replace(rows, table=rows.table.drop_columns(["run"]))
+        del roles["run"]
     rows = rows.with_column("value", pc.negate(rows["rank"]) if role == "rank" else rows[role])
     names = {"query_id": roles[query]}
     names |= {role: roles[role] for role in ("doc_id", "judge", "run") if role in roles}
@@ -176,7 +181,7 @@ def _numbers_of_documents(source: Source, wanted: Wanted) -> _Numbers:
     def read(number: int, row: Row) -> list[tuple[int, str, str, float | None, float | None]]:
         nonlocal is_rounded
         found = []
-        for _, item in rows_of_list(source, number, row, Shown()):
+        for _, item in rows_of_list(source, Shown(), number, row):
             query_id, doc_id, score = item["query_id"], item.get("doc_id"), item.get("score")
             if not (query_id or item["query"]):
                 raise ValueError("needs the id of its query, and a list of documents")
@@ -301,7 +306,7 @@ def _columns_of_scores(place: str) -> set[str]:
     names = list_directory(place)
     if names is not None and RESULTS not in names:
         return set()
-    file = f"{place.rstrip('/')}/{RESULTS}" if names is not None else place
+    file = place if names is None else f"{place.rstrip('/')}/{RESULTS}"
     return {*open_source(file).names} if file.endswith(".parquet") else set()
 
 
@@ -310,28 +315,30 @@ def has_grades(place: str) -> bool:
     return _columns_of_scores(place) >= _POOLED
 
 
+def has_logits(place: str) -> bool:
+    """Return whether a place is the ``--out`` of a run whose scores are logits, or their table."""
+    return _columns_of_scores(place) >= {*schema_of(Score).names} and not has_grades(place)
+
+
+def _read_scores(place: str, schema: pa.Schema, *names: str) -> pa.Table:
+    table = parquet_table(open_judgments(place).place, names)
+    return table.select(names).rename_columns(schema.names).cast(schema)
+
+
 def read_graded(place: str) -> pa.Table:
     """Read the panel's whole grade of each document, as `records.Qrel`, and ``ambiguous``."""
     if not has_grades(place):
         raise InputError(f"{place}: holds no grades of a panel: give the --out of a graded run")
-    names = ["query_id", "doc_id", "grade", "std_error", "ambiguous"]
-    table = parquet_table(open_judgments(place).place, names).select(names)
     schema = _QREL.append(pa.field("ambiguous", pa.bool_()))
-    return table.rename_columns(schema.names).cast(schema)
-
-
-def has_logits(place: str) -> bool:
-    """Return whether a place is the ``--out`` of a run whose scores are logits, or their table."""
-    return _columns_of_scores(place) >= {*schema_of(Score).names} and not has_grades(place)
+    return _read_scores(place, schema, "query_id", "doc_id", "grade", "std_error", "ambiguous")
 
 
 def read_absolute(place: str) -> pa.Table | None:
     """Read scores on one scale for all queries, as `records.Qrel`; None if there are none."""
     if not _columns_of_scores(place) >= {*schema_of(AbsoluteScore).names}:
         return None
-    names = ["query_id", "doc_id", "absolute_score", "absolute_error"]
-    table = parquet_table(open_judgments(place).place, names)
-    table = table.select(names).rename_columns(_QREL.names).cast(_QREL)
+    names = ("query_id", "doc_id", "absolute_score", "absolute_error")
+    table = _read_scores(place, _QREL, *names)
     return table.filter(pc.fill_null(pc.is_finite(table["relevance"]), False))
 
 

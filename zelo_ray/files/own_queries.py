@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.files.collections import has_part, index_by_id, read_texts
+from zelo_ray.files.collections import has_part, read_texts
 from zelo_ray.files.pools import Line, is_same_text
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import list_directory
@@ -30,8 +30,8 @@ def find_own_queries(
             same |= {line.pool.query_id} if line.own_query == "left out" else set()
     if pending and collection:
         corpus, queries = collection
-        texts = index_by_id(read_texts(queries, "queries", pending), queries)
-        documents = index_by_id(read_texts(corpus, "corpus", texts), corpus)
+        texts = read_texts(queries, "queries", pending)
+        documents = read_texts(corpus, "corpus", texts)
         same |= {n for n, each in documents.items() if is_same_text(texts[n].content, each)}
     return same, own_ids - same
 

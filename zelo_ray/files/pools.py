@@ -83,9 +83,10 @@ def read_lines(file: str, limits: LineLimits) -> Iterator[Line]:
 
 def parse_line(file: str, number: int, raw: bytes, limits: LineLimits) -> Line:
     """Validate one line."""
-    pool = _parse(raw, limits)
-    if isinstance(pool, str):
-        return Line(file, number, raw, reason=pool)
+    try:
+        pool = _parse(raw, limits)
+    except ValueError as error:
+        return Line(file, number, raw, reason=str(error))
     own = next((document for document in pool.documents if document.id == pool.query_id), None)
     if own is None:
         return Line(file, number, raw, pool)
@@ -133,66 +134,52 @@ def is_same_text(query: str, document: Document) -> bool:
     return any(text.split() == query.split() for text in texts)
 
 
-def _parse(raw: bytes, limits: LineLimits) -> Pool | str:
-    """Parse a line to a pool, or to the reason why it is none, in one line."""
+def _parse(raw: bytes, limits: LineLimits) -> Pool:
+    """Parse a line to a pool; a ValueError says in one line why it is none."""
     try:
         row = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        return f"Invalid JSON: {error}"
+        raise ValueError(f"Invalid JSON: {error}") from None
     if not isinstance(row, dict):
-        return "is not an object"
-    if errors := [*_errors_of_pool(row, limits)]:
-        return errors[0] + (f" (and {len(errors) - 1} more)" if errors[1:] else "")
-    query: Any = row["query"]
-    documents = tuple(
-        Document(item["id"], item["content"], item.get("metadata") or {})
-        for item in row.get("documents", ())
-    )
-    session = _session(row.get("session_id"), query.get("session_id"))
-    about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
-    return Pool(query["id"], query["query"], documents, session, about)
-
-
-def _errors_of_pool(row: PoolRow, limits: LineLimits) -> Iterator[str]:
+        raise ValueError("is not an object")  # noqa: TRY004 - one error for a line
     query, documents, ids = row.get("query"), row.get("documents", []), set[str]()
     if query is None:
-        yield "query: is missing"
-    else:
-        yield from _errors_of("query", query, "query", limits.query)
+        raise ValueError("query: is missing")
+    _check("query", query, "query", limits.query)
     if not isinstance(documents, list):
-        yield "documents: must be a list"
-        return
+        raise ValueError("documents: must be a list")  # noqa: TRY004 - as above
     for at, item in enumerate(documents):
-        wrong = False
-        for error in _errors_of(f"documents[{at}]", item, "content", limits.document):
-            wrong = True
-            yield error
-        if not wrong and item["id"] in ids:
-            yield f"document id {item['id']!r} appears twice"
-        elif not wrong:
-            ids.add(item["id"])
+        _check(f"documents[{at}]", item, "content", limits.document)
+        if item["id"] in ids:
+            raise ValueError(f"document id {item['id']!r} appears twice")
+        ids.add(item["id"])
+    session = _session(row.get("session_id"), query.get("session_id"))
+    about = {name: value for name, value in query.items() if name not in LINE_FIELDS}
+    made = (Document(each["id"], each["content"], each.get("metadata") or {}) for each in documents)
+    return Pool(query["id"], query["query"], tuple(made), session, about)
 
 
-def _errors_of(what: str, item: Any, text: str, limit: int) -> Iterator[str]:
-    """Yield what is wrong with the id and the text of a query or a document."""
+def _check(what: str, item: Any, text: str, limit: int) -> None:
+    """Refuse a query or a document without a good id, text or metadata."""
     if not isinstance(item, dict):
-        yield f"{what}: must be an object with id and {text}"
-        return
+        raise ValueError(f"{what}: must be an object with id and {text}")  # noqa: TRY004 - as above
     for name in ("id", text):
-        value = item.get(name)
+        value, wrong = item.get(name), ""
         if name not in item:
-            yield f"{what}.{name}: is missing"
+            wrong = ": is missing"
         elif not isinstance(value, str):
-            yield f"{what}.{name}: must be a text{_how_to_write(name, value)}"
+            wrong = f": must be a text{_how_to_write(name, value)}"
         elif not value.strip():
-            yield f"{what}.{name}: is empty"
+            wrong = ": is empty"
         elif "\0" in value:
-            yield f"{what}.{name}: holds a NUL character"
+            wrong = ": holds a NUL character"
         # A character takes at most four bytes.
         elif len(value) > limit // 4 and (size := len(value.encode())) > limit:
-            yield f"{what}.{name} is {size:,} bytes; the limit is {limit:,}"
+            wrong = f" is {size:,} bytes; the limit is {limit:,}"
+        if wrong:
+            raise ValueError(f"{what}.{name}{wrong}")
     if text == "content" and not isinstance(item.get("metadata"), dict | None):
-        yield f"{what}.metadata: must be an object"
+        raise ValueError(f"{what}.metadata: must be an object")
 
 
 def _how_to_write(name: str, value: Any) -> str:

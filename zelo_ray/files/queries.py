@@ -12,8 +12,6 @@ from zelo_ray.files.tables import parquet_table
 from zelo_ray.names import did_you_mean
 from zelo_ray.records import Pool
 
-_FEW = 8  # names that a message lists
-
 
 def complete_name(name: str, names: Sequence[str]) -> str:
     """Return the name itself, or the only known name that begins with it."""
@@ -25,17 +23,14 @@ def complete_name(name: str, names: Sequence[str]) -> str:
 
 def find_by_text(given: str, places: Iterable[str]) -> str:
     """Return the id of the only query with, or containing, this text; "" if there is none."""
-    wanted = _plain(given)
-    texts = {query_id: _plain(text) for query_id, text in queries_in(places)}
-    parts = [query_id for query_id, text in texts.items() if wanted in text]
-    found = [query_id for query_id in parts if texts[query_id] == wanted] or parts
+    texts = {id_: _plain(text) for id_, text in queries_in(places) if _plain(given) in _plain(text)}
+    found = [id_ for id_, text in texts.items() if text == _plain(given)] or [*texts]
     return _only(found, f"{given!r} is in the text of several queries") if found else ""
 
 
 def _only(names: Sequence[str], several: str) -> str:
-    if len(names) > 1:
-        more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
-        raise NotFoundError(f"{several}: {', '.join(names[:_FEW])}{more}")
+    if names[1:]:
+        raise NotFoundError(f"{several}: {', '.join(names[:8])}{' ...' if names[8:] else ''}")
     return names[0]
 
 
@@ -45,10 +40,8 @@ def _plain(text: str) -> str:
 
 def queries_in(places: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the id and the text of each query in JSON lines files."""
-    for place in places:
-        for _, line in read_placed_lines(place) if exists(place) else ():
-            if (query := query_in(line))[0]:
-                yield query
+    for place in filter(exists, places):
+        yield from (query for _, line in read_placed_lines(place) if (query := query_in(line))[0])
 
 
 def list_queries(out: str) -> dict[str, str]:

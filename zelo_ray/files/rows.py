@@ -10,7 +10,6 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -20,7 +19,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import pyarrow.csv
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError, UnreadableFile, format_error
@@ -47,8 +46,6 @@ Kind = Literal[
     "conversations",  # answers of assistants
     "mteb",  # rows of a query, positive and negative texts
     "table",  # rows with one document, or one comparison, each; roles tell what
-    "trec run",
-    "trec qrels",
     "text",  # lines without columns
     "results",  # a directory of `annotate`
     "labels",  # a directory of `label`
@@ -65,6 +62,9 @@ RESULTS, SAMPLE_RECORD = "scores.parquet", "label.json"
 CORPUS_NAMES = ("corpus", "docs", "documents", "collection")
 QUERIES_NAMES = ("queries", "topics")
 BEIR_QRELS = ("query-id", "corpus-id", "score")
+TREC_RUN = ("query_id", "Q0", "doc_id", "rank", "score", "run")
+TREC_QRELS = ("query_id", "iteration", "doc_id", "grade")
+"""The columns of TREC's files, which have no header, and white space between cells."""
 _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
     b"\xfe\xff": "is UTF-16: save it as UTF-8",
@@ -73,22 +73,26 @@ _UNREAD = {
     b"\xfd7zX": "is packed by xz: pack it by gzip or zstd",
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
+    b"sep=": "begins with a line of Excel's: delete that line",
 }
 """By the first bytes of a file that is not read, what it is and what to do."""
-_PLAIN = {"trec run": "a TREC run", "trec qrels": "a file of TREC's qrels"}
+_PLAIN = {TREC_RUN: "a TREC run", TREC_QRELS: "a file of TREC's qrels"}
+_MARKUP = re.compile(rb"\s*<(html|top|[!?])", re.IGNORECASE)
+_LAST_BLANK = re.compile(rb"\n\s*\n\s*$")
+_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 _RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
 """Header of a table that ``fit`` writes for people, with guarded texts (`unguard_formula`)."""
 _LOOKED_AT = 100  # rows, or lines
 csv.field_size_limit(2**31 - 1)  # of the process
-_TOPICS = re.compile(rb"\s*(?:<[^>]*>\s*)*?<top>", re.DOTALL | re.IGNORECASE)
 _QUOTED_CELL = re.compile(r'"((?:[^"]|"")*)"')
 _TEXTS = (pa.types.is_string, pa.types.is_large_string)
 _FITTING: Mapping[str, tuple[Callable[[pa.DataType], bool], ...]] = {
     "id": (*_TEXTS, pa.types.is_integer),
     "text": _TEXTS,
     "number": (pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating),
+    "flag": (pa.types.is_boolean,),
 }
-"""By type of a role, the types of columns of Parquet that are read as they are."""
+"""By type of a role, the types of columns that are read as they are."""
 _ROWS = 2**16
 _MANY = 100_000  # rows that take long enough to be worth threads
 
@@ -206,10 +210,11 @@ class Source:
     columns: Mapping[str, str] = field(default_factory=dict)
     """the names that the user gave, by role"""
     unit: str = ""  # what rows are called in messages: row or item; "" for lines
-    separator: str = ""  # what parts the cells of a table of texts under a header
+    separator: str = ""  # what parts the cells of a table of texts; a blank in TREC's files
     _read: Callable[[], Numbered] | None = None
     _file: _File | None = None
-    _parquet: Callable[[], AbstractContextManager[pq.ParquetFile]] | None = None
+    _columns: Callable[[Mapping[str, str]], pa.Table | None] | None = None
+    """reads the columns of some roles by Arrow; None if it cannot"""
 
     def where(self, number: int) -> str:
         """Return the place of a row, for messages."""
@@ -239,10 +244,6 @@ class Source:
         for number, line in self.lines():
             yield number, decode(self.where(number), line)
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the text in blocks of whole lines."""
-        return self._file.blocks() if self._file else iter(())
-
     def roles(self, *wanted: str) -> dict[str, str]:
         """Return the columns of some roles."""
         return find_roles(self.place, self.names, self.columns, wanted)
@@ -258,8 +259,8 @@ class Source:
     @property
     def summary(self) -> str:
         """Say what the place seems to be."""
-        if self.kind in _PLAIN:
-            return _PLAIN[self.kind]
+        if self.separator == " ":
+            return _PLAIN[self.names]
         names = ", ".join(self.names[:12]) + (" ..." if self.names[12:] else "")
         if self.kind in ("results", "labels", "folder", "collection"):
             return f"a folder of {names}" if names else "an empty folder"
@@ -274,9 +275,10 @@ class Source:
         Ids, texts, objects (as JSON) and fields are texts, numbers float64. A role that is
         ``strict`` all objects of JSON have, if only as null, or none; a flag may be missing.
         """
-        if self._parquet and {*map(type_of, roles)} <= _FITTING.keys():
+        if self._columns and {*map(type_of, roles)} <= _FITTING.keys():
             with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                table = _read_columns(self.place, self._parquet, roles)
+                table = self._columns(roles)
+                table = table and _typed_columns(self.place, table, roles)
                 if table is not None:
                     return Rows(table, lambda row: self.where(row + 1))
         numbers, batches = array("q"), list[pa.RecordBatch]()
@@ -316,7 +318,7 @@ class Source:
     def refuse(self, wanted: str, *hints: str) -> NoReturn:
         """Refuse a place that holds nothing of what is wanted; say what may help."""
         more = "".join(f"; {hint}" for hint in hints if hint)
-        if self.kind == "table":
+        if self.kind == "table" and self.separator != " ":
             absent = [name for name in self.columns.values() if name not in self.names]
             more += f"; it has no column {absent[0]!r}" if absent else ""
             usual = "name columns by --columns ROLE=NAME, such as query=NAME or doc_id=NAME"
@@ -324,24 +326,16 @@ class Source:
         raise InputError(f"{self.place}: holds no {wanted}; it is {self.summary}{more}")
 
 
-def _read_columns(
-    place: str,
-    opened: Callable[[], AbstractContextManager[pq.ParquetFile]],
-    roles: Mapping[str, str],
-) -> pa.Table | None:
-    """Read columns of Parquet as `converter` gives them; None if a value takes a closer look."""
+def _typed_columns(place: str, table: pa.Table, roles: Mapping[str, str]) -> pa.Table | None:
+    """Give columns the types of roles, as `converter` does; None if a value takes a closer look."""
     columns = dict[str, pa.ChunkedArray]()
-    with opened() as file:
-        # A thread of Arrow may close a file after Python has shut down, and abort it.
-        threads = file.metadata.num_rows > _MANY
-        table = file.read([*dict.fromkeys(roles.values())], use_threads=threads)
     for role, name in roles.items():
         column, type_ = table[name], type_of(role)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if type_ == "id" and column.type in (pa.float16(), pa.float32()):
             raise InputError(f"{place}: {name} {LOST_DIGITS}")
-        if not any(fits(column.type) for fits in _FITTING[type_]):
+        if not any(fits(column.type) for fits in (*_FITTING[type_], pa.types.is_null)):
             return None
         column = column.cast(ARROW[type_])
         if role in ERRORS:
@@ -375,7 +369,7 @@ def _open_file(place: str, file: _File, user: Mapping[str, str]) -> Source:
     if head.startswith(b"PAR1") or place.endswith(".parquet"):
         return _open_parquet(place, file, user)
     for start, reason in _UNREAD.items():
-        if head.startswith(start):
+        if head.lstrip().startswith(start):
             raise InputError(f"{place}: {reason}")
     lines = [line.rstrip(b"\r") for line in head.split(b"\n", 4 * _LOOKED_AT) if line.strip()]
     lines = lines[:_LOOKED_AT]
@@ -386,12 +380,13 @@ def _open_file(place: str, file: _File, user: Mapping[str, str]) -> Source:
         source = _open_json(place, file, lines, user)
         if source:
             return source
-    if lines[0].lstrip().lower().startswith((b"<!doctype html", b"<html")):
-        raise InputError(f"{place}: is a web page: name a file with its texts")
     if is_jsonl(place):
         return Source(place, "pools", columns=user)
-    if kind := _kind_of_lines(place, lines):
-        return Source(place, kind, columns=user)
+    if names := _names_of_trec(place, lines):
+        return _open_trec(place, file, names, user)
+    if _MARKUP.match(head):
+        looks = "it looks like a web page, XML or TREC topics"
+        raise InputError(f"{place}: is not a table that is read; {looks}: write id<TAB>text")
     return _open_cells(place, file, lines[0], user) or Source(place, "text", columns=user)
 
 
@@ -473,11 +468,17 @@ def _open_parquet(place: str, file: _File, user: Mapping[str, str]) -> Source:
             batches = parquet.iter_batches(2**12, use_threads=False)
             yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
 
+    def columns(roles: Mapping[str, str]) -> pa.Table:
+        with opened() as parquet:
+            # A thread of Arrow may close a file after Python has shut down, and abort it.
+            threads = parquet.metadata.num_rows > _MANY
+            return parquet.read([*dict.fromkeys(roles.values())], use_threads=threads)
+
     first = [row for _, row in islice(rows(), 1)]
     with opened() as parquet:
         names = parquet.schema_arrow.names
     source = _table(place, user, first or [dict.fromkeys(names)], unit="row", _read=rows)
-    return replace(source, names=tuple(names), _parquet=opened)
+    return replace(source, names=tuple(names), _columns=columns)
 
 
 # --- JSON ---------------------------------------------------------------------------------------
@@ -492,7 +493,7 @@ def _open_json(
     if len(objects) < 2 and not is_jsonl(place):
         whole = _json(file.read(), "" if objects or is_text else place)
         rows = _rows_of_value(whole)
-        if rows is not None and rows != [whole]:
+        if rows is not None and not (objects and rows == [whole]):
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             read_items = partial(_objects, place, [*enumerate(rows, 1)])
             return _table(place, user, first, unit="item", _read=read_items)
@@ -523,26 +524,21 @@ def _objects(place: str, rows: Iterable[tuple[int, Any]]) -> Numbered:
 
 
 def _rows_of_value(value: Any) -> list[Any] | None:
-    """Return the rows that one JSON value holds; None if it is a row itself, or none."""
-    if isinstance(value, list) and value:
-        return value if isinstance(value[0], dict) else None
+    """Return the rows that one JSON value holds: a list, numbers by query and document, a row."""
+    if isinstance(value, list):
+        return value if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict) or not value:
         return None
     inner, roles = [*value.values()], {*map(role_of, value)}
     are_objects = all(isinstance(part, dict) for part in inner)
     is_by_query = are_objects and all(_is_grade(n) for part in inner for n in part.values())
-    if is_by_query and roles.isdisjoint(("query_id", "query", "doc_id")):
-        return [
-            {"query_id": query_id, "doc_id": doc_id, "score": number}
-            for query_id, part in value.items()
-            for doc_id, number in part.items()
-        ]
-    if "conversation" in value or roles & {"query", "query_id"}:
-        return [value]  # a row by itself
-    lists = [part for part in inner if isinstance(part, list) and part]
-    others = [part for part in inner if isinstance(part, dict) and part]
-    is_around = len(lists) == 1 and not others and isinstance(lists[0][0], dict)
-    return lists[0] if is_around else None
+    if not is_by_query or roles & {"query_id", "query", "doc_id"}:
+        return [value]
+    return [
+        {"query_id": query_id, "doc_id": doc_id, "score": number}
+        for query_id, part in value.items()
+        for doc_id, number in part.items()
+    ]
 
 
 def _is_grade(value: object) -> bool:
@@ -555,30 +551,73 @@ def _is_grade(value: object) -> bool:
 # --- lines and cells ----------------------------------------------------------------------------
 
 
-def _kind_of_lines(place: str, lines: Sequence[bytes]) -> Kind | None:
-    """Return the kind of lines without a header; None if they may have one."""
-    if _TOPICS.match(b"\n".join(lines)[:4096]):
-        raise InputError(f"{place}: holds TREC topics: write lines of query_id<TAB>text")
+def _names_of_trec(place: str, lines: Sequence[bytes]) -> tuple[str, ...]:
+    """Return the columns of lines that are TREC's; none if they may have a header."""
     rows = [line.split() for line in lines]
-    width = len(rows[0])
+    width, second = len(rows[0]), rows[0][1:2]
     # A first line with a separator may be a header, another one only a bad line among good ones.
     looked_at = rows[:1] if _separator(lines[0]) else [row for row in rows if len(row) == width]
     is_header = role_of(rows[0][0].decode("utf-8", "replace")) == "query_id"
     is_run = width >= 6 and any(_are_numbers(row[3:5]) for row in looked_at)
-    if is_run or (width >= 6 and rows[0][1] == b"Q0" and not is_header):
-        return "trec run"
+    if is_run or (width >= 6 and second == [b"Q0"] and not is_header):
+        return TREC_RUN
+    if width != 4 or not any(_are_numbers(row[3:]) for row in looked_at):
+        return ()
     # Judgments, too, have four columns, but hardly whole numbers as documents and fractions.
-    is_short = (
-        {*map(len, looked_at)} == {4}
-        and rows[0][1].lower() not in (b"0", b"q0")
-        and all(row[2].isdigit() and _are_numbers(row[3:]) for row in looked_at)
-        and any(b"." in row[3] for row in looked_at)
+    has_ranks = all(row[2].isdigit() for row in looked_at) and second[0].lower() not in (
+        b"0",
+        b"q0",
     )
-    if is_short:
+    if has_ranks and any(b"." in row[3] for row in looked_at):
         raise InputError(f"{place}: looks like a run of 4 columns; a TREC run has 6")
-    if width == 4 and any(_are_numbers(row[3:]) for row in looked_at):
-        return "trec qrels"
-    return None
+    return TREC_QRELS
+
+
+def _open_trec(place: str, file: _File, names: tuple[str, ...], user: Mapping[str, str]) -> Source:
+    """Open TREC's qrels or a run, stricter than trec_eval; what follows a run's tag is ignored."""
+
+    def rows() -> Numbered:
+        for number, line in file.lines():
+            where, parts = f"{place}:{number}", line.split()
+            if len(parts) < len(names) or (len(parts) > len(names) and names is TREC_QRELS):
+                has = f"{len(parts)} columns; {_PLAIN[names]} has {len(names)}: {' '.join(names)}"
+                raise InputError(f"{where}: {has}")
+            cells = (decode(where, part) for part in parts)
+            yield number, dict(zip(names, cells, strict=False))
+
+    def columns(roles: Mapping[str, str]) -> pa.Table | None:
+        tables, is_over = [], False
+        for block in file.blocks():
+            table = None if is_over else _trec_block(block, names, roles)
+            if table is None:
+                return None
+            tables.append(table)
+            is_over = bool(_LAST_BLANK.search(block[-99:]))  # only the last line may be blank
+        return pa.concat_tables(tables)
+
+    more: dict[str, Any] = {"separator": " ", "_read": rows, "_columns": columns}
+    return Source(place, "table", names, columns=user, **more)
+
+
+def _trec_block(block: bytes, names: Sequence[str], roles: Mapping[str, str]) -> pa.Table | None:
+    """Parse the columns of whole lines by Arrow; return None if any line is irregular."""
+    block = block.translate(_BLANKS)
+    while b"  " in block:
+        block = block.replace(b"  ", b" ")
+    block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ").rstrip(b"\n")
+    if b"\n\n" in block or block.startswith(b"\n"):
+        return None
+    copy = pa.BufferOutputStream()  # memory of Arrow's own, which its threads may release last
+    copy.write(block)
+    types = {name: ARROW[type_of(role)] for role, name in roles.items()}
+    return pa.csv.read_csv(
+        pa.BufferReader(copy.getvalue()),
+        pa.csv.ReadOptions(column_names=names),
+        pa.csv.ParseOptions(delimiter=" ", quote_char=False),
+        pa.csv.ConvertOptions(
+            column_types=types, include_columns=[*types], null_values=[], strings_can_be_null=False
+        ),
+    )
 
 
 def _are_numbers(cells: Sequence[bytes]) -> bool:
@@ -596,9 +635,6 @@ def _separator(line: bytes) -> str:
 
 def _open_cells(place: str, file: _File, header: bytes, user: Mapping[str, str]) -> Source | None:
     """Open a table of cells under a header; return None if the first line cannot be one."""
-    if header.lower().startswith(b"sep="):
-        line = header.decode("utf-8", "replace")
-        raise InputError(f"{place}: begins with {line!r}, as Excel writes it: delete that line")
     separator = _separator(header)
     if not separator:
         return None

@@ -264,12 +264,20 @@ def _to_flag(value: Any) -> bool | None:
     return flag
 
 
+def without_nulls(value: Any) -> Any:
+    """Return a row without null fields, which exist only because other rows have them, and NaN."""
+    if isinstance(value, Mapping):
+        parts = {name: without_nulls(part) for name, part in value.items()}
+        return {name: part for name, part in parts.items() if part is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def _to_object(value: Any) -> str | None:
-    """Return an object as JSON, without what is missing in it."""
     if not isinstance(value, Mapping):
         return None
-    fields = {n: v for n, v in value.items() if v is not None and v == v}  # noqa: PLR0124 - NaN
-    return json.dumps(fields, ensure_ascii=False, default=str)
+    return json.dumps(without_nulls(value), ensure_ascii=False, default=str)
 
 
 def _to_field(value: Any) -> str | None:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -76,8 +77,8 @@ class StoredTable:
             self.schema: pa.Schema = file.schema_arrow
             self.names: list[str] = self.schema.names
             self.row_count: int = file.metadata.num_rows
-        kinds = {field.name: _kind(field.type) for field in self.schema}
-        lacks = [[f for f in schema if kinds.get(f.name) != _kind(f.type)] for schema in schemas]
+        types = {field.name: field.type for field in self.schema}
+        lacks = [[f for f in schema if types.get(f.name) != f.type] for schema in schemas]
         if lacks and all(lacks):
             first = min(lacks, key=len)[0]
             raise InputError(f"{url}: has no column {first.name} ({first.type})")
@@ -104,12 +105,7 @@ class StoredTable:
 
     def head(self, size: int) -> pa.Table:
         """Read the first ``size`` rows, or all if there are fewer."""
-        tables, rows = [self.schema.empty_table()], 0
-        for batch in self.batches(size):
-            tables.append(batch)
-            if (rows := rows + len(batch)) >= size:
-                break
-        return pa.concat_tables(tables).slice(0, size)
+        return pa.concat_tables([self.schema.empty_table(), *islice(self.batches(size), 1)])
 
     def rows_of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of some queries, in the order of the table."""
@@ -136,19 +132,6 @@ def open_parquet(url: str, data: bytes | None = None) -> Iterator[pq.ParquetFile
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             damaged = f"{url}: is not Parquet, or damaged ({format_error(error)})"
             raise UnreadableFile(damaged) from None
-
-
-def _kind(dtype: pa.DataType) -> str:
-    """Return the name of a column's type, whatever its width in bits."""
-    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        return f"list of {_kind(dtype.value_type)}"
-    if pa.types.is_dictionary(dtype):
-        return _kind(dtype.value_type)
-    if pa.types.is_integer(dtype):
-        return "integer"
-    if pa.types.is_floating(dtype):
-        return "number"
-    return str(dtype).removeprefix("large_").removesuffix("_view")
 
 
 def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:

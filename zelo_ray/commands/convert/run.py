@@ -13,7 +13,7 @@ from zelo_ray.commands.convert.train import write_training_data
 from zelo_ray.engine.job import Watch
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.files.candidates import Candidates, fill_candidates, fuse_ranks, sort_run, top_ranks
-from zelo_ray.files.collections import index_by_id, read_texts, write_collection
+from zelo_ray.files.collections import read_texts, write_collection
 from zelo_ray.files.inputs import (
     DEPTH,
     InputOptions,
@@ -152,11 +152,11 @@ def _unjudged_pools(
             judged[query_id].add(doc_id)
     wanted = {doc_id for ids in (*unjudged.values(), *judged.values()) for doc_id in ids}
     corpus, place = options.corpus, options.queries or ""
-    every = read_texts(corpus, "corpus", wanted, columns) if corpus else ()
-    texts = index_by_id(text for text in every if has_visible_text(text.content))
+    every = read_texts(corpus, "corpus", wanted, columns) if corpus else {}
+    texts = {id_: text for id_, text in every.items() if has_visible_text(text.content)}
     truth_pools = pools_file_of_truth(options.truth)
     shards = find_shards(options.pools or ([truth_pools] if truth_pools else []))
-    queries = index_by_id(read_texts(place, "queries", None, columns), place) if place else {}
+    queries = read_texts(place, "queries", None, columns) if place else {}
     for raw, pool in pool_lines(shards):
         if ranks := unjudged.pop(pool.query_id, None):
             line = json.loads(raw)
@@ -255,7 +255,7 @@ def _drop_ambiguous(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table,
 def _run(options: ConvertOptions, columns: Columns) -> Written:
     source = options.source
     content = open_source(source, columns)
-    if content.kind == "trec run" or (content.kind == "table" and content.has("score")):
+    if content.kind == "table" and content.has("score"):
         runs = read_runs([source], columns)
     else:
         judged = read_qrels(source, columns).rename_columns({"relevance": "score"})

@@ -227,7 +227,7 @@ def _read_texts(
 ) -> Iterator[tuple[Ids, tuple[str, ...]]]:
     """Yield the texts of queries, with those fields, and documents that the pools have all of."""
     needed = {(ids[0], doc_id) for ids in wanted for doc_id in ids[1:]}
-    fields, texts = ShownFields(Shown(tuple(show))), dict[Ids, tuple[str, str]]()
+    fields, texts = ShownFields(show), dict[Ids, tuple[str, str]]()
     for shard in find_shards(places) if places else ():
         for pool in (line.pool for line in read_lines(shard, LineLimits()) if line.pool):
             fields.add(pool.about)
