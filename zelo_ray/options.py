@@ -314,7 +314,8 @@ Runs = Annotated[
     option(..., FILES, "rankings: TREC runs, runs.parquet of a bake-off ...; NAME=FILE names one"),
 ]
 Track = Annotated[
-    tuple[str, ...], option(..., RUNNING, "log the run to trackers: mlflow, wandb (docs/troubleshooting.md)")
+    tuple[str, ...],
+    option(..., RUNNING, "log the run to trackers: mlflow, wandb (docs/troubleshooting.md)"),
 ]
 Judges = Annotated[
     tuple[str, ...],
