@@ -50,8 +50,8 @@ def test_scores_come_back_to_the_documents_that_they_are_of(server, ask):
 
 
 def test_a_429_is_waited_for_and_a_500_tried_again(ask):
-    # A third failure that is a 503 would hold calls back, and the server is given up after 3 minutes
-    # without an answer: 2 s of this clock, which a busy machine takes.
+    # A third failure that is a 503 would hold calls back, and a server that has answered nothing
+    # for 3 minutes is given up: 2 s of this clock, which a busy machine takes.
     faults = [(429, {"Retry-After": "0.2"}), 503, 500, "drop", 408, 409]
     found = ask(faults=faults, attempts=8)
     (tally,) = found.asker.tallies.values()
