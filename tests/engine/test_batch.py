@@ -361,7 +361,7 @@ def test_a_line_that_stops_the_judge_loses_no_other_answer_of_its_batch(environ,
 
 
 @pytest.mark.parametrize("spared", [True, False])
-def test_a_judge_without_a_key_is_left_out_of_batches(environ, tmp_path, spared):
+def test_batches_go_on_without_a_judge_without_key(environ, tmp_path, spared):
     panel = build_panel(("openai", "anthropic"), {}, environ)
     options = builders.options_of(
         inputs=("x",), out=str(tmp_path), mode="batch", allow_missing_judges=spared

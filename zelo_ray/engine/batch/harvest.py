@@ -89,7 +89,7 @@ class Harvester:
         except LedgerError as error:
             client.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            client.open.pop(part.mark)
+            client.open.pop(part.mark, None)
             client.disable(unexpected(error))
         else:
             return batch.ended
