@@ -125,16 +125,6 @@ def test_of_many_queries_those_to_look_at_and_the_first_are_listed(tmp_path, mon
     assert "table" in page.unpacked[0]
 
 
-def test_documents_then_judgments_are_packed_as_far_as_there_is_room(tmp_path, monkeypatch):
-    write_run(tmp_path, results_of(tmp_path, [pool_of((0, 1, 2), f"q{i}") for i in range(4)]))
-    write_report(str(tmp_path))
-    assert len(page_of(tmp_path).unpacked) == 8
-    for room, parts in ((3_000, range(4, 8)), (900, range(1, 4))):
-        monkeypatch.setattr(queries, "BYTES", room)
-        write_report(str(tmp_path))
-        assert len(page_of(tmp_path).unpacked) in parts
-
-
 def test_matrices_stand_in_input_order_and_by_score(tmp_path):
     write_run(tmp_path, results_of(tmp_path, [pool_of((1, 0, 2))]))
     write_report(str(tmp_path))

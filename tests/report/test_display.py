@@ -8,7 +8,6 @@ from rich.console import Console
 
 from zelo_ray.engine.tally import LastProblem, Tally
 from zelo_ray.reasons import Disabled, StopReason
-from zelo_ray.report import watches
 from zelo_ray.report.progress import ProgressMeter, progress_table
 from zelo_ray.report.watches import make_display
 
@@ -30,31 +29,6 @@ def tallies(done):
         statuses={"ok": done - 103, "refused": 2, "invalid": 1},
     )
     return {LUNA: luna, "offline:bm25": Tally(answered=500, statuses={"ok": 500})}
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that stands until it is moved."""
-
-    class Clock:
-        now = 1000.0
-
-        @classmethod
-        def monotonic(cls):
-            return cls.now
-
-    monkeypatch.setattr(watches, "time", Clock)
-    return Clock
-
-
-def logged(clock, *steps, planned, wait=10.0):
-    """What a log says of tallies that come one after the other."""
-    file = io.StringIO()
-    with make_display(Console(file=file, width=200)) as display:
-        for step in steps:
-            display.show(step, planned)
-            clock.now += wait
-    return file.getvalue()
 
 
 def measured(*steps, planned, wait=10.0):
@@ -81,16 +55,6 @@ def test_a_terminal_shows_a_row_a_judge():
     narrow = "\n".join(shown(event, 70))
     assert "400/1,000" in narrow
     assert "retries" not in narrow
-
-
-def test_a_log_has_a_line_now_and_then(clock):
-    lines = logged(clock, *[tallies(101)] * 100, planned=PLANNED, wait=0.5).splitlines()
-    assert 4 <= len(lines) <= 6
-    assert "done: 601/1,500" in lines[0]
-    assert "failed: 3" in lines[0]
-    assert "\x1b" not in lines[0]
-    (end,) = logged(clock, *[tallies(1000)] * 6, planned=PLANNED, wait=0.5).splitlines()
-    assert "1,500/1,500" in end
 
 
 def test_the_rate_is_of_the_last_minute_and_in_the_end_of_all():
@@ -142,14 +106,3 @@ def test_long_names_and_large_counts_keep_to_the_width():
     for width in (1, 24, 80, 400):
         assert max(map(cell_len, shown(event, width))) <= width
     assert all("29,999,999/30,000,000" in line for line in shown(event, 80)[1:22])
-
-
-def test_the_last_trouble_of_several_actors_is_the_latest():
-    one, other, summed = Tally(), Tally(), Tally()
-    one.count_retry("first", at=1.0)
-    other.count_ended("refused", "second", at=2.0)
-    other.count_ended("ok", at=3.0)
-    for each in (other, one):
-        summed.add(each)
-    assert summed.trouble.reason == "second"
-    assert (summed.retries, summed.answered) == (1, 2)

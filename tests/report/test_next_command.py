@@ -4,44 +4,11 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.helpers.builders import options_of
 from zelo_ray import cli
 from zelo_ray.cli import parse_command, print_lines
-from zelo_ray.commands.annotate.run import next_command
 from zelo_ray.commands.running import next_line
-from zelo_ray.engine.replies import budget_used_up
-from zelo_ray.engine.write_results import Summary
-from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.results import Results
-
-KEY, MONEY = Disabled(StopReason.FATAL, "a wrong key"), budget_used_up(0.5)
-AGAIN = "zelo-ray annotate 'my pools/*.jsonl' --out 'my run'"
-
-
-@pytest.mark.parametrize(
-    ("found", "fields", "expected"),
-    [
-        ({}, {}, "zelo-ray bakeoff --truth 'my run' --rerankers original bm25 --out"),
-        ({"failures": 3}, {}, AGAIN),
-        ({"failures": 3}, {"retry_failures": True}, "zelo-ray bakeoff --truth 'my run'"),
-        ({"failures": 3, "disabled": {"openai:x": KEY}}, {}, "zelo-ray doctor --judges openai:x"),
-        ({"disabled": {"openai:x": MONEY}}, {"max_usd": 0.5}, f"{AGAIN} --max-usd 1"),
-        ({"pilot_of": 99}, {"pilot": 20}, AGAIN),
-        ({}, {"protocol": "best-of"}, "zelo-ray explain 'my run'"),
-    ],
-)
-def test_what_follows_annotate(found, fields, expected):
-    given = {"inputs": ("my pools/*.jsonl",), "judges": ("offline",), "ledger": None}
-    options = options_of(out="my run", **given, **fields)
-    typed = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
-    options = options.with_typed(["annotate", "my pools/*.jsonl", "--out", "my run", *typed])
-    command = next_command(Summary("o", 1, 4, 4, **found), options)
-    assert command.startswith(expected)
-    _, *words = shlex.split(command)
-    assert parse_command(words)[0] == words[0]
 
 
 def test_names_steer_neither_a_terminal_nor_a_shell(capsys):

@@ -1,7 +1,7 @@
 """How a protocol is driven: rounds, parts that go on apart, judges that are lost, replays."""
 
 from tests.helpers.builders import PANEL, Shelf, request_of
-from zelo_ray.protocols import Parallel, Progress, Step, advance
+from zelo_ray.protocols import Parallel, Progress, advance
 from zelo_ray.records import Failure
 
 ONE, TWO = PANEL
@@ -68,19 +68,6 @@ def test_a_judge_does_not_wait_for_another_where_parts_go_apart():
     assert [said[0] for said in step.judgments] == [ONE.name, TWO.name]
     assert all(len(said) == 4 for said in step.judgments)
     assert step.judgments == advance(side_by_side(), shelf).judgments
-
-
-def test_nothing_is_rendered_before_it_is_asked_for():
-    begun = []
-
-    def rounds():
-        begun.append(True)
-        return [1]
-        yield
-
-    progress = Progress(rounds())
-    assert not begun
-    assert progress.step(Shelf()) == Step(judgments=(1,))
 
 
 def test_parts_may_have_parts_and_there_may_be_none():

@@ -25,9 +25,9 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.preflight import check_spending
 from zelo_ray.engine.tally import Tally
 from zelo_ray.errors import LedgerError, OptionError, Stopped
+from zelo_ray.files.collections import find_collection, find_own_queries, without_own_queries
 from zelo_ray.files.inputs import holds_texts
 from zelo_ray.files.judgments import pools_file_of_truth
-from zelo_ray.files.own_queries import find_collection, find_own_queries, without_own_queries
 from zelo_ray.files.pools import Line, LineLimits, annotate_line, read_lines
 from zelo_ray.files.rows import open_source
 from zelo_ray.files.storage import find_shards, open_for_writing
