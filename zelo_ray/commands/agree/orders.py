@@ -223,7 +223,7 @@ def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
     tables = [np.nan_to_num(board.values) for board in (a, b)]
     names, scale = (b.rater, a.rater), str(a.measure)
     figures = [
-        make_figure(*names, what, estimate_tau(*tables, tau), scale=scale, items=len(a.runs))
+        make_figure(*names, what, estimate_tau(*tables, tau=tau), scale=scale, items=len(a.runs))
         for what, tau in ((TAU_B, tau_b), (TAU_AP, tau_ap))
     ]
     against = discordant(*(table.mean(axis=1) for table in tables))
