@@ -220,13 +220,13 @@ def _board_pairs(
 
 def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
     """Return how far the order by B's labels is that by A's."""
-    tables = [np.nan_to_num(board.values) for board in (a, b)]
+    one, other = (np.nan_to_num(board.values) for board in (a, b))
     names, scale = (b.rater, a.rater), str(a.measure)
     figures = [
-        make_figure(*names, what, estimate_tau(*tables, tau=tau), scale=scale, items=len(a.runs))
+        make_figure(*names, what, estimate_tau(one, other, tau), scale=scale, items=len(a.runs))
         for what, tau in ((TAU_B, tau_b), (TAU_AP, tau_ap))
     ]
-    against = discordant(*(table.mean(axis=1) for table in tables))
+    against = discordant(one.mean(axis=1), other.mean(axis=1))
     significant = np.array([row.p_holm < ALPHA for row in a.comparisons.values()])
     for what, pairs in ((OPPOSITE, np.ones_like(significant)), (OPPOSITE_SIGNIFICANT, significant)):
         count = int(pairs.sum())
