@@ -28,10 +28,11 @@ from zelo_ray.commands.compare.items import (
 from zelo_ray.commands.compare.run import (
     agreement_figures,
     cost_figures,
+    cost_queries,
+    cost_requests,
     gain_figure,
 )
 from zelo_ray.commands.compare.ways import make_ways, options_as_yaml, plan_way
-from zelo_ray.engine.request_costs import cost_queries, cost_requests
 from zelo_ray.errors import InputError, OptionError, PanelError
 from zelo_ray.evaluation.pairs import choose, count_needed, measure_gain
 from zelo_ray.evaluation.votes import A_BETTER, B_BETTER, TIE

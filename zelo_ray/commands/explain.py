@@ -1,7 +1,7 @@
 """Run `explain`: show how a query was judged, or why a document has its score."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite, tanh
 from typing import Any
 
@@ -20,7 +20,7 @@ from zelo_ray.names import did_you_mean
 from zelo_ray.options import JudgingOptions
 from zelo_ray.protocols import Judgments, protocol_of_record, recorded_scores
 from zelo_ray.protocols.texts import shown_document, shown_query
-from zelo_ray.records import Failure, Grade, Rater, Score, Vote
+from zelo_ray.records import Failure, Grade, Score, Vote
 from zelo_ray.report.command_lines import command_of
 from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, table
 from zelo_ray.report.results import Results
@@ -208,19 +208,9 @@ class _Query:
         return [Table(columns, rows, caption, open_rows=len(rows))] if rows else []
 
     def _grades(self, doc_id: str) -> list[Part]:
-        """Show the grades of a document, with the severity and weight of each judge."""
-        place, raters = f"{self.out}/raters.parquet", dict[str, Mapping[str, Any]]()
-        if exists(place):
-            stored = StoredTable(place, schema_of(Rater)).read().to_pylist()
-            raters = {row["judge"]: row for row in stored}
-        columns: dict[str, Any] = {"judge": "judge", "grade": "grade"}
-        for name, form in (("severity", "+z.2f"), ("weight", ".0%")):
-            columns[name] = lambda row, name=name, form=form: Cell(
-                raters.get(row.judge, {}).get(name), form
-            )
-        caption = "Severity: positive is stricter than the panel. Weight: share of the information."
+        """Show the grades of a document."""
         rows = [grade for grade in self._rows(Grade) if grade.doc_id == doc_id]
-        return [table(rows, columns, caption)] if rows else []
+        return [table(rows, {"judge": "judge", "grade": "grade"})] if rows else []
 
     def _rows(self, record: type) -> list[Any]:
         kinds = self.protocol.judgments.items()

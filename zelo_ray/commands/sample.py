@@ -15,8 +15,19 @@ _SOURCES = (_PACKAGE / "data", _PACKAGE.parent / "data")
 
 def run(options: SampleOptions, _watch: Watch) -> Results:
     """Write the sample, and name a first run of it by its recorded judges."""
-    out, names = options.out, write_sample(options.out)
-    lines = [f"{out} holds the sample: {', '.join(names)}"]
+    out = options.out
+    source = next(place for place in _SOURCES if (place / "sample").is_dir())
+    names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
+    target = Path(out).expanduser()
+    contents = {target / name: (source / name).read_bytes() for name in names}
+    for path, content in contents.items():
+        if path.exists() and path.read_bytes() != content:
+            raise OptionError(f"sample: {path} is another file; name another directory")
+    for path, content in contents.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_bytes(content)
+    lines = [f"{out} holds the sample: {', '.join(map(str, names))}"]
     judges = ("--judges", f"recorded:{Path(out, 'recordings')}")
     return Results(
         {"counts": {"files": len(names)}},
@@ -26,19 +37,3 @@ def run(options: SampleOptions, _watch: Watch) -> Results:
         files=[f"{out}/{name}" for name in names],
         next_command=command_of("annotate", str(Path(out, "sample")), *judges, "--out", "out"),
     )
-
-
-def write_sample(directory: str) -> list[str]:
-    """Copy the sample into a directory, where parts of it may be; return its files there."""
-    source = next(place for place in _SOURCES if (place / "sample").is_dir())
-    files = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
-    target = Path(directory).expanduser()
-    contents = {target / name: (source / name).read_bytes() for name in files}
-    for path, content in contents.items():
-        if path.exists() and path.read_bytes() != content:
-            raise OptionError(f"sample: {path} is another file; name another directory")
-    for path, content in contents.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.write_bytes(content)
-    return [str(name) for name in files]

@@ -15,7 +15,7 @@ from zelo_ray.command_options import AgreeOptions
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Measure, Truth, evaluate, parse_measure, rank_run
 from zelo_ray.evaluation.significance import ALPHA, TIE, compare_pairs, mean_metrics
-from zelo_ray.evaluation.systems import discordant, estimate_tau
+from zelo_ray.evaluation.systems import discordant, estimate_tau, tau_ap, tau_b
 from zelo_ray.files.candidates import describe_doubts
 from zelo_ray.files.judges import HUMAN, OTHERS, PANEL, AllJudgments
 from zelo_ray.files.judgments import has_logits, read_qrels, read_runs
@@ -26,7 +26,7 @@ from zelo_ray.names import did_you_mean, split_name
 from zelo_ray.records import Comparison
 from zelo_ray.report.figures import Figure, make_figure
 
-TAU_B = "tau-b"
+TAU_B, TAU_AP = "tau-b", "tau-AP"
 OPPOSITE, OPPOSITE_SIGNIFICANT = "opposite order", "opposite order, of significant pairs"
 MEAN = "mean by labels"
 """The scale of figures that are a run's mean by labels."""
@@ -220,10 +220,13 @@ def _board_pairs(
 
 def _compare_orders(a: _Board, b: _Board) -> list[Figure]:
     """Return how far the order by B's labels is that by A's."""
-    tables = [np.nan_to_num(board.values) for board in (a, b)]
+    one, other = (np.nan_to_num(board.values) for board in (a, b))
     names, scale = (b.rater, a.rater), str(a.measure)
-    figures = [make_figure(*names, TAU_B, estimate_tau(*tables), scale=scale, items=len(a.runs))]
-    against = discordant(*(table.mean(axis=1) for table in tables))
+    figures = [
+        make_figure(*names, what, estimate_tau(one, other, tau), scale=scale, items=len(a.runs))
+        for what, tau in ((TAU_B, tau_b), (TAU_AP, tau_ap))
+    ]
+    against = discordant(one.mean(axis=1), other.mean(axis=1))
     significant = np.array([row.p_holm < ALPHA for row in a.comparisons.values()])
     for what, pairs in ((OPPOSITE, np.ones_like(significant)), (OPPOSITE_SIGNIFICANT, significant)):
         count = int(pairs.sum())

@@ -352,6 +352,7 @@ def _orders(results: Results, rows: Sequence[Row]) -> list[Section]:
     first = best_first(taus)
     whats = {
         orders.TAU_B: Shown("tau-b"),
+        orders.TAU_AP: Shown("tau-AP"),
         orders.OPPOSITE: Shown("share of pairs of runs", ".1%"),
         orders.OPPOSITE_SIGNIFICANT: Shown("share of pairs of runs", ".1%"),
     }
@@ -361,8 +362,9 @@ def _orders(results: Results, rows: Sequence[Row]) -> list[Section]:
         sorted((r for r in rows if r["what"] in whats), key=lambda row: first.index(row["of"])),
         whats,
         "How far labels put runs in the same order as those beside: 1 is the same order, 0 no "
-        "relation. Intervals are rough. Opposite order: share of the pairs of runs, and of those "
-        f"that differ significantly by the labels beside (p < {ALPHA}, Holm).",
+        "relation. In tau-AP errors among the best runs weigh more. Intervals are rough. Opposite "
+        "order: share of the pairs of runs, and of those that differ significantly by the labels "
+        f"beside (p < {ALPHA}, Holm).",
         who="labels of",
         more=[*_boards(results, rows)],
     )

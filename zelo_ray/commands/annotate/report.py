@@ -1,9 +1,11 @@
 """Build the report of an annotation run: its scores, and the behaviour of its judges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import nan
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from zelo_ray.commands.annotate import judges, queries, scores
 from zelo_ray.commands.annotate.warnings import find_warnings
 from zelo_ray.engine.replies import format_dollars
 from zelo_ray.evaluation.significance import share_interval
-from zelo_ray.files.tables import StoredTable, schema_of
+from zelo_ray.files.tables import StoredTable, iter_rows, schema_of
 from zelo_ray.files.wording import counted
 from zelo_ray.protocols import protocol_of_record
 from zelo_ray.providers.registry import judges_without_prompt
@@ -19,9 +21,6 @@ from zelo_ray.records import Failure, Score
 from zelo_ray.report.model import Cell, Part, Report, Section, Table, Value, estimate, table
 from zelo_ray.report.progress import duration
 from zelo_ray.report.results import Results
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ROWS = 200  # of unscored queries
 _LINES = 10  # of rejected input
@@ -152,150 +151,126 @@ def _made(results: Results) -> str:
     return f"{words}. {meaning}".strip()
 
 
-_TOURNAMENT = ["query_id", "judge", "repeat"]
-_ITEM = ["query_id", "doc_id_a", "doc_id_b", "method", "judge"]
+# Tournaments and verdicts
+
+_TOURNAMENT = ("query_id", "judge", "repeat")
+_WON = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}  # how far A won
 
 
-def _frame(results: Results, name: str, columns: Sequence[str]) -> "pd.DataFrame":
-    import pandas as pd  # noqa: PLC0415 - a second, which most runs do not need
-
-    if name not in results:
-        return pd.DataFrame(columns=list(columns))
-    frame: pd.DataFrame = results.tables[name].select(columns).to_pandas()
-    return frame
+def _read(results: Results, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    return [*iter_rows(results.tables[name].select(columns), *columns)] if name in results else []
 
 
-@lru_cache(maxsize=1)  # three sections and a sentence look at it
-def finished_tournaments(results: Results) -> "pd.DataFrame":
-    """Return the tournaments with a winner: the first king, the winner, the number of answers."""
-    contests = _frame(results, "contests", [*_TOURNAMENT, "round", "left_id"])
-    groups = contests.sort_values("round", kind="stable").groupby(_TOURNAMENT, sort=False).left_id
-    begun = groups.agg(first="first", answers="size").reset_index()
-    begun["answers"] += 1
-    winners = _frame(results, "winners", [*_TOURNAMENT, "winner_id"])
-    return begun.merge(winners, on=_TOURNAMENT)
+@lru_cache(maxsize=1)  # two sections look at it
+def finished_tournaments(results: Results) -> list[tuple[str, str, list[str], str]]:
+    """Return tournaments with a winner: query, judge, answers (the first king first), winner."""
+    entered = dict[tuple[Any, ...], list[str]]()
+    contests = _read(results, "contests", *_TOURNAMENT, "left_id", "right_id", "round")
+    for *key, king, other, _ in sorted(contests, key=itemgetter(-1)):
+        entered.setdefault(tuple(key), [king]).append(other)
+    won = {tuple(key): name for *key, name in _read(results, "winners", *_TOURNAMENT, "winner_id")}
+    return [(*key[:2], entered[key], won[key]) for key in entered if key in won]
 
 
 @lru_cache(maxsize=1)  # the same
-def judged_pairs(results: Results) -> "pd.DataFrame":
-    """Return each pair of answers by each judge and method: its winner, and how orders differ."""
-    verdicts = _frame(results, "verdicts", [*_ITEM, "winner", "average_scores", "rounds"])
-    scores = np.stack([*verdicts.average_scores, np.zeros(2)])[:-1]
-    verdicts["sign"] = np.sign(scores[:, 0] - scores[:, 1])
-    pairs = verdicts.groupby(_ITEM, sort=False).agg(
-        winner=("winner", "first"),
-        low=("sign", "min"),
-        high=("sign", "max"),
-        orders=("sign", "size"),
-        rounds=("rounds", "mean"),
-    )
-    pairs["reversed"] = pairs.low * pairs.high < 0
-    pairs["half_tied"] = (pairs.low == 0) != (pairs.high == 0)
-    return pairs.reset_index()
+def judged_pairs(results: Results) -> dict[tuple[str, ...], tuple[str, list[float]]]:
+    """Return, by judge, method, query, A and B, the winner, and by order the sign of A's lead."""
+    pairs = dict[tuple[str, ...], tuple[str, list[float]]]()
+    columns = ("judge", "method", "query_id", "doc_id_a", "doc_id_b", "winner", "average_scores")
+    for *key, winner, (a, b) in _read(results, "verdicts", *columns):
+        pairs.setdefault(tuple(key), (winner, []))[1].append(float(np.sign(a - b)))
+    return pairs
 
 
 def tournaments_section(results: Results) -> Section:
     """Count the tournaments of each judge, those with a winner, and those the first king won."""
-    if "contests" not in results:
-        return Section("tournaments", "Tournaments", [])
-    over = finished_tournaments(results)
-    begun = [_frame(results, name, ["query_id", "judge"]) for name in ("contests", "failures")]
-    queries = len({query for frame in begun for query in frame.query_id})
-    rows = []
-    for judge in sorted({judge for frame in begun for judge in frame.judge}):
-        own = over[over.judge == judge]
-        won, chance = (own.winner_id == own["first"]).mean(), (1 / own.answers).mean()
-        number = queries * results.record["options"].get("repeats", 1)
-        cells = (number, len(own), Cell(won, "p"), Cell(chance, "p"))
-        names = ("tournaments", "with a winner", "first king won", "by chance")
-        rows.append({"judge": judge, **dict(zip(names, cells, strict=True))})
+    over, rows = finished_tournaments(results), list[dict[str, Any]]()
+    begun = {each for n in ("contests", "failures") for each in _read(results, n, *_TOURNAMENT[:2])}
+    for judge in sorted({judge for _, judge in begun}) if "contests" in results else ():
+        own = [each for each in over if each[1] == judge]
+        queries, repeats = {query for query, _ in begun}, results.record["options"].get("repeats")
+        rows.append(
+            {
+                "judge": judge,
+                "tournaments": len(queries) * (repeats or 1),
+                "with a winner": len(own),
+                "first king won": _share(winner == answers[0] for *_, answers, winner in own),
+                "by chance": _share(1 / len(answers) for *_, answers, _ in own),
+            }
+        )
     caption = "A match without an answer ends its tournament, which then has no winner."
-    parts = [table(rows, {name: name for name in rows[0]}, caption)] if rows else []
-    return Section("tournaments", "Tournaments", parts)
+    return Section("tournaments", "Tournaments", _table_of(rows, caption))
+
+
+def _share(values: Iterable[float]) -> Cell:
+    return Cell(fmean(each) if (each := [*values]) else nan, "p")
+
+
+def _table_of(rows: Sequence[Mapping[str, Any]], caption: str) -> list[Part]:
+    return [table(rows, {name: name for name in rows[0]}, caption)] if rows else []
 
 
 def verdicts_section(results: Results) -> Section:
-    """Show the verdicts of each judge by each method."""
-    rows = []
-    for (judge, method), own in judged_pairs(results).groupby(["judge", "method"]):
-        both = own[own.orders > 1]
-        row: dict[str, Any] = {"judge": judge, "pairs": len(own)}
-        for name, side in (("A won", "model_a"), ("B won", "model_b"), ("tie", "tie")):
-            row[name] = Cell((own.winner == side).mean(), "p")
-        row["reversed"] = Cell(both.reversed.mean() if len(both) else nan, "p")
-        row["tie in one order"] = Cell(both.half_tied.mean() if len(both) else nan, "p")
-        rows.append(row | {"rounds": Cell(own.rounds.mean(), ".2f"), "method": method})
-    if not rows:
-        return Section("verdicts", "Verdicts", [])
+    """Show how often each judge tied by each method, and how often the order made it turn."""
+    pairs = judged_pairs(results)
+    rows = list[dict[str, Any]]()
+    for judge, method in sorted({key[:2] for key in pairs}):
+        own = [pair for key, pair in pairs.items() if key[:2] == (judge, method)]
+        both = [{*signs} for _, signs in own if len(signs) > 1]
+        rows.append(
+            {
+                "judge": judge,
+                "pairs": len(own),
+                "tie": _share(winner == "tie" for winner, _ in own),
+                "reversed": _share({-1, 1} <= signs for signs in both),
+                "tie in one order": _share(len(signs) > 1 and 0 in signs for signs in both),
+                "method": method,
+            }
+        )
     caption = (
-        "A and B are doc_id_a and doc_id_b of verdicts.parquet. Where both orders were asked and "
-        "differ, the verdict is a tie: reversed if A won in one order and B in the other."
+        "Where both orders were asked and differ, the verdict is a tie: reversed if A won in one "
+        "order and B in the other."
     )
-    return Section("verdicts", "Verdicts", [table(rows, {n: n for n in rows[0]}, caption)])
+    return Section("verdicts", "Verdicts", _table_of(rows, caption))
 
 
 def winners_section(results: Results) -> Section:
     """Show which answers won, if names such as those of assistants answer many queries."""
-    over = finished_tournaments(results)
-    unit = "pairs" if over.empty else "tournaments"
-    rows = win_shares(_wins_of_pairs(results) if over.empty else _wins_of_tournaments(results))
-    if not rows:
-        return Section("winners", "Who won", [])
+    over, entered = finished_tournaments(results), list[tuple[str, str, float, float]]()
+    for query_id, _, answers, winner in over:
+        entered += [(name, query_id, name == winner, 1 / len(answers)) for name in answers]
+    for (*_, query_id, a, b), (winner, _) in judged_pairs(results).items() if not over else ():
+        won = _WON[winner]
+        entered += [(a, query_id, won, 0.5), (b, query_id, 1 - won, 0.5)]
     columns: dict[str, Any] = {
         "answer": "answer",
         "won": estimate("won", ".0%"),
         "by chance": lambda row: Cell(row["chance"], "p"),
         "queries": "queries",
     }
-    tie = "; a tie counts half" if over.empty else ""
+    unit, tie = ("tournaments", "") if over else ("pairs", "; a tie counts half")
     caption = f"The share of its {unit} that it won, the mean over queries, with a 95% interval"
-    return Section("winners", "Who won", [table(rows, columns, f"{caption}{tie}.")])
+    rows = win_shares(entered)
+    shown = [table(rows, columns, f"{caption}{tie}.")] if rows else []
+    return Section("winners", "Who won", shown)
 
 
-def _wins_of_tournaments(results: Results) -> "pd.DataFrame":
-    """Return a row for each answer in each finished tournament."""
-    import pandas as pd  # noqa: PLC0415 - as above
-
-    contests = _frame(results, "contests", [*_TOURNAMENT, "round", "left_id", "right_id"])
-    over = finished_tournaments(results)
-    first = over.rename(columns={"first": "answer"})
-    others = contests.rename(columns={"right_id": "answer"})[[*_TOURNAMENT, "answer"]]
-    entered = pd.concat([first, others.merge(over, on=_TOURNAMENT)])
-    entered["won"] = (entered.answer == entered.winner_id).astype(float)
-    entered["chance"] = 1 / entered.answers
-    return entered
-
-
-def _wins_of_pairs(results: Results) -> "pd.DataFrame":
-    """Return two rows for each pair, one for each answer; a tie counts half."""
-    import pandas as pd  # noqa: PLC0415 - as above
-
-    pairs = judged_pairs(results)
-    sides = [
-        pairs.assign(
-            answer=pairs[name],
-            won=np.where(pairs.winner == "tie", 0.5, (pairs.winner == side).astype(float)),
-            chance=0.5,
-        )
-        for name, side in (("doc_id_a", "model_a"), ("doc_id_b", "model_b"))
-    ]
-    return pd.concat(sides)
-
-
-def win_shares(entered: "pd.DataFrame") -> list[Mapping[str, Any]]:
+def win_shares(entered: Iterable[tuple[str, str, float, float]]) -> list[dict[str, Any]]:
     """Return each answer's share of wins, a mean over queries, and the number of these, best first.
 
-    None if ids name the answers to one query only: they are in fewer than two queries on average.
+    ``entered`` has an answer, a query, how far it won, and the chance of that. None if ids name the
+    answers to one query only: they are in fewer than two queries on average.
     """
-    if entered.empty:
+    by_answer = dict[str, dict[str, list[tuple[float, float]]]]()
+    for answer, query_id, won, chance in entered:
+        by_answer.setdefault(answer, {}).setdefault(query_id, []).append((won, chance))
+    if sum(map(len, by_answer.values())) < 2 * len(by_answer):
         return []
-    by_query = entered.groupby(["answer", "query_id"])[["won", "chance"]].mean()
-    shares = by_query.groupby("answer").agg(
-        won=("won", "mean"), chance=("chance", "mean"), queries=("won", "size")
-    )
-    if len(by_query) < 2 * len(shares):
-        return []
-    ends = share_interval(shares.won.to_numpy(), shares.queries.to_numpy())
-    shares["low"], shares["high"] = np.clip(ends, 0, 1)
-    shares = shares.reset_index().sort_values(["won", "answer"], ascending=[False, True])
-    return [{str(name): value for name, value in row.items()} for row in shares.to_dict("records")]
+    rows = list[dict[str, Any]]()
+    for answer, by_query in by_answer.items():
+        means = np.array([np.mean(each, axis=0) for each in by_query.values()])
+        won, chance = means.mean(axis=0).tolist()
+        low, high = np.clip(share_interval(won, len(means)), 0, 1).tolist()
+        row = {"answer": answer, "won": won, "low": low, "high": high, "chance": chance}
+        rows.append(row | {"queries": len(means)})
+    return sorted(rows, key=lambda row: (-row["won"], row["answer"]))

@@ -1,6 +1,7 @@
 """Run `compare`: let every way judge what people labelled, over one ledger, and measure them."""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -22,12 +23,11 @@ from zelo_ray.engine.job import Watch, claim_output, with_absolute_places
 from zelo_ray.engine.ledger import Ledger, read_rows, salt_of
 from zelo_ray.engine.lock import remove_folders_if_refused
 from zelo_ray.engine.replacement import refuse_other_options
-from zelo_ray.engine.request_costs import COST, Cost, cost_queries, cost_requests, find_requests
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.evaluation.agreement import Estimate, RatingMatrix, estimate, quotient
 from zelo_ray.evaluation.coefficients import COEFFICIENTS
 from zelo_ray.evaluation.pairs import Gain, LabelledPairs, choose, measure_gain, p_of_interval
-from zelo_ray.evaluation.ranking import Ints
+from zelo_ray.evaluation.ranking import Floats, Ints
 from zelo_ray.evaluation.votes import (
     A_BETTER,
     A_OR_NOT,
@@ -38,20 +38,26 @@ from zelo_ray.evaluation.votes import (
     agreement_with_people,
 )
 from zelo_ray.files.judges import HUMAN
+from zelo_ray.files.pools import LineLimits, read_lines
 from zelo_ray.files.run_record import RUN, record_start
 from zelo_ray.files.storage import write_text
 from zelo_ray.files.tables import read_table
 from zelo_ray.files.wording import counted
 from zelo_ray.options import AnnotateOptions, flag_of
+from zelo_ray.protocols import Progress, Replies, load_protocol
 from zelo_ray.protocols.shared_error import shown_example_queries
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
-from zelo_ray.reasons import describe_disabled
+from zelo_ray.reasons import Disabled, StopReason, describe_disabled
+from zelo_ray.records import Judge, Reply
 from zelo_ray.report.command_lines import command_of, sibling_path, values_of
 from zelo_ray.report.figures import Figure, figures_table
 from zelo_ray.report.results import Results, finish
 
 KIND = "compare"
+Cost = Floats
+COST = ("calls", "tokens", "dollars", "unpriced")
+"""What a cost is made of: tokens of input and output, and answers without a price."""
 _WORDS = {A_BETTER: "A", TIE: "tie", B_BETTER: "B", -1: None}
 
 
@@ -314,3 +320,47 @@ def gain_figure(gain: Gain, part: str, tests: int) -> Figure:
     ends = (gain.difference, gain.low, gain.high)
     p = p_of_interval(*ends, gain.queries, tests) if isnan(gain.p) and tests else gain.p
     return Figure(gain.way, gain.other, "difference", part, *ends, p, gain.items, gain.queries)
+
+
+# What requests cost, by the ledger
+
+
+def find_requests(
+    options: AnnotateOptions, panel: Sequence[Judge], replies: Replies
+) -> dict[str, list[str]]:
+    """Return the keys of all answered requests of a run about files of pools, by query id.
+
+    Missing replies count as failed, so that requests of interrupted runs, and of runs that went on
+    without some judges, are found too.
+    """
+    protocol, missing = load_protocol(options.protocol), Disabled(StopReason.MISSING, "not there")
+    disabled, asked = {judge.name: missing for judge in panel}, dict[str, list[str]]()
+    for line in (line for file in options.inputs for line in read_lines(file, LineLimits())):
+        if line.pool:
+            progress = Progress(protocol.rounds(line.pool, panel, options))
+            progress.step(replies, disabled)
+            keys = progress.answered_keys().values()
+            asked[line.pool.query_id] = [key for each in keys for key in each]
+    return asked
+
+
+def cost_requests(rows: Iterable[Reply]) -> dict[str, Cost]:
+    """Return the cost of each request by its key: of all billed answers, used or not."""
+    costs = defaultdict[str, Cost](lambda: np.zeros(len(COST)))
+    attempts = dict[tuple[str, str], int]()  # by run, too, because each run counts from 1
+    for row in rows:
+        before = attempts.get((row.key, row.run_id), 0)
+        attempts[row.key, row.run_id] = after = max(before, row.attempts)
+        tokens, dollars = row.input_tokens + row.output_tokens, row.dollars
+        costs[row.key] += (after - before, tokens, dollars or 0.0, dollars is None)
+    return dict(costs)
+
+
+def cost_queries(asked: Mapping[str, Sequence[str]], costs: Mapping[str, Cost]) -> dict[str, Cost]:
+    """Return the cost of each query. A request of two queries counts for the first."""
+    counted, totals = set[str](), dict[str, Cost]()
+    for query_id, keys in asked.items():
+        new = [costs[key] for key in dict.fromkeys(keys) if key in costs and key not in counted]
+        totals[query_id] = sum(new, np.zeros(len(COST)))
+        counted |= {*keys}
+    return totals

@@ -179,18 +179,13 @@ def draw_documents(counts: Mapping[str, int], documents: int, seed: int) -> dict
     """
     queries = sorted(query_id for query_id, count in counts.items() if count)
     Random(f"{seed}:probe").shuffle(queries)
-    orders = {
-        query_id: Random(f"{seed}:probe:{query_id}").sample(
-            range(counts[query_id]), counts[query_id]
-        )
-        for query_id in queries[:documents]
-    }
-    chosen, remaining = dict[str, list[int]](), documents
-    for turn in range(max((len(order) for order in orders.values()), default=0)):
-        for query_id, order in orders.items():
-            if turn < len(order) and remaining:
-                chosen.setdefault(query_id, []).append(order[turn])
-                remaining -= 1
+    chosen, turns = dict[str, list[int]](), list[tuple[int, int, str, int]]()
+    for n, query_id in enumerate(queries[:documents]):
+        rng, count = Random(f"{seed}:probe:{query_id}"), counts[query_id]
+        order = enumerate(rng.sample(range(count), count))
+        turns += [(turn, n, query_id, place) for turn, place in order]
+    for *_, query_id, place in sorted(turns)[:documents]:
+        chosen.setdefault(query_id, []).append(place)
     return chosen
 
 
