@@ -12,7 +12,8 @@ from tests.helpers.labelling import back, sheet
 from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label.draw import find_in_run
-from zelo_ray.commands.label.run import open_queue, run
+from zelo_ray.commands.label.run import open_queue
+from zelo_ray.commands.running import run_command
 from zelo_ray.files.labels import PersonsAnswer, read_labels, read_sample
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import GradedScore, Score, Vote
@@ -182,4 +183,4 @@ def test_an_interrupt_right_after_the_address_is_no_failure():
                 raise KeyboardInterrupt
 
     options = LabelOptions(run="graded", labels=5, out="served", no_browser=True)
-    assert run(options, Interrupted()).record["sample"] == 5
+    assert run_command("label", options, Interrupted()).record["sample"] == 5
