@@ -178,3 +178,17 @@ def test_wrong_options_are_told_in_a_line(tmp_path, capsys, flags, says):
     assert status in {1, 2}
     assert all(part in printed for part in says.split("…"))
     assert printed.count("\n") == 1
+
+
+def test_pools_without_a_query_of_the_truth_are_told_with_an_id_of_each(tmp_path, capsys):
+    pool = {
+        "query": {"id": "Caf\u00e9-1", "query": "?"},
+        "documents": [{"id": "a", "content": "b"}],
+    }
+    (tmp_path / "pools.jsonl").write_text(json.dumps(pool))
+    (tmp_path / "truth.qrels").write_text("Cafe\u0301-1 0 a 1\n")
+    words = ("--truth", tmp_path / "truth.qrels", "--pools", tmp_path / "pools.jsonl")
+    assert main(["bakeoff", *map(str, words), "--rerankers", "bm25", "--out", f"{tmp_path}/o"]) == 1
+    said = capsys.readouterr().err
+    assert r"'Caf\xe9-1'" in said
+    assert r"'Cafe\u0301-1'" in said

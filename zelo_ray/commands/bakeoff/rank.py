@@ -24,7 +24,8 @@ from zelo_ray.engine.job import Job, JobLines, Watch
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.preflight import check_spending
 from zelo_ray.engine.tally import Tally
-from zelo_ray.errors import LedgerError, OptionError, Stopped
+from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
+from zelo_ray.files.candidates import explain_mismatch
 from zelo_ray.files.collections import find_collection, find_own_queries, without_own_queries
 from zelo_ray.files.inputs import holds_texts
 from zelo_ray.files.judgments import pools_file_of_truth
@@ -233,21 +234,28 @@ def count_pools(
     pools = Pools(find_shards(places) if places else [])
     if not _needs_pools(options):
         return pools, truth
-    query_ids = set(pc.unique(truth["query_id"]).to_pylist())
+    query_ids, others = set(pc.unique(truth["query_id"]).to_pylist()), set[str]()
 
     def is_judged(line: Line) -> bool:
         if line.pool is None or line.pool.query_id not in query_ids:
+            others.update([line.pool.query_id] if line.pool else ())
             return False
         if options.slices:
             pools.fields[line.pool.query_id] = query_fields(line)
         return True
 
-    pools.count = count = count_input(
-        *(pools.shards, count_requests, options.out),
-        only=is_judged,
-        show=options.show_query,
-        metadata=options.show_metadata,
-    )
+    try:
+        pools.count = count = count_input(
+            *(pools.shards, count_requests, options.out),
+            only=is_judged,
+            show=options.show_query,
+            metadata=options.show_metadata,
+        )
+    except InputError:
+        if not others:
+            raise
+        why = explain_mismatch("the input", others, options.truth, query_ids)
+        raise InputError(f"no pool is of a query of the truth: {why}") from None
     names = sorted({name for record in pools.fields.values() for name in record})
     if unknown := [name for name in options.slices if name not in names]:
         has = f"they have {', '.join(names)}" if names else "they have none"
