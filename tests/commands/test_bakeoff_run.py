@@ -180,7 +180,7 @@ def test_wrong_options_are_told_in_a_line(tmp_path, capsys, flags, says):
     assert printed.count("\n") == 1
 
 
-def test_pools_without_a_query_of_the_truth_are_told_with_an_id_of_each(tmp_path, capsys):
+def test_pools_of_other_queries_are_told_by_ids(tmp_path, capsys):
     pool = {
         "query": {"id": "Caf\u00e9-1", "query": "?"},
         "documents": [{"id": "a", "content": "b"}],
