@@ -105,6 +105,7 @@ def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ,
     asker = asyncio.run(run())
     assert asker.stopped == ""
     assert fakes.outcomes["429"] >= 8
+    assert asker.channels["openai:gpt-6-luna"].permits.answered, "as others are to hear of it"
 
 
 @pytest.fixture
