@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.helpers.builders import key_for, options_of, pool_of
-from zelo_ray.engine.coordinator import LocalCoordination
+from zelo_ray.engine.coordinator import Coordinator, LocalCoordination
 from zelo_ray.engine.job import Job
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import WRITERS_LOCK
@@ -47,6 +47,22 @@ def test_a_worker_closes_connections_and_ledger_at_its_end(fakes, environ, tmp_p
         assert not is_being_written(tmp_path)
         assert len({row.key for row in read_rows(str(tmp_path))}) == 6 * queries
     assert {*threading.enumerate()} <= before  # some of earlier tests may have ended
+
+
+def test_judges_whose_process_dies_again_are_left_out(fakes, environ, tmp_path):
+    class Dying(LocalCoordination):
+        async def send(self, message, *words):
+            is_first = message is Coordinator.register_worker
+            return False if is_first else await super().send(message, *words)
+
+    options = options_of(out=str(tmp_path), allow_missing_judges=True)
+    panel, control = build_panel(options.judges, {}, environ), Dying()
+    worker = OnlineWorker(Job(options, panel, "run", frozenset()), panel, control, environ)
+    worker.ask([pool_of()])
+    worker.close()
+    _, stopped, disabled = control.read_figures()
+    assert not stopped
+    assert {why.message for why in disabled.values()} == {"its process died again and again"}
 
 
 def test_a_judge_that_ends_at_once_leaves_no_task(fakes, tmp_path, caplog):

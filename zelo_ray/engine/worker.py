@@ -183,10 +183,12 @@ async def _leave_out(
     job: Job, judges: Sequence[Judge], coordination: Coordination, error: Exception
 ) -> None:
     """Ask judges nothing whose worker cannot start; the run stops where it needs them."""
-    names, reason = [job.display_name(judge.name) for judge in judges], unexpected(error)
+    names = [job.display_name(judge.name) for judge in judges]
     if isinstance(error, LedgerError | PanelError):
         own = (name for judge in judges for name in (judge.name, judge.provider))
         reason = Disabled(StopReason.FATAL, strip_name(str(error), *own))
+    else:
+        reason = unexpected(error)
     report = WorkerReport(uuid.uuid4().hex, stopped=reason.message_for(*names))
     if job.options.allow_missing_judges:
         report = WorkerReport(uuid.uuid4().hex, disabled=dict.fromkeys(names, reason))
