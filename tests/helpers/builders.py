@@ -548,10 +548,15 @@ def settled(asker, pool, out):
     return advance(zelo.rounds(pool, panel, options), Ledger(str(out)))
 
 
-def write_as_run(lines, panel, options, replies, human=None):
-    """Learn what scores need, and write the results of some lines, as a run does; its summary."""
-    learned = None
-    if load_protocol(options.protocol).learns(options):
+def write_as_run(pools, panel, options, say):
+    """Let judges answer to the end, learn what scores need, and write results as a run does."""
+    protocol, replies, lines = load_protocol(options.protocol), Shelf(), lines_of(pools)
+    for pool in pools:
+        play(protocol, options, pool, panel, say, replies)
+    record = {"options": options.model_dump(mode="json"), "finished": True}
+    write_json(options.out, "run.json", record)
+    learned, human = None, learning.read_human_grades(options)
+    if protocol.learns(options):
         blocks = [build_results(lines, panel, options, replies)]
         learned = learning.learn(blocks, options, panel, human)
     summary = write_results(
