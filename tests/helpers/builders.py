@@ -180,6 +180,13 @@ def seen_worth(request):
     return [float(d.content.partition("worth=")[2].partition("]")[0]) for d in request.documents]
 
 
+def in_order(request, worths=None):
+    """The answer that orders documents by their worth, the best first."""
+    worths = worths or seen_worth(request)
+    best = sorted(range(len(worths)), key=lambda place: -worths[place])
+    return json.dumps({"order": [place + 1 for place in best]})
+
+
 def play(protocol, options, pool, panel, say, shelf=None, disabled=None):
     """Answer until nothing is missing: the step that a pool ends with, and what each round asked.
 
