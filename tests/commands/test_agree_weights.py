@@ -5,32 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.helpers.builders import agreement_of, write_lines
 from tests.helpers.labelling import AT, sample
-from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree.run import run as run_agree
 from zelo_ray.commands.compare.items import Item, pairs_of, read_people
 from zelo_ray.commands.compare.run import agreement_figures
 from zelo_ray.evaluation.pairs import choose, measure_gain
-from zelo_ray.report.watches import SilentWatch
-
-
-def agreed(tmp_path, human):
-    options = AgreeOptions(
-        sources=(str(tmp_path / "judges.parquet"),),
-        human=human,
-        coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
-    )
-    return run_agree(options, SilentWatch())
-
-
-def figures_of(measured):
-    """By judge or panel, scale and coefficient, the agreement with people."""
-    return {
-        (row["of"], row["scale"], row["what"]): row
-        for row in measured.figures
-        if row["of"] == "all judges and human"
-        or (row["against"] == "human" and row["what"] not in ("people agree", "share"))
-    }
 
 
 def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
@@ -41,9 +20,10 @@ def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
     pq.write_table(table, tmp_path / "human.parquet")
     judge = table.drop_columns("probability").set_column(2, "grade", pa.array([3, 0, 2]))
     pq.write_table(judge.append_column("judge", pa.array(["j"] * 3)), tmp_path / "judges.parquet")
-    figures = figures_of(agreed(tmp_path, str(tmp_path / "human.parquet")))
-    assert figures["j", "0-3", "agreement"]["value"] == pytest.approx(0.4)
-    assert figures["j", "", "leniency"]["value"] == pytest.approx(0.6)
+    results = agreement_of(tmp_path / "judges.parquet", "--human", tmp_path / "human.parquet")
+    for what, scale, value in (("agreement", "0-3", 0.4), ("leniency", "", 0.6)):
+        [row] = results.rows("figures", of="j", against="human", what=what, scale=scale)
+        assert row["value"] == pytest.approx(value)
     people = read_people(str(tmp_path / "human.parquet"))
     weights = {(item.doc_id_a, item.doc_id_b): item.weight for item in people.items("q", "abc")}
     assert weights == {
@@ -82,11 +62,8 @@ def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
     human = sample(
         tmp_path / "s", [0.5, 0.4, 0.3, 0.2, 0.1], [9, 4, 3, 2, 1], answers, stages=stages
     )
-    rows = [("q", f"d{n}", "j", n % 2) for n in range(5)]
-    names = ("query_id", "doc_id", "judge", "grade")
-    table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
-    pq.write_table(table, tmp_path / "judges.parquet")
-    measured = agreed(tmp_path, human)
+    grades = [{"query_id": "q", "doc_id": f"d{n}", "judge": "j", "grade": n % 2} for n in range(5)]
+    measured = agreement_of(write_lines(tmp_path / "judges.jsonl", grades), "--human", human)
     assert measured.counts["grades of people"] == 2
     for part in ("1 answer", "probability"):
         assert any(part in note for note in measured.record["notes"])

@@ -1,9 +1,7 @@
 """``report``: write the page of a run, or one that lists several."""
 
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -20,8 +18,6 @@ from zelo_ray.files.wording import counted
 from zelo_ray.report.model import Link, Report, Section, table
 from zelo_ray.report.page import PAGE, render_page
 from zelo_ray.report.results import Results
-
-_STAMP = re.compile(r"\d{8}T\d{6}Z")
 
 
 def run(options: ReportOptions, _watch: Watch) -> Results:
@@ -45,17 +41,17 @@ def write_report(out: str, query: str = "") -> str:
 
 
 def write_index(places: Sequence[str], out: str) -> str:
-    """Write one page that lists runs: name, command, date and state, with a link to each page."""
-    urls = [_url(place) for place in dict.fromkeys(places)]
+    """Write one page that lists runs: name, command, id and state, with a link to each page."""
+    runs = [(url, _record(url)) for url in map(_url, dict.fromkeys(places))]
     folder, _, name = _url(out).rpartition("/")
     columns: Mapping[str, Any] = {
-        "run": lambda url: _link(url, folder),
-        "command": lambda url: str(_record(url).get("kind", "")),
-        "started (UTC)": lambda url: _started(_record(url)),
-        "state": lambda url: _state(_record(url)),
+        "run": lambda run: _link(run[0], folder),
+        "command": lambda run: str(run[1].get("kind", "")),
+        "id": lambda run: str(run[1].get("run_id", "")),
+        "state": lambda run: _state(run[1]),
     }
-    title = f"{counted(len(urls), 'run')} of zelo-ray"
-    report = Report(title, sections=[Section("runs", "Runs", [table(urls, columns)])])
+    title = f"{counted(len(runs), 'run')} of zelo-ray"
+    report = Report(title, sections=[Section("runs", "Runs", [table(runs, columns)])])
     fs, path = fsspec.url_to_fs(folder)
     fs.makedirs(path, exist_ok=True)
     write_text(folder, name, render_page(report, "index"))
@@ -79,13 +75,6 @@ def _link(url: str, folder: str) -> Link | str:
     if PAGE not in (list_directory(url) or ()):
         return f"{name} (no {PAGE} yet)"
     return Link(name, quote(posixpath.relpath(f"{url}/{PAGE}", folder)))
-
-
-def _started(record: Mapping[str, Any]) -> str:
-    stamp = _STAMP.match(str(record.get("run_id", "")))
-    if not stamp:
-        return ""
-    return f"{datetime.strptime(f'{stamp[0]}+0000', '%Y%m%dT%H%M%SZ%z'):%Y-%m-%d %H:%M}"
 
 
 def _state(record: Mapping[str, Any]) -> str:
