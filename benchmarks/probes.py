@@ -86,7 +86,7 @@ def draw(folder: str, documents: int, queries: int, bias: float, number: int) ->
     write_pools(place, queries, number)
     given: dict[str, Any] = {"documents": documents, "seed": number}
     options = ProbeOptions(inputs=(str(place),), out=folder, **given)
-    sample = draw_sample(options, choose_probes(options)[0], [str(place)], folder)
+    sample = draw_sample(options, choose_probes(options), [str(place)], folder)
     plan, protocol = make_plan(options, sample.place), load_protocol("graded")
     biases = {"injection": bias} if bias else None
     panel = build_panel((JUDGE,), {JUDGE: {"noise": NOISE, "biases": biases}})

@@ -423,7 +423,7 @@ class ExplainOptions(CommandOptions):
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    usage: ClassVar[str] = "report DIR [DIR ...]"
+    usage: ClassVar[str] = "report DIR [DIR ... --index FILE]"
     positional: ClassVar[tuple[str, ...]] = ("runs",)
 
     runs: tuple[Place, ...] = option(..., OTHERS, "output directories of commands", min_length=1)

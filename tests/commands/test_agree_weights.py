@@ -1,85 +1,15 @@
 """Labels that were drawn with unequal chances count 1 / probability where judges are compared."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.labelling import AT
-from zelo_ray.command_options import AgreeOptions
-from zelo_ray.commands.agree.run import run as run_agree
+from tests.helpers.builders import agreement_of, write_lines
+from tests.helpers.labelling import AT, sample
 from zelo_ray.commands.compare.items import Item, pairs_of, read_people
 from zelo_ray.commands.compare.run import agreement_figures
 from zelo_ray.evaluation.pairs import choose, measure_gain
-from zelo_ray.files.labels import PersonsAnswer
-from zelo_ray.report.watches import SilentWatch
-
-QUERIES, DOCUMENTS, DRAWN = 40, 15, 200
-
-
-def world(seed):
-    """People's grades, two judges', and the sizes of a draw that likes where these differ."""
-    rng = np.random.default_rng(seed)
-    people = rng.integers(0, 4, (QUERIES, DOCUMENTS))
-    judges = []
-    for _ in range(2):
-        wrong = rng.random((QUERIES, DOCUMENTS)) < rng.beta(2, 6, (QUERIES, 1))
-        judges.append(np.clip(people + wrong * rng.choice([-1, 1], people.shape), 0, 3))
-    sizes = np.where(judges[0] != judges[1], 1.0, 0.1)
-    return people, judges, sizes
-
-
-def write_judges(path, judges):
-    rows = [
-        (f"q{q:02}", f"d{d:02}", f"judge-{n}", int(grades[q, d]))
-        for n, grades in enumerate(judges)
-        for q in range(QUERIES)
-        for d in range(DOCUMENTS)
-    ]
-    names = ("query_id", "doc_id", "judge", "grade")
-    pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
-
-
-def write_sample(out, people, sizes, seed, drawn=DRAWN, answered=None):
-    """A directory of label: a priority sample of documents, all of which a person has graded."""
-    rng = np.random.default_rng(seed)
-    priority = sizes / rng.uniform(0, 1, sizes.shape)
-    order = np.argsort(-priority, axis=None)
-    query, document = np.unravel_index(order, sizes.shape)
-    ids = [(f"q{q:02}", f"d{d:02}") for q, d in zip(query, document, strict=True)]
-    out.mkdir()
-    columns = {"query_id": [q for q, _ in ids], "doc_id": [d for _, d in ids]}
-    columns |= {"size": sizes.ravel()[order], "priority": priority.ravel()[order]}
-    pq.write_table(pa.table(columns), out / "documents.parquet")
-    about = {"kind": "label", "top": 3, "stages": [{"labels": drawn, "at": AT}]}
-    (out / "label.json").write_text(json.dumps(about))
-    lines = [
-        PersonsAnswer(AT, "ann", ids[row], float(people.ravel()[order[row]])).to_json_line()
-        for row in (range(drawn) if answered is None else answered)
-    ]
-    (out / "answers.jsonl").write_bytes(b"".join(lines))
-    return str(out)
-
-
-def agreed(tmp_path, human):
-    options = AgreeOptions(
-        sources=(str(tmp_path / "judges.parquet"),),
-        human=human,
-        coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
-    )
-    return run_agree(options, SilentWatch())
-
-
-def figures_of(measured):
-    """By judge or panel, scale and coefficient, the agreement with people."""
-    return {
-        (row["of"], row["scale"], row["what"]): row
-        for row in measured.figures
-        if row["of"] == "all judges and human"
-        or (row["against"] == "human" and row["what"] not in ("people agree", "share"))
-    }
 
 
 def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
@@ -90,9 +20,10 @@ def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
     pq.write_table(table, tmp_path / "human.parquet")
     judge = table.drop_columns("probability").set_column(2, "grade", pa.array([3, 0, 2]))
     pq.write_table(judge.append_column("judge", pa.array(["j"] * 3)), tmp_path / "judges.parquet")
-    figures = figures_of(agreed(tmp_path, str(tmp_path / "human.parquet")))
-    assert figures["j", "0-3", "agreement"]["value"] == pytest.approx(0.4)
-    assert figures["j", "", "leniency"]["value"] == pytest.approx(0.6)
+    results = agreement_of(tmp_path / "judges.parquet", "--human", tmp_path / "human.parquet")
+    for what, scale, value in (("agreement", "0-3", 0.4), ("leniency", "", 0.6)):
+        [row] = results.rows("figures", of="j", against="human", what=what, scale=scale)
+        assert row["value"] == pytest.approx(value)
     people = read_people(str(tmp_path / "human.parquet"))
     weights = {(item.doc_id_a, item.doc_id_b): item.weight for item in people.items("q", "abc")}
     assert weights == {
@@ -126,10 +57,13 @@ def test_ways_are_compared_by_weighted_pairs():
 
 
 def test_answers_out_of_turn_have_no_chance_and_are_noted(tmp_path):
-    people, judges, sizes = world(2)
-    write_judges(tmp_path / "judges.parquet", judges)
-    answered = [*range(60), *range(70, 90)]
-    measured = agreed(tmp_path, write_sample(tmp_path / "s", people, sizes, 0, answered=answered))
-    assert measured.counts["grades of people"] == 60
-    for part in ("20 answers", "probability"):
+    answers = [("ann", f"d{n}", 1.0) for n in (0, 1, 3)]
+    stages = [{"labels": 4, "at": AT}]
+    human = sample(
+        tmp_path / "s", [0.5, 0.4, 0.3, 0.2, 0.1], [9, 4, 3, 2, 1], answers, stages=stages
+    )
+    grades = [{"query_id": "q", "doc_id": f"d{n}", "judge": "j", "grade": n % 2} for n in range(5)]
+    measured = agreement_of(write_lines(tmp_path / "judges.jsonl", grades), "--human", human)
+    assert measured.counts["grades of people"] == 2
+    for part in ("1 answer", "probability"):
         assert any(part in note for note in measured.record["notes"])

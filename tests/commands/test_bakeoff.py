@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zelo_ray.commands.bakeoff.measure as measuring
+from tests.helpers.builders import judge_of, reply_to
 from tests.helpers.contests import qrels_of, run_of
 from zelo_ray import bakeoff, load_run
 from zelo_ray.command_options import BakeoffOptions
@@ -22,7 +23,8 @@ from zelo_ray.commands.bakeoff.rank import Asked
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
-from zelo_ray.rerankers.ranking import QueryCost, sum_costs
+from zelo_ray.options import Price
+from zelo_ray.rerankers.ranking import QueryCost, sum_costs, sum_replies
 
 QUERIES = [f"q{n}" for n in range(12)]
 GRADES = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
@@ -232,3 +234,25 @@ def test_times_are_of_queries_with_a_time_and_prices_of_all():
     assert {(row.run, row.estimate) for row in rows.values()} == {("r", "cost")}
     paid = Asked(costs=[cost(1, dollars=0.25), cost(2, dollars=math.nan), cost(3, run="s")])
     assert (paid.paid("r"), paid.paid("s")) == ((0.25, 1), (0.002, 0)), "whichever run paid"
+
+
+def test_rounds_follow_one_another_and_no_time_or_price_is_guessed():
+    judge = judge_of("openai:gpt-6-luna")
+    unknown = replace(judge, model="unheard-of")
+
+    def summed(*rounds, judge=judge, prices=None, **fields):
+        replies = [
+            [reply_to(i, seconds=each, **fields) for i, each in enumerate(seconds)]
+            for seconds in rounds
+        ]
+        return sum_replies(replies, judge, prices or {})
+
+    assert summed((0.2, 0.5, 0.1))["seconds"] == 0.5
+    assert summed((0.2,), (0.5,), (0.1,))["seconds"] == pytest.approx(0.8)
+    cost = summed((0.2, 0.0), dollars=0.01)
+    assert (math.isnan(cost["seconds"]), cost["dollars"]) == (True, pytest.approx(0.02))
+    tokens = {"dollars": None, "input_tokens": 1000, "output_tokens": 100}
+    assert math.isnan(summed((1.0,), judge=unknown, **tokens)["dollars"])
+    prices = {unknown.name: Price(input=2.0, output=10.0)}
+    priced = summed((1.0,), judge=unknown, prices=prices, **tokens)
+    assert priced["dollars"] == pytest.approx(0.003)

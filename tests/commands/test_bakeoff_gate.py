@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.commands.test_bakeoff import QUERIES
-from tests.helpers.builders import rows_of
-from zelo_ray.cli import main
+from tests.commands.test_bakeoff import QUERIES, results_of
 from zelo_ray.evaluation.gate import decide_gate, limits, queries_needed
 
 OPTIONS = {"measure": "m", "confidence": 0.95}
@@ -100,34 +98,19 @@ def test_the_level_at_the_margin():
     assert np.mean([verdict in ("better", "not worse") for verdict in found]) < 0.07
 
 
-def write_run(path, name, order):
-    rows = [f"{q} Q0 {d} {n} {-n} {name}\n" for q in QUERIES for n, d in enumerate(order, 1)]
-    path.write_text("".join(rows))
-    return str(path)
-
-
-@pytest.fixture
-def files(tmp_path):
-    grades = zip("abcd", (3, 2, 1, 0), strict=True)
-    qrels = [f"{q} 0 {d} {grade}\n" for d, grade in grades for q in QUERIES]
-    (tmp_path / "qrels").write_text("".join(qrels))
-    orders = {"old": "bacd", "new": "abcd", "bad": "dcba"}
-    return {n: write_run(tmp_path / f"{n}.run", n, order) for n, order in orders.items()}
-
-
-def bakeoff(out, runs, baseline):
-    words = ["bakeoff", "--truth", str(out.parent / "qrels"), "--runs", *runs, "--out", str(out)]
-    return main([*words, "--baseline", baseline, "--measures", "nDCG@10"])
-
-
-def test_exit_status_and_table(files, tmp_path, capsys):
-    out = tmp_path / "passed"
-    assert bakeoff(out, [files["new"], files["old"]], "old") == 0
-    assert "GATE pass: new is better than old" in capsys.readouterr().out
-    [row] = rows_of(out, "gate")
-    assert (row["run"], row["baseline"], row["verdict"]) == ("new", "old", "better")
-    assert "GATE pass: new" in (out / "report.html").read_text()
-    assert bakeoff(tmp_path / "failed", [files["bad"], files["old"]], "old") == 4
-    few = tmp_path / "few.run"
-    few.write_text("\n".join(Path(files["new"]).read_text().splitlines()[:16]))
-    assert bakeoff(tmp_path / "open", [str(few), files["old"]], "old") == 3
+@pytest.mark.parametrize(
+    ("arm", "queries", "status", "word"),
+    [
+        ("abcd", QUERIES, 0, "pass: it is better than old"),
+        ("dcba", QUERIES, 4, "fail: it is worse than old"),
+        ("abcd", QUERIES[:4], 3, "open: "),
+    ],
+)
+def test_exit_status_line_and_page(tmp_path, arm, queries, status, word):
+    arms = {"it": dict.fromkeys(queries, arm), "old": dict.fromkeys(QUERIES, "bacd")}
+    results = results_of(tmp_path, arms, baseline="old", measures=["nDCG@10"])
+    assert results.status == status
+    assert f"GATE {word}" in results.to_text()
+    assert f"GATE {word}" in Path(results.write_report()).read_text()
+    [row] = results.gate
+    assert (row["run"], row["baseline"]) == ("it", "old")

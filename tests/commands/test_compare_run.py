@@ -6,11 +6,11 @@ import random
 import re
 import shlex
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from tests.fakes.scripted import Scripted
+from tests.helpers.builders import rows_of
 from tests.helpers.crash import bare_environment
 from tests.helpers.jobs import run_job
 from tests.helpers.provider_calls import completion
@@ -97,12 +97,9 @@ def run(folder):
     return ran
 
 
-def rows_of(folder, name):
-    return pq.read_table(folder / "out" / f"{name}.parquet").to_pylist()
-
-
 def figures_of(folder):
-    return {(r["of"], r["against"], r["what"], r["scale"]): r for r in rows_of(folder, "figures")}
+    rows = rows_of(folder / "out", "figures")
+    return {(row["of"], row["against"], row["what"], row["scale"]): row for row in rows}
 
 
 def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, model):
@@ -135,7 +132,7 @@ def test_the_truly_better_wording_is_chosen_and_shown_to_be_better(folder, run, 
     halves = {f"q{q}": half_of(f"Question {q}?") for q in range(QUERIES + 2)}
     [part] = found.report.section("misjudged").parts
     assert {halves[row[0]] for row in part.rows} == {CHOICE}, "the others stay unseen"
-    items = rows_of(folder, "items")
+    items = rows_of(folder / "out", "items")
     assert all(row["half"] == halves[row["query_id"]] for row in items)
     assert all(row[facts] == row["human"] for row in items if row["half"] == TEST)
 
@@ -168,7 +165,7 @@ def test_without_halves_every_two_are_compared_on_all(folder, run, model):
     assert calls == {"graded": every, "instructions lazy": every, "twice": 2 * every}
     ledger = load_run(folder / "out").record["cost"]["calls"]
     assert ledger == len(model.bodies) < sum(calls.values()), "a reply is paid for once"
-    assert ways < {*rows_of(folder, "items")[0]}
+    assert ways < {*rows_of(folder / "out", "items")[0]}
 
 
 def test_a_cap_holds_for_all_of_it_and_more_money_goes_on(folder, run, model):

@@ -71,7 +71,7 @@ def pools_file(folder, queries=12, documents=4):
 def sample_of(place, **fields):
     """The sample of a probe, and the plan that asks about it."""
     options = ProbeOptions(inputs=(str(place),), out=str(place.parent / "out"), **fields)
-    sample = draw_sample(options, choose_probes(options)[0], options.inputs, options.out)
+    sample = draw_sample(options, choose_probes(options), options.inputs, options.out)
     return sample, make_plan(options, sample.place)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.builders import convert
+from tests.helpers.builders import convert, write_lines
 from zelo_ray.commands.convert.train import read_battles
 from zelo_ray.errors import InputError
 from zelo_ray.files.tables import table_of
@@ -26,28 +26,28 @@ def place(tmp_path, monkeypatch):
     """Pools with texts, and a run's scores and votes on them, in the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
-    rows = [
-        Score(query_id, doc_id, score, error, 3, rank)
-        for query_id, documents in SCORES.items()
-        for rank, (doc_id, (score, error)) in enumerate(documents.items(), 1)
-    ]
-    pq.write_table(table_of(rows, Score), "out/scores.parquet")
+    write_run(tmp_path, SCORES, {"q1": "abcd", "q2": "a"})
     votes = [Vote(*vote, "", "") for vote in VOTES]
     pq.write_table(table_of(votes, Vote), "out/votes.parquet")
-    write_pools(tmp_path / "out/annotated.jsonl", {"q1": "abcd", "q2": "a"})
     return tmp_path
 
 
-def write_pools(path, pools, judged=SCORES):
-    with path.open("w") as file:
-        for query_id, doc_ids in pools.items():
-            scores = judged.get(query_id, {})
-            documents = [
-                {"id": d, "content": f"text {d}", "score": scores.get(d, (None,))[0]}
-                for d in doc_ids
-            ]
-            query = {"id": query_id, "query": f"what is {query_id}?"}
-            file.write(json.dumps({"query": query, "documents": documents}) + "\n")
+def write_run(place, queries, pools=None):
+    """Scores and errors by query and document, and pools with their texts."""
+    rows = [
+        Score(query_id, doc_id, score, error, 3, rank)
+        for query_id, documents in queries.items()
+        for rank, (doc_id, (score, error)) in enumerate(documents.items(), 1)
+    ]
+    pq.write_table(table_of(rows, Score), "out/scores.parquet")
+    lines = []
+    for query_id, doc_ids in (pools or queries).items():
+        scores, query = queries[query_id], {"id": query_id, "query": f"what is {query_id}?"}
+        documents = [
+            {"id": d, "content": f"text {d}", "score": scores.get(d, (None,))[0]} for d in doc_ids
+        ]
+        lines.append({"query": query, "documents": documents})
+    write_lines(place / "out/annotated.jsonl", lines)
 
 
 def run(words):
@@ -128,17 +128,6 @@ def test_a_folder_is_written_again_and_one_with_other_files_is_left_alone(place)
     with pytest.raises(InputError, match=r"data: holds other files, such as qrels\.txt; name a"):
         run("--form lists --out data")
     assert (place / "data" / "train.jsonl").exists()
-
-
-def write_run(place, queries):
-    rows = [
-        Score(query_id, doc_id, score, error, 3, rank)
-        for query_id, documents in queries.items()
-        for rank, (doc_id, (score, error)) in enumerate(documents.items(), 1)
-    ]
-    pq.write_table(table_of(rows, Score), "out/scores.parquet")
-    pools = {query_id: [*documents] for query_id, documents in queries.items()}
-    write_pools(place / "out/annotated.jsonl", pools, queries)
 
 
 def test_judgments_of_other_tools_have_targets_by_their_highest_grade(place):

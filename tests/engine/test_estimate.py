@@ -18,7 +18,7 @@ from tests.helpers.builders import (
     short,
     two_speeds,
 )
-from zelo_ray.commands.dry_run import JobPreview, build_estimate
+from zelo_ray.commands.dry_run import build_estimate, figures_of
 from zelo_ray.engine import estimate
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import measure_request
@@ -89,7 +89,8 @@ def few_rendered(monkeypatch):
 
 def shown(found):
     """The table of an estimate, and what it says."""
-    [section] = build_estimate({"annotate": JobPreview(found, [])}).sections
+    jobs = {"annotate": found}
+    [section] = build_estimate(jobs, figures_of(jobs), []).sections
     return section.parts
 
 

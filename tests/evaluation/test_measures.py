@@ -185,15 +185,6 @@ def test_draws_of_the_labels_are_measured_as_truths_of_their_own(monkeypatch):
     np.testing.assert_allclose(drawn[3], again, atol=1e-12)
 
 
-# --- ties
-
-
-def test_ties_go_by_the_bytes_of_the_doc_id_and_scores_by_their_32_bits():
-    close = {"b": 1.0, "a": 1.0 + 1e-9, "é": 0.5, "z": 0.5, "𝄞": 0.5, "￿": 0.5}
-    ranked = rank_run(Truth(qrels_of({"q": {"x": 1}})), run_of({"q": close}))
-    assert ranked.documents(0) == ["b", "a", "𝄞", "￿", "é", "z"]
-
-
 # --- conventions
 
 

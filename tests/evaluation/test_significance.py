@@ -125,10 +125,6 @@ class TestStudent:
 
 
 class TestHolm:
-    def test_by_hand(self):
-        adjusted = holm(np.array([0.01, 0.04, 0.03, 0.005]))
-        assert adjusted == pytest.approx([0.03, 0.06, 0.06, 0.02])
-
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.999))
     def test_rejects_what_the_steps_reject(self, p, alpha):
         """Holm's own wording: go up while the i-th smallest p is at most alpha / (m - i)."""

@@ -186,6 +186,13 @@ def seen_worth(request):
     return [float(d.content.partition("worth=")[2].partition("]")[0]) for d in request.documents]
 
 
+def in_order(request, worths=None):
+    """The answer that orders documents by their worth, the best first."""
+    worths = worths or seen_worth(request)
+    best = sorted(range(len(worths)), key=lambda place: -worths[place])
+    return json.dumps({"order": [place + 1 for place in best]})
+
+
 def play(protocol, options, pool, panel, say, shelf=None, disabled=None):
     """Answer until nothing is missing: the step that a pool ends with, and what each round asked.
 
@@ -550,10 +557,15 @@ def settled(asker, pool, out):
     return advance(zelo.rounds(pool, panel, options), Ledger(str(out)))
 
 
-def write_as_run(lines, panel, options, replies, human=None):
-    """Learn what scores need, and write the results of some lines, as a run does; its summary."""
-    learned = None
-    if load_protocol(options.protocol).learns(options):
+def write_as_run(pools, panel, options, say):
+    """Let judges answer to the end, learn what scores need, and write results as a run does."""
+    protocol, replies, lines = load_protocol(options.protocol), Shelf(), lines_of(pools)
+    for pool in pools:
+        play(protocol, options, pool, panel, say, replies)
+    record = {"options": options.model_dump(mode="json"), "finished": True}
+    write_json(options.out, "run.json", record)
+    learned, human = None, learning.read_human_grades(options)
+    if protocol.learns(options):
         blocks = [build_results(lines, panel, options, replies)]
         learned = learning.learn(blocks, options, panel, human)
     summary = write_results(

@@ -20,7 +20,7 @@ from tests.helpers.debates import (
     tagged,
 )
 from zelo_ray.engine.build_results import build_results
-from zelo_ray.protocols import baseline_strong, baseline_weak, samre
+from zelo_ray.protocols import baseline_strong, samre
 from zelo_ray.protocols.baseline_strong import Tagged
 from zelo_ray.protocols.baseline_weak import ListedScores
 from zelo_ray.reasons import UnscoredReason
@@ -88,20 +88,6 @@ def test_the_strict_reading_of_a_strong_answer():
 
 
 # What they come to
-
-
-def test_weak_scores_are_added_up_by_us_in_either_order():
-    better = (*FIRST[:5], 2)
-
-    def say(request, step):
-        turned = request.documents[0].id == "doc-9"
-        return listed(SECOND, better) if turned else listed(better, SECOND)
-
-    step, asked = play(baseline_weak, say, both_orders=True)
-    rows = [(v.winner, v.average_scores, v.swapped, v.flipped) for v in step.judgments]
-    assert rows == [("model_a", (64, 63), each, False) for each in (False, True)]
-    assert [v.keys for v in step.judgments] == [(request.key,) for request in asked[0]]
-    assert {(v.method, v.reasoning) for v in step.judgments} == {("baseline-weak", ("so it is",))}
 
 
 @pytest.mark.parametrize("turn", [1, -1])

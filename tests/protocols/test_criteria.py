@@ -6,8 +6,6 @@ import math
 import pytest
 
 from tests.helpers.builders import (
-    Shelf,
-    lines_of,
     options_of,
     play,
     pool_of,
@@ -50,10 +48,7 @@ def say(request):
 
 def judged(out, pools=POOLS, say=say, by=(), **fields):
     """Write the results of pools as a run does; return the scores."""
-    given, shelf, lines = options(*by, out=str(out), **fields), Shelf(), lines_of(pools)
-    for pool in pools:
-        play(graded, given, pool, PANEL, say, shelf)
-    write_as_run(lines, PANEL, given, shelf)
+    write_as_run(pools, PANEL, options(*by, out=str(out), **fields), say)
     return rows_of(out, "scores")
 
 

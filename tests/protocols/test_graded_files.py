@@ -5,9 +5,7 @@ import json
 import pytest
 
 from tests.helpers.builders import (
-    Shelf,
     judge_of,
-    lines_of,
     options_of,
     pool_of,
     rows_of,
@@ -15,37 +13,28 @@ from tests.helpers.builders import (
     write_as_run,
 )
 from zelo_ray.errors import Stopped
-from zelo_ray.files.storage import write_json
 from zelo_ray.fitting import grades as fits
-from zelo_ray.protocols import advance, graded
 from zelo_ray.reasons import UnscoredReason
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 
 
-def answers(pools, options, say):
-    """A shelf with a reply to every request for a grade: the worth, but where ``say`` fails it."""
-    shelf = Shelf()
-    for pool in pools:
-        for request in advance(graded.rounds(pool, PANEL, options), shelf).missing:
-            (worth,) = seen_worth(request)
-            fields = {"facets_covered": ["how"], "facets_missing": ["why", "when"]}
-            told = {**fields, "rationale": "It says \x1b[2J how.", "grade": int(worth)}
-            shelf.put(request, json.dumps(told), say(request) or "ok", reason="because")
-    return shelf
+def run(out, pools, status=lambda request: "ok", **fields):
+    """Write the results of pools whose judges say the worth, but where a status is another."""
 
+    def say(request):
+        (worth,) = seen_worth(request)
+        said = {"facets_covered": ["how"], "facets_missing": ["why", "when"]}
+        said |= {"rationale": "It says \x1b[2J how.", "grade": int(worth)}
+        return json.dumps(said), status(request)
 
-def run(out, pools, say=lambda request: None, **fields):
-    """Write the results of pools as a run does; its summary."""
-    options = options_of(out=str(out), protocol="graded", **fields)
-    write_json(str(out), "run.json", {"options": {"protocol": "graded"}, "finished": True})
-    return write_as_run(lines_of(pools), PANEL, options, answers(pools, options, say))
+    return write_as_run(pools, PANEL, options_of(out=str(out), protocol="graded", **fields), say)
 
 
 def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbours(tmp_path):
     def say(request):
         filtered = seen_worth(request) != [3] and request.judge.provider != "openai"
-        return "filtered" if filtered else None
+        return "filtered" if filtered else "ok"
 
     summary = run(tmp_path, [pool_of()], say)
     assert [(row["doc_id"], row["rank"]) for row in rows_of(tmp_path, "scores")] == [("d3", 1)]

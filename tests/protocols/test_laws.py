@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.helpers.builders import (
     CountingShelf,
     Shelf,
+    in_order,
     judge_of,
     options_of,
     play,
@@ -61,8 +62,7 @@ def answer(request, worths):
     """What a judge says who takes the documents of a request to be worth so much."""
     name = request.response_model.__name__
     if name == "Order":
-        best = sorted(range(len(worths)), key=lambda place: -worths[place])
-        return json.dumps({"order": [place + 1 for place in best]})
+        return in_order(request, worths)
     if name == "Relevance":
         return json.dumps({"reasoning": "so", "relevance": round(50 + 3 * worths[0])})
     seen = SyntheticFeatures(

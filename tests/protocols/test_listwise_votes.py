@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.helpers.builders import options_of, play, pool_of
+from tests.helpers.builders import in_order, options_of, play, pool_of
 from zelo_ray.commands.annotate.warnings import warn_of_asking
 from zelo_ray.engine.build_results import build_results_from_steps
 from zelo_ray.engine.write_results import write_results
@@ -37,16 +37,6 @@ def job(**fields):
 
 def pools_of(count, documents):
     return [pool_of(range(documents), f"q{n}", f"question {n}?") for n in range(count)]
-
-
-def order_of(worths):
-    best = sorted(range(len(worths)), key=lambda place: -worths[place])
-    return json.dumps({"order": [place + 1 for place in best]})
-
-
-def by_worth(request):
-    """The answer of a judge that knows the worth."""
-    return order_of([float(d.content.split("worth=")[1].split("]")[0]) for d in request.documents])
 
 
 def votes_of(orders, query_id="q"):
@@ -107,7 +97,7 @@ def test_a_pool_asks_what_it_counts():
 
 def test_an_order_is_a_vote_on_each_of_its_pairs():
     options = job()
-    step, (requests,) = play(PROTOCOL, options, POOL, PANEL[:1], by_worth)
+    step, (requests,) = play(PROTOCOL, options, POOL, PANEL[:1], in_order)
     by_key = Counter(vote.key for vote in step.judgments)
     assert by_key == {r.key: math.comb(len(r.documents), 2) for r in requests}
     shown = {r.key: [d.id for d in r.documents] for r in requests}
@@ -135,7 +125,7 @@ def test_half_of_the_orders_missing_is_half_of_the_answers(tmp_path):
     options, pools = job(), pools_of(8, 16)
 
     def half(request):
-        return by_worth(request) if int(request.key[:8], 16) % 2 else "no order"
+        return in_order(request) if int(request.key[:8], 16) % 2 else "no order"
 
     steps = [play(PROTOCOL, options, pool, PANEL, half)[0] for pool in pools]
     lines = [Line("in.jsonl", 1, b"{}", pool) for pool in pools]

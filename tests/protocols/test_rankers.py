@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from tests.fakes.rerank import pool, rank, worth
 from tests.helpers.builders import judge_of, options_of, play
-from zelo_ray import protocols
 from zelo_ray.protocols.rankers import RANKERS, order_of
 
 JUDGE = judge_of("cohere:m")
@@ -35,23 +34,6 @@ def order(request):
     worths = [worth(d.content) for d in request.documents]
     best = sorted(range(len(worths)), key=lambda i: -worths[i])
     return (json.dumps({"order": [i + 1 for i in best]}),)
-
-
-def relevance(request):
-    (document,) = request.documents
-    said = {"reasoning": "r", "relevance": round(10 * worth(document.content)) + 50}
-    return (json.dumps(said),)
-
-
-ASKED = {"rerank": scores, "listwise": order, "pointwise": relevance}
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_every_document_has_its_place_in_the_order_of_the_pool(name):
-    step, asked = drive(protocols.find_protocol(name), SMALL, ASKED[name])
-    assert [ranked.doc_id for ranked in step.judgments] == ["d0", "d1", "d2", "d3"]
-    assert sorted(step.judgments, key=lambda r: -r.score)[0].doc_id == "d1"
-    assert len(asked) == protocols.find_protocol(name).count(SMALL, [JUDGE], OPTIONS)[JUDGE.name]
 
 
 # Scores

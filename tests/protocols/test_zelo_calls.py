@@ -8,19 +8,16 @@ import pytest
 
 from tests.helpers import builders
 from tests.helpers.builders import (
-    Shelf,
     explained,
     judge_of,
-    lines_of,
     play,
     pool_of,
     rows_of,
     truly,
+    write_as_run,
 )
 from zelo_ray.commands import load as load_command
-from zelo_ray.engine import learning
 from zelo_ray.errors import OptionError
-from zelo_ray.files.storage import write_json
 from zelo_ray.protocols import Evidence, zelo
 
 FIVE = tuple(judge_of(f"openai:{name}") for name in ("one", "two", "three", "four", "five"))
@@ -96,12 +93,7 @@ def test_what_goes_together():
 
 def run(out, pools, say=truly, **fields):
     """Both passes, as a job makes them."""
-    options, shelf, lines = options_of(out=str(out), **fields), Shelf(), lines_of(pools)
-    for pool in pools:
-        play(zelo, options, pool, PANEL, say, shelf)
-
-    write_json(str(out), "run.json", {"options": options.model_dump(mode="json")})
-    return builders.write_as_run(lines, PANEL, options, shelf, learning.read_human_grades(options))
+    return write_as_run(pools, PANEL, options_of(out=str(out), **fields), say)
 
 
 def test_a_run_has_votes_grades_and_absolute_scores(tmp_path):

@@ -1,7 +1,6 @@
 """Check what a run needs before it starts: versions, keys, judges, their prices and servers."""
 
 import asyncio
-import contextlib
 import json
 import os
 import sys
@@ -160,18 +159,12 @@ def _check(
 
 def _check_packages() -> Finding:
     """Check Python and the packages; none is imported."""
-    versions = dict[str, str]()
-    for name in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            versions[name] = version(name)
+    try:
+        versions = [f"{name} {version(name)}" for name in _PACKAGES]
+    except PackageNotFoundError as error:
+        return Finding("packages", "wrong", f"{error.name} is missing", f"pip install {error.name}")
     python = ".".join(map(str, sys.version_info[:3]))
-    listed = ", ".join(
-        f"{name} {number}" for name, number in {"python": python, **versions}.items()
-    )
-    if lacking := [name for name in _PACKAGES if name not in versions]:
-        do = f"pip install {' '.join(lacking)}"
-        return Finding("packages", "wrong", f"{listed}; missing: {', '.join(lacking)}", do)
-    return Finding("packages", "ok", listed)
+    return Finding("packages", "ok", ", ".join([f"python {python}", *versions]))
 
 
 def _check_keys(options: DoctorOptions, environ: dict[str, str]) -> Iterator[Finding]:

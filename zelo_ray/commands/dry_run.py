@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from zelo_ray.engine.batch.parts import Parts
@@ -22,39 +22,22 @@ from zelo_ray.report.model import Cell, Report, Section, Table, Value, name_some
 from zelo_ray.report.results import Results
 
 
-@dataclass(frozen=True, slots=True)
-class JobPreview:
-    """The estimate of a job, with remarks on its input."""
-
-    estimate: CostEstimate
-    notes: Sequence[str]
-
-    @property
-    def cap(self) -> float:
-        """Return the budget in US dollars that suffices for all of it; 0 if a price is unknown."""
-        high = self.estimate.dollars(self.estimate.mode).high
-        can = high and not self.estimate.unpriced
-        return self.estimate.spent + self.estimate.possibly_billed + high if can else 0.0
-
-
 def estimate_jobs(jobs: Mapping[str, AnnotateOptions], options: AskingOptions) -> Results:
     """Estimate jobs by name; the next command is that of ``options`` without ``--dry-run``."""
-    previews = {name: preview_job(job, os.environ) for name, job in jobs.items()}
-    changes: dict[str, Any] = {"dry_run": False}
-    [cap, *others] = [preview.cap for preview in previews.values()]
+    notes = list[str]()
+    estimates = {name: _estimate(job, notes) for name, job in jobs.items()}
+    figures, changes = figures_of(estimates), dict[str, Any](dry_run=False)
+    [cap, *others] = [row["sufficient_max_usd"] for row in figures["estimates"]]
     if options.max_usd is None and cap and not others:
         changes["max_usd"] = max(0.01, math.ceil(cap * 100) / 100)
-    report = build_estimate(previews)
-    return Results(
-        _figures(previews), build=lambda _: report, next_command=repeat_with(options, **changes)
-    )
+    report = build_estimate(estimates, figures, [*dict.fromkeys(notes)])
+    return Results(figures, build=lambda _: report, next_command=repeat_with(options, **changes))
 
 
-def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPreview:
-    """Estimate the rest of a job, without any call, and without writing anything."""
+def _estimate(options: AnnotateOptions, notes: list[str]) -> CostEstimate:
+    """Estimate the rest of a job, without any call or file; add notes on its input."""
     read_human_grades(options)
-    messages = list[str]()
-    with preview_input(options, environ, messages.append) as source:
+    with preview_input(options, os.environ, notes.append) as source:
         options, ledger = source.options, source.ledger
         estimate = InputEstimate(source.panel, options, ledger)
         found = count_input(
@@ -64,7 +47,7 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
             keep=False,
         )
     bad = source.rejected + found.rejected
-    notes = messages + [f"{line}." for line in warn_of_other_questions(options)]
+    notes += [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'invalid input line')} would be rejected."] if bad else []
     notes += [f"{describe_damage(ledger.damaged)}."] if ledger.damaged else []
     if load_protocol(options.protocol).max_rounds != 1:
@@ -74,19 +57,20 @@ def preview_job(options: AnnotateOptions, environ: Mapping[str, str]) -> JobPrev
         )
     if in_batches := sum(part.requests for part in Parts(options.ledger_dir) if part.is_open):
         notes.append(f"{in_batches:,} of the requests that are left are in open batches already.")
-    return JobPreview(estimate.figure(statuses_to_retry(options)), notes)
+    return estimate.figure(statuses_to_retry(options))
 
 
-def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
+def build_estimate(
+    jobs: Mapping[str, CostEstimate], figures: Mapping[str, Any], notes: Sequence[str]
+) -> Report:
     """Return estimates as a report: a table of judges for each job, and what it rests on."""
-    forecasts = [row for job in jobs.values() for row in job.estimate.forecasts]
-    figures, sections = _figures(jobs), []
+    forecasts, sections = [row for job in jobs.values() for row in job.forecasts], []
     for name, job in jobs.items():
-        rows, queries = job.estimate.forecasts, counted(job.estimate.pools, "query", "queries")
+        rows, queries = job.forecasts, counted(job.pools, "query", "queries")
         about = "" if all(row.exact for row in rows) else "about "
         left, planned = (sum(getattr(row, what) for row in rows) for what in ("left", "planned"))
         head = f"{about}{left:,} of {planned:,} requests about {queries} are left to ask."
-        sections.append(Section(name, name, [head, _table(job.estimate), *_notes(job.estimate)]))
+        sections.append(Section(name, name, [head, _table(job), *_notes(job)]))
     hours = max((row.hours for row in forecasts if row.hours is not None), default=None)
     low, expected, high = figures["dollars"].values()
     more = " + ?" if figures["unpriced"] else ""
@@ -103,27 +87,33 @@ def build_estimate(jobs: Mapping[str, JobPreview]) -> Report:
         tiles,
         [several] if len(jobs) > 1 else [],
         sections,
-        notes=[*dict.fromkeys(note for job in jobs.values() for note in job.notes)],
+        notes=notes,
         names=[row.judge for row in forecasts],
     )
 
 
-def _figures(jobs: Mapping[str, JobPreview]) -> dict[str, Any]:
-    """Return the estimates as numbers; dollars leave out judges of unknown price."""
+def figures_of(jobs: Mapping[str, CostEstimate]) -> dict[str, Any]:
+    """Return the estimates as numbers; dollars leave out judges of unknown price.
+
+    ``sufficient_max_usd`` is a budget for all of a job; None if a price is unknown.
+    """
+    dollars = {name: job.dollars(job.mode) for name, job in jobs.items()}
     rows = [
         {
-            **asdict(job.estimate),
+            **asdict(job),
             "name": name,
-            "dollars": asdict(job.estimate.dollars(job.estimate.mode)),
-            "sufficient_max_usd": job.cap or None,
-            "forecasts": [asdict(row) | {"left": row.left} for row in job.estimate.forecasts],
+            "dollars": asdict(dollars[name]),
+            "sufficient_max_usd": job.spent + job.possibly_billed + high
+            if (high := dollars[name].high) and not job.unpriced
+            else None,
+            "forecasts": [asdict(row) | {"left": row.left} for row in job.forecasts],
         }
         for name, job in jobs.items()
     ]
     return {
         "requests_left": sum(each["left"] for row in rows for each in row["forecasts"]),
         "dollars": {n: sum(row["dollars"][n] for row in rows) for n in ("low", "expected", "high")},
-        "unpriced": sorted({judge for job in jobs.values() for judge in job.estimate.unpriced}),
+        "unpriced": sorted({judge for job in jobs.values() for judge in job.unpriced}),
         "estimates": rows,
     }
 

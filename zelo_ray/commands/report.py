@@ -1,9 +1,7 @@
 """``report``: write the page of a run, or one that lists several."""
 
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -21,14 +19,12 @@ from zelo_ray.report.model import Link, Report, Section, table
 from zelo_ray.report.page import PAGE, render_page
 from zelo_ray.report.results import Results
 
-_INDEX = "index"
-_MARK = f'content="zelo-ray {_INDEX}"'.encode()
-_STAMP = re.compile(r"\d{8}T\d{6}Z")
-
 
 def run(options: ReportOptions, _watch: Watch) -> Results:
     """Write the page of a run, or one that lists several."""
-    if len(options.runs) > 1 or options.index:
+    if len(options.runs) > 1 and not options.index:
+        raise OptionError("several runs are listed on one page: name it with --index FILE")
+    if options.index:
         place = write_index(options.runs, options.index)
         line = f"index over {counted(len(options.runs), 'run')}: {place}"
     else:
@@ -44,43 +40,28 @@ def write_report(out: str, query: str = "") -> str:
     return page
 
 
-def write_index(places: Sequence[str], out: str | None = None) -> str:
-    """Write one page that lists runs: name, command, date and state, with a link to each page.
-
-    ``out`` is its path; by default ``index.html`` in the directory above all runs.
-    """
-    urls = [_url(place) for place in dict.fromkeys(places)]
-    target = out or f"{_directory_above(urls)}/index.html"
-    fs, path = fsspec.url_to_fs(target)
-    if out is None and fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
-        raise OptionError(f"{target} is not an index of zelo-ray: name another page with --index")
-    folder, _, name = _url(target).rpartition("/")
+def write_index(places: Sequence[str], out: str) -> str:
+    """Write one page that lists runs: name, command, id and state, with a link to each page."""
+    runs = [(url, _record(url)) for url in map(_url, dict.fromkeys(places))]
+    folder, _, name = _url(out).rpartition("/")
     columns: Mapping[str, Any] = {
-        "run": lambda url: _link(url, folder),
-        "command": lambda url: str(_record(url).get("kind", "")),
-        "started (UTC)": lambda url: _started(_record(url)),
-        "state": lambda url: _state(_record(url)),
+        "run": lambda run: _link(run[0], folder),
+        "command": lambda run: str(run[1].get("kind", "")),
+        "id": lambda run: str(run[1].get("run_id", "")),
+        "state": lambda run: _state(run[1]),
     }
-    title = f"{counted(len(urls), 'run')} of zelo-ray"
-    report = Report(title, sections=[Section("runs", "Runs", [table(urls, columns)])])
+    title = f"{counted(len(runs), 'run')} of zelo-ray"
+    report = Report(title, sections=[Section("runs", "Runs", [table(runs, columns)])])
     fs, path = fsspec.url_to_fs(folder)
     fs.makedirs(path, exist_ok=True)
-    write_text(folder, name, render_page(report, _INDEX))
-    return target
+    write_text(folder, name, render_page(report, "index"))
+    return out
 
 
 def _url(place: str) -> str:
     """Return the full URL of a path, the same however it was written."""
     fs, path = fsspec.url_to_fs(place.rstrip("/"))
     return str(fs.unstrip_protocol(path))
-
-
-def _directory_above(urls: Sequence[str]) -> str:
-    schemes, paths = zip(*(url.split("://", 1) for url in urls), strict=True)
-    above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for path in paths])
-    if len({*schemes}) > 1 or above == "/":
-        raise OptionError("no directory is above all these runs: name the page with --index FILE")
-    return above if schemes[0] == "file" else f"{schemes[0]}:/{above}"
 
 
 def _record(url: str) -> dict[str, Any]:
@@ -94,13 +75,6 @@ def _link(url: str, folder: str) -> Link | str:
     if PAGE not in (list_directory(url) or ()):
         return f"{name} (no {PAGE} yet)"
     return Link(name, quote(posixpath.relpath(f"{url}/{PAGE}", folder)))
-
-
-def _started(record: Mapping[str, Any]) -> str:
-    stamp = _STAMP.match(str(record.get("run_id", "")))
-    if not stamp:
-        return ""
-    return f"{datetime.strptime(f'{stamp[0]}+0000', '%Y%m%dT%H%M%SZ%z'):%Y-%m-%d %H:%M}"
 
 
 def _state(record: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from zelo_ray.report.watches import PROGRESS
 
 _LOCAL_SECONDS, _URL_SECONDS = 1.0, 5.0  # between two looks
 _SECONDS_BETWEEN_LINES = 10.0
+_OVER = ("ended", "failed")
 _SILENT_SECONDS, _SILENT_WRITES = 30.0, 4  # the longer one without a write is silence
 
 
@@ -41,11 +42,6 @@ class RunState:
         """Return the figures of each part, such as each way of `compare`; the last is at work."""
         parts: Mapping[str, Any] = self.record.get("parts", {})
         return parts
-
-    @property
-    def has_ended(self) -> bool:
-        """Return whether the run has ended, by its results or an error."""
-        return self.state in ("ended", "failed")
 
 
 def run(options: WatchOptions, _watch: Watch) -> Results:
@@ -90,7 +86,7 @@ def poll(out: str) -> Iterator[RunState]:
         else:
             state = RunState(record["state"], age, record)
         yield state
-        if state.has_ended:
+        if state.state in _OVER:
             return
         time.sleep(_LOCAL_SECONDS if is_local else _URL_SECONDS)
 
@@ -109,7 +105,7 @@ def _follow(out: str, console: Console) -> RunState:
                 parts = [Text(printable(p)) if isinstance(p, str) else p for p in shown]
                 hint = Text("Ctrl-C leaves; the run goes on.", style="dim")
                 live.update(Group(*parts, hint), refresh=True)
-            elif not state.has_ended and (state.state != printed or now >= due):
+            elif state.state not in _OVER and (state.state != printed or now >= due):
                 figures = map(progress_line, [*state.parts.values()][-1:])
                 line = printable(" · ".join([_describe_state(state, out), *figures]))
                 console.print(line, soft_wrap=True, markup=False, emoji=False)
@@ -129,7 +125,7 @@ def _describe(state: RunState, out: str, width: int, height: int | None = None) 
 def _describe_state(state: RunState, out: str) -> str:
     """Return a sentence on how a run stands."""
     record, age = state.record, duration(state.seconds_since_written)
-    if not record and state.has_ended:
+    if not record and state.state in _OVER:
         return f"{out} holds finished results, and no record of their progress"
     if not record:
         return f"no run has recorded its progress in {out} yet"

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
-from math import inf, nan
-from statistics import NormalDist
+from math import nan
 from typing import Any
 
 from markupsafe import Markup
 
-from zelo_ray.evaluation.significance import ALPHA, Significance, significance_of, swap_rankers
+from zelo_ray.evaluation.significance import Significance, significance_of, swap_rankers
 from zelo_ray.files.wording import counted
 from zelo_ray.records import Comparison
 from zelo_ray.report import charts
@@ -125,7 +124,6 @@ def compare_leader(leader: str, rivals: Mapping[str, Significance]) -> str:
 
 
 _PANEL = "panel alone"
-_MOST = 100_000  # labels
 _DESIGNS = {
     "drawn": "drawn at random, with known probabilities",
     "complete": "which are all that distinguish the rankers",
@@ -208,8 +206,7 @@ def _means(results: Results, measure: str) -> Part:
 
 def _comparisons(results: Results, by_measure: Mapping[str, list[Comparison]]) -> Part:
     """List every corrected comparison beside those of the panel and of people alone."""
-    people = results.record["people"]
-    leader, is_drawn = people["leader"], people["design"] == "drawn"
+    leader = results.record["people"]["leader"]
     rows = list[Comparison]()
     for each in by_measure.values():
         rows += against(leader, each)
@@ -221,29 +218,13 @@ def _comparisons(results: Results, by_measure: Mapping[str, list[Comparison]]) -
             comparisons_of(results, "people"),
         )
     )
-
-    def labels(row: Comparison) -> str:
-        if significance_of(row).is_significant or leader not in (row.run_a, row.run_b):
-            return ""
-        normal = NormalDist()
-        strictest = normal.inv_cdf(1 - ALPHA / 2 / len(by_measure[row.measure]))
-        ratio = strictest / normal.inv_cdf(1 - row.p / 2) if row.p < 1 else inf
-        more = people["labels"] * (ratio**2 - 1)
-        return f"at least {max(more, 1):,.0f}" if more < _MOST else ""
-
     columns: dict[str, Any] = {
         _PANEL: lambda row: difference(panel[row.measure, row.run_a, row.run_b]),
         "people alone": lambda row: difference(alone[row.measure, row.run_a, row.run_b]),
-        **({"more labels": labels} if is_drawn else {}),
         **({"measure": "measure"} if len(by_measure) > 1 else {}),
     }
     caption = (
         "Differences corrected by people (prediction-powered: Angelopoulos et al. 2023; Oosterhuis "
         "et al. 2024)."
     )
-    if is_drawn:
-        caption += (
-            " More labels: how many would make a difference to the leader significant if it stays "
-            "as large and queries do not differ; more, as they do (zelo-ray label --more)."
-        )
     return comparison_table(rows, columns, caption)

@@ -251,15 +251,6 @@ class _Maker:
         examples = write_lines(url, lines())
         return len(having), examples
 
-    def why_none(self) -> str:
-        """Say why there is no example."""
-        unit = "standard errors" if self.gap_in_errors else "points of relevance"
-        gap = f"{self.min_gap:g} {unit}"
-        return {
-            "triplets": f"no two documents of a query are {gap} apart: lower --min-gap",
-            "pairs": "no query has two judged documents with a text",
-        }.get(self.options.form, "no judged document has a text")
-
 
 def write_training_data(
     options: ConvertOptions, pools: Sequence[Pool], qrels: pa.Table
@@ -285,7 +276,11 @@ def write_training_data(
     for name in (name for name in ("", *SPLITS) if name in by_split):
         counts[name] = maker.write(f"{root}/{name}.jsonl" if name else root, by_split[name])
     if not (examples := sum(made for _, made in counts.values())):
-        raise InputError(f"{options.source}: gives no example: {maker.why_none()}")
+        why = "a query needs two judged documents with a text (one for rows and lists)"
+        if options.form == "triplets":
+            unit = "standard errors" if maker.gap_in_errors else "points of relevance"
+            why = f"no two documents of a query are {maker.min_gap:g} {unit} apart: lower --min-gap"
+        raise InputError(f"{options.source}: gives no example: {why}")
     if is_file:
         return examples, [f"{counted(examples, 'example')}: {root}"]
     earlier |= {f"{name}.jsonl" for name in counts}

@@ -37,7 +37,7 @@ from zelo_ray.protocols import load_protocol
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.reasons import describe_disabled
-from zelo_ray.records import RECORDING, Judge, first_error
+from zelo_ray.records import first_error
 from zelo_ray.report.command_lines import repeat_with, sibling_path
 from zelo_ray.report.figures import figures_table
 from zelo_ray.report.results import Results, finish
@@ -64,18 +64,17 @@ def run(options: ProbeOptions, watch: Watch) -> Results:
             return estimate_jobs({"probe": plan}, options)
     as_given, options = options, with_absolute_places(options)
     with remove_folders_if_refused(options.out, options.ledger_dir):
-        panel = _panel_to_probe(options)
-        probes, notes = choose_probes(options)
+        panel, probes = panel_of(options, os.environ), choose_probes(options)
         with claim_output(options, watch, KIND):
             salt_of(options.ledger_dir)
-            sample, input_notes = _draw(options, probes, options.out, watch)
+            sample, notes = _draw(options, probes, options.out, watch)
             plan = make_plan(options, sample.place)
             refuse_other_options(plan, panel)
             started = {"kind": KIND, "options": options.model_dump(mode="json")}
             record_start(options.out, RUN, started)
         summary = judge_pools(plan, watch)
         with claim_output(options, watch, KIND):
-            notes += [*input_notes, *sample.notes, *describe_disabled(summary.disabled)]
+            notes += [*sample.notes, *describe_disabled(summary.disabled)]
             results = _finish(options, plan, sample, summary, notes)
     if results.record["failing"] and not as_given.instructions:
         changes = {
@@ -134,40 +133,22 @@ def _finish(
 @contextmanager
 def _plan_for_estimate(options: ProbeOptions, watch: Watch) -> Iterator[AnnotateOptions]:
     """Yield the options of the run that judges the pools; these exist until then."""
-    _panel_to_probe(options, keys=False)
-    probes, notes = choose_probes(options)
-    for note in notes:
-        watch.say(note)
+    probes = choose_probes(options)
     with TemporaryDirectory() as folder:
         yield make_plan(options, _draw(options, probes, folder, watch)[0].place)
 
 
-def choose_probes(options: ProbeOptions) -> tuple[list[str], list[str]]:
-    """Return the probes to make, and notes on those that cannot be made."""
-    probes, notes = list[str](), list[str]()
-    for name in dict.fromkeys(options.probes or PROBES):
+def choose_probes(options: ProbeOptions) -> list[str]:
+    """Return the probes to make: those that are named, or all that the protocol can make."""
+    for name in options.probes:
         if name not in PROBES:
             names = f"{did_you_mean(name, PROBES)}; there are {', '.join(PROBES)}"
             raise OptionError(f"--probes: no such probe {name!r}{names}")
-        if PROBES[name].change or options.protocol == "zelo":
-            probes.append(name)
-            continue
-        why = "grades are of one document alone; it takes --protocol zelo"
-        if options.probes:
+        if not PROBES[name].change and options.protocol != "zelo":
+            why = "grades are of one document alone; it takes --protocol zelo"
             raise OptionError(f"--probes {name}: {why}")
-        notes.append(f"{name} was not probed: {why}.")
-    return probes, notes
-
-
-def _panel_to_probe(options: ProbeOptions, *, keys: bool = True) -> tuple[Judge, ...]:
-    """Return the judges; refuse one that only replays what was recorded: of copies nothing was."""
-    panel = panel_of(options, os.environ, keys=keys)
-    if name := next((judge.name for judge in panel if RECORDING in judge.options), ""):
-        raise OptionError(
-            f"{name} replays recorded answers, and to what a probe asks none were recorded: name "
-            "other --judges"
-        )
-    return panel
+    every = [name for name in PROBES if PROBES[name].change or options.protocol == "zelo"]
+    return [*dict.fromkeys(options.probes or every)]
 
 
 def make_plan(options: ProbeOptions, pools: str) -> AnnotateOptions:

@@ -16,10 +16,10 @@ from zelo_ray.evaluation.people.frame import Frame
 from zelo_ray.evaluation.ranking import Floats
 
 
-def label_sizes(frame: Frame, floor: float = 0.25) -> Floats:
+def label_sizes(frame: Frame) -> Floats:
     """Return how much a label could change a difference of two rankers, [rows].
 
-    It is the largest possible change; if above 0, at least ``floor`` of the mean, so that no weight
+    It is the largest possible change; if above 0, at least a quarter of the mean, so that no weight
     becomes too large.
     """
     answered = frame.answered[:, frame.query]
@@ -28,7 +28,7 @@ def label_sizes(frame: Frame, floor: float = 0.25) -> Floats:
     sizes = np.where(answered.sum(axis=0) > 1, high - low, 0.0)
     counts = sizes > 0
     if counts.any():
-        sizes[counts] = np.maximum(sizes[counts], floor * sizes[counts].mean())
+        sizes[counts] = np.maximum(sizes[counts], 0.25 * sizes[counts].mean())
     return sizes
 
 
