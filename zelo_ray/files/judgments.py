@@ -153,6 +153,8 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
         rows = replace(rows, table=rows.table.drop_columns(["run"]))
         del roles["run"]
     rows = rows.with_column("value", pc.negate(rows["rank"]) if role == "rank" else rows[role])
+    if is_trec and not is_run:
+        rows.refuse(rows.is_null("value"), "the grade is missing, or not a finite number")
     names = {"query_id": roles[query]}
     names |= {role: roles[role] for role in ("doc_id", "judge", "run") if role in roles}
     rows.require(names, None if is_run else ~rows.is_null("value"))
