@@ -120,6 +120,14 @@ def test_a_table_without_rows_holds_nothing(tmp_path):
     columns = {"qid": [], "docid": [], "relevance": []}
     with refused("holds no judged document"):
         read_qrels(write_file(tmp_path / "a.parquet", columns))
+    with refused("has no comparisons"):
+        scores_of(write_file(tmp_path / "b.parquet", {"a": [], "b": [], "winner": []}))
+
+
+def test_qrels_are_no_run_by_columns_either(tmp_path):
+    place = write_file(tmp_path / "a.qrels", "q 0 a 1\n")
+    with refused("holds no run; it is a file of TREC's qrels"):
+        judgments.read_runs([place], {"score": "grade"})
 
 
 # Runs

@@ -23,6 +23,7 @@ from zelo_ray.files.pools import Notes, hash_id
 from zelo_ray.files.rows import (
     DATASET,
     RESULTS,
+    TREC_RUN,
     Row,
     Rows,
     Source,
@@ -127,7 +128,7 @@ def _numbers_of_dataset(place: str, wanted: Wanted) -> _Numbers:
 def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
     """Read a table of query, document and number; return None if it lacks one of these."""
     is_run, is_trec = wanted == "scores", source.separator == " "
-    if is_trec and is_run != source.has("score"):
+    if is_trec and is_run != (source.names == TREC_RUN):
         return None
     value = source.roles("score") or source.roles("rank") if is_run else _grade_of(source, wanted)
     more = ("run",) if is_run else _TRUTH_ROLES
