@@ -62,6 +62,14 @@ def test_other_results_are_not_written_over_those_of_a_finished_run(tmp_path, sa
     refuse_other_options(replacing, panel)
 
 
+def test_a_judge_of_a_module_that_left_is_another(tmp_path):
+    told = record(tmp_path)
+    told["panel"][0]["judge"] = "module_that_left:PROVIDER:model"
+    write_json(str(tmp_path), "run.json", told)
+    with pytest.raises(OptionError, match="holds the results of a finished run with other judges"):
+        refuse_other_options(*job(tmp_path))
+
+
 SAME = [
     {},
     {"max_usd": 5.0, "prices": {name: {"input": 1, "output": 1} for name in JUDGES}},

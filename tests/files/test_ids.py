@@ -113,3 +113,4 @@ def test_ids_that_nearly_match_are_shown(one, other):
     assert explain_mismatch("a", [one, "zz"], "b", [other, "yy"]) == (
         f"a has {one!a}, b has {other!a}"
     )
+    assert explain_mismatch("a", [], "b", [other]) == f"a has '(nothing)', b has {other!a}"

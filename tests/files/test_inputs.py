@@ -120,6 +120,12 @@ FIRST = '{torn|[|[1]|[1, 2]|[oops|{"query": {"id|oops|garbage, of two|null|{"que
 TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
 
 
+def test_an_object_over_several_lines_is_read(tmp_path):
+    query, document = (json.dumps(part) for part in (POOLS[0]["query"], POOLS[0]["documents"][0]))
+    text = f'{{"query": {query},\n"documents": [\n{document}\n]}}'
+    assert ids_in(convert(tmp_path, write_file(tmp_path / "a.json", text)).places) == ["q0"]
+
+
 def test_bad_lines_are_left_to_their_reader(tmp_path):
     """Also before them: what most lines are says what the file is."""
     texts = [f"{first}\n" + as_lines(POOLS * 9) for first in FIRST.split("|")]

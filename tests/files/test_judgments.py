@@ -108,11 +108,26 @@ def test_all_readers_find_the_same_grades(name):
     assert read_labels(place).rows["grade"].to_pylist() == grades
 
 
-def test_nan_in_qrels_is_a_missing_label(tmp_path):
-    place = write_file(tmp_path / "a.qrels", "q 0 a 1\nq 0 b nan\nq 0 c 0\n")
-    assert read_qrels(place) == [("q", "a", 1), ("q", "c", 0)]
+def test_a_grade_that_is_none_is_refused(tmp_path):
+    for word in ("nan", "NA", "null", "inf", "1_0"):
+        with refused("a.qrels:2: "):
+            read_qrels(write_file(tmp_path / "a.qrels", f"q 0 a 1\nq 0 b {word}\nq 0 c 0\n"))
     with refused("b.run:1: the score is missing"):
         read_run(write_file(tmp_path / "b.run", "q Q0 a 1 nan x\n"))
+
+
+def test_a_table_without_rows_holds_nothing(tmp_path):
+    columns = {"qid": [], "docid": [], "relevance": []}
+    with refused("holds no judged document"):
+        read_qrels(write_file(tmp_path / "a.parquet", columns))
+    with refused("has no comparisons"):
+        scores_of(write_file(tmp_path / "b.parquet", {"a": [], "b": [], "winner": []}))
+
+
+def test_qrels_are_no_run_by_columns_either(tmp_path):
+    place = write_file(tmp_path / "a.qrels", "q 0 a 1\n")
+    with refused("holds no run; it is a file of TREC's qrels"):
+        judgments.read_runs([place], {"score": "grade"})
 
 
 # Runs

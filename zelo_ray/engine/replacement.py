@@ -15,7 +15,7 @@ from zelo_ray.files.run_record import changed_prompt_options, last_record, optio
 from zelo_ray.files.tables import read_table
 from zelo_ray.options import FILES, MONEY, RUNNING, AnnotateOptions, AskingOptions, group_of
 from zelo_ray.plugins import absolute_plugin_name
-from zelo_ray.providers import load_provider, parse_judge
+from zelo_ray.providers import load_provider
 from zelo_ray.records import Judge
 
 _TELLING = {"seed", "document_limit"}
@@ -33,8 +33,8 @@ def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> No
     if record := _record_of_results(options):
         judges = {judge.name: judge.options for judge in panel}
         before = {row["judge"]: row.get("options") or {} for row in record.get("panel") or ()}
-        was = _settings(options, record["options"], before)
-        now = _settings(options, options.model_dump(mode="json"), judges)
+        was = _settings(options, record["options"], before, panel)
+        now = _settings(options, options.model_dump(mode="json"), judges, panel)
         if others := [name for name in now if name in was and was[name] != now[name]]:
             raise OptionError(
                 f"{options.out} holds the results of a finished run with other "
@@ -50,7 +50,10 @@ def _record_of_results(options: AnnotateOptions) -> dict[str, Any]:
 
 
 def _settings(
-    options: AnnotateOptions, values: Mapping[str, Any], judges: Mapping[str, Mapping[str, Any]]
+    options: AnnotateOptions,
+    values: Mapping[str, Any],
+    judges: Mapping[str, Mapping[str, Any]],
+    panel: Sequence[Judge],
 ) -> dict[str, Any]:
     """Return all that results follow from, by the name that users know it by."""
     settings = {"--protocol": absolute_plugin_name(values["protocol"]), "judges": sorted(judges)}
@@ -58,10 +61,11 @@ def _settings(
         is_how = group_of(field) in (FILES, MONEY, RUNNING) and name not in _TELLING
         if name in values and not is_how and name not in _NOT_COMPARED:
             settings[f"--{name.replace('_', '-')}"] = values[name]
-    for name, own in judges.items():
-        told = own.keys() - load_provider(parse_judge(name).provider).transport.keys()
+    for judge in (judge for judge in panel if judge.name in judges):
+        own = judges[judge.name]
+        told = own.keys() - load_provider(judge.provider).transport.keys()
         written = orjson.dumps({n: own[n] for n in told}, default=str)
-        settings[f"options of {name}"] = orjson.loads(written)
+        settings[f"options of {judge.name}"] = orjson.loads(written)
     return settings
 
 

@@ -330,7 +330,7 @@ def _filled(
     texts = read_texts(corpus, "corpus", wanted, options.columns)
     if not texts:
         others = [text.id for text in iter_texts(corpus, "corpus", None, options.columns)]
-        raise _unmatched(place, wanted, corpus, others or ["(nothing)"])
+        raise _unmatched(place, wanted, corpus, others)
     return fill_candidates(candidates, queries, texts, notes)
 
 

@@ -23,6 +23,7 @@ from zelo_ray.files.pools import Notes, hash_id
 from zelo_ray.files.rows import (
     DATASET,
     RESULTS,
+    TREC_RUN,
     Row,
     Rows,
     Source,
@@ -127,7 +128,7 @@ def _numbers_of_dataset(place: str, wanted: Wanted) -> _Numbers:
 def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
     """Read a table of query, document and number; return None if it lacks one of these."""
     is_run, is_trec = wanted == "scores", source.separator == " "
-    if is_trec and is_run != source.has("score"):
+    if is_trec and is_run != (source.names == TREC_RUN):
         return None
     value = source.roles("score") or source.roles("rank") if is_run else _grade_of(source, wanted)
     more = ("run",) if is_run else _TRUTH_ROLES
@@ -153,6 +154,8 @@ def _numbers_of_table(source: Source, wanted: Wanted) -> Rows | None:
         rows = replace(rows, table=rows.table.drop_columns(["run"]))
         del roles["run"]
     rows = rows.with_column("value", pc.negate(rows["rank"]) if role == "rank" else rows[role])
+    if is_trec and not is_run:
+        rows.refuse(rows.is_null("value"), "the grade is missing, or not a finite number")
     names = {"query_id": roles[query]}
     names |= {role: roles[role] for role in ("doc_id", "judge", "run") if role in roles}
     rows.require(names, None if is_run else ~rows.is_null("value"))

@@ -277,8 +277,8 @@ class Source:
         """
         if self._columns and {*map(type_of, roles)} <= _FITTING.keys():
             with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                table = self._columns(roles)
-                table = table and _typed_columns(self.place, table, roles)
+                if (table := self._columns(roles)) is not None:
+                    table = _typed_columns(self.place, table, roles)
                 if table is not None:
                     return Rows(table, lambda row: self.where(row + 1))
         numbers, batches = array("q"), list[pa.RecordBatch]()
@@ -492,8 +492,8 @@ def _open_json(
     is_text = not re.match(rb"\s*(\[\s*([\[{\"]|$)|\{\s*([\"}]|$))", lines[0])
     if len(objects) < 2 and not is_jsonl(place):
         whole = _json(file.read(), "" if objects or is_text else place)
-        rows = _rows_of_value(whole)
-        if rows is not None and not (objects and rows == [whole]):
+        rows, is_line = _rows_of_value(whole), isinstance(_json(lines[0]), dict)
+        if rows is not None and not (is_line and rows == [whole]):
             first = [row for row in rows[:_LOOKED_AT] if isinstance(row, dict)]
             read_items = partial(_objects, place, [*enumerate(rows, 1)])
             return _table(place, user, first, unit="item", _read=read_items)

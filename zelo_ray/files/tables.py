@@ -81,7 +81,8 @@ class StoredTable:
         lacks = [[f for f in schema if types.get(f.name) != f.type] for schema in schemas]
         if lacks and all(lacks):
             first = min(lacks, key=len)[0]
-            raise InputError(f"{url}: has no column {first.name} ({first.type})")
+            other = f", but one of {types[first.name]}" if first.name in types else ""
+            raise InputError(f"{url}: has no column {first.name} ({first.type}){other}")
         # A thread of Arrow may close a file after Python has shut down, which aborts the process.
         self._threads = self.row_count > _MANY
 

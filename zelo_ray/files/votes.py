@@ -212,7 +212,7 @@ def _named_sides(rows: Rows, roles: Mapping[str, str]) -> Floats:
         tie = 0.0 if (cell or "").lower().startswith(_TIES) else None
         by_name.append(-1.0 if cell == item_a else 1.0 if cell == item_b else tie)
         by_word.append(sides.get(normalize_name(cell or ""), tie))
-    is_answered = np.array([cell is not None for cell in cells])
+    is_answered = np.array([cell is not None for cell in cells], np.bool_)
     names, words = (np.array(each, np.float64) for each in (by_name, by_word))  # None is NaN
     named, worded = (int(np.sum(np.abs(np.nan_to_num(each)))) for each in (names, words))
     unnamed = int(np.sum(is_answered & np.isnan(names)))
