@@ -74,7 +74,10 @@ def _serve(queue: LabelQueue, options: LabelOptions, say: Callable[[str], None])
     """Serve the page until Ctrl-C."""
     from zelo_ray.commands.label.server import serve_page  # noqa: PLC0415 - aiohttp, for the page
 
-    with serve_page(queue, _command(queue), _next(queue), options.port) as url:
+    with (
+        serve_page(queue, _command(queue), _next(queue), options.port) as url,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
         progress = queue.progress()
         judged = f"{progress['done']:,} of {counted(progress['of'], queue.unit.name)} judged"
         say(f"{url} ({judged}); stop with Ctrl-C")
@@ -82,8 +85,7 @@ def _serve(queue: LabelQueue, options: LabelOptions, say: Callable[[str], None])
         has_screen = sys.platform in ("darwin", "win32") or any(screens)
         if has_screen and not options.no_browser:  # a browser of texts would block the terminal
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        threading.Event().wait()
 
 
 def _command(queue: LabelQueue, *more: str) -> str:
