@@ -13,11 +13,9 @@ from zelo_ray import cli
 from zelo_ray.command_options import LabelOptions
 from zelo_ray.commands.label.draw import find_in_run
 from zelo_ray.commands.label.run import open_queue
-from zelo_ray.commands.running import run_command
 from zelo_ray.files.labels import PersonsAnswer, read_labels, read_sample
 from zelo_ray.files.tables import table_of
 from zelo_ray.records import GradedScore, Score, Vote
-from zelo_ray.report.watches import SilentWatch
 
 QUERIES, DOCUMENTS = 20, 10
 GRADES = {
@@ -174,13 +172,3 @@ def test_agree_compares_judges_with_what_people_said_of_pairs():
     shares = {row["of"]: row["value"] for row in rows if row["what"] == "agreement"}
     assert shares["one"] == 1.0, rows
     assert shares["two"] == pytest.approx(54 / 60)  # but for d3 and d4 of six queries
-
-
-def test_an_interrupt_right_after_the_address_is_no_failure():
-    class Interrupted(SilentWatch):
-        def say(self, line):
-            if "http://" in line:
-                raise KeyboardInterrupt
-
-    options = LabelOptions(run="graded", labels=5, out="served", no_browser=True)
-    assert run_command("label", options, Interrupted()).record["sample"] == 5

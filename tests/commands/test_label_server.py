@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.helpers.labelling import sample_at, serving
+from zelo_ray.command_options import LabelOptions
+from zelo_ray.commands.label.run import run
+from zelo_ray.report.watches import SilentWatch
 
 
 class Page:
@@ -101,3 +104,13 @@ def test_the_page_is_one_file_that_may_run_its_own_script_alone(page):
     assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
     assert not any(word in text for word in ("doc-", "text 0", "query 0"))
     assert page.ask(f"/label.json?key={page.token}")[0] == 404
+
+
+def test_a_page_that_is_stopped_at_once_tells_its_figures(tmp_path):
+    class Stopping(SilentWatch):
+        def say(self, line):
+            if "http://" in line:
+                raise KeyboardInterrupt
+
+    options = LabelOptions(out=str(sample_at(tmp_path / "labels", 3)), no_browser=True)
+    assert run(options, Stopping()).record["sample"] == 3

@@ -141,7 +141,8 @@ def shares_section(results: Results) -> Section:
 
 def raters_section(results: Results) -> Section:
     """Show the severity, spread and weight of each judge."""
-    rows = sorted(results.rows("raters"), key=_weight)
+    rows = results.rows("raters")  # the heaviest judges first, and unknown weights last
+    rows.sort(key=lambda row: 1.0 if isnan(row["weight"]) else -row["weight"])
     plain = recorded_pooling(results.record["options"]) == "mean"
     columns: dict[str, Any] = {
         "judge": lambda row: "the people" if row["judge"] == "human" else row["judge"],
@@ -159,11 +160,6 @@ def raters_section(results: Results) -> Section:
     )
     shown = [table(rows, columns, caption)] if rows else []
     return Section("raters", "How the judges grade", shown)
-
-
-def _weight(row: Mapping[str, Any]) -> float:
-    """Return a sort key that puts the heaviest judges first and unknown weights last."""
-    return 1.0 if isnan(row["weight"]) else -float(row["weight"])
 
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> Value:

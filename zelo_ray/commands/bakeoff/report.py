@@ -58,6 +58,7 @@ def build_report(results: Results) -> Report:
     summary, options = record["summary"], record["options"]
     alone = " by the panel alone" if people else ""
     draws = f"{summary['label_draws']:,} draws of the labels"
+    gates = [*map(gate_line, results.records("gate", GateDecision))]  # scripts parse these lines
     prompt = f" Instructions: {options['instructions']}" if options.get("instructions") else ""
     return Report(
         title=f"Bake-off of {counted(len(results['leaderboard']), 'ranker')} on "
@@ -65,7 +66,7 @@ def build_report(results: Results) -> Report:
         tiles=_tiles(results, alone),
         lead=[people, f"By the panel alone: {lead}"] if people else [lead],
         sections=[
-            *_gate(results),
+            *([Section("gate", "May they replace the baseline?", gates)] if gates else []),
             *_leaderboard(results, alone),
             *_differences(results, alone),
             *people_section(results),
@@ -147,12 +148,6 @@ def _notes(record: Mapping[str, Any]) -> Iterator[str]:
     if dollars := record["summary"]["maybe_dollars"]:
         text = describe_possibly_billed(dollars)
         yield f"{text[0].upper()}{text[1:]}."
-
-
-def _gate(results: Results) -> Iterator[Section]:
-    """Show which rankers may replace the baseline, in lines that scripts can parse."""
-    if rows := results.records("gate", GateDecision):
-        yield Section("gate", "May they replace the baseline?", [*map(gate_line, rows)])
 
 
 def _leaderboard(results: Results, alone: str) -> list[Section]:

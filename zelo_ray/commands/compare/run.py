@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from math import isfinite, isnan, nan
+from math import isnan, nan
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -270,14 +270,10 @@ def read_scores(out: str) -> Scores:
 
 def verdicts_of(scores: Scores, items: Iterable[Item]) -> Ints:
     """Return which document of each item scores higher; -1 where a score is missing."""
-    return np.array([_verdict(scores, item) for item in items], np.int64)
-
-
-def _verdict(scores: Scores, item: Item) -> int:
-    a, b = (scores.get((item.query_id, doc), nan) for doc in (item.doc_id_a, item.doc_id_b))
-    if not (isfinite(a) and isfinite(b)):
-        return -1
-    return TIE if abs(a - b) <= _SAME_SCORE else A_BETTER if a > b else B_BETTER
+    ids = [(item.query_id, doc) for item in items for doc in (item.doc_id_a, item.doc_id_b)]
+    a, b = np.array([scores.get(each, nan) for each in ids]).reshape(-1, 2).T
+    verdicts = np.select([np.abs(a - b) <= _SAME_SCORE, a > b], [TIE, A_BETTER], B_BETTER)
+    return np.where(np.isfinite(a) & np.isfinite(b), verdicts, -1)
 
 
 def agreement_figures(

@@ -208,12 +208,9 @@ def _apply_rule(options: ConvertOptions, qrels: pa.Table) -> tuple[pa.Table, lis
         return qrels, []
     if has_grades(source) and options.what == "qrels":
         return qrels, ["relevance is the panel's mean grade; --grades writes whole grades"]
-    rule = "--cut makes whole grades of them"
-    if read_absolute(source) is None and has_logits(source):
-        rule = f"no cut makes grades of them, since their 0 is each query's own mean: {_ONE_SCALE}"
     span = f"{values.min():.4g} to {values.max():.4g}"
     why = "where trec_eval, BEIR and MTEB hold whole grades from 0"
-    return qrels, [f"relevance is {span}, {why}; {rule}"]
+    return qrels, [f"relevance is {span}, {why}; --cut makes whole grades of them"]
 
 
 def _cut(options: ConvertOptions, qrels: pa.Table) -> pa.Table:
