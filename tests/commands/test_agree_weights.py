@@ -63,11 +63,11 @@ def write_sample(out, people, sizes, seed, drawn=DRAWN, answered=None):
     return str(out)
 
 
-def agreed(tmp_path, human):
+def agreed(tmp_path, human, names=("agreement", "kappa-quadratic", "alpha-ordinal")):
     options = AgreeOptions(
         sources=(str(tmp_path / "judges.parquet"),),
         human=human,
-        coefficients=("agreement", "kappa-quadratic", "alpha-ordinal"),
+        coefficients=names,
     )
     return run_agree(options, SilentWatch())
 
@@ -101,6 +101,17 @@ def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
         ("b", "c"): pytest.approx(12),
     }
     assert len(people.notes) == 1
+
+
+def test_votes_with_probabilities_are_weighted_too(tmp_path):
+    rows = [("q", "b", "a", -1.0, 0.5), ("q", "c", "d", 1.0, 0.5), ("q", "e", "f", 1.0, 1 / 6)]
+    names = ("query_id", "doc_id_a", "doc_id_b", "preference", "probability")
+    table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    pq.write_table(table, tmp_path / "human.parquet")
+    judge = table.drop_columns("probability").set_column(3, "preference", pa.array([-1.0, 1, -1]))
+    pq.write_table(judge.append_column("judge", pa.array(["j"] * 3)), tmp_path / "judges.parquet")
+    figures = figures_of(agreed(tmp_path, str(tmp_path / "human.parquet"), ("agreement",)))
+    assert figures["j", "pairs", "agreement"]["value"] == pytest.approx(0.4)
 
 
 def test_ways_are_compared_by_weighted_pairs():
