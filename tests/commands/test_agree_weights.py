@@ -34,6 +34,18 @@ def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
     assert len(people.notes) == 1
 
 
+def test_votes_with_probabilities_are_weighted_too(tmp_path):
+    rows = [("q", "b", "a", -1.0, 0.5), ("q", "c", "d", 1.0, 0.5), ("q", "e", "f", 1.0, 1 / 6)]
+    names = ("query_id", "doc_id_a", "doc_id_b", "preference", "probability")
+    table = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    pq.write_table(table, tmp_path / "human.parquet")
+    judge = table.drop_columns("probability").set_column(3, "preference", pa.array([-1.0, 1, -1]))
+    pq.write_table(judge.append_column("judge", pa.array(["j"] * 3)), tmp_path / "judges.parquet")
+    results = agreement_of(tmp_path / "judges.parquet", "--human", tmp_path / "human.parquet")
+    [row] = results.rows("figures", of="j", against="human", what="agreement", scale="pairs")
+    assert row["value"] == pytest.approx(0.4)
+
+
 def test_ways_are_compared_by_weighted_pairs():
     """One pair of each query stands for eight, and only ``rare`` is right there."""
     items = [

@@ -102,7 +102,7 @@ def fill_candidates(
 
 def explain_mismatch(what: str, ids: Iterable[str], other: str, others: Iterable[str]) -> str:
     """Show one id of each of two files that share none, the most alike, as ASCII."""
-    first, second = (sorted(set(each)) or ["(nothing)"] for each in (ids, others))
+    first, second = (sorted({*each} or {"(nothing)"}) for each in (ids, others))
     by_form = {_plain(id_): id_ for id_ in reversed(second)}
     one = next((id_ for id_ in first if _plain(id_) in by_form), first[0])
     two = by_form.get(_plain(one)) or min(by_form.values())

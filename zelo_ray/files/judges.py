@@ -79,6 +79,9 @@ def read_judgments(
         is_answered, missing = rows.is_answered, int((~rows.is_answered).sum())
         names_judges = "judge" in rows.columns
         file = JudgmentsFile(as_votes(rows, judge), rows.where, names_judges, missing=missing)
+        if not rows.is_null("probability").all():
+            check_probabilities(rows.take(is_answered))
+            file = file.with_column("probability", rows["probability"])
         file = file.take(is_answered)
         # Debates, of which both orders may be there.
         return replace(file, table=merge_orders(file.table)) if "method" in rows.columns else file

@@ -25,7 +25,7 @@ HUMAN_VOTES = VOTES.append(pa.field("rater", pa.string()))
 """Votes of people, who are one judge; ``rater`` is the person."""
 Answer = Literal["preference", "a_wins", "winner"]
 _ANSWERS: tuple[Answer, ...] = ("preference", "a_wins", "winner")
-_BESIDE = ("judge", "swapped", "turn", "method", "weight")
+_BESIDE = ("judge", "swapped", "turn", "method", "weight", "probability")
 _PAIR = ("query_id", "doc_id_a", "doc_id_b", "judge")
 _TIES = ("tie", "draw")
 _MATCH = ("left_id", "right_id")

@@ -83,7 +83,7 @@ class Harvester:
         except Retry as trouble:
             client.tally.count_retry(trouble.detail, client.clock.date())
         except (Refused, Fatal) as error:
-            client.open.pop(part.mark)  # its record stays open for a later run
+            client.open.pop(part.mark, None)  # its record stays open for a later run
             advice = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
             client.disable(Disabled(StopReason.FATAL, f"{error.detail}; {advice}"))
         except LedgerError as error:
