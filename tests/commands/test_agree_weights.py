@@ -34,6 +34,39 @@ def test_a_table_with_probabilities_is_weighted_by_hand(tmp_path):
     assert len(people.notes) == 1
 
 
+def test_drawn_labels_say_what_all_would(tmp_path):
+    """Where judges differ three in five are drawn, elsewhere one in five: without any bias."""
+    rng = np.random.default_rng(0)
+    people, wrong = rng.integers(0, 4, (40, 15)), rng.random((40, 15)) < rng.beta(2, 6, (40, 1))
+    judge = np.clip(people + wrong * rng.choice([-1, 1], wrong.shape), 0, 3)
+    chance = np.where(judge != people, 0.6, 0.2)
+
+    def written(name, grades, drawn, **more):
+        q, d = np.nonzero(drawn)
+        columns = {"query_id": q.astype(str), "doc_id": d.astype(str), "grade": grades[drawn]}
+        pq.write_table(pa.table(columns | more), tmp_path / f"{name}.parquet")
+        return tmp_path / f"{name}.parquet"
+
+    judges = written("judge", judge, people >= 0)
+
+    def figures(human):
+        found = agreement_of(judges, "--human", human).rows("figures", against="human", scale="0-3")
+        names = ("agreement", "kappa-quadratic", "alpha-ordinal")
+        return {row["what"]: row for row in found if row["what"] in names}
+
+    true, found, held = figures(written("all", people, people >= 0)), [], []
+    for _ in range(8):
+        drawn = rng.random(chance.shape) < chance
+        found.append(figures(written("drawn", people, drawn, probability=chance[drawn])))
+        held += [row["low"] <= true[n]["value"] <= row["high"] for n, row in found[-1].items()]
+    assert np.mean(held) > 0.9
+    for name, row in true.items():
+        values = [each[name]["value"] for each in found]
+        assert abs(np.mean(values) - row["value"]) < 4 * np.std(values) / 7**0.5 + 0.01, name
+    plain = figures(written("plain", people, drawn))["agreement"]["value"]
+    assert plain < true["agreement"]["value"] - 0.1, "counted plainly"
+
+
 def test_votes_with_probabilities_are_weighted_too(tmp_path):
     rows = [("q", "b", "a", -1.0, 0.5), ("q", "c", "d", 1.0, 0.5), ("q", "e", "f", 1.0, 1 / 6)]
     names = ("query_id", "doc_id_a", "doc_id_b", "preference", "probability")
