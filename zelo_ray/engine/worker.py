@@ -214,7 +214,7 @@ async def ask_in_batches(
             coordinator=coordination,
             disabled=job.disabled,
         )
-    except Exception as error:  # noqa: BLE001 - as of a worker that asks online
+    except Exception as error:  # noqa: BLE001 - Ray would start it again for ever
         if ledger:
             ledger.close()
         await _leave_out(job, (judge,), coordination, error)

@@ -176,6 +176,7 @@ def most_building_actors() -> int:
 
 
 def _processors() -> int:
+    """Return how many processors Ray has; it has no types for this."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
 
 
